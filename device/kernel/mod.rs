@@ -1,0 +1,15 @@
+//! What the host knows of a kernel: [`Kernel`], a typed value with name, parameter types, launch bounds and
+//! shared-memory need, made by the attribute `#[kernel]`; and which types a kernel may take, [`KernelParam`].
+
+mod param;
+#[cfg(not(target_arch = "nvptx64"))]
+mod typed;
+
+pub use param::{KernelParam, ParamType, Scalar};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use typed::{Kernel, LaunchBounds, Params};
+
+/// Compiles only where every kernel parameter type is allowed; `#[kernel]` writes a call of it per parameter.
+#[doc(hidden)]
+#[inline(always)]
+pub const fn assert_param<P: KernelParam>() {}

@@ -1,0 +1,73 @@
+//! The types that may be passed to a kernel.
+
+use crate::memory::{Element, Global, GlobalMut};
+use half::{bf16, f16};
+
+/// A type that a kernel may take as a parameter.
+///
+/// # Safety
+/// The type is passed by value, has the size and alignment that the PTX parameter has, is at most 8 bytes, and means
+/// the same on host and device.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be passed to a kernel",
+    label = "not a kernel parameter type",
+    note = "a kernel takes integers (i8..i64, u8..u64, usize, isize), floats (f32, f64), half::f16, half::bf16, and pointers to global memory: Global<T> for what it reads, GlobalMut<T> for what it writes",
+    note = "pass a slice as a pointer and a length, and a struct as its fields"
+)]
+pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
+    /// What the parameter is, for messages and checks.
+    const TYPE: ParamType;
+}
+
+/// A kernel parameter's type as a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamType {
+    /// A number passed by value.
+    Scalar(Scalar),
+    /// A pointer to global memory.
+    Global {
+        /// The element's name, `f32` say.
+        element: &'static str,
+        /// Whether the kernel may write through it.
+        written: bool,
+    },
+}
+
+/// A number's name and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scalar {
+    /// `f32`, `u64`, ...
+    pub name: &'static str,
+    /// In bytes.
+    pub size: usize,
+}
+
+impl core::fmt::Display for ParamType {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Scalar(s) => f.write_str(s.name),
+            Self::Global { element, written: false } => write!(f, "Global<{element}>"),
+            Self::Global { element, written: true } => write!(f, "GlobalMut<{element}>"),
+        }
+    }
+}
+
+macro_rules! scalar {
+    ($($t:ty),*) => { $(
+        // SAFETY: a number of at most 8 bytes, passed by value, the same on both sides.
+        unsafe impl KernelParam for $t {
+            const TYPE: ParamType = ParamType::Scalar(Scalar { name: stringify!($t), size: size_of::<$t>() });
+        }
+    )* };
+}
+scalar!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, f16, bf16);
+
+// SAFETY: `repr(transparent)` over a 64-bit pointer.
+unsafe impl<T: Element> KernelParam for Global<T> {
+    const TYPE: ParamType = ParamType::Global { element: T::NAME, written: false };
+}
+
+// SAFETY: `repr(transparent)` over a 64-bit pointer.
+unsafe impl<T: Element> KernelParam for GlobalMut<T> {
+    const TYPE: ParamType = ParamType::Global { element: T::NAME, written: true };
+}

@@ -1,0 +1,16 @@
+//! The device side of moye: the layout algebra, tensors over global, shared and register memory, tiled copies and
+//! tiled matrix instructions, and the kernels built from them.
+//!
+//! The crate is `no_std` and is compiled twice from the same source: to PTX for a GPU (target `nvptx64-nvidia-cuda`),
+//! and for the host, where `moye-sim` stands in for the GPU. [`arch`] is the only module that knows which of the two
+//! it is in.
+#![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx))]
+
+// `#[kernel]` writes paths that start at `::moye_device`, also inside this crate.
+extern crate self as moye_device;
+
+pub mod kernel;
+pub mod memory;
+
+pub use moye_macros::kernel;
