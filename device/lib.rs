@@ -12,5 +12,7 @@ extern crate self as moye_device;
 
 pub mod kernel;
 pub mod memory;
+#[cfg(target_arch = "nvptx64")]
+mod panic;
 
 pub use moye_macros::kernel;

@@ -1,9 +1,33 @@
 //! The macros of moye: the attribute [`macro@kernel`] and, with the layout algebra, `layout!`.
 
+mod kernel;
+
 use proc_macro::TokenStream;
 
-/// Declares a kernel.
+/// Declares a kernel: an entry point on the GPU, a typed value on the host.
+///
+/// ```ignore
+/// /// Multiplies `n` numbers by `factor`.
+/// ///
+/// /// # Safety
+/// /// `x` and `y` point to at least `n` numbers each.
+/// #[kernel(threads = 256, min_blocks = 2)]
+/// pub unsafe fn scale(n: u32, factor: f32, x: Global<f32>, y: GlobalMut<f32>) { /* ... */ }
+/// ```
+///
+/// # Arguments
+/// All are optional; each is a constant expression or a type:
+/// - `threads = N`: the most threads that a block is launched with (PTX `.maxntid`). The compiler may then use as many
+///   registers as that many threads leave; a launch with more is refused.
+/// - `min_blocks = N`: blocks that must fit on one multiprocessor at a time (PTX `.minnctapersm`); needs `threads`.
+/// - `shared = Type`: the type that lays out the block's shared memory.
+///
+/// # The function
+/// It is an `unsafe fn` that returns nothing, without generics, with at most 16 named parameters of types that
+/// implement `KernelParam`. Compiled for the GPU it becomes an entry point under its own name. On the host the name
+/// stands for a constant of type `Kernel<(P1, P2, ...)>` instead, which a launch takes, and which carries the body
+/// for the simulator.
 #[proc_macro_attribute]
-pub fn kernel(_bounds: TokenStream, function: TokenStream) -> TokenStream {
-    function
+pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
+    kernel::expand(bounds.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
