@@ -23,6 +23,7 @@ mod environment;
 mod error;
 pub mod ptx;
 mod ptx_builder;
+pub mod report;
 
 pub use arch::Arch;
 pub use error::BuildError;
