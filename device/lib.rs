@@ -11,8 +11,10 @@
 extern crate self as moye_device;
 
 pub mod kernel;
+pub mod layout;
 pub mod memory;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 
-pub use moye_macros::kernel;
+pub use layout::{IntTuple, Layout, LayoutError, Tiler};
+pub use moye_macros::{kernel, layout, tiler, tuple};
