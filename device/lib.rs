@@ -14,12 +14,16 @@ extern crate self as moye_device;
 pub mod algorithm;
 pub mod arch;
 pub mod kernel;
+<<<<<<< HEAD
 #[cfg(feature = "kernels")]
 pub mod kernels;
+=======
+>>>>>>> 6cd94dc
 pub mod layout;
 pub mod memory;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 pub mod tensor;
 
-pub use moye_macros::{kernel, layout};
+pub use layout::{IntTuple, Layout, LayoutError, Tiler};
+pub use moye_macros::{kernel, layout, tiler, tuple};
