@@ -14,11 +14,8 @@ extern crate self as moye_device;
 pub mod algorithm;
 pub mod arch;
 pub mod kernel;
-<<<<<<< HEAD
 #[cfg(feature = "kernels")]
 pub mod kernels;
-=======
->>>>>>> 6cd94dc
 pub mod layout;
 pub mod memory;
 #[cfg(target_arch = "nvptx64")]

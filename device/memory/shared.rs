@@ -94,12 +94,15 @@ pub trait SharedStorage {
     }
 }
 
+/// A multiple of the widest access (16 bytes), and one row of the 32 banks.
+const ALIGN: usize = 128;
+
 /// Elements in shared memory, one for each index of the layout `L`.
 pub struct SharedArray<T: Element, L: StaticLayout>(PhantomData<(T, L)>);
 
 impl<T: Element, L: StaticLayout> SharedArray<T, L> {
-    /// Every array starts at a multiple of this, in bytes: the widest access and the 128-byte row of banks.
-    pub const ALIGN: usize = 128;
+    /// Every array starts at a multiple of this, in bytes.
+    pub const ALIGN: usize = ALIGN;
 }
 
 impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
@@ -113,12 +116,20 @@ impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
     }
 }
 
+/// The offset of the next part, a constant once inlined; `end` moves behind it.
+#[inline(always)]
+fn place<S: SharedStorage>(end: &mut u32) -> u32 {
+    let start = end.next_multiple_of(ALIGN as u32);
+    *end = start + S::BYTES as u32;
+    start
+}
+
 macro_rules! storage {
     ($($name:ident)+) => {
         impl<$($name: SharedStorage),+> SharedStorage for ($($name,)+) {
             const BYTES: usize = {
                 let mut end = 0usize;
-                $(end = end.next_multiple_of(128) + $name::BYTES;)+
+                $(end = end.next_multiple_of(ALIGN) + $name::BYTES;)+
                 end
             };
 
@@ -126,13 +137,11 @@ macro_rules! storage {
 
             #[inline(always)]
             unsafe fn at(base: u32) -> Self::Tensors {
-                let mut end = base;
-                ($({
-                    let start = end.next_multiple_of(128);
-                    end = start + $name::BYTES as u32;
-                    // SAFETY: the parts follow each other inside the range that the caller gave.
-                    unsafe { $name::at(start) }
-                },)+)
+                let mut offset = 0;
+                // SAFETY: the parts follow each other inside the range that the caller gave.
+                let tensors = ($(unsafe { $name::at(base + place::<$name>(&mut offset)) },)+);
+                debug_assert!(offset as usize == Self::BYTES, "parts end at {offset}, not at {}", Self::BYTES);
+                tensors
             }
         }
     };
