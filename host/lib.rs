@@ -20,6 +20,7 @@ pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx};
+pub use moye_device::kernels;
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_sim::Dim3;
