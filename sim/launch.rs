@@ -34,7 +34,7 @@ const MAX_LIVE_THREADS: usize = 16 * 1024;
 /// assert_eq!(u32::from_ne_bytes(last), 63 * 63);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-
+#[derive(Clone)]
 pub struct Launch<'a> {
     kernel: &'a str,
     grid: Dim3,

@@ -59,7 +59,7 @@ impl BlockContext {
         }
         // A copy that reads nothing may be given any source: that is how kernels predicate their edges.
         if source_bytes > 0 {
-            if source % bytes as u64 != 0 {
+            if !source.is_multiple_of(bytes as u64) {
                 return self.global_fault(Access::CpAsyncSource, source, bytes);
             }
             if !self.holds(source, source_bytes as u64) {
