@@ -1,1 +1,30 @@
-//! moye-build
+//! Compiles a crate with kernels to PTX from a build script, by the stock compiler's own `nvptx64-nvidia-cuda` target.
+//!
+//! ```no_run
+//! // build.rs
+//! moye_build::PtxBuilder::new("kernels").arch("sm_80").arch("sm_90a").build_or_exit();
+//! ```
+//! ```ignore
+//! // lib.rs or main.rs of the host side: pairs of architecture and PTX
+//! const PTX: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+//! ```
+//!
+//! It needs no CUDA toolkit and no nightly compiler, only the source of `core` for the compiler's own version
+//! ([`core_source`] says where it is looked for).
+//!
+//! [`ptx`] reads PTX, and [`report`] says for every kernel which registers, local and shared memory and which
+//! instructions it uses.
+
+mod arch;
+mod compile;
+pub mod core_source;
+mod depinfo;
+mod environment;
+mod error;
+pub mod ptx;
+mod ptx_builder;
+pub mod report;
+
+pub use arch::Arch;
+pub use error::BuildError;
+pub use ptx_builder::{PtxBuilder, PtxFile, PtxSet};

@@ -36,7 +36,7 @@ fn kernel(a: u64, b: u64, c: u64) {
             let right: [f32; 8] = std::array::from_fn(|j| load_shared(tile_b + at(j as u32, column)));
             for (sums, left) in sums.iter_mut().zip(left) {
                 for (sum, right) in sums.iter_mut().zip(right) {
-                    *sum += left * right;
+                    *sum = fma_f32(left, right, *sum);
                 }
             }
         }

@@ -9,6 +9,7 @@
 mod atomic;
 mod barrier;
 mod cp_async;
+mod fma;
 mod global;
 mod index;
 mod shared;
@@ -21,6 +22,7 @@ pub use atomic::{
 };
 pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
+pub use fma::{fma_f32, fma_f64};
 pub use global::{load_global, store_global};
 pub use index::{
     block_dim, block_idx, dynamic_shared_bytes, grid_dim, lane_id, shared_base, thread_idx, warp_id,

@@ -1,0 +1,133 @@
+//! Where the source of `core` is. `core` is compiled for the GPU together with the kernels, from the source of exactly
+//! the compiler's version.
+//!
+//! It is looked for in
+//! 1. the toolchain, where `rustup component add rust-src` puts it;
+//! 2. the folder that `MOYE_RUST_SRC` names;
+//! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, where `cargo xtask setup` of a moye checkout puts it.
+
+use crate::{BuildError, environment};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The environment variable that names the folder `library` of the compiler's source.
+pub const VARIABLE: &str = "MOYE_RUST_SRC";
+
+/// The source of `core` and its kin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreSource {
+    /// The folder `library`.
+    pub library: PathBuf,
+    /// Whether it is where cargo finds it by itself.
+    pub in_sysroot: bool,
+}
+
+/// The version of the compiler that will be used, `1.95.0` say.
+///
+/// # Errors
+/// The compiler cannot be run or does not say.
+pub fn compiler_version() -> Result<String, BuildError> {
+    let rustc = environment::rustc();
+    let text = run(&rustc, &["-vV"])?;
+    let version = text.lines().find_map(|line| line.strip_prefix("release: ")).map(str::to_owned);
+    version.ok_or_else(|| BuildError::Tool {
+        command: format!("{} -vV", rustc.display()),
+        reason: format!("it does not name its release: {text}"),
+    })
+}
+
+/// Finds the source for the crate in `crate_dir`.
+///
+/// # Errors
+/// There is none, or the one that `MOYE_RUST_SRC` or `.toolchain` holds is of another version.
+pub fn find(crate_dir: &Path) -> Result<CoreSource, BuildError> {
+    let sysroot = PathBuf::from(run(&environment::rustc(), &["--print", "sysroot"])?.trim_end());
+    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let mut starts = vec![crate_dir.to_owned()];
+    starts.extend(std::env::current_dir());
+    find_in(&sysroot, named, &starts, &compiler_version()?)
+}
+
+fn find_in(
+    sysroot: &Path,
+    named: Option<PathBuf>,
+    starts: &[PathBuf],
+    version: &str,
+) -> Result<CoreSource, BuildError> {
+    let mut looked_in = Vec::new();
+    let mut look = |library: PathBuf| {
+        let found = is_library(&library);
+        if !found && !looked_in.contains(&library) {
+            looked_in.push(library.clone());
+        }
+        found.then_some(library)
+    };
+    if let Some(library) = look(sysroot.join("lib/rustlib/src/rust/library")) {
+        return Ok(CoreSource { library, in_sysroot: true });
+    }
+    if let Some(named) = named {
+        // The folder above `library` is an easy mistake, and there is no doubt what it means.
+        return match look(named.clone()).or_else(|| look(named.join("library"))) {
+            Some(library) => same_version(library, version),
+            None => Err(BuildError::CoreSourceUnusable {
+                path: named,
+                found: "not the folder `library` of the compiler's source".into(),
+                version: version.into(),
+            }),
+        };
+    }
+    let kept = Path::new(".toolchain").join(format!("rust-src-{version}")).join("library");
+    let mut nearest = None;
+    for folder in starts.iter().flat_map(|start| start.ancestors()) {
+        if let Some(library) = look(folder.join(&kept)) {
+            return same_version(library, version);
+        }
+        nearest.get_or_insert_with(|| folder.join(&kept));
+    }
+    // Every folder up to the root was looked at; naming the first says it.
+    looked_in.retain(|path| path.starts_with(sysroot) || nearest.as_ref() == Some(path));
+    Err(BuildError::CoreSourceMissing { version: version.into(), looked_in })
+}
+
+/// Whether this is the folder `library` of the compiler's source, with the lock file that cargo wants.
+fn is_library(folder: &Path) -> bool {
+    folder.join("core/src/lib.rs").is_file() && folder.join("Cargo.lock").is_file()
+}
+
+fn same_version(library: PathBuf, version: &str) -> Result<CoreSource, BuildError> {
+    match version_of(&library) {
+        Some(found) if found != version => Err(BuildError::CoreSourceUnusable {
+            path: library,
+            found: format!("of version {found}"),
+            version: version.into(),
+        }),
+        _ => Ok(CoreSource { library, in_sysroot: false }),
+    }
+}
+
+/// The version of a source: from its file `version`, or from a folder's name such as `rustc-1.95.0`.
+fn version_of(library: &Path) -> Option<String> {
+    let root = library.parent()?;
+    for file in ["version", "src/version"] {
+        if let Ok(text) = std::fs::read_to_string(root.join(file)) {
+            return text.split_whitespace().next().map(str::to_owned);
+        }
+    }
+    library.ancestors().filter_map(|folder| folder.file_name()?.to_str()).find_map(|name| {
+        let version = name.strip_prefix("rustc-").or_else(|| name.strip_prefix("rust-src-"))?;
+        version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.trim_end_matches("-src").to_owned())
+    })
+}
+
+fn run(program: &OsString, arguments: &[&str]) -> Result<String, BuildError> {
+    let fail = |reason: String| BuildError::Tool {
+        command: format!("{} {}", program.display(), arguments.join(" ")),
+        reason,
+    };
+    let output = Command::new(program).args(arguments).output().map_err(|e| fail(e.to_string()))?;
+    if !output.status.success() {
+        return Err(fail(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()));
+    }
+    String::from_utf8(output.stdout).map_err(|e| fail(e.to_string()))
+}

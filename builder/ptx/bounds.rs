@@ -1,0 +1,146 @@
+//! Launch bounds. rustc has no attribute for them, so `#[kernel]` leaves a comment in the module's assembly,
+//! `//.moye.kernel NAME maxntid=256 minnctapersm=2 shared=4096`, and here it becomes directives of the entry.
+
+use std::collections::BTreeMap;
+
+const MARKER: &str = "//.moye.kernel ";
+
+/// What `#[kernel]` declared for one entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most threads of a block.
+    pub threads: Option<u32>,
+    /// Blocks that must fit on a multiprocessor.
+    pub min_blocks: Option<u32>,
+    /// Bytes of shared memory that a launch provides.
+    pub shared: Option<u32>,
+}
+
+impl Bounds {
+    /// Reads the part of a marker after the name.
+    fn parse(name: &str, fields: &str) -> Result<Self, String> {
+        let mut bounds = Self::default();
+        for field in fields.split_whitespace() {
+            let wrong = || format!("the launch bounds of kernel `{name}` cannot be read: `{field}`");
+            let (key, value) = field.split_once('=').ok_or_else(wrong)?;
+            let value = Some(value.parse().map_err(|_| wrong())?);
+            match key {
+                "maxntid" => bounds.threads = value,
+                "minnctapersm" => bounds.min_blocks = value,
+                "shared" => bounds.shared = value,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(bounds)
+    }
+
+    fn directives(self) -> String {
+        let mut text = String::new();
+        if let Some(threads) = self.threads {
+            text += &format!(".maxntid {threads}\n");
+        }
+        if let Some(min_blocks) = self.min_blocks {
+            text += &format!(".minnctapersm {min_blocks}\n");
+        }
+        text
+    }
+}
+
+/// Writes the declared launch bounds into the module as `.maxntid` and `.minnctapersm`, between each entry's
+/// parameters and its body. The shared memory that a kernel declares stays as a comment there.
+///
+/// # Errors
+/// A marker that cannot be read, or two different ones for one kernel.
+pub fn apply_bounds(module: &str) -> Result<String, String> {
+    let mut declared: BTreeMap<&str, Bounds> = BTreeMap::new();
+    for line in module.lines() {
+        let Some(marker) = line.trim().strip_prefix(MARKER) else { continue };
+        let (name, fields) = marker.split_once(' ').unwrap_or((marker, ""));
+        let bounds = Bounds::parse(name, fields)?;
+        if declared.insert(name, bounds).is_some_and(|other| other != bounds) {
+            return Err(format!(
+                "two kernels are named `{name}`; a kernel's name must be unique in the module"
+            ));
+        }
+    }
+    let mut text = String::with_capacity(module.len() + 64 * declared.len());
+    // The bounds of the entry whose header is being read.
+    let mut pending: Option<Bounds> = None;
+    for line in module.lines().filter(|line| !line.trim().starts_with(MARKER)) {
+        if let Some(name) = entry_name(line) {
+            pending = declared.get(name).copied();
+        }
+        // The body's brace stands on a line of its own; nothing in a parameter list does.
+        if line.trim() == "{"
+            && let Some(bounds) = pending.take()
+        {
+            text += &bounds.directives();
+            if let Some(bytes) = bounds.shared {
+                text += &format!("// shared {bytes}\n");
+            }
+        }
+        text += line;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// The name of the entry that this line begins: `.visible .entry NAME(`.
+pub(super) fn entry_name(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once(".entry ")?;
+    if !matches!(before.trim(), "" | ".visible" | ".weak" | ".extern") {
+        return None;
+    }
+    Some(after.split(['(', ' ', '{']).next().unwrap_or(after).trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: &str = "\
+.version 7.0
+.target sm_80
+//.moye.kernel bounded maxntid=256 minnctapersm=2 shared=4096
+//.moye.kernel gone maxntid=32
+//.moye.kernel free
+.visible .entry bounded(
+\t.param .u32 bounded_param_0
+)
+{
+\tret;
+}
+.visible .entry free()
+{
+\tret;
+}
+";
+
+    #[test]
+    fn bounds_stand_between_parameters_and_body() {
+        let text = apply_bounds(MODULE).unwrap();
+        assert!(
+            text.contains("bounded_param_0\n)\n.maxntid 256\n.minnctapersm 2\n// shared 4096\n{\n\tret;"),
+            "the directives belong right before the body: {text}"
+        );
+        assert!(text.contains(".entry free()\n{\n"), "a kernel without bounds stays as it is: {text}");
+        assert!(
+            !text.contains("moye"),
+            "the markers are gone, also that of a kernel that is not there: {text}"
+        );
+    }
+
+    #[test]
+    fn one_name_with_two_bounds_is_an_error() {
+        let module = MODULE.replace("kernel gone maxntid=32", "kernel bounded maxntid=32");
+        assert!(apply_bounds(&module).unwrap_err().contains("two kernels are named `bounded`"));
+    }
+
+    #[test]
+    fn a_marker_that_cannot_be_read_is_an_error() {
+        for field in ["maxntid=many", "maxntid", "clusters=2"] {
+            let error = apply_bounds(&format!("//.moye.kernel k {field}\n")).unwrap_err();
+            assert!(error.contains(&format!("`{field}`")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! [`PtxBuilder`]: what a build script calls.
+
+use crate::compile::{Compiled, Job, compile, create_dir, io_error};
+use crate::{Arch, BuildError, core_source, environment, ptx};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Compiles a crate with kernels to PTX.
+///
+/// The crate is an ordinary library without `std`; nothing in its manifest is special. Kernels of the crates that it
+/// depends on come along, unless they are behind a feature that is off.
+///
+/// The nested build uses a target directory of its own, `ptx` inside the outer one, so that `core` is compiled once
+/// per architecture for all crates and profiles.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is compiled before `build` or `build_or_exit`"]
+pub struct PtxBuilder {
+    krate: PathBuf,
+    archs: Vec<String>,
+    features: Vec<String>,
+    default_features: bool,
+    rustflags: Vec<String>,
+    out_dir: Option<PathBuf>,
+    target_dir: Option<PathBuf>,
+}
+
+/// The PTX of a crate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxSet {
+    /// The crate's name, as rustc writes it (`my_kernels`).
+    pub name: String,
+    /// One module for each architecture, in the order they were asked for. Empty in a nested build.
+    pub files: Vec<PtxFile>,
+    /// The file to `include!`: an expression of type `&[(&str, &str)]`, architecture and PTX.
+    pub include: PathBuf,
+    /// What the compiler warned of.
+    pub warnings: Vec<String>,
+}
+
+/// The PTX for one architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxFile {
+    /// The architecture.
+    pub arch: Arch,
+    /// The file.
+    pub path: PathBuf,
+    /// What is in it.
+    pub text: String,
+}
+
+impl PtxBuilder {
+    /// A builder for the crate whose `Cargo.toml` is in `krate`. In a build script a relative path starts at its
+    /// own package.
+    pub fn new(krate: impl Into<PathBuf>) -> Self {
+        Self {
+            krate: krate.into(),
+            archs: Vec::new(),
+            features: Vec::new(),
+            default_features: true,
+            rustflags: Vec::new(),
+            out_dir: None,
+            target_dir: None,
+        }
+    }
+
+    /// Compiles for this architecture too: `sm_80`, `sm_86`, `sm_90a`, ...
+    pub fn arch(mut self, name: impl Into<String>) -> Self {
+        self.archs.push(name.into());
+        self
+    }
+
+    /// Switches a cargo feature of the crate on.
+    pub fn feature(mut self, name: impl Into<String>) -> Self {
+        self.features.push(name.into());
+        self
+    }
+
+    /// Whether the crate's default features are on. They are unless this says otherwise.
+    pub fn default_features(mut self, on: bool) -> Self {
+        self.default_features = on;
+        self
+    }
+
+    /// Passes one more option to rustc, for the crate and all that it depends on, `core` included.
+    pub fn rustflag(mut self, flag: impl Into<String>) -> Self {
+        self.rustflags.push(flag.into());
+        self
+    }
+
+    /// Where the PTX goes. Without it: cargo's `OUT_DIR`.
+    pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.out_dir = Some(folder.into());
+        self
+    }
+
+    /// Where the nested build keeps what it builds. Without it: `ptx` in the outer build's target directory.
+    pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.target_dir = Some(folder.into());
+        self
+    }
+
+    /// Compiles the crate, writes `NAME.ARCH.ptx` for each architecture and `NAME.rs` that includes them, and tells
+    /// cargo which files they depend on.
+    ///
+    /// Inside a nested build, where a crate's build script compiles that same crate, it writes a `NAME.rs` without
+    /// modules and returns at once.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn build(&self) -> Result<PtxSet, BuildError> {
+        let archs = self.archs.iter().map(|name| name.parse()).collect::<Result<Vec<Arch>, _>>()?;
+        if archs.is_empty() {
+            return Err(BuildError::NoArch { krate: self.krate.clone() });
+        }
+        let krate = fs::canonicalize(&self.krate).map_err(io_error(&self.krate))?;
+        let out_dir = match &self.out_dir {
+            Some(folder) => folder.clone(),
+            None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(BuildError::NoOutDir)?,
+        };
+        create_dir(&out_dir)?;
+        let package = Package::of(&krate)?;
+        let name = package.library.clone();
+        if environment::nested() {
+            let include = write_include(&out_dir, &name, &[])?;
+            return Ok(PtxSet { name, files: Vec::new(), include, warnings: Vec::new() });
+        }
+
+        let core = core_source::find(&krate)?;
+        let target_dir = match &self.target_dir {
+            Some(folder) => std::path::absolute(folder).map_err(io_error(folder))?,
+            None => outer_target_dir().unwrap_or_else(|| package.target_dir.clone()).join("ptx"),
+        };
+        let job = Job {
+            krate: &krate,
+            library: &name,
+            features: &self.features,
+            default_features: self.default_features,
+            rustflags: &self.rustflags,
+            core: &core,
+            target_dir: &target_dir,
+        };
+        let compiled = compile_all(&job, &archs)?;
+
+        let mut inputs = BTreeSet::from([package.lock.clone(), core.library.join("Cargo.lock")]);
+        let mut files = Vec::new();
+        let mut warnings = Vec::new();
+        for (arch, compiled) in archs.into_iter().zip(compiled) {
+            let text = ptx::apply_bounds(&compiled.ptx).map_err(|reason| BuildError::Ptx {
+                krate: krate.clone(),
+                arch,
+                reason,
+            })?;
+            let path = out_dir.join(format!("{name}.{arch}.ptx"));
+            write_if_changed(&path, &text)?;
+            files.push(PtxFile { arch, path, text });
+            inputs.extend(compiled.sources);
+            inputs.extend(compiled.manifests);
+            for warning in compiled.warnings {
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
+                }
+            }
+        }
+        let include = write_include(&out_dir, &name, &files)?;
+        if environment::in_build_script() {
+            println!("cargo::rerun-if-env-changed={}", core_source::VARIABLE);
+            for input in inputs.iter().filter(|input| input.exists()) {
+                println!("cargo::rerun-if-changed={}", input.display());
+            }
+        }
+        Ok(PtxSet { name, files, include, warnings })
+    }
+
+    /// [`build`](Self::build) for a build script: an error is printed, as rustc printed it where it is one in the
+    /// crate's code, and ends the script.
+    pub fn build_or_exit(&self) -> PtxSet {
+        self.build().unwrap_or_else(|error| {
+            match error {
+                BuildError::Compile { .. } => eprintln!("{error}"),
+                _ => eprintln!("error: {error}"),
+            }
+            std::process::exit(1)
+        })
+    }
+}
+
+/// All architectures at the same time: most of the work is `core`, once, and the optimiser, which use one core each.
+fn compile_all(job: &Job<'_>, archs: &[Arch]) -> Result<Vec<Compiled>, BuildError> {
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = archs.iter().map(|&arch| scope.spawn(move || compile(job, arch))).collect();
+        // An error in the code is mostly the same for all; the first one is reported.
+        runs.into_iter().map(|run| run.join().expect("compile() returns its errors")).collect()
+    })
+}
+
+/// What cargo knows of the crate before it is compiled.
+struct Package {
+    library: String,
+    lock: PathBuf,
+    target_dir: PathBuf,
+}
+
+impl Package {
+    fn of(krate: &Path) -> Result<Self, BuildError> {
+        let fail = |reason: String| BuildError::Crate { krate: krate.to_owned(), reason };
+        let manifest = krate.join("Cargo.toml");
+        if !manifest.is_file() {
+            return Err(fail("there is no Cargo.toml in it".into()));
+        }
+        let output = environment::clean(&environment::cargo())
+            .current_dir(krate)
+            .args(["metadata", "--no-deps", "--format-version=1", "--color=never"])
+            .output()
+            .map_err(|e| BuildError::Tool { command: "cargo metadata".into(), reason: e.to_string() })?;
+        if !output.status.success() {
+            return Err(fail(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()));
+        }
+        let metadata: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|e| BuildError::Tool { command: "cargo metadata".into(), reason: e.to_string() })?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let package = metadata["packages"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|p| p["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest))
+            .ok_or_else(|| fail("its Cargo.toml names no package".into()))?;
+        let library = package["targets"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|target| target["doctest"] == true || is_library(&target["kind"]))
+            .ok_or_else(|| fail("its package has no library; kernels live in one (src/lib.rs)".into()))?;
+        Ok(Self {
+            library: text(&library["name"]).replace('-', "_"),
+            lock: PathBuf::from(text(&metadata["workspace_root"])).join("Cargo.lock"),
+            target_dir: PathBuf::from(text(&metadata["target_directory"])),
+        })
+    }
+}
+
+fn is_library(kind: &Value) -> bool {
+    kind.as_array()
+        .into_iter()
+        .flatten()
+        .any(|k| matches!(k.as_str(), Some("lib" | "rlib" | "cdylib" | "dylib")))
+}
+
+/// The target directory of the build that this build script belongs to: the folder above `OUT_DIR` that cargo marked.
+fn outer_target_dir() -> Option<PathBuf> {
+    let out_dir = PathBuf::from(env::var_os("OUT_DIR")?);
+    out_dir.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
+}
+
+fn write_include(out_dir: &Path, name: &str, files: &[PtxFile]) -> Result<PathBuf, BuildError> {
+    let pairs: Vec<_> = files
+        .iter()
+        // The paths are relative to the file itself, so a moved target directory stays whole.
+        .map(|file| {
+            format!("    ({:?}, include_str!(\"{name}.{}.ptx\")),\n", file.arch.to_string(), file.arch)
+        })
+        .collect();
+    let path = out_dir.join(format!("{name}.rs"));
+    write_if_changed(&path, &format!("&[\n{}]\n", pairs.concat()))?;
+    Ok(path)
+}
+
+/// Leaves a file alone that is already right, so that nothing that depends on it is built again.
+fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    fs::write(path, text).map_err(io_error(path))
+}

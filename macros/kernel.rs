@@ -1,0 +1,328 @@
+//! The attribute `#[kernel]`: one function in, an entry point for the GPU and a typed value for the host out.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Error, Expr, ExprLit, FnArg, Ident, ItemFn, Lit, Pat, PatIdent, Result, ReturnType, Token,
+    Type,
+};
+
+/// More than any kernel needs; the host's parameter tuples go up to here.
+const MAX_PARAMS: usize = 16;
+/// The most threads that a block can have on any GPU.
+const MAX_THREADS: u64 = 1024;
+/// The most blocks that fit on a multiprocessor of any GPU.
+const MAX_BLOCKS: u64 = 32;
+
+pub fn expand(bounds: TokenStream, function: TokenStream) -> Result<TokenStream> {
+    let function: ItemFn = syn::parse2(function)?;
+    let bounds = Bounds::parse(bounds);
+    let params = check_function(&function);
+    // Both halves are checked before either is reported, so that one compilation shows all that is wrong.
+    let (bounds, params) = match (bounds, params) {
+        (Ok(bounds), Ok(params)) => (bounds, params),
+        (Err(mut first), Err(second)) => {
+            first.combine(second);
+            return Err(first);
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
+    let checks = checks(&function, &bounds, &params);
+    let gpu = gpu_side(&function, &bounds, &params);
+    let host = host_side(&function, &bounds, &params);
+    Ok(quote! { #checks #gpu #host })
+}
+
+/// The arguments of the attribute.
+#[derive(Default)]
+struct Bounds {
+    threads: Option<Expr>,
+    min_blocks: Option<Expr>,
+    shared: Option<Type>,
+}
+
+/// One `name = value` of the attribute.
+enum Argument {
+    Threads(Ident, Expr),
+    MinBlocks(Ident, Expr),
+    Shared(Ident, Box<Type>),
+}
+
+impl Parse for Argument {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let name: Ident = input.parse()?;
+        let known = ["threads", "min_blocks", "shared"];
+        if !known.iter().any(|k| name == k) {
+            return Err(Error::new(
+                name.span(),
+                format!(
+                    "unknown argument `{name}`; #[kernel] takes `threads = N`, `min_blocks = N` and `shared = Type`"
+                ),
+            ));
+        }
+        input
+            .parse::<Token![=]>()
+            .map_err(|e| Error::new(e.span(), format!("expected a value: write `{name} = ...`")))?;
+        Ok(match name.to_string().as_str() {
+            "threads" => Self::Threads(name, input.parse()?),
+            "min_blocks" => Self::MinBlocks(name, input.parse()?),
+            _ => Self::Shared(name, input.parse()?),
+        })
+    }
+}
+
+impl Bounds {
+    fn parse(tokens: TokenStream) -> Result<Self> {
+        let mut bounds = Self::default();
+        for argument in Punctuated::<Argument, Token![,]>::parse_terminated.parse2(tokens)? {
+            match argument {
+                Argument::Threads(name, value) => {
+                    check_literal(&value, MAX_THREADS, "a block has 1 to 1024 threads")?;
+                    set(&mut bounds.threads, &name, value)?;
+                }
+                Argument::MinBlocks(name, value) => {
+                    check_literal(&value, MAX_BLOCKS, "1 to 32 blocks fit on a multiprocessor")?;
+                    set(&mut bounds.min_blocks, &name, value)?;
+                }
+                Argument::Shared(name, value) => set(&mut bounds.shared, &name, *value)?,
+            }
+        }
+        if let (Some(min_blocks), None) = (&bounds.min_blocks, &bounds.threads) {
+            return Err(Error::new(
+                min_blocks.span(),
+                "`min_blocks` means nothing without the size of a block; add `threads = N`",
+            ));
+        }
+        Ok(bounds)
+    }
+}
+
+fn set<T>(slot: &mut Option<T>, name: &Ident, value: T) -> Result<()> {
+    if slot.replace(value).is_some() {
+        return Err(Error::new(name.span(), format!("`{name}` is given twice")));
+    }
+    Ok(())
+}
+
+/// A bound that is written as a number is checked here, where the message can point at it; any other constant
+/// expression is checked by the compiler ([`checks`]).
+fn check_literal(value: &Expr, max: u64, rule: &str) -> Result<()> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => match number.base10_parse::<u64>() {
+            Ok(n) if (1..=max).contains(&n) => Ok(()),
+            _ => Err(Error::new(number.span(), format!("{rule}; this is {number}"))),
+        },
+        Expr::Lit(other) => {
+            Err(Error::new(other.span(), format!("{rule}; this is not a whole number: {}", quote!(#other))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A parameter: its name, whether the body may change it, its type.
+struct Param<'a> {
+    pattern: &'a PatIdent,
+    ty: &'a Type,
+}
+
+fn check_function(function: &ItemFn) -> Result<Vec<Param<'_>>> {
+    let mut errors: Option<Error> = None;
+    let mut report = |span: Span, message: String| {
+        let error = Error::new(span, message);
+        match &mut errors {
+            None => errors = Some(error),
+            Some(all) => all.combine(error),
+        }
+    };
+    let signature = &function.sig;
+    let name = signature.ident.to_string();
+    if signature.unsafety.is_none() {
+        report(
+            signature.fn_token.span(),
+            format!(
+                "a kernel is an unsafe fn: it trusts the pointers and sizes that it is launched with; write `unsafe fn {name}`, and what it trusts under `# Safety`"
+            ),
+        );
+    }
+    if name.starts_with("r#") || !name.is_ascii() {
+        report(
+            signature.ident.span(),
+            "a kernel's name is its name in the PTX, which must be plain ASCII and no Rust keyword; rename it".into(),
+        );
+    }
+    if let Some(token) = &signature.constness {
+        report(token.span(), "a kernel cannot be const; remove `const`".into());
+    }
+    if let Some(token) = &signature.asyncness {
+        report(token.span(), "a kernel cannot be async; remove `async`".into());
+    }
+    if let Some(abi) = &signature.abi {
+        report(abi.span(), "#[kernel] gives the function its calling convention; remove `extern`".into());
+    }
+    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
+        report(
+            signature.generics.span(),
+            "a kernel is one entry point and cannot be generic; put the body into a generic #[inline(always)] function and declare a kernel for each instance that calls it".into(),
+        );
+    }
+    if let Some(dots) = &signature.variadic {
+        report(dots.span(), "a kernel takes a fixed list of parameters; remove `...`".into());
+    }
+    if let ReturnType::Type(_, ty) = &signature.output {
+        report(
+            ty.span(),
+            "a kernel returns nothing; write results through a `GlobalMut<T>` parameter".into(),
+        );
+    }
+    if signature.inputs.len() > MAX_PARAMS {
+        report(
+            signature.inputs[MAX_PARAMS].span(),
+            format!(
+                "a kernel takes at most {MAX_PARAMS} parameters, this one takes {}; put the rest into global memory",
+                signature.inputs.len()
+            ),
+        );
+    }
+    let mut params = Vec::new();
+    for input in &signature.inputs {
+        match input {
+            FnArg::Receiver(this) => report(
+                this.span(),
+                "a kernel is a free function and has no `self`; move it out of the impl".into(),
+            ),
+            FnArg::Typed(typed) => {
+                for attribute in &typed.attrs {
+                    report(attribute.span(), "attributes on a kernel's parameters are not supported".into());
+                }
+                match &*typed.pat {
+                    Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
+                        params.push(Param { pattern: p, ty: &typed.ty })
+                    }
+                    other => report(
+                        other.span(),
+                        "a kernel's parameters are plain names; name it and take it apart in the body".into(),
+                    ),
+                }
+            }
+        }
+    }
+    errors.map_or(Ok(params), Err)
+}
+
+/// What only the compiler can check: parameter types, and bounds that are expressions.
+fn checks(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
+    let cfgs = function.attrs.iter().filter(|a| is_cfg(a));
+    let types = params.iter().map(|p| {
+        let ty = p.ty;
+        // The call carries the span of the type, which is where the compiler then points.
+        quote_spanned! { ty.span() => ::moye_device::kernel::assert_param::<#ty>(); }
+    });
+    let in_range = |value: &Option<Expr>, max: u64, rule: &str| {
+        value.as_ref().map(|value| {
+            let span = value.span();
+            let max = max as i128;
+            quote_spanned! { span =>
+                let value = (#value) as i128;
+                assert!(1 <= value && value <= #max, #rule);
+            }
+        })
+    };
+    let threads =
+        in_range(&bounds.threads, MAX_THREADS, "`threads` is out of range: a block has 1 to 1024 threads");
+    let min_blocks = in_range(
+        &bounds.min_blocks,
+        MAX_BLOCKS,
+        "`min_blocks` is out of range: 1 to 32 blocks fit on a multiprocessor",
+    );
+    quote! {
+        #(#cfgs)*
+        #[allow(clippy::unnecessary_cast)]
+        const _: () = { #(#types)* #threads #min_blocks };
+    }
+}
+
+fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
+    let ItemFn { attrs, vis, sig, block } = function;
+    let name = &sig.ident;
+    let patterns = params.iter().map(|p| p.pattern);
+    let types = params.iter().map(|p| p.ty);
+    let cfgs: Vec<_> = attrs.iter().filter(|a| is_cfg(a)).collect();
+    // rustc has no attribute for launch bounds. They travel as a comment in the module's assembly, which link-time
+    // optimisation keeps, and moye-build writes them into the PTX as directives.
+    let mut marker = format!("//.moye.kernel {name}");
+    let mut operands = TokenStream::new();
+    let threads = bounds.threads.as_ref().map(ToTokens::to_token_stream);
+    let min_blocks = bounds.min_blocks.as_ref().map(ToTokens::to_token_stream);
+    let shared = bounds.shared.as_ref().map(shared_bytes);
+    for (key, value) in [("maxntid", threads), ("minnctapersm", min_blocks), ("shared", shared)] {
+        if let Some(value) = value {
+            let key = format_ident!("{key}");
+            marker += &format!(" {key}={{{key}}}");
+            operands.extend(quote! { , #key = const (#value) as u32 });
+        }
+    }
+    quote! {
+        #[cfg(target_arch = "nvptx64")]
+        #(#attrs)*
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments)]
+        #vis unsafe extern "ptx-kernel" fn #name(#(#patterns: #types),*) #block
+
+        #[cfg(target_arch = "nvptx64")]
+        #(#cfgs)*
+        ::core::arch::global_asm!(#marker #operands);
+    }
+}
+
+fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
+    let ItemFn { attrs, vis, sig, block } = function;
+    let name = &sig.ident;
+    let name_text = name.to_string();
+    let types: Vec<_> = params.iter().map(|p| p.ty).collect();
+    let patterns = params.iter().map(|p| p.pattern);
+    let names: Vec<_> = params.iter().map(|p| &p.pattern.ident).collect();
+    // Documentation and conditions belong to the value; the rest (lint levels, say) to the body.
+    let (of_value, of_body): (Vec<_>, Vec<_>) =
+        attrs.iter().partition(|a| a.path().is_ident("doc") || is_cfg(a));
+    let option = |value: &Option<Expr>| match value {
+        Some(value) => quote! { ::core::option::Option::Some((#value) as u32) },
+        None => quote! { ::core::option::Option::None },
+    };
+    let threads = option(&bounds.threads);
+    let min_blocks = option(&bounds.min_blocks);
+    let shared = bounds.shared.as_ref().map_or_else(|| quote! { 0 }, shared_bytes);
+    quote! {
+        #[cfg(not(target_arch = "nvptx64"))]
+        #(#of_value)*
+        #[allow(non_upper_case_globals, clippy::unnecessary_cast)]
+        #vis const #name: ::moye_device::kernel::Kernel<(#(#types,)*)> = {
+            #(#of_body)*
+            #[allow(clippy::too_many_arguments)]
+            unsafe fn #name(#(#patterns: #types),*) #block
+
+            unsafe fn __moye_entry((#(#names,)*): (#(#types,)*)) {
+                // SAFETY: the kernel's own contract, passed on to the caller.
+                unsafe { #name(#(#names),*) }
+            }
+
+            ::moye_device::kernel::Kernel::new(
+                #name_text,
+                ::core::env!("CARGO_PKG_NAME"),
+                ::moye_device::kernel::LaunchBounds { threads: #threads, min_blocks: #min_blocks },
+                #shared,
+                __moye_entry,
+            )
+        };
+    }
+}
+
+fn shared_bytes(ty: &Type) -> TokenStream {
+    quote_spanned! { ty.span() => <#ty as ::moye_device::memory::SharedStorage>::BYTES }
+}
+
+fn is_cfg(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr")
+}
