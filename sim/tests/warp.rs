@@ -66,7 +66,7 @@ fn shuffles_work_within_a_mask_and_every_lane_may_ask_for_its_own() {
     run(32, &|| {
         let lane = lane_id();
         // Even lanes among themselves, each reading the next but one, while odd lanes do their own.
-        if lane % 2 == 0 {
+        if lane.is_multiple_of(2) {
             let (value, valid) = shfl(ShuffleMode::Idx, 0x5555_5555, lane * lane, (lane + 2) % 32, 32);
             assert_eq!((value, valid), (((lane + 2) % 32).pow(2), true));
         } else {
@@ -107,7 +107,7 @@ fn a_shuffle_from_a_lane_that_takes_no_part_faults() {
 fn votes_and_matches_count_the_lanes_that_take_part() {
     run(32, &|| {
         let lane = lane_id();
-        assert_eq!(vote_ballot(FULL, lane % 3 == 0), (0..32).step_by(3).fold(0, |m, l| m | 1 << l));
+        assert_eq!(vote_ballot(FULL, lane.is_multiple_of(3)), (0..32).step_by(3).fold(0, |m, l| m | 1 << l));
         assert!(vote_all(FULL, lane < 32) && !vote_all(FULL, lane != 31));
         assert!(vote_any(FULL, lane == 31) && !vote_any(FULL, lane == 32));
         let half = if lane < 16 { 0xFFFF } else { 0xFFFF_0000 };
@@ -183,7 +183,7 @@ fn threads_take_turns_in_the_same_order_in_every_run() {
                 note(1);
                 sync_threads();
                 note(2);
-                if lane_id() % 2 == 0 {
+                if lane_id().is_multiple_of(2) {
                     sync_warp(0x5555_5555);
                 }
                 note(3);
