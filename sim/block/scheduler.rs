@@ -23,7 +23,13 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     pub(crate) fn new(context: &'a BlockContext, entry: &'a (dyn Fn() + Sync), stack_bytes: usize) -> Self {
         let live = (0..context.count()).map(|_| None).collect();
-        Self { context, entry, stacks: StackPool::new(stack_bytes), live, asked: false }
+        Self {
+            context,
+            entry,
+            stacks: StackPool::new(stack_bytes, context.count() as usize),
+            live,
+            asked: false,
+        }
     }
 
     /// Runs one block to its end or its first fault.
