@@ -1,6 +1,7 @@
 //! The macros of moye: the attribute [`macro@kernel`] and, with the layout algebra, `layout!`.
 
 mod kernel;
+mod layout;
 
 use proc_macro::TokenStream;
 
@@ -40,4 +41,35 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
     kernel::expand(bounds.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// A layout in CuTe's notation: `shape:stride`, or a shape alone for the compact column-major layout.
+///
+/// ```ignore
+/// layout!((4, (2, 2)):(2, (1, 8)))
+/// layout!((32, 8))                  // (32,8):(1,32)
+/// layout!((M, K):(ld, 1))           // integers may be any integer expressions
+/// layout!((4, 3):(1@0, 1@1))        // strides along basis vectors
+/// ```
+///
+/// Parentheses that stand alone are a tuple, so `(2)` is a tuple of one integer; write an expression in parentheses as
+/// `{ M + 1 }`. A layout of literals is made at compile time, and one that is wrong does not compile, wherever it
+/// stands. With run-time integers, it panics where `Layout::try_new` gives an error.
+#[proc_macro]
+pub fn layout(input: TokenStream) -> TokenStream {
+    layout::layout(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// A tuple of integers in CuTe's notation, for shapes, strides and coordinates: `tuple!((4, (2, 2)))`, `tuple!(8)`,
+/// with `_` for the wildcard and `1@0` for a multiple of a basis vector.
+#[proc_macro]
+pub fn tuple(input: TokenStream) -> TokenStream {
+    layout::tuple(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// What a layout is tiled by: a layout (`4:2`), an extent (`64`), the wildcard `_`, or a tuple with one of these for
+/// each mode: `tiler!((64, 16))`, `tiler!((8:4, _, (2, 2):(1, 8)))`.
+#[proc_macro]
+pub fn tiler(input: TokenStream) -> TokenStream {
+    layout::tiler(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -1,0 +1,397 @@
+//! What goes wrong with a layout, in words that carry the values.
+
+use super::int_tuple::IntTuple;
+use super::text::Text;
+
+/// `?` for constant evaluation.
+macro_rules! tri {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Err(error),
+        }
+    };
+}
+pub(crate) use tri;
+
+/// The longest message of a [`LayoutError`], in bytes.
+const MESSAGE: usize = 600;
+
+/// Why an operation on layouts has no answer: the operation, its operands and what would do instead, in one sentence.
+///
+/// The forms of the operations that do not return it (`composition` beside `try_composition`) panic with its text, so
+/// in a `const` it is a compile error that carries the values.
+#[derive(Clone, Copy)]
+pub struct LayoutError {
+    kind: LayoutErrorKind,
+    text: Text<MESSAGE>,
+}
+
+/// The kind of a [`LayoutError`], for code that treats some of them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LayoutErrorKind {
+    /// The answer needs more integers or nodes than a value holds.
+    Capacity,
+    /// A size or an offset does not fit in 64 bits.
+    Overflow,
+    /// An operand has the wrong rank, nesting, or kind of leaf.
+    Profile,
+    /// An extent, an index or another integer is out of its range.
+    Range,
+    /// Extents and strides do not fit into each other: no layout has the function that was asked for.
+    Divisibility,
+    /// A layout maps two coordinates to one index where it must not.
+    NotInjective,
+    /// Text that is not a layout or a tuple.
+    Parse {
+        /// The column of the offending character, counted from 1.
+        column: usize,
+    },
+}
+
+impl LayoutError {
+    /// An error of `operation`, whose operands the caller's text shows already.
+    pub(crate) const fn of(operation: &str, fault: Fault) -> Self {
+        let mut text = Text::new();
+        text.str(operation);
+        Self::after(text, fault)
+    }
+
+    /// An error of `operation` on one tuple.
+    pub(crate) const fn of_tuple(operation: &str, tuple: &IntTuple, fault: Fault) -> Self {
+        let mut text = Text::new();
+        text.str(operation);
+        text.str("(");
+        text.tuple(tuple);
+        text.str(")");
+        Self::after(text, fault)
+    }
+
+    /// An error whose text begins with `text`, the operation and its operands.
+    pub(crate) const fn after(mut text: Text<MESSAGE>, fault: Fault) -> Self {
+        text.str(": ");
+        fault.write(&mut text);
+        Self { kind: fault.kind(), text }
+    }
+
+    /// The message.
+    pub const fn text(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// What kind of error it is.
+    pub const fn kind(&self) -> LayoutErrorKind {
+        self.kind
+    }
+}
+
+impl core::fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl core::fmt::Debug for LayoutError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "LayoutError({:?})", self.text())
+    }
+}
+
+impl PartialEq for LayoutError {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.text() == other.text()
+    }
+}
+
+impl Eq for LayoutError {}
+
+impl core::error::Error for LayoutError {}
+
+/// What went wrong, as the inner functions report it: small, and without the operands, which the operation adds.
+#[derive(Clone, Copy)]
+pub(crate) enum Fault {
+    /// More leaves or nodes than a value holds.
+    Capacity,
+    /// A product or sum beyond 64 bits.
+    Overflow,
+    /// A basis vector or a wildcard where an integer is needed.
+    NotAnInt,
+    /// A tuple where an integer is needed.
+    NotALeaf,
+    /// An integer where a tuple is needed.
+    NotATuple,
+    /// A mode that is not there.
+    NoMode { index: usize, rank: usize },
+    /// An extent below 1.
+    Extent { extent: i64 },
+    /// A number that must be at least `least`.
+    Least { what: &'static str, value: i64, least: i64 },
+    /// Shape and stride, or two tuples, that nest differently.
+    Incongruent { what: &'static str },
+    /// Two ranks that must be equal.
+    Ranks { left: usize, right: usize },
+    /// A tiler, profile or coordinate with more modes than what it is applied to.
+    TooManyModes { what: &'static str, modes: usize, rank: usize },
+    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, whose elements are `inner` apart,
+    /// fits no layout. `values` are the first `known` values of the function that was asked for.
+    Stride {
+        stride: i64,
+        along: i64,
+        inner: i64,
+        mode: usize,
+        extent: i64,
+        count: i64,
+        values: [i64; 4],
+        known: usize,
+    },
+    /// Composition: `count` elements cannot be split into whole runs of `run`.
+    Run { count: i64, run: i64, mode: usize, extent: i64, total: i64, values: [i64; 4], known: usize },
+    /// Composition with a negative stride through several modes.
+    NegativeStride { stride: i64 },
+    /// Strides along different basis vectors that one stride cannot hold.
+    MixedBasis { left: u8, right: u8 },
+    /// A stride along a basis vector where integers are needed.
+    HasBasis,
+    /// A basis vector beyond the modes of the layout that it selects from.
+    NoBasisMode { basis: usize, rank: usize },
+    /// A layout that must be injective maps two coordinates to one index: the mode of stride `stride` starts inside
+    /// what the modes before it reach.
+    Overlap { stride: i64, reach: i64 },
+    /// Neither of two numbers divides the other.
+    Indivisible { what: &'static str, left: i64, right: i64 },
+    /// `left` is no multiple of `right`.
+    NotAMultiple { what: &'static str, left: i64, right: i64 },
+    /// A layout that covers fewer elements than are asked for.
+    Short { size: i64, want: i64 },
+    /// Something said in full.
+    Said { kind: LayoutErrorKind, text: &'static str },
+    /// Text that does not parse: what was expected.
+    Parse { column: usize, expected: &'static str },
+}
+
+impl Fault {
+    pub const fn kind(&self) -> LayoutErrorKind {
+        match self {
+            Self::Capacity => LayoutErrorKind::Capacity,
+            Self::Overflow => LayoutErrorKind::Overflow,
+            Self::NotAnInt
+            | Self::NotALeaf
+            | Self::NotATuple
+            | Self::Incongruent { .. }
+            | Self::Ranks { .. }
+            | Self::TooManyModes { .. }
+            | Self::MixedBasis { .. }
+            | Self::HasBasis
+            | Self::NoBasisMode { .. } => LayoutErrorKind::Profile,
+            Self::NoMode { .. } | Self::Extent { .. } | Self::Least { .. } => LayoutErrorKind::Range,
+            Self::Stride { .. }
+            | Self::Run { .. }
+            | Self::NegativeStride { .. }
+            | Self::Indivisible { .. }
+            | Self::NotAMultiple { .. }
+            | Self::Short { .. } => LayoutErrorKind::Divisibility,
+            Self::Overlap { .. } => LayoutErrorKind::NotInjective,
+            Self::Said { kind, .. } => *kind,
+            Self::Parse { column, .. } => LayoutErrorKind::Parse { column: *column },
+        }
+    }
+
+    pub const fn write<const N: usize>(&self, text: &mut Text<N>) {
+        match *self {
+            Self::Capacity => {
+                text.str("the result has more than ");
+                text.int(super::MAX_LEAVES as i64);
+                text.str(" integers, or more than ");
+                text.int(super::MAX_NODES as i64);
+                text.str(
+                    " integers and tuples together, which is what a value holds; coalesce the operands first",
+                );
+            }
+            Self::Overflow => text.str("a size or an offset does not fit in 64 bits"),
+            Self::NotAnInt => {
+                text.str("an integer is needed here, not `_`, a multiple of a basis vector, or a tuple")
+            }
+            Self::NotALeaf => text.str("an integer is needed where there is a tuple"),
+            Self::NotATuple => text.str("a tuple is needed where there is an integer"),
+            Self::NoMode { index, rank } => {
+                text.str("there is no mode ");
+                text.int(index as i64);
+                text.str("; the rank is ");
+                text.int(rank as i64);
+            }
+            Self::Extent { extent } => {
+                text.str("the extent ");
+                text.int(extent);
+                text.str(" is below 1; a layout's extents are at least 1");
+            }
+            Self::Least { what, value, least } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" is ");
+                text.int(value);
+                text.str("; it must be at least ");
+                text.int(least);
+            }
+            Self::Incongruent { what } => {
+                text.str(what);
+                text.str(
+                    " nest differently; they need a tuple for each tuple and an integer for each integer",
+                );
+            }
+            Self::Ranks { left, right } => {
+                text.str("the ranks ");
+                text.int(left as i64);
+                text.str(" and ");
+                text.int(right as i64);
+                text.str(" differ");
+            }
+            Self::TooManyModes { what, modes, rank } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" has ");
+                text.int(modes as i64);
+                text.str(" modes for a rank of ");
+                text.int(rank as i64);
+            }
+            Self::Stride { stride, along, inner, mode, extent, count, values, known } => {
+                text.str("the stride ");
+                text.int(stride);
+                if along != stride {
+                    text.str(", which is ");
+                    text.int(along);
+                    text.str(" along mode ");
+                    text.int(mode as i64);
+                    text.str(",");
+                }
+                text.str(" neither divides nor is divided by the extent ");
+                text.int(extent);
+                text.str(" of mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced)");
+                values_of(text, &values, known, count);
+                divisors(text, extent, inner);
+            }
+            Self::Run { count, run, mode, extent, total, values, known } => {
+                text.str("the extent ");
+                text.int(count);
+                text.str(" is no multiple of ");
+                text.int(run);
+                text.str(", the number of steps that stay within the extent ");
+                text.int(extent);
+                text.str(" of mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced)");
+                values_of(text, &values, known, total);
+                text.str("; an extent of at most ");
+                text.int(run);
+                text.str(" or a multiple of it would do");
+            }
+            Self::NegativeStride { stride } => {
+                text.str("the stride ");
+                text.int(stride);
+                text.str(
+                    " runs backwards through a layout of several modes, which leaves its domain; reverse the \
+                          first layout's strides instead",
+                );
+            }
+            Self::MixedBasis { left, right } => {
+                text.str("a step goes along basis vectors ");
+                text.int(left as i64);
+                text.str(" and ");
+                text.int(right as i64);
+                text.str(" at once (or along one and an integer), which one stride cannot hold");
+            }
+            Self::HasBasis => text.str(
+                "strides along basis vectors (such as 1@0) have no place here; take `along(k)` \
+                                        for the integer layout of coordinate k",
+            ),
+            Self::NoBasisMode { basis, rank } => {
+                text.str("a stride along basis vector ");
+                text.int(basis as i64);
+                text.str(" selects a mode that is not there; the rank is ");
+                text.int(rank as i64);
+            }
+            Self::Overlap { stride, reach } => {
+                text.str("the mode of stride ");
+                text.int(stride);
+                text.str(" overlaps the modes of smaller stride, which reach to ");
+                text.int(reach);
+                text.str("; a stride of at least ");
+                text.int(reach);
+                text.str(" would do");
+            }
+            Self::Indivisible { what, left, right } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" ");
+                text.int(left);
+                text.str(" neither divides nor is divided by ");
+                text.int(right);
+            }
+            Self::NotAMultiple { what, left, right } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" ");
+                text.int(left);
+                text.str(" is no multiple of ");
+                text.int(right);
+            }
+            Self::Short { size, want } => {
+                text.str("there are ");
+                text.int(size);
+                text.str(" elements where ");
+                text.int(want);
+                text.str(" are asked for");
+            }
+            Self::Said { text: said, .. } => text.str(said),
+            Self::Parse { column, expected } => {
+                text.str("column ");
+                text.int(column as i64);
+                text.str(": expected ");
+                text.str(expected);
+            }
+        }
+    }
+}
+
+/// ", so that no layout has the function (0, 3, 12, ...)".
+const fn values_of<const N: usize>(text: &mut Text<N>, values: &[i64; 4], known: usize, count: i64) {
+    if known == 0 {
+        return;
+    }
+    text.str(", so that no layout has the function (");
+    let mut i = 0;
+    while i < known {
+        if i > 0 {
+            text.str(", ");
+        }
+        text.int(values[i]);
+        i += 1;
+    }
+    if known as i64 != count {
+        text.str(", ...");
+    }
+    text.str(")");
+}
+
+/// "; a stride of 1, 2, 4 or a multiple of 4 would do" for the extent 4 of elements that are `inner` = 1 apart.
+const fn divisors<const N: usize>(text: &mut Text<N>, extent: i64, inner: i64) {
+    text.str("; a stride of ");
+    let mut found = 0;
+    let mut divisor = 1;
+    // Most divisors of a large extent are left out: the text is to stay short.
+    while divisor <= extent && divisor <= 4096 && found < 8 {
+        if extent % divisor == 0 {
+            if found > 0 {
+                text.str(", ");
+            }
+            text.int(divisor * inner);
+            found += 1;
+        }
+        divisor += 1;
+    }
+    text.str(" or a multiple of ");
+    text.int(extent * inner);
+    text.str(" would do");
+}

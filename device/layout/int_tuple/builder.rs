@@ -1,0 +1,85 @@
+//! Puts tuples together, node by node.
+
+use super::super::error::{Fault, tri};
+use super::super::profile::{At, MAX_LEAVES, Profile};
+use super::{IntTuple, NO_BASIS};
+
+/// A tuple under construction. Nodes are added in the order in which they are written.
+pub(crate) struct TupleBuilder {
+    pub tuple: IntTuple,
+}
+
+impl TupleBuilder {
+    pub const fn new() -> Self {
+        Self {
+            tuple: IntTuple {
+                profile: Profile::new(),
+                value: [0; MAX_LEAVES],
+                basis: [NO_BASIS; MAX_LEAVES],
+            },
+        }
+    }
+
+    pub const fn leaf(&mut self, value: i64, basis: u8) -> Result<(), Fault> {
+        tri!(self.tuple.profile.push_leaf());
+        let leaf = self.tuple.profile.leaves() - 1;
+        self.tuple.value[leaf] = value;
+        self.tuple.basis[leaf] = basis;
+        Ok(())
+    }
+
+    pub const fn int(&mut self, value: i64) -> Result<(), Fault> {
+        self.leaf(value, NO_BASIS)
+    }
+
+    /// Opens a tuple of `rank` elements, which are added next.
+    pub const fn open(&mut self, rank: usize) -> Result<(), Fault> {
+        self.tuple.profile.push_tuple(rank)
+    }
+
+    /// Adds what stands in `from` at `at`.
+    pub const fn copy(&mut self, from: &IntTuple, at: At) -> Result<(), Fault> {
+        let start = self.tuple.profile.leaves();
+        let (first, end) = tri!(self.tuple.profile.push_copy(&from.profile, at));
+        let mut i = first;
+        while i < end {
+            self.tuple.value[start + i - first] = from.value[i];
+            self.tuple.basis[start + i - first] = from.basis[i];
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds the tuple of `elements`.
+    pub const fn tuple_of(&mut self, elements: &[IntTuple]) -> Result<(), Fault> {
+        tri!(self.open(elements.len()));
+        let mut i = 0;
+        while i < elements.len() {
+            tri!(self.copy(&elements[i], super::ROOT));
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds the tuple of `values`.
+    pub const fn flat(&mut self, values: &[i64]) -> Result<(), Fault> {
+        tri!(self.open(values.len()));
+        let mut i = 0;
+        while i < values.len() {
+            tri!(self.int(values[i]));
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds the leaves of `from` as one flat tuple.
+    pub const fn flattened(&mut self, from: &IntTuple) -> Result<(), Fault> {
+        tri!(self.open(from.leaves()));
+        let mut i = 0;
+        while i < from.leaves() {
+            tri!(self.leaf(from.value[i], from.basis[i]));
+            i += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Hierarchical tuples of integers: shapes, strides and coordinates.
+
+pub(crate) mod arithmetic;
+mod builder;
+mod compare;
+mod coordinate;
+pub(crate) mod edit;
+
+pub use arithmetic::*;
+pub(crate) use builder::TupleBuilder;
+pub use compare::*;
+pub use coordinate::*;
+
+use super::error::{Fault, LayoutError, tri};
+use super::profile::{At, MAX_LEAVES, Profile, ROOT};
+
+/// The basis of a plain integer.
+pub(crate) const NO_BASIS: u8 = u8::MAX;
+/// The basis that marks the wildcard `_`.
+pub(crate) const ANY: u8 = u8::MAX - 1;
+/// The number of basis vectors that can be told apart.
+pub const MAX_BASIS: usize = 64;
+
+/// An integer or a tuple of integers and tuples: a shape, a stride or a coordinate.
+///
+/// It is a plain value of fixed size: at most [`MAX_LEAVES`] integers, nested as deep as [`MAX_NODES`] allows. Its
+/// text form is that of CuTe: `5`, `(4,(2,2))`, `()`.
+///
+/// A leaf is an integer, an integer times a basis vector (`2@1`, see [`identity_layout`]), or the wildcard `_`, which
+/// stands for "all of this mode" in coordinates, profiles and tilers.
+///
+/// [`MAX_NODES`]: super::MAX_NODES
+/// [`identity_layout`]: super::identity_layout
+#[derive(Clone, Copy)]
+pub struct IntTuple {
+    pub(crate) profile: Profile,
+    pub(crate) value: [i64; MAX_LEAVES],
+    pub(crate) basis: [u8; MAX_LEAVES],
+}
+
+/// What stands at a leaf of an [`IntTuple`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leaf {
+    /// An integer.
+    Int(i64),
+    /// `value` times the unit vector along coordinate `basis`, written `value@basis`.
+    Scaled {
+        /// The factor.
+        value: i64,
+        /// The coordinate, counted from 0.
+        basis: u8,
+    },
+    /// The wildcard `_`.
+    Any,
+}
+
+impl IntTuple {
+    /// One integer.
+    pub const fn int(value: i64) -> Self {
+        Self::of_leaf(value, NO_BASIS)
+    }
+
+    /// The wildcard `_`.
+    pub const fn any() -> Self {
+        Self::of_leaf(0, ANY)
+    }
+
+    /// `value` times the unit vector along coordinate `basis`; below [`MAX_BASIS`]. A value of 0 is the integer 0.
+    pub const fn scaled(value: i64, basis: usize) -> Self {
+        assert!(basis < MAX_BASIS, "the basis of a stride is a number below 64");
+        Self::of_leaf(value, if value == 0 { NO_BASIS } else { basis as u8 })
+    }
+
+    const fn of_leaf(value: i64, basis: u8) -> Self {
+        let mut builder = TupleBuilder::new();
+        match builder.leaf(value, basis) {
+            Ok(()) => builder.tuple,
+            Err(_) => unreachable!(),
+        }
+    }
+
+    /// The tuple of `elements`.
+    ///
+    /// # Panics
+    /// Where [`try_tuple`](Self::try_tuple) gives an error.
+    #[track_caller]
+    pub const fn tuple(elements: &[Self]) -> Self {
+        match Self::try_tuple(elements) {
+            Ok(tuple) => tuple,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The tuple of `elements`, or an error where it has more than [`MAX_LEAVES`] integers.
+    pub const fn try_tuple(elements: &[Self]) -> Result<Self, LayoutError> {
+        let mut builder = TupleBuilder::new();
+        match builder.tuple_of(elements) {
+            Ok(()) => Ok(builder.tuple),
+            Err(fault) => Err(LayoutError::of("tuple", fault)),
+        }
+    }
+
+    /// The flat tuple of `values`.
+    ///
+    /// # Panics
+    /// Where there are more than [`MAX_LEAVES`].
+    #[track_caller]
+    pub const fn flat(values: &[i64]) -> Self {
+        let mut builder = TupleBuilder::new();
+        match builder.flat(values) {
+            Ok(()) => builder.tuple,
+            Err(fault) => panic!("{}", LayoutError::of("tuple", fault).text()),
+        }
+    }
+
+    /// Whether it is a leaf and no tuple.
+    pub const fn is_int(&self) -> bool {
+        self.profile.is_leaf(ROOT)
+    }
+
+    /// The number of its elements; 1 for an integer.
+    pub const fn rank(&self) -> usize {
+        self.profile.rank(ROOT)
+    }
+
+    /// How deep its tuples nest: 0 for an integer, 1 for a flat tuple.
+    pub const fn depth(&self) -> usize {
+        self.profile.depth(ROOT)
+    }
+
+    /// The number of its leaves.
+    pub const fn leaves(&self) -> usize {
+        self.profile.leaves()
+    }
+
+    /// Leaf `index`, from left to right.
+    pub const fn leaf(&self, index: usize) -> Leaf {
+        assert!(index < self.leaves(), "a tuple has no such leaf");
+        let value = self.value[index];
+        match self.basis[index] {
+            NO_BASIS => Leaf::Int(value),
+            ANY => Leaf::Any,
+            basis => Leaf::Scaled { value, basis },
+        }
+    }
+
+    /// The integer that it is.
+    ///
+    /// # Panics
+    /// Where it is a tuple, a wildcard or a multiple of a basis vector.
+    #[track_caller]
+    pub const fn value(&self) -> i64 {
+        match self.as_int() {
+            Some(value) => value,
+            None => panic!("{}", LayoutError::of_tuple("value", self, Fault::NotAnInt).text()),
+        }
+    }
+
+    /// The integer that it is, if it is one.
+    pub const fn as_int(&self) -> Option<i64> {
+        if self.is_int() && self.basis[0] == NO_BASIS { Some(self.value[0]) } else { None }
+    }
+
+    /// Element `index`; element 0 of an integer is the integer.
+    ///
+    /// # Panics
+    /// Where [`try_mode`](Self::try_mode) gives an error.
+    #[track_caller]
+    pub const fn mode(&self, index: usize) -> Self {
+        match self.try_mode(index) {
+            Ok(mode) => mode,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// Element `index`, or an error where `index` is not below the rank.
+    pub const fn try_mode(&self, index: usize) -> Result<Self, LayoutError> {
+        if index >= self.rank() {
+            return Err(LayoutError::of_tuple("mode", self, Fault::NoMode { index, rank: self.rank() }));
+        }
+        Ok(self.sub(self.profile.mode(ROOT, index)))
+    }
+
+    /// The tuple at `at`.
+    pub(crate) const fn sub(&self, at: At) -> Self {
+        let mut builder = TupleBuilder::new();
+        match builder.copy(self, at) {
+            Ok(()) => builder.tuple,
+            Err(_) => unreachable!(),
+        }
+    }
+
+    /// Its leaves as a flat tuple; an integer stays one.
+    pub const fn flatten(&self) -> Self {
+        if self.is_int() {
+            return *self;
+        }
+        let mut builder = TupleBuilder::new();
+        match builder.flattened(self) {
+            Ok(()) => builder.tuple,
+            Err(_) => unreachable!(),
+        }
+    }
+
+    /// Whether two tuples are the same, leaf by leaf. `==` during constant evaluation.
+    pub const fn equals(&self, other: &Self) -> bool {
+        if !self.profile.same(&other.profile) {
+            return false;
+        }
+        let mut i = 0;
+        while i < self.leaves() {
+            if self.value[i] != other.value[i] || self.basis[i] != other.basis[i] {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
+
+    /// The product of its leaves; 1 for the empty tuple.
+    ///
+    /// # Panics
+    /// Where [`try_size`](Self::try_size) gives an error.
+    #[track_caller]
+    pub const fn size(&self) -> i64 {
+        match self.try_size() {
+            Ok(size) => size,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The product of its leaves, or an error where it does not fit in 64 bits or a leaf is no integer.
+    pub const fn try_size(&self) -> Result<i64, LayoutError> {
+        match self.product_at(ROOT) {
+            Ok(size) => Ok(size),
+            Err(fault) => Err(LayoutError::of_tuple("size", self, fault)),
+        }
+    }
+
+    /// The product of the leaves under `at`.
+    pub(crate) const fn product_at(&self, at: At) -> Result<i64, Fault> {
+        let end = self.profile.next(at);
+        let mut product = 1i64;
+        let mut leaf = at.leaf;
+        while leaf < end.leaf {
+            let value = tri!(self.int_at(leaf));
+            product = match product.checked_mul(value) {
+                Some(product) => product,
+                None => return Err(Fault::Overflow),
+            };
+            leaf += 1;
+        }
+        Ok(product)
+    }
+
+    /// The integer at `leaf`, which must be a plain one.
+    pub(crate) const fn int_at(&self, leaf: usize) -> Result<i64, Fault> {
+        if self.basis[leaf] == NO_BASIS { Ok(self.value[leaf]) } else { Err(Fault::NotAnInt) }
+    }
+}

@@ -1,0 +1,337 @@
+//! Layouts: functions from coordinates to indices.
+
+use super::builder::LayoutBuilder;
+use super::error::{Fault, LayoutError, tri};
+use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder};
+use super::operation::operation;
+use super::profile::{At, MAX_LEAVES, Profile, ROOT};
+use super::tiler::Tiler;
+
+/// A layout: a shape and a stride of the same nesting. It maps a coordinate within its shape to an index, the sum of
+/// each coordinate times its stride.
+///
+/// It is a plain value: in a `const` every operation on it is done by the compiler. Made by [`layout!`], by
+/// [`Layout::new`], or from text by `parse`.
+///
+/// What holds of every layout: extents are at least 1, its size and every index within its shape fit in 64 bits. A
+/// layout of rank 0, `():()`, has the size 1 and maps 0 to 0.
+///
+/// ```
+/// use moye_device::layout::{Layout, layout};
+///
+/// const TILE: Layout = layout!((4, (2, 2)):(2, (1, 8)));
+/// assert_eq!(TILE.size(), 16);
+/// assert_eq!(TILE.cosize(), 16);
+/// assert_eq!(TILE.at(5), 2 + 1);
+/// assert_eq!(TILE.at_coord([3, 1]), 6 + 1);
+/// assert_eq!(TILE.to_string(), "(4,(2,2)):(2,(1,8))");
+/// assert_eq!("(4,(2,2)):(2,(1,8))".parse(), Ok(TILE));
+/// ```
+///
+/// [`layout!`]: macro@super::layout
+#[derive(Clone, Copy)]
+pub struct Layout {
+    pub(crate) profile: Profile,
+    pub(crate) shape: [i64; MAX_LEAVES],
+    pub(crate) stride: [i64; MAX_LEAVES],
+    pub(crate) basis: [u8; MAX_LEAVES],
+}
+
+operation! {
+    /// The layout of `shape` and `stride`, which nest alike.
+    make_layout / try_make_layout(shape: IntTuple, stride: IntTuple) -> Layout = of_shape_and_stride;
+    /// Mode `index` of a layout, as a layout; mode 0 of a layout that is a single integer mode is the layout.
+    mode / try_mode(layout: Layout, index: usize) -> Layout = mode_of;
+}
+
+/// See [`make_layout`].
+pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> Result<Layout, Fault> {
+    if !shape.profile.same(&stride.profile) {
+        return Err(Fault::Incongruent { what: "shape and stride" });
+    }
+    let mut i = 0;
+    while i < shape.leaves() {
+        tri!(shape.int_at(i));
+        if stride.basis[i] == ANY {
+            return Err(Fault::NotAnInt);
+        }
+        i += 1;
+    }
+    let mut layout =
+        Layout { profile: shape.profile, shape: shape.value, stride: stride.value, basis: stride.basis };
+    layout.tidy();
+    checked(layout)
+}
+
+/// The layout, if it holds what every layout holds.
+pub(crate) const fn checked(layout: Layout) -> Result<Layout, Fault> {
+    let mut builder = LayoutBuilder::new();
+    tri!(builder.mode(&layout));
+    builder.finish()
+}
+
+pub(crate) const fn mode_of(layout: &Layout, index: usize) -> Result<Layout, Fault> {
+    if index >= layout.rank() {
+        return Err(Fault::NoMode { index, rank: layout.rank() });
+    }
+    Ok(layout.sub(layout.profile.mode(ROOT, index)))
+}
+
+impl Layout {
+    /// The layout of `shape` and `stride`, which nest alike.
+    ///
+    /// # Panics
+    /// Where [`try_new`](Self::try_new) gives an error.
+    #[track_caller]
+    pub const fn new(shape: IntTuple, stride: IntTuple) -> Self {
+        make_layout(shape, stride)
+    }
+
+    /// The layout of `shape` and `stride`.
+    ///
+    /// # Errors
+    /// Where they nest differently, an extent is below 1, or a size or an index overflows.
+    pub const fn try_new(shape: IntTuple, stride: IntTuple) -> Result<Self, LayoutError> {
+        try_make_layout(shape, stride)
+    }
+
+    /// Whether two layouts have the same shape and stride. `==` during constant evaluation.
+    pub const fn equals(&self, other: &Self) -> bool {
+        if !self.profile.same(&other.profile) {
+            return false;
+        }
+        let mut i = 0;
+        while i < self.leaves() {
+            if self.shape[i] != other.shape[i]
+                || self.stride[i] != other.stride[i]
+                || self.basis[i] != other.basis[i]
+            {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
+
+    /// The shape.
+    pub const fn shape(&self) -> IntTuple {
+        IntTuple { profile: self.profile, value: self.shape, basis: [NO_BASIS; MAX_LEAVES] }
+    }
+
+    /// The stride.
+    pub const fn stride(&self) -> IntTuple {
+        IntTuple { profile: self.profile, value: self.stride, basis: self.basis }
+    }
+
+    pub(crate) const fn stride_leaf(&self, leaf: usize) -> Leaf {
+        let value = self.stride[leaf];
+        match self.basis[leaf] {
+            NO_BASIS => Leaf::Int(value),
+            ANY => Leaf::Any,
+            basis => Leaf::Scaled { value, basis },
+        }
+    }
+
+    /// The number of modes; a single integer mode counts as one.
+    pub const fn rank(&self) -> usize {
+        self.profile.rank(ROOT)
+    }
+
+    /// How deep modes nest: 0 for `8:1`, 1 for `(8,4):(1,8)`.
+    pub const fn depth(&self) -> usize {
+        self.profile.depth(ROOT)
+    }
+
+    /// The number of integers in the shape.
+    pub const fn leaves(&self) -> usize {
+        self.profile.leaves()
+    }
+
+    /// The number of coordinates: the product of the shape.
+    pub const fn size(&self) -> i64 {
+        self.size_at(ROOT)
+    }
+
+    /// The extent of mode `index`: its size.
+    ///
+    /// # Panics
+    /// Where there is no such mode.
+    #[track_caller]
+    pub const fn extent(&self, index: usize) -> i64 {
+        assert!(index < self.rank(), "a layout has no such mode");
+        self.size_at(self.profile.mode(ROOT, index))
+    }
+
+    pub(crate) const fn size_at(&self, at: At) -> i64 {
+        let end = self.profile.next(at).leaf;
+        let mut size = 1;
+        let mut leaf = at.leaf;
+        while leaf < end {
+            size *= self.shape[leaf];
+            leaf += 1;
+        }
+        size
+    }
+
+    /// One more than the largest index (of the strides' magnitudes, as in CuTe, so that negative strides count).
+    ///
+    /// With strides along basis vectors it is one more than the largest sum of a coordinate's parts.
+    pub const fn cosize(&self) -> i64 {
+        let mut last = 0;
+        let mut leaf = 0;
+        while leaf < self.leaves() {
+            last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
+            leaf += 1;
+        }
+        last + 1
+    }
+
+    /// Mode `index` as a layout.
+    ///
+    /// # Panics
+    /// Where there is no such mode.
+    #[track_caller]
+    pub const fn mode(&self, index: usize) -> Self {
+        mode(*self, index)
+    }
+
+    /// The mode at `at` as a layout.
+    pub(crate) const fn sub(&self, at: At) -> Self {
+        let mut builder = LayoutBuilder::new();
+        match builder.copy(self, at) {
+            Ok(()) => builder.unchecked(),
+            Err(_) => unreachable!(),
+        }
+    }
+
+    /// The same modes without nesting. A single integer mode stays one.
+    pub const fn flatten(&self) -> Self {
+        if self.profile.is_leaf(ROOT) {
+            return *self;
+        }
+        let mut builder = LayoutBuilder::new();
+        match self.flatten_into(&mut builder) {
+            Ok(()) => builder.unchecked(),
+            Err(_) => unreachable!(),
+        }
+    }
+
+    const fn flatten_into(&self, builder: &mut LayoutBuilder) -> Result<(), Fault> {
+        tri!(builder.open(self.leaves()));
+        let mut i = 0;
+        while i < self.leaves() {
+            tri!(builder.leaf(self.shape[i], self.stride[i], self.basis[i]));
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether some stride is along a basis vector, so that the layout maps to coordinates and not to indices.
+    pub const fn is_coordinate(&self) -> bool {
+        let mut i = 0;
+        while i < self.leaves() {
+            if self.basis[i] != NO_BASIS {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
+
+    /// The integer layout of one coordinate: the same shape, with the strides along basis vector `basis` as integers
+    /// and 0 for all others.
+    ///
+    /// ```
+    /// use moye_device::layout::{identity_layout, layout, tuple};
+    /// let coordinates = identity_layout(tuple!((4, 3)));
+    /// assert_eq!(coordinates.to_string(), "(4,3):(1@0,1@1)");
+    /// assert_eq!(coordinates.along(1), layout!((4, 3):(0, 1)));
+    /// ```
+    pub const fn along(&self, basis: usize) -> Self {
+        let mut layout = *self;
+        let mut i = 0;
+        while i < self.leaves() {
+            if self.basis[i] as usize != basis {
+                layout.stride[i] = 0;
+            }
+            layout.basis[i] = NO_BASIS;
+            i += 1;
+        }
+        layout
+    }
+
+    /// This layout as a tiler: see [`Tiler`].
+    pub const fn tiler(&self) -> Tiler {
+        Tiler::layout(*self)
+    }
+
+    /// A stride of 0 belongs to no basis vector, and places beyond the leaves are zero.
+    const fn tidy(&mut self) {
+        let mut i = 0;
+        while i < self.leaves() {
+            if self.stride[i] == 0 {
+                self.basis[i] = NO_BASIS;
+            }
+            i += 1;
+        }
+    }
+
+    /// What the macro `layout!` expands to: the nodes of the shape (`u8::MAX` for an integer, otherwise the number of
+    /// elements) and the strides, or the compact ones.
+    #[doc(hidden)]
+    #[track_caller]
+    pub const fn from_macro(nodes: &[u8], shape: &[i64], stride: Option<&[(i64, u8)]>) -> Self {
+        let shape = tuple_of_nodes(nodes, shape, &[]);
+        match stride {
+            Some(stride) => {
+                let mut values = [0; MAX_LEAVES];
+                let mut basis = [NO_BASIS; MAX_LEAVES];
+                let mut i = 0;
+                while i < stride.len() && i < MAX_LEAVES {
+                    values[i] = stride[i].0;
+                    basis[i] = stride[i].1;
+                    i += 1;
+                }
+                let (values, _) = values.split_at(i);
+                let (basis, _) = basis.split_at(i);
+                make_layout(shape, tuple_of_nodes(nodes, values, basis))
+            }
+            None => super::make::make_col_major(shape),
+        }
+    }
+}
+
+impl IntTuple {
+    /// What the macro `tuple!` expands to: see [`Layout::from_macro`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub const fn from_macro(nodes: &[u8], values: &[i64], basis: &[u8]) -> Self {
+        tuple_of_nodes(nodes, values, basis)
+    }
+}
+
+/// A tuple from the nodes that the macros write.
+#[track_caller]
+pub(crate) const fn tuple_of_nodes(nodes: &[u8], values: &[i64], basis: &[u8]) -> IntTuple {
+    let mut builder = TupleBuilder::new();
+    match fill(&mut builder, nodes, values, basis) {
+        Ok(()) => builder.tuple,
+        Err(fault) => panic!("{}", LayoutError::of("tuple", fault).text()),
+    }
+}
+
+const fn fill(builder: &mut TupleBuilder, nodes: &[u8], values: &[i64], basis: &[u8]) -> Result<(), Fault> {
+    let mut node = 0;
+    let mut leaf = 0;
+    while node < nodes.len() {
+        if nodes[node] == u8::MAX {
+            let basis = if leaf < basis.len() { basis[leaf] } else { NO_BASIS };
+            tri!(builder.leaf(values[leaf], basis));
+            leaf += 1;
+        } else {
+            tri!(builder.open(nodes[node] as usize));
+        }
+        node += 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Layouts from shapes.
+
+use super::builder::LayoutBuilder;
+use super::coalesce::zeros_filtered;
+use super::error::{Fault, tri};
+use super::int_tuple::arithmetic::ordered;
+use super::int_tuple::{IntTuple, NO_BASIS};
+use super::layout::{Layout, of_shape_and_stride};
+use super::operation::operation;
+use super::profile::{At, ROOT};
+
+operation! {
+    /// The compact column-major layout of a shape: the first extent has the stride 1. Extents of 1 get the stride 0,
+    /// as in CuTe.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_col_major, tuple};
+    /// assert_eq!(make_col_major(tuple!((4, (2, 3)))), layout!((4, (2, 3)):(1, (4, 8))));
+    /// ```
+    make_col_major / try_make_col_major(shape: IntTuple) -> Layout = col_major;
+
+    /// The compact row-major layout of a shape: the last extent has the stride 1.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_row_major, tuple};
+    /// assert_eq!(make_row_major(tuple!((4, (2, 3)))), layout!((4, (2, 3)):(6, (3, 1))));
+    /// ```
+    make_row_major / try_make_row_major(shape: IntTuple) -> Layout = row_major;
+
+    /// The compact layout of a shape whose extent of the smallest `order` is fastest: see
+    /// [`compact_order`](super::compact_order).
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_ordered_layout, tuple};
+    /// assert_eq!(make_ordered_layout(tuple!((3, 5)), tuple!((1, 0))), layout!((3, 5):(5, 1)));
+    /// ```
+    make_ordered_layout / try_make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout = of_order;
+
+    /// The compact layout of the same shape whose strides have the same order as those of `layout`. Strides of 0 stay
+    /// 0: what is broadcast stays broadcast.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_layout_like};
+    /// assert_eq!(make_layout_like(layout!((4, 2, 8):(100, 0, 7))), layout!((4, 2, 8):(8, 0, 1)));
+    /// ```
+    make_layout_like / try_make_layout_like(layout: Layout) -> Layout = like;
+
+    /// The layout of coordinates of a shape: it maps each coordinate to itself, with one integer for each mode
+    /// (a nested mode's coordinate is the integer counted along its first extent first).
+    ///
+    /// Its strides are along basis vectors, `1@0` in mode 0. It goes through composition, divides and partitions as
+    /// any layout does, and then tells the coordinates of each element: what the predicates of ragged tiles need.
+    ///
+    /// ```
+    /// use moye_device::layout::{identity_layout, tiler, tuple, zipped_divide};
+    /// let tiles = zipped_divide(identity_layout(tuple!((10, 6))), tiler!((4, 4)));
+    /// assert_eq!(tiles.to_string(), "((4,4),(3,2)):((1@0,1@1),(4@0,4@1))");
+    /// ```
+    identity_layout / try_identity_layout(shape: IntTuple) -> Layout = identity;
+}
+
+pub(crate) const fn col_major(shape: &IntTuple) -> Result<Layout, Fault> {
+    compact(shape, true)
+}
+
+const fn of_order(shape: &IntTuple, order: &IntTuple) -> Result<Layout, Fault> {
+    of_shape_and_stride(shape, &tri!(ordered(shape, order)))
+}
+
+const fn like(layout: &Layout) -> Result<Layout, Fault> {
+    if layout.is_coordinate() {
+        return Err(Fault::HasBasis);
+    }
+    let kept = tri!(zeros_filtered(layout)).shape();
+    let mut order = layout.stride();
+    let mut i = 0;
+    while i < order.leaves() {
+        order.value[i] = order.value[i].abs();
+        i += 1;
+    }
+    of_shape_and_stride(&layout.shape(), &tri!(ordered(&kept, &order)))
+}
+
+const fn row_major(shape: &IntTuple) -> Result<Layout, Fault> {
+    compact(shape, false)
+}
+
+const fn compact(shape: &IntTuple, first_is_fastest: bool) -> Result<Layout, Fault> {
+    let mut stride = *shape;
+    let mut product = 1i64;
+    let mut i = 0;
+    while i < shape.leaves() {
+        let leaf = if first_is_fastest { i } else { shape.leaves() - 1 - i };
+        let extent = tri!(shape.int_at(leaf));
+        stride.value[leaf] = if extent == 1 { 0 } else { product };
+        product = match product.checked_mul(extent) {
+            Some(product) => product,
+            None => return Err(Fault::Overflow),
+        };
+        i += 1;
+    }
+    of_shape_and_stride(shape, &stride)
+}
+
+pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
+    let mut builder = LayoutBuilder::new();
+    if shape.is_int() {
+        tri!(coordinate_into(&mut builder, shape, ROOT, 0));
+        return builder.finish();
+    }
+    let rank = shape.rank();
+    tri!(builder.open(rank));
+    let mut mode = shape.profile.first(ROOT);
+    let mut i = 0;
+    while i < rank {
+        tri!(coordinate_into(&mut builder, shape, mode, i as u8));
+        mode = shape.profile.next(mode);
+        i += 1;
+    }
+    builder.finish()
+}
+
+/// Adds the compact column-major mode of the shape at `at`, along `basis`.
+const fn coordinate_into(
+    builder: &mut LayoutBuilder,
+    shape: &IntTuple,
+    at: At,
+    basis: u8,
+) -> Result<(), Fault> {
+    let sub = shape.sub(at);
+    let mut mode = tri!(compact(&sub, true));
+    let mut i = 0;
+    while i < mode.leaves() {
+        if mode.stride[i] == 0 && mode.leaves() == 1 {
+            mode.stride[i] = 1;
+        }
+        mode.basis[i] = if mode.stride[i] == 0 { NO_BASIS } else { basis };
+        i += 1;
+    }
+    builder.mode(&mode)
+}

@@ -1,0 +1,104 @@
+//! The two forms that every operation has.
+
+/// Declares an operation: the form that panics, and the form that returns a `Result`, whose error names the operation
+/// and the operands. Both are `const fn`. The inner function takes integers by value and everything else by reference.
+macro_rules! operation {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident / $try_name:ident($($arg:ident: $ty:ident),+) -> $out:ty = $inner:path;
+    )+) => {$(
+        $(#[$doc])*
+        ///
+        /// # Panics
+        #[doc = concat!("Where [`", stringify!($try_name), "`] gives an error, with its text; in a `const`, that is a compile error.")]
+        #[track_caller]
+        pub const fn $name($($arg: $ty),+) -> $out {
+            match $try_name($($arg),+) {
+                Ok(result) => result,
+                Err(error) => panic!("{}", error.text()),
+            }
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`] as a `Result`.")]
+        ///
+        /// # Errors
+        /// Where no value is the answer; the error names the operands, what does not fit, and what would.
+        pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
+            match $inner($($crate::layout::operation::operand!(pass $arg: $ty)),+) {
+                Ok(result) => Ok(result),
+                Err(fault) => {
+                    let mut text = $crate::layout::text::Text::new();
+                    text.str(concat!(stringify!($name), "("));
+                    $crate::layout::operation::operand!(list text; $($arg: $ty),+);
+                    text.str(")");
+                    Err($crate::layout::error::LayoutError::after(text, fault))
+                }
+            }
+        }
+    )+};
+}
+
+/// As [`operation`], for methods: goes into the `impl` of the type of `self`.
+macro_rules! method {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident / $try_name:ident($this:ident: $own:ident $(, $arg:ident: $ty:ident)*) -> $out:ty = $inner:path;
+    )+) => {$(
+        $(#[$doc])*
+        ///
+        /// # Panics
+        #[doc = concat!("Where [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") gives an error.")]
+        #[track_caller]
+        pub const fn $name($this $(, $arg: $ty)*) -> $out {
+            match $this.$try_name($($arg),*) {
+                Ok(result) => result,
+                Err(error) => panic!("{}", error.text()),
+            }
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
+        ///
+        /// # Errors
+        /// Where no value is the answer; the error names the operands and what does not fit.
+        pub const fn $try_name($this $(, $arg: $ty)*) -> Result<$out, $crate::layout::LayoutError> {
+            match $inner(&$this $(, $crate::layout::operation::operand!(pass $arg: $ty))*) {
+                Ok(result) => Ok(result),
+                Err(fault) => {
+                    let mut text = $crate::layout::text::Text::new();
+                    text.str(concat!(stringify!($name), "("));
+                    $crate::layout::operation::operand!(write text; $this: $own);
+                    $(
+                        text.str(", ");
+                        $crate::layout::operation::operand!(write text; $arg: $ty);
+                    )*
+                    text.str(")");
+                    Err($crate::layout::error::LayoutError::after(text, fault))
+                }
+            }
+        }
+    )+};
+}
+
+/// How an operand of some type is passed on and written down.
+macro_rules! operand {
+    (pass $arg:ident: i64) => { $arg };
+    (pass $arg:ident: usize) => { $arg };
+    (pass $arg:ident: $ty:ident) => { &$arg };
+    (list $text:ident; $arg:ident: $ty:ident) => {
+        $crate::layout::operation::operand!(write $text; $arg: $ty);
+    };
+    (list $text:ident; $arg:ident: $ty:ident, $($rest:ident: $more:ident),+) => {
+        $crate::layout::operation::operand!(write $text; $arg: $ty);
+        $text.str(", ");
+        $crate::layout::operation::operand!(list $text; $($rest: $more),+);
+    };
+    (write $text:ident; $arg:ident: i64) => { $text.int($arg) };
+    (write $text:ident; $arg:ident: usize) => { $text.int($arg as i64) };
+    (write $text:ident; $arg:ident: IntTuple) => { $text.tuple(&$arg) };
+    (write $text:ident; $arg:ident: Layout) => { $text.layout(&$arg) };
+    (write $text:ident; $arg:ident: Tiler) => { $text.tiler(&$arg) };
+    (write $text:ident; $arg:ident: Swizzle) => { $arg.write(&mut $text) };
+    (write $text:ident; $arg:ident: ComposedLayout) => { $arg.write(&mut $text) };
+}
+
+pub(crate) use {method, operand, operation};

@@ -1,0 +1,168 @@
+//! The nesting of a tuple, apart from the integers in it.
+
+use super::error::Fault;
+
+/// The most integers that a tuple or a layout's shape holds.
+pub const MAX_LEAVES: usize = 32;
+
+/// The most nodes that a tuple holds: its integers and its (sub)tuples together.
+pub const MAX_NODES: usize = 64;
+
+/// The mark of an integer among the nodes; every other node is the number of a tuple's elements.
+const LEAF: u8 = u8::MAX;
+
+/// The nesting of a tuple: its nodes in the order in which they are written, outer before inner, left before right.
+#[derive(Clone, Copy)]
+pub(crate) struct Profile {
+    nodes: [u8; MAX_NODES],
+    len: u8,
+    leaves: u8,
+}
+
+/// A node of a [`Profile`] and the number of leaves before it.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    pub node: usize,
+    pub leaf: usize,
+}
+
+/// The outermost node.
+pub(crate) const ROOT: At = At { node: 0, leaf: 0 };
+
+impl Profile {
+    pub const fn new() -> Self {
+        Self { nodes: [0; MAX_NODES], len: 0, leaves: 0 }
+    }
+
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub const fn leaves(&self) -> usize {
+        self.leaves as usize
+    }
+
+    /// Adds an integer.
+    pub const fn push_leaf(&mut self) -> Result<(), Fault> {
+        if self.len() == MAX_NODES || self.leaves() == MAX_LEAVES {
+            return Err(Fault::Capacity);
+        }
+        self.nodes[self.len()] = LEAF;
+        self.len += 1;
+        self.leaves += 1;
+        Ok(())
+    }
+
+    /// Adds a tuple of `rank` elements, which come next.
+    pub const fn push_tuple(&mut self, rank: usize) -> Result<(), Fault> {
+        if self.len() == MAX_NODES || rank > MAX_NODES {
+            return Err(Fault::Capacity);
+        }
+        self.nodes[self.len()] = rank as u8;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Corrects the number of elements of the tuple at `node`, for a builder that learns it late.
+    pub const fn set_rank(&mut self, node: usize, rank: usize) {
+        self.nodes[node] = rank as u8;
+    }
+
+    pub const fn is_leaf(&self, at: At) -> bool {
+        self.nodes[at.node] == LEAF
+    }
+
+    /// The number of modes; an integer has one, itself.
+    pub const fn rank(&self, at: At) -> usize {
+        if self.is_leaf(at) { 1 } else { self.nodes[at.node] as usize }
+    }
+
+    /// The first mode of a node. An integer's only mode is itself. Of an empty tuple it is the node that follows.
+    pub const fn first(&self, at: At) -> At {
+        if self.is_leaf(at) { at } else { At { node: at.node + 1, leaf: at.leaf } }
+    }
+
+    /// The node after `at` and everything in it.
+    pub const fn next(&self, at: At) -> At {
+        let mut node = at.node;
+        let mut leaf = at.leaf;
+        let mut open = 1;
+        while open > 0 {
+            if self.nodes[node] == LEAF {
+                leaf += 1;
+            } else {
+                open += self.nodes[node] as usize;
+            }
+            node += 1;
+            open -= 1;
+        }
+        At { node, leaf }
+    }
+
+    /// Mode `index` of the node `at`; `index` is below its rank.
+    pub const fn mode(&self, at: At, index: usize) -> At {
+        let mut mode = self.first(at);
+        let mut i = 0;
+        while i < index {
+            mode = self.next(mode);
+            i += 1;
+        }
+        mode
+    }
+
+    /// How deep tuples nest below `at`: 0 for an integer.
+    pub const fn depth(&self, at: At) -> usize {
+        if self.is_leaf(at) {
+            return 0;
+        }
+        let mut deepest = 0;
+        let mut mode = self.first(at);
+        let mut i = 0;
+        while i < self.rank(at) {
+            let depth = self.depth(mode);
+            if depth > deepest {
+                deepest = depth;
+            }
+            mode = self.next(mode);
+            i += 1;
+        }
+        deepest + 1
+    }
+
+    /// Whether two tuples nest alike.
+    pub const fn same(&self, other: &Self) -> bool {
+        if self.len != other.len {
+            return false;
+        }
+        let mut i = 0;
+        while i < self.len() {
+            if self.nodes[i] != other.nodes[i] {
+                return false;
+            }
+            i += 1;
+        }
+        true
+    }
+
+    /// Appends the nodes of `from` at `at`. Returns the range of its leaves.
+    pub const fn push_copy(&mut self, from: &Self, at: At) -> Result<(usize, usize), Fault> {
+        let end = from.next(at);
+        if self.len() + (end.node - at.node) > MAX_NODES || self.leaves() + (end.leaf - at.leaf) > MAX_LEAVES
+        {
+            return Err(Fault::Capacity);
+        }
+        let mut node = at.node;
+        while node < end.node {
+            self.nodes[self.len()] = from.nodes[node];
+            self.len += 1;
+            node += 1;
+        }
+        self.leaves += (end.leaf - at.leaf) as u8;
+        Ok((at.leaf, end.leaf))
+    }
+
+    /// The nodes as numbers, for hashing.
+    pub fn nodes(&self) -> &[u8] {
+        &self.nodes[..self.len()]
+    }
+}

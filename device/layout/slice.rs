@@ -1,0 +1,121 @@
+//! Slices: the part of a layout at fixed coordinates.
+
+use super::builder::LayoutBuilder;
+use super::error::{Fault, LayoutError, tri};
+use super::evaluate::index_at;
+use super::int_tuple::{ANY, IntTuple};
+use super::layout::Layout;
+use super::operation::operation;
+use super::profile::{At, ROOT};
+
+operation! {
+    /// The modes of `layout` under the wildcards of `coord`. The integers of the coordinate move the slice by
+    /// [`slice_offset`], see [`slice_and_offset`].
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, slice, slice_offset, tuple};
+    /// let tensor = layout!((4, (2, 3)):(1, (4, 8)));
+    /// assert_eq!(slice(tensor, tuple!((1, (_, 2)))), layout!((2):(4)));
+    /// assert_eq!(slice_offset(tensor, tuple!((1, (_, 2)))), 17);
+    /// ```
+    slice / try_slice(layout: Layout, coord: IntTuple) -> Layout = sliced;
+
+    /// The modes of `layout` under the integers of `coord`: what [`slice`] leaves out.
+    dice / try_dice(layout: Layout, coord: IntTuple) -> Layout = diced;
+
+    /// The index of `coord` with its wildcards as 0: where the slice begins.
+    slice_offset / try_slice_offset(layout: Layout, coord: IntTuple) -> i64 = offset;
+}
+
+/// [`slice`] and [`slice_offset`] in one.
+///
+/// # Panics
+/// Where [`try_slice_and_offset`] gives an error.
+#[track_caller]
+pub const fn slice_and_offset(layout: Layout, coord: IntTuple) -> (Layout, i64) {
+    (slice(layout, coord), slice_offset(layout, coord))
+}
+
+/// [`slice_and_offset`] as a `Result`.
+///
+/// # Errors
+/// Where the coordinate does not fit the layout's nesting.
+pub const fn try_slice_and_offset(layout: Layout, coord: IntTuple) -> Result<(Layout, i64), LayoutError> {
+    Ok((tri!(try_slice(layout, coord)), tri!(try_slice_offset(layout, coord))))
+}
+
+const fn sliced(layout: &Layout, coord: &IntTuple) -> Result<Layout, Fault> {
+    selected(layout, coord, true)
+}
+
+const fn diced(layout: &Layout, coord: &IntTuple) -> Result<Layout, Fault> {
+    selected(layout, coord, false)
+}
+
+const fn offset(layout: &Layout, coord: &IntTuple) -> Result<i64, Fault> {
+    if layout.is_coordinate() {
+        return Err(Fault::HasBasis);
+    }
+    let (index, _) = tri!(index_at(layout, ROOT, coord, ROOT, None, true));
+    Ok(index)
+}
+
+/// The slice and its offset.
+pub(crate) const fn both(layout: &Layout, coord: &IntTuple) -> Result<(Layout, i64), Fault> {
+    Ok((tri!(sliced(layout, coord)), tri!(offset(layout, coord))))
+}
+
+/// The modes under wildcards, or under integers. As in CuTe, they come out side by side in one tuple, except that an
+/// integer coordinate or a wildcard for the whole keeps the layout as it is.
+const fn selected(layout: &Layout, coord: &IntTuple, wildcards: bool) -> Result<Layout, Fault> {
+    if coord.is_int() && (coord.basis[0] == ANY) == wildcards {
+        return Ok(*layout);
+    }
+    let mut builder = LayoutBuilder::new();
+    let node = tri!(builder.open(0));
+    let rank = tri!(select_into(&mut builder, layout, ROOT, coord, ROOT, wildcards));
+    builder.set_rank(node, rank);
+    builder.finish()
+}
+
+const fn select_into(
+    builder: &mut LayoutBuilder,
+    layout: &Layout,
+    at: At,
+    coord: &IntTuple,
+    crd: At,
+    wildcards: bool,
+) -> Result<usize, Fault> {
+    if coord.profile.is_leaf(crd) {
+        if coord.basis[crd.leaf] != ANY {
+            tri!(coord.int_at(crd.leaf));
+        }
+        if (coord.basis[crd.leaf] == ANY) == wildcards {
+            tri!(builder.copy(layout, at));
+            return Ok(1);
+        }
+        return Ok(0);
+    }
+    let rank = coord.profile.rank(crd);
+    if layout.profile.is_leaf(at) {
+        return Err(Fault::TooManyModes {
+            what: "coordinate, a tuple for an integer extent,",
+            modes: rank,
+            rank: 1,
+        });
+    }
+    if rank != layout.profile.rank(at) {
+        return Err(Fault::Ranks { left: layout.profile.rank(at), right: rank });
+    }
+    let mut count = 0;
+    let mut mode = layout.profile.first(at);
+    let mut part = coord.profile.first(crd);
+    let mut i = 0;
+    while i < rank {
+        count += tri!(select_into(builder, layout, mode, coord, part, wildcards));
+        mode = layout.profile.next(mode);
+        part = coord.profile.next(part);
+        i += 1;
+    }
+    Ok(count)
+}

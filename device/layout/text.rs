@@ -1,0 +1,163 @@
+//! Text made during constant evaluation.
+
+use super::int_tuple::{IntTuple, Leaf};
+use super::layout::Layout;
+use super::profile::{At, Profile, ROOT};
+use super::tiler::Tiler;
+
+/// Text of at most `N` bytes. What does not fit is left out, and the text then ends in `...`.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+    full: bool,
+}
+
+impl<const N: usize> Text<N> {
+    pub const fn new() -> Self {
+        Self { bytes: [0; N], len: 0, full: false }
+    }
+
+    pub const fn as_str(&self) -> &str {
+        let (used, _) = self.bytes.split_at(self.len);
+        match core::str::from_utf8(used) {
+            Ok(text) => text,
+            Err(_) => "(text that is not UTF-8)",
+        }
+    }
+
+    pub const fn str(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        if self.full {
+            return;
+        }
+        if self.len + bytes.len() + 3 > N {
+            self.full = true;
+            let mut i = 0;
+            while i < 3 && self.len < N {
+                self.bytes[self.len] = b'.';
+                self.len += 1;
+                i += 1;
+            }
+            return;
+        }
+        let mut i = 0;
+        while i < bytes.len() {
+            self.bytes[self.len] = bytes[i];
+            self.len += 1;
+            i += 1;
+        }
+    }
+
+    pub const fn int(&mut self, value: i64) {
+        let mut digits = [0u8; 20];
+        let mut at = digits.len();
+        let mut rest = value.unsigned_abs();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if value < 0 {
+            at -= 1;
+            digits[at] = b'-';
+        }
+        let (_, used) = digits.split_at(at);
+        match core::str::from_utf8(used) {
+            Ok(text) => self.str(text),
+            Err(_) => unreachable!(),
+        }
+    }
+
+    pub const fn leaf(&mut self, leaf: Leaf) {
+        match leaf {
+            Leaf::Int(value) => self.int(value),
+            Leaf::Scaled { value, basis } => {
+                self.int(value);
+                self.str("@");
+                self.int(basis as i64);
+            }
+            Leaf::Any => self.str("_"),
+        }
+    }
+
+    pub const fn tuple(&mut self, tuple: &IntTuple) {
+        self.node(&tuple.profile, ROOT, Leaves::Tuple(tuple));
+    }
+
+    pub const fn layout(&mut self, layout: &Layout) {
+        self.layout_at(layout, ROOT);
+    }
+
+    pub const fn layout_at(&mut self, layout: &Layout, at: At) {
+        self.node(&layout.profile, at, Leaves::Shape(layout));
+        self.str(":");
+        self.node(&layout.profile, at, Leaves::Stride(layout));
+    }
+
+    pub const fn tiler(&mut self, tiler: &Tiler) {
+        self.tiler_at(tiler, ROOT);
+    }
+
+    const fn tiler_at(&mut self, tiler: &Tiler, at: At) {
+        if tiler.is_any(at) {
+            self.str("_");
+        } else if tiler.is_by_mode(at) {
+            let profile = &tiler.layout.profile;
+            self.str("(");
+            let mut mode = profile.first(at);
+            let mut i = 0;
+            while i < profile.rank(at) {
+                if i > 0 {
+                    self.str(",");
+                }
+                self.tiler_at(tiler, mode);
+                mode = profile.next(mode);
+                i += 1;
+            }
+            self.str(")");
+        } else {
+            self.layout_at(&tiler.layout, at);
+        }
+    }
+
+    const fn node(&mut self, profile: &Profile, at: At, leaves: Leaves) {
+        if profile.is_leaf(at) {
+            self.leaf(leaves.get(at.leaf));
+            return;
+        }
+        self.str("(");
+        let mut mode = profile.first(at);
+        let mut i = 0;
+        while i < profile.rank(at) {
+            if i > 0 {
+                self.str(",");
+            }
+            self.node(profile, mode, leaves);
+            mode = profile.next(mode);
+            i += 1;
+        }
+        self.str(")");
+    }
+}
+
+/// Whose integers a profile is printed with.
+#[derive(Clone, Copy)]
+enum Leaves<'a> {
+    Tuple(&'a IntTuple),
+    Shape(&'a Layout),
+    Stride(&'a Layout),
+}
+
+impl Leaves<'_> {
+    const fn get(&self, leaf: usize) -> Leaf {
+        match self {
+            Self::Tuple(tuple) => tuple.leaf(leaf),
+            Self::Shape(layout) => Leaf::Int(layout.shape[leaf]),
+            Self::Stride(layout) => layout.stride_leaf(leaf),
+        }
+    }
+}

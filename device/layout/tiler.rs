@@ -1,0 +1,166 @@
+//! What a layout is tiled by: a layout, or one tiler for each mode.
+
+use super::builder::LayoutBuilder;
+use super::error::{Fault, LayoutError, tri};
+use super::int_tuple::{ANY, IntTuple, NO_BASIS};
+use super::layout::Layout;
+use super::profile::{At, MAX_NODES, ROOT};
+
+/// What a layout is tiled by, in [`composition_tiler`] and in the divides and products:
+///
+/// - a layout, for the whole (`4:2`),
+/// - an integer `n`, which is the layout `n:1`,
+/// - the wildcard `_`, which leaves a mode as it is,
+/// - or a tuple of tilers, one for each mode (`(4:2,_,(2,2):(1,8))`, `(64,32)`).
+///
+/// Made by [`tiler!`], by [`Layout::tiler`], by [`IntTuple::tiler`] and by [`Tiler::by_mode`].
+///
+/// [`composition_tiler`]: super::composition_tiler
+/// [`tiler!`]: macro@super::tiler
+#[derive(Clone, Copy)]
+pub struct Tiler {
+    /// The layouts side by side; a wildcard is a leaf of the basis `ANY`.
+    pub(crate) layout: Layout,
+    /// The nodes that are tuples of tilers and not parts of a layout, a bit for each.
+    by_mode: u64,
+}
+
+const _: () = assert!(MAX_NODES <= u64::BITS as usize, "a node needs a bit");
+
+impl Tiler {
+    /// The tiler that is one layout.
+    pub const fn layout(layout: Layout) -> Self {
+        Self { layout, by_mode: 0 }
+    }
+
+    /// The wildcard `_`.
+    pub const fn any() -> Self {
+        let mut builder = LayoutBuilder::new();
+        match builder.leaf(1, 0, ANY) {
+            Ok(()) => Self { layout: builder.unchecked(), by_mode: 0 },
+            Err(_) => unreachable!(),
+        }
+    }
+
+    /// The tiler of a shape: each integer `n` is the layout `n:1`, each tuple a tiler by mode.
+    ///
+    /// # Panics
+    /// Where [`try_shape`](Self::try_shape) gives an error.
+    #[track_caller]
+    pub const fn shape(shape: IntTuple) -> Self {
+        match Self::try_shape(shape) {
+            Ok(tiler) => tiler,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The tiler of a shape.
+    ///
+    /// # Errors
+    /// Where an extent is below 1 or a multiple of a basis vector.
+    pub const fn try_shape(shape: IntTuple) -> Result<Self, LayoutError> {
+        let mut builder = LayoutBuilder::new();
+        let mut by_mode = 0;
+        match shape_into(&mut builder, &mut by_mode, &shape, ROOT) {
+            Ok(()) => Ok(Self { layout: builder.unchecked(), by_mode }),
+            Err(fault) => Err(LayoutError::of_tuple("tiler", &shape, fault)),
+        }
+    }
+
+    /// The tiler with one tiler for each mode.
+    ///
+    /// # Panics
+    /// Where [`try_by_mode`](Self::try_by_mode) gives an error.
+    #[track_caller]
+    pub const fn by_mode(tilers: &[Self]) -> Self {
+        match Self::try_by_mode(tilers) {
+            Ok(tiler) => tiler,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The tiler with one tiler for each mode.
+    ///
+    /// # Errors
+    /// Where they hold more integers together than a value does.
+    pub const fn try_by_mode(tilers: &[Self]) -> Result<Self, LayoutError> {
+        match joined(tilers) {
+            Ok(tiler) => Ok(tiler),
+            Err(fault) => Err(LayoutError::of("tiler", fault)),
+        }
+    }
+
+    pub(crate) const fn is_by_mode(&self, at: At) -> bool {
+        self.by_mode >> at.node & 1 == 1
+    }
+
+    pub(crate) const fn is_any(&self, at: At) -> bool {
+        self.layout.profile.is_leaf(at) && self.layout.basis[at.leaf] == ANY
+    }
+
+    /// The layout, if the tiler is one.
+    pub const fn as_layout(&self) -> Option<Layout> {
+        if self.is_by_mode(ROOT) || self.is_any(ROOT) { None } else { Some(self.layout) }
+    }
+}
+
+const fn joined(tilers: &[Tiler]) -> Result<Tiler, Fault> {
+    let mut builder = LayoutBuilder::new();
+    tri!(builder.open(tilers.len()));
+    let mut by_mode = 1;
+    let mut node = 1;
+    let mut i = 0;
+    while i < tilers.len() {
+        tri!(builder.mode(&tilers[i].layout));
+        by_mode |= tilers[i].by_mode << node;
+        node += tilers[i].layout.profile.len();
+        i += 1;
+    }
+    Ok(Tiler { layout: builder.unchecked(), by_mode })
+}
+
+const fn shape_into(
+    builder: &mut LayoutBuilder,
+    by_mode: &mut u64,
+    shape: &IntTuple,
+    at: At,
+) -> Result<(), Fault> {
+    if shape.profile.is_leaf(at) {
+        if shape.basis[at.leaf] == ANY {
+            return builder.leaf(1, 0, ANY);
+        }
+        let extent = tri!(shape.int_at(at.leaf));
+        if extent < 1 {
+            return Err(Fault::Extent { extent });
+        }
+        return builder.leaf(extent, if extent == 1 { 0 } else { 1 }, NO_BASIS);
+    }
+    let rank = shape.profile.rank(at);
+    let node = tri!(builder.open(rank));
+    *by_mode |= 1 << node;
+    let mut mode = shape.profile.first(at);
+    let mut i = 0;
+    while i < rank {
+        tri!(shape_into(builder, by_mode, shape, mode));
+        mode = shape.profile.next(mode);
+        i += 1;
+    }
+    Ok(())
+}
+
+impl IntTuple {
+    /// This shape as a tiler by mode: see [`Tiler::shape`].
+    ///
+    /// # Panics
+    /// Where [`Tiler::try_shape`] gives an error.
+    #[track_caller]
+    pub const fn tiler(&self) -> Tiler {
+        Tiler::shape(*self)
+    }
+}
+
+impl From<Layout> for Tiler {
+    fn from(layout: Layout) -> Self {
+        Self::layout(layout)
+    }
+}
