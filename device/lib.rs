@@ -13,6 +13,7 @@ extern crate self as moye_device;
 
 pub mod algorithm;
 pub mod arch;
+pub mod atom;
 pub mod kernel;
 #[cfg(feature = "kernels")]
 pub mod kernels;
