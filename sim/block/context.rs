@@ -344,6 +344,21 @@ impl BlockContext {
         None
     }
 
+    /// Takes the first ready thread of the same warp behind `last`, going round.
+    pub(crate) fn take_ready_in_warp(&self, last: u32) -> Option<u32> {
+        let mut ready = self.ready.borrow_mut();
+        let word = &mut ready[last as usize / 64];
+        let half = last % 64 / super::WARP_SIZE * super::WARP_SIZE;
+        let lanes = (*word >> half) as u32;
+        let behind = lanes & (u32::MAX - 1) << (last % super::WARP_SIZE);
+        let lane = if behind != 0 { behind } else { lanes }.trailing_zeros();
+        if lanes == 0 {
+            return None;
+        }
+        *word &= !(1 << (half + lane));
+        Some(last / super::WARP_SIZE * super::WARP_SIZE + lane)
+    }
+
     /// The threads that wait, by place and line, in the order of their first threads.
     pub(crate) fn waiting(&self) -> Vec<WaitingThreads> {
         let mut groups: Vec<(WaitPlace, &'static Location<'static>, Vec<u32>)> = Vec::new();
