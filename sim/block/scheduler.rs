@@ -1,7 +1,7 @@
 //! Runs the threads of a block in turn until all have returned.
 
 use super::WARP_SIZE;
-use super::context::{BlockContext, RawFault, Resume, ThreadYielder};
+use super::context::{BlockContext, RawFault, Resume, TURNS, ThreadYielder};
 use super::stack::{StackPool, ThreadStack};
 use crate::Dim3;
 use crate::fault::{FaultKind, WaitPlace};
@@ -19,12 +19,7 @@ pub(crate) struct Worker<'a> {
     live: Vec<Option<Thread>>,
     /// Whether the threads that wait for conditions were woken in this block because no other could run.
     asked: bool,
-    /// Switches since the running warp got its turn.
-    turns: u32,
 }
-
-/// Switches after which a warp lets the others run, whether or not its threads could go on.
-const TURNS: u32 = 64 * WARP_SIZE;
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(context: &'a BlockContext, entry: &'a (dyn Fn() + Sync), stack_bytes: usize) -> Self {
@@ -35,7 +30,6 @@ impl<'a> Worker<'a> {
             stacks: StackPool::new(stack_bytes, context.count() as usize),
             live,
             asked: false,
-            turns: 0,
         }
     }
 
@@ -43,7 +37,6 @@ impl<'a> Worker<'a> {
     pub(crate) fn run(&mut self, block_index: Dim3) -> Result<(), RawFault> {
         self.context.start(block_index);
         self.asked = false;
-        self.turns = TURNS;
         let mut last = self.context.count() - 1;
         while let Some(linear) = self.next_ready(last) {
             last = linear;
@@ -67,13 +60,14 @@ impl<'a> Worker<'a> {
     /// fulfilled, nothing in the block can change any more.
     fn next_ready(&mut self, last: u32) -> Option<u32> {
         let context = self.context;
-        if self.turns < TURNS {
-            self.turns += 1;
+        let turns = context.turns_left.get();
+        if turns > 0 {
+            context.turns_left.set(turns - 1);
             if let Some(linear) = context.take_ready_in_warp(last) {
                 return Some(linear);
             }
         }
-        self.turns = 0;
+        context.turns_left.set(TURNS);
         let next_warp = (last / WARP_SIZE + 1) * WARP_SIZE;
         let from = if next_warp < context.count() { next_warp } else { 0 };
         context.take_ready(from).or_else(|| {
