@@ -1,55 +1,41 @@
 //! What can go wrong between a crate with kernels and its PTX.
 
 use crate::Arch;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Why there is no PTX. The message says what to do.
-#[derive(Debug, thiserror::Error)]
+// Written out by hand: a derive would bring a second `syn` into every build script that compiles kernels.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The name of an architecture is not one.
-    #[error("`{name}` is no GPU architecture; name one as sm_80, sm_86, sm_90a, ...")]
     Arch {
         /// What was given.
         name: String,
     },
     /// No architecture was named.
-    #[error("no GPU architecture to compile {} for; name one with PtxBuilder::arch(\"sm_80\")", krate.display())]
     NoArch {
         /// The crate's folder.
         krate: PathBuf,
     },
     /// The crate's folder is not one, or its package has no library.
-    #[error("{} cannot be compiled to PTX: {reason}", krate.display())]
     Crate {
         /// The crate's folder.
         krate: PathBuf,
         /// What is missing.
         reason: String,
     },
-    /// No output folder.
-    #[error("OUT_DIR is not set, so this is no build script; name a folder with PtxBuilder::out_dir")]
+    /// There is no output folder.
     NoOutDir,
     /// The source of `core` is nowhere.
-    #[error(
-        "the source of Rust's `core` library for rustc {version} is missing, and kernels cannot be compiled without it.\n\
-         Install it with one of\n\
-         \x20   rustup component add rust-src\n\
-         \x20   cargo xtask setup            (in a checkout of moye: keeps it inside the checkout)\n\
-         or set MOYE_RUST_SRC to the folder `library` of that version's source.\n\
-         Looked in: {}", .looked_in.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
-    )]
     CoreSourceMissing {
         /// The compiler's version.
         version: String,
         /// The places that were looked at.
         looked_in: Vec<PathBuf>,
     },
-    /// A source of `core` was found that the compiler cannot use.
-    #[error(
-        "the source of Rust's `core` library in {} is {found}, but the compiler is rustc {version}; they must be the same.\n\
-         Mend or unset MOYE_RUST_SRC, or install the right source with `rustup component add rust-src` or, in a checkout of moye, `cargo xtask setup`.", path.display()
-    )]
+    /// What should be the source of `core` is not, or is that of another version.
     CoreSourceUnusable {
         /// The folder.
         path: PathBuf,
@@ -58,8 +44,7 @@ pub enum BuildError {
         /// The compiler's version.
         version: String,
     },
-    /// The compiler or cargo could not be run or said something unexpected.
-    #[error("`{command}` failed: {reason}")]
+    /// A tool could not be run or said something unexpected.
     Tool {
         /// The command.
         command: String,
@@ -67,7 +52,6 @@ pub enum BuildError {
         reason: String,
     },
     /// The device code does not compile. The message is the compiler's own.
-    #[error("{output}\nerror: {} does not compile for {arch}", krate.display())]
     Compile {
         /// The crate's folder.
         krate: PathBuf,
@@ -77,7 +61,6 @@ pub enum BuildError {
         output: String,
     },
     /// The compiler's PTX is not as expected.
-    #[error("the PTX of {} for {arch} cannot be used: {reason}", krate.display())]
     Ptx {
         /// The crate's folder.
         krate: PathBuf,
@@ -87,11 +70,68 @@ pub enum BuildError {
         reason: String,
     },
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arch { name } => {
+                write!(f, "`{name}` is no GPU architecture; name one as sm_80, sm_86, sm_90a, ...")
+            }
+            Self::NoArch { krate } => write!(
+                f,
+                "no GPU architecture to compile {} for; name one with PtxBuilder::arch(\"sm_80\")",
+                krate.display()
+            ),
+            Self::Crate { krate, reason } => {
+                write!(f, "{} cannot be compiled to PTX: {reason}", krate.display())
+            }
+            Self::NoOutDir => f.write_str(
+                "OUT_DIR is not set, so this is no build script; name a folder with PtxBuilder::out_dir",
+            ),
+            Self::CoreSourceMissing { version, looked_in } => {
+                let places: Vec<_> = looked_in.iter().map(|path| path.display().to_string()).collect();
+                write!(
+                    f,
+                    "the source of Rust's `core` for rustc {version} is missing; kernels cannot be compiled without it.\n\
+                     Install it with one of\n    \
+                         rustup component add rust-src\n    \
+                         cargo xtask setup    (in a checkout of moye; keeps it inside the checkout)\n\
+                     or set MOYE_RUST_SRC to the folder `library` of that version's source.\n\
+                     Looked in: {}",
+                    places.join(", ")
+                )
+            }
+            Self::CoreSourceUnusable { path, found, version } => write!(
+                f,
+                "{} cannot be the source of Rust's `core` for rustc {version}: it is {found}.\n\
+                 Mend or unset MOYE_RUST_SRC, or install the source with `rustup component add rust-src` or, in a \
+                 checkout of moye, `cargo xtask setup`.",
+                path.display()
+            ),
+            Self::Tool { command, reason } => write!(f, "`{command}` failed: {reason}"),
+            Self::Compile { krate, arch, output } => {
+                write!(f, "{output}\nerror: {} does not compile for {arch}", krate.display())
+            }
+            Self::Ptx { krate, arch, reason } => {
+                write!(f, "the PTX of {} for {arch} cannot be used: {reason}", krate.display())
+            }
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
 }

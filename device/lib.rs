@@ -5,16 +5,25 @@
 //! and for the host, where `moye-sim` stands in for the GPU. [`arch`] is the only module that knows which of the two
 //! it is in.
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, link_llvm_intrinsics)
+)]
+#![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 // `#[kernel]` writes paths that start at `::moye_device`, also inside this crate.
 extern crate self as moye_device;
 
+pub mod algorithm;
+pub mod arch;
 pub mod kernel;
+#[cfg(feature = "kernels")]
+pub mod kernels;
 pub mod layout;
 pub mod memory;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
+pub mod tensor;
 
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};
 pub use moye_macros::{kernel, layout, tiler, tuple};

@@ -1,12 +1,13 @@
 //! The types that a kernel may keep in global or shared memory.
 
+use crate::arch::{Word, Word128};
 use half::{bf16, f16};
 
 /// A type that device memory can hold: fixed size, no padding, valid for every bit pattern.
 ///
 /// # Safety
-/// Every bit pattern of `size_of::<Self>()` bytes is a valid value, there is no padding, the size is a power of two
-/// between 1 and 16 bytes, and the type has no drop glue and no references in it.
+/// Every bit pattern of `size_of::<Self>()` bytes is a valid value, there is no padding, `Bits` has the same size, and
+/// the type has no drop glue and no references in it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory",
     label = "not an element type",
@@ -15,12 +16,38 @@ use half::{bf16, f16};
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The name that messages and tables print: `f32`, `bf16`, ...
     const NAME: &'static str;
+
+    /// The element in bytes.
+    const BYTES: usize = size_of::<Self>();
+
+    /// What one load or store of an element moves.
+    type Bits: Word;
+
+    /// The element's bits.
+    #[inline(always)]
+    fn to_bits(self) -> Self::Bits {
+        const { assert!(size_of::<Self>() == size_of::<Self::Bits>()) };
+        // SAFETY: same size, both plain bits.
+        unsafe { core::mem::transmute_copy(&self) }
+    }
+
+    /// The element with these bits.
+    #[inline(always)]
+    fn from_bits(bits: Self::Bits) -> Self {
+        const { assert!(size_of::<Self>() == size_of::<Self::Bits>()) };
+        // SAFETY: same size, both plain bits.
+        unsafe { core::mem::transmute_copy(&bits) }
+    }
 }
 
 macro_rules! element {
-    ($($t:ty),*) => { $(
+    ($($t:ty: $bits:ty),*) => { $(
         // SAFETY: a plain number; all bit patterns are values.
-        unsafe impl Element for $t { const NAME: &'static str = stringify!($t); }
+        unsafe impl Element for $t {
+            const NAME: &'static str = stringify!($t);
+            type Bits = $bits;
+        }
     )* };
 }
-element!(i8, i16, i32, i64, u8, u16, u32, u64, u128, f32, f64, f16, bf16);
+element!(i8: u8, u8: u8, i16: u16, u16: u16, f16: u16, bf16: u16, i32: u32, u32: u32, f32: u32);
+element!(i64: u64, u64: u64, f64: u64, u128: Word128);

@@ -1,6 +1,7 @@
 //! Typed pointers to global memory, as kernels take them.
 
 use super::Element;
+use crate::arch::Word;
 
 /// A pointer to elements in global memory that the kernel only reads.
 ///
@@ -64,7 +65,83 @@ macro_rules! pointer {
 pointer!(Global, *const T);
 pointer!(GlobalMut, *mut T);
 
+/// A typed pointer to global memory: [`Global`] or [`GlobalMut`].
+pub trait GlobalPointer: Copy {
+    /// What it points to.
+    type Element: Element;
+
+    /// The device address, in bytes.
+    fn address(self) -> u64;
+
+    /// The pointer moved by `elements`.
+    #[must_use]
+    fn offset(self, elements: i64) -> Self;
+}
+
+impl<T: Element> GlobalPointer for Global<T> {
+    type Element = T;
+
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self.address()
+    }
+
+    #[inline(always)]
+    fn offset(self, elements: i64) -> Self {
+        self.offset(elements)
+    }
+}
+
+impl<T: Element> GlobalPointer for GlobalMut<T> {
+    type Element = T;
+
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self.address()
+    }
+
+    #[inline(always)]
+    fn offset(self, elements: i64) -> Self {
+        self.offset(elements)
+    }
+}
+
+impl<T: Element> Global<T> {
+    /// Reads the element `index` elements further on.
+    ///
+    /// # Safety
+    /// The element lies in memory that the kernel may read, and no thread writes it meanwhile.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn read(self, index: i64) -> T {
+        // SAFETY: the caller's contract.
+        T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
+    }
+}
+
 impl<T: Element> GlobalMut<T> {
+    /// Reads the element `index` elements further on.
+    ///
+    /// # Safety
+    /// The element lies in memory that the kernel may read, and no other thread writes it meanwhile.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn read(self, index: i64) -> T {
+        // SAFETY: the caller's contract.
+        T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
+    }
+
+    /// Writes the element `index` elements further on.
+    ///
+    /// # Safety
+    /// The element lies in memory that the kernel may write, and no other thread touches it meanwhile.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn write(self, index: i64, value: T) {
+        // SAFETY: the caller's contract.
+        unsafe { T::Bits::store_global(self.offset(index).address(), value.to_bits()) }
+    }
+
     /// The same pointer, for reading only.
     #[inline(always)]
     pub fn as_const(self) -> Global<T> {

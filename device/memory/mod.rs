@@ -2,6 +2,8 @@
 
 mod element;
 mod global;
+mod shared;
 
 pub use element::Element;
-pub use global::{Global, GlobalMut};
+pub use global::{Global, GlobalMut, GlobalPointer};
+pub use shared::{Shared, SharedArray, SharedStorage};

@@ -1,0 +1,238 @@
+//! NVIDIA's assembler, `ptxas`: where it is, and what it says of a module.
+
+use crate::Arch;
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The environment variable that names the program.
+const VARIABLE: &str = "MOYE_PTXAS";
+
+/// Where the packages `nvidia-cuda-nvcc` (13) and `nvidia-cuda-nvcc-cu12` of PyPI keep it.
+const IN_PYTHON: &[&str] = &["nvidia/cu13/bin/ptxas", "nvidia/cuda_nvcc/bin/ptxas"];
+
+/// An assembler that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ptxas {
+    path: PathBuf,
+}
+
+/// What one kernel needs on the GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Registers per thread.
+    pub registers: usize,
+    /// Bytes of stack per thread, spilled registers included.
+    pub stack: usize,
+    /// Bytes that are written when registers run out.
+    pub spill_stores: usize,
+    /// Bytes that are read back.
+    pub spill_loads: usize,
+    /// Named barriers.
+    pub barriers: usize,
+    /// Bytes of shared memory that it declares itself.
+    pub shared: usize,
+}
+
+impl Usage {
+    /// Bytes of spills, written and read.
+    pub const fn spills(&self) -> usize {
+        self.spill_stores + self.spill_loads
+    }
+}
+
+/// What came of assembling a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assembled {
+    /// Each entry point's needs by its name.
+    pub kernels: BTreeMap<String, Usage>,
+    /// Warnings, and notes of lost performance.
+    pub warnings: Vec<String>,
+}
+
+/// Why a module was not assembled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PtxasError {
+    /// The program could not be run.
+    Run {
+        /// The program.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It does not take the module.
+    Refused {
+        /// The program.
+        path: PathBuf,
+        /// What it said, with line numbers of the PTX.
+        message: String,
+    },
+}
+
+impl fmt::Display for PtxasError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run { path, source } => write!(f, "{} cannot be run: {source}", path.display()),
+            Self::Refused { path, message } => write!(f, "{} refuses the PTX:\n{message}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for PtxasError {}
+
+impl Ptxas {
+    /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`, `/usr/local/cuda`, `.toolchain/ptxas`
+    /// of this folder or one above it, and the packages of the active Python.
+    pub fn find() -> Option<Self> {
+        if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+            return Some(Self { path: named.into() });
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        let on_path = env::split_paths(&path).map(|folder| folder.join("ptxas"));
+        let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(env::var_os).map(PathBuf::from);
+        let toolkits = toolkits.chain([PathBuf::from("/usr/local/cuda")]).map(|root| root.join("bin/ptxas"));
+        let here = env::current_dir().unwrap_or_default();
+        let kept = here.ancestors().flat_map(|folder| in_python(&folder.join(".toolchain/ptxas")));
+        on_path
+            .chain(toolkits)
+            .chain(kept)
+            .find(|file| file.is_file())
+            .or_else(|| python_packages().iter().flat_map(|f| in_python(f)).find(|file| file.is_file()))
+            .map(|path| Self { path })
+    }
+
+    /// The assembler at this path.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Assembles a module, and throws the code away.
+    ///
+    /// # Errors
+    /// The program cannot be run, or refuses the module.
+    pub fn assemble(&self, ptx: &str, arch: Arch) -> Result<Assembled, PtxasError> {
+        let run = |source| PtxasError::Run { path: self.path.clone(), source };
+        let mut child = Command::new(&self.path)
+            .args(["-v", "--gpu-name", &arch.to_string(), "-o", "/dev/null", "/dev/stdin"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(run)?;
+        let mut stdin = child.stdin.take().expect("it was piped");
+        // It reads all before it writes; where it ends early, the pipe breaks and its own message says why.
+        let written = stdin.write_all(ptx.as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().map_err(run)?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            let message =
+                text.lines().filter(|line| !line.starts_with("ptxas info")).collect::<Vec<_>>().join("\n");
+            return Err(PtxasError::Refused { path: self.path.clone(), message });
+        }
+        written.map_err(run)?;
+        Ok(Assembled::read(&text))
+    }
+}
+
+impl Assembled {
+    fn read(text: &str) -> Self {
+        let mut all = Self::default();
+        // The entry that is being assembled, and the function that the next line's sizes belong to.
+        let mut entry: Option<String> = None;
+        let mut function: Option<String> = None;
+        for line in text.lines() {
+            if line.contains("warning") || line.contains("Performance Loss") {
+                all.warnings.push(line.to_owned());
+            } else if let Some(name) = quoted_after(line, "Compiling entry function") {
+                all.kernels.insert(name.clone(), Usage::default());
+                entry = Some(name);
+            } else if let Some((_, name)) = line.split_once("Function properties for ") {
+                function = Some(name.trim().to_owned());
+            } else if let Some(usage) = entry.as_ref().and_then(|name| all.kernels.get_mut(name)) {
+                if let Some(registers) = number_before(line, " registers") {
+                    usage.registers = registers;
+                    usage.barriers = number_before(line, " barriers").unwrap_or(0);
+                    usage.shared = number_before(line, " bytes smem").unwrap_or(0);
+                } else if let Some(stack) = number_before(line, " bytes stack frame") {
+                    // A function that the entry calls has its own frame; only the entry's is taken for the entry's.
+                    if function == entry {
+                        usage.stack = stack;
+                        usage.spill_stores = number_before(line, " bytes spill stores").unwrap_or(0);
+                        usage.spill_loads = number_before(line, " bytes spill loads").unwrap_or(0);
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+fn quoted_after(line: &str, label: &str) -> Option<String> {
+    line.split_once(label)?.1.split('\'').nth(1).map(str::to_owned)
+}
+
+/// The number that stands right before `unit`.
+fn number_before(line: &str, unit: &str) -> Option<usize> {
+    let before = line.split_once(unit)?.0;
+    before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn in_python(packages: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let packages = packages.to_owned();
+    IN_PYTHON.iter().map(move |file| packages.join(file))
+}
+
+/// Where the active Python keeps packages: its own folder and the user's.
+fn python_packages() -> Vec<PathBuf> {
+    let script =
+        "import site, sysconfig; print(sysconfig.get_paths()['purelib']); print(site.getusersitepackages())";
+    let Ok(output) = Command::new("python3").args(["-c", script]).output() else { return Vec::new() };
+    String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'matmul' for 'sm_80'
+ptxas info    : Function properties for matmul
+    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Function properties for helper
+    64 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 127 registers, used 1 barriers, 16 bytes cumulative stack size, 4096 bytes smem, 384 bytes cmem[0]
+ptxas info    : Compile time = 3.234 ms
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized
+ptxas info    : Compiling entry function 'copy' for 'sm_80'
+ptxas info    : Function properties for copy
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 10 registers, used 0 barriers, 384 bytes cmem[0]
+";
+
+    #[test]
+    fn each_entry_has_its_own_numbers() {
+        let all = Assembled::read(SAID);
+        let matmul =
+            Usage { registers: 127, stack: 16, spill_stores: 8, spill_loads: 4, barriers: 1, shared: 4096 };
+        assert_eq!(all.kernels["matmul"], matmul, "a called function's frame is not the entry's");
+        assert_eq!(all.kernels["copy"], Usage { registers: 10, ..Usage::default() });
+        assert_eq!(all.warnings.len(), 1, "lost performance is worth a warning: {:?}", all.warnings);
+    }
+
+    #[test]
+    fn an_assembler_that_is_not_there_is_an_error() {
+        let error = Ptxas::at("/nowhere/ptxas").assemble("", "sm_80".parse().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/ptxas cannot be run"), "{error}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Copies between tensors of the same shape, by the widest access that both allow.
+
+use crate::arch::{CpAsyncSize, Word, Word64x2, Word128, cp_async};
+use crate::layout::{Layout, Text};
+use crate::memory::{Element, GlobalPointer, Shared};
+use crate::tensor::{Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor};
+
+/// The elements that one access can move: what both runs allow, at most 16 bytes.
+const fn elements_per_access(source: usize, destination: usize, element_bytes: usize) -> usize {
+    let mut run = if source < destination { source } else { destination };
+    while run * element_bytes > 16 {
+        run /= 2;
+    }
+    run
+}
+
+/// The two tensors of a copy have the same number of elements, or the copy does not compile.
+const fn same_size(source: Layout, destination: Layout) {
+    if source.size() != destination.size() {
+        let mut text = Text::<400>::new();
+        text.str("copy: the source ");
+        text.layout(&source);
+        text.str(" has ");
+        text.int(source.size());
+        text.str(" elements and the destination ");
+        text.layout(&destination);
+        text.str(" has ");
+        text.int(destination.size());
+        panic!("{}", text.as_str());
+    }
+}
+
+/// Copies `source` to `destination`, index by index, with the widest loads and stores (up to 16 bytes) that both
+/// layouts, the element type and the known alignment allow.
+///
+/// Elements outside a matrix read as zeros and are not written.
+///
+/// # Safety
+/// The source may be read and the destination written; no other thread touches those elements meanwhile.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn copy<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+where
+    S: Access<LS>,
+    D: AccessMut<LD> + Engine<Element = S::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    const { same_size(LS::LAYOUT, LD::LAYOUT) };
+    let bytes = const { elements_per_access(S::RUN, D::RUN, S::Element::BYTES) * S::Element::BYTES };
+    // SAFETY: the caller's contract; both runs allow accesses of this size.
+    unsafe {
+        if bytes == S::Element::BYTES {
+            words::<<S::Element as Element>::Bits, S, LS, D, LD>(source, destination);
+        } else if bytes == 16 {
+            words::<Word128, S, LS, D, LD>(source, destination);
+        } else if bytes == 8 {
+            words::<Word64x2, S, LS, D, LD>(source, destination);
+        } else if bytes == 4 {
+            words::<u32, S, LS, D, LD>(source, destination);
+        } else {
+            words::<u16, S, LS, D, LD>(source, destination);
+        }
+    }
+}
+
+/// Copies word by word.
+///
+/// # Safety
+/// As [`copy`]; the runs of both sides are multiples of the word's elements.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn words<W, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+where
+    W: Word,
+    S: Access<LS>,
+    D: AccessMut<LD> + Engine<Element = S::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    let count = size_of::<W>() / S::Element::BYTES;
+    for i in 0..Tensor::<S, LS>::SIZE / count {
+        // SAFETY: the caller's contract.
+        unsafe { destination.engine_mut().store(i * count, source.engine().load::<W>(i * count)) }
+    }
+}
+
+/// Starts copying `source`, in global memory, to `destination`, in shared memory, by `cp.async` of the widest size (4, 8
+/// or 16 bytes) that both layouts, the element type and the known alignment allow. Elements outside the matrix arrive
+/// as zeros.
+///
+/// The data are there after [`cp_async_commit`](crate::arch::cp_async_commit) and
+/// [`cp_async_wait`](crate::arch::cp_async_wait), for other threads after a barrier too. Elements so small or so far
+/// apart that no `cp.async` can move them (under 4 consecutive bytes) are copied at once, through registers.
+///
+/// # Safety
+/// As [`copy`], until the wait.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn copy_async<P, S, R, LS, LD>(
+    source: &Tensor<Strided<P, S, R>, LS>,
+    destination: &mut SharedTensor<P::Element, LD>,
+) where
+    P: GlobalPointer,
+    S: Strides,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    const { same_size(LS::LAYOUT, LD::LAYOUT) };
+    let count = const {
+        let (source, destination) =
+            (<Strided<P, S, R> as Access<LS>>::RUN, <Shared<P::Element> as Access<LD>>::RUN);
+        elements_per_access(source, destination, P::Element::BYTES)
+    };
+    let Some(size) = CpAsyncSize::of(count * P::Element::BYTES) else {
+        // SAFETY: the caller's contract.
+        return unsafe { copy(source, destination) };
+    };
+    for i in (0..Tensor::<Strided<P, S, R>, LS>::SIZE).step_by(count) {
+        let valid = source.engine().existing::<LS>(i, count) * P::Element::BYTES as u32;
+        // SAFETY: the caller's contract; both runs allow accesses of this size, and what does not exist is not read.
+        unsafe {
+            cp_async(size, destination.engine().address_of::<LD>(i), source.engine().address::<LS>(i), valid);
+        }
+    }
+}

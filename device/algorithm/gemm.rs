@@ -1,0 +1,88 @@
+//! `gemm`: a thread's part of a matrix product.
+
+use crate::arch::Fma;
+use crate::layout::{Layout, Text};
+use crate::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
+
+/// `c(m, n) += a(m, k) * b(n, k)` over all `k`, by fused multiply-adds: `a` is `(M, K)`, `b` is `(N, K)` and the
+/// accumulator `c` is `(M, N)`.
+///
+/// For each `k` the thread reads its column of `a` and of `b` once and forms their outer product, so `M + N` reads
+/// serve `M * N` multiply-adds; the sums over `k` run in order, in the precision of the elements.
+///
+/// # Safety
+/// `a` and `b` may be read, and no other thread writes them meanwhile.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn gemm<T, A, LA, B, LB, LC>(a: &Tensor<A, LA>, b: &Tensor<B, LB>, c: &mut Fragment<T, LC>)
+where
+    T: Fma,
+    A: Access<LA> + Engine<Element = T>,
+    B: Access<LB> + Engine<Element = T>,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    LC: StaticLayout,
+{
+    let (m, n, k) = const { extents(LA::LAYOUT, LB::LAYOUT, LC::LAYOUT) };
+    for k in 0..k {
+        // SAFETY: each element is set below, before it is read.
+        let (mut column_a, mut column_b) =
+            unsafe { (Fragment::<T, ModeOf<LA, 0>>::uninit(), Fragment::<T, ModeOf<LB, 0>>::uninit()) };
+        for i in 0..m {
+            // SAFETY: the caller's contract; inside both tensors.
+            unsafe { column_a.set(i, a.get(i + k * m)) };
+        }
+        for j in 0..n {
+            // SAFETY: as above.
+            unsafe { column_b.set(j, b.get(j + k * n)) };
+        }
+        for j in 0..n {
+            for i in 0..m {
+                // SAFETY: inside the fragments.
+                unsafe { c.set(i + j * m, column_a.get(i).fma(column_b.get(j), c.get(i + j * m))) };
+            }
+        }
+    }
+}
+
+/// `(M, N, K)`, where the three layouts agree on them.
+const fn extents(a: Layout, b: Layout, c: Layout) -> (usize, usize, usize) {
+    let wrong = if a.rank() != 2 || b.rank() != 2 || c.rank() != 2 {
+        Some("one of them does not have two modes")
+    } else if a.extent(0) != c.extent(0) {
+        Some("a and c differ in M")
+    } else if b.extent(0) != c.extent(1) {
+        Some("b and c differ in N")
+    } else if a.extent(1) != b.extent(1) {
+        Some("a and b differ in K")
+    } else {
+        None
+    };
+    if let Some(wrong) = wrong {
+        let mut text = Text::<600>::new();
+        text.str("gemm takes a (M, K), b (N, K) and c (M, N); with a = ");
+        text.layout(&a);
+        text.str(", b = ");
+        text.layout(&b);
+        text.str(" and c = ");
+        text.layout(&c);
+        text.str(" ");
+        text.str(wrong);
+        panic!("{}", text.as_str());
+    }
+    (a.extent(0) as usize, b.extent(0) as usize, a.extent(1) as usize)
+}
+
+/// Mode `I` of a layout.
+pub struct ModeOf<L, const I: usize>(core::marker::PhantomData<L>);
+
+impl<L, const I: usize> Clone for ModeOf<L, I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<L, const I: usize> Copy for ModeOf<L, I> {}
+
+impl<L: StaticLayout, const I: usize> StaticLayout for ModeOf<L, I> {
+    const LAYOUT: Layout = L::LAYOUT.mode(I);
+}

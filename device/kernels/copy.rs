@@ -1,0 +1,93 @@
+//! A copy that passes through shared memory: each block takes a tile of 32 x 32 with 32 x 8 threads.
+
+use crate::algorithm;
+use crate::arch::{block_idx, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
+use crate::memory::{Global, GlobalMut, SharedArray, SharedStorage};
+use crate::tensor::{Dense, Matrix};
+use crate::{kernel, layout, static_layout};
+
+static_layout! {
+    /// A block's tile, (BLK_M, BLK_N).
+    pub Tile = layout!((32, 32));
+    /// The tile in shared memory.
+    pub Smem = layout!((32, 32) : (1, 33));
+    /// (THR_M, THR_N)
+    pub Threads = layout!((32, 8));
+}
+
+/// What the copies keep in shared memory: one tile.
+pub type Storage = SharedArray<f32, Smem>;
+
+/// `dst = src`, element by element: `m x n` elements with strides in elements, a block of 256 threads per 32 x 32 tile
+/// (grid `(ceil(m / 32), ceil(n / 32))`).
+///
+/// # Safety
+/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not overlap.
+#[kernel(threads = 256, shared = Storage)]
+pub unsafe fn copy(
+    src: Global<f32>,
+    dst: GlobalMut<f32>,
+    m: u32,
+    n: u32,
+    src_stride_m: i64,
+    src_stride_n: i64,
+    dst_stride_m: i64,
+    dst_stride_n: i64,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let m_src = Matrix::new(src, (m, n), Dense([src_stride_m, src_stride_n])); // (M, N)
+    let m_dst = Matrix::new(dst, (m, n), Dense([dst_stride_m, dst_stride_n])); // (M, N)
+    let g_src = m_src.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
+    let g_dst = m_dst.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
+    // SAFETY: the kernel declares `Storage`.
+    let smem = unsafe { Storage::take() }; // (BLK_M, BLK_N)
+
+    let t_g_src = g_src.local_partition::<Threads>(thread); // (THR_M, THR_N)
+    let mut t_g_dst = g_dst.local_partition::<Threads>(thread); // (THR_M, THR_N)
+    let mut t_smem = smem.local_partition::<Threads>(thread); // (THR_M, THR_N)
+
+    // SAFETY: each thread touches its own elements; the barrier is not needed for that, but any other use of the tile
+    // would need it, and this kernel is the pattern.
+    unsafe {
+        algorithm::copy(&t_g_src, &mut t_smem);
+        sync_threads();
+        algorithm::copy(&t_smem, &mut t_g_dst);
+    }
+}
+
+/// [`copy`] with `cp.async` from global to shared memory.
+///
+/// # Safety
+/// As [`copy`].
+#[kernel(threads = 256, shared = Storage)]
+pub unsafe fn copy_async(
+    src: Global<f32>,
+    dst: GlobalMut<f32>,
+    m: u32,
+    n: u32,
+    src_stride_m: i64,
+    src_stride_n: i64,
+    dst_stride_m: i64,
+    dst_stride_n: i64,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let m_src = Matrix::new(src, (m, n), Dense([src_stride_m, src_stride_n])); // (M, N)
+    let m_dst = Matrix::new(dst, (m, n), Dense([dst_stride_m, dst_stride_n])); // (M, N)
+    let g_src = m_src.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
+    let g_dst = m_dst.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
+    // SAFETY: the kernel declares `Storage`.
+    let smem = unsafe { Storage::take() }; // (BLK_M, BLK_N)
+
+    let t_g_src = g_src.local_partition::<Threads>(thread); // (THR_M, THR_N)
+    let mut t_g_dst = g_dst.local_partition::<Threads>(thread); // (THR_M, THR_N)
+    let mut t_smem = smem.local_partition::<Threads>(thread); // (THR_M, THR_N)
+
+    // SAFETY: the tile is read after the wait for it and a barrier.
+    unsafe {
+        algorithm::copy_async(&t_g_src, &mut t_smem);
+        cp_async_commit();
+        cp_async_wait::<0>();
+        sync_threads();
+        algorithm::copy(&t_smem, &mut t_g_dst);
+    }
+}

@@ -1,0 +1,12 @@
+//! The kernels that moye ships.
+//!
+//! Each is a page to read: tiles, partitions, copies, a product. All of them take any extents and strides; what hangs
+//! over an edge is neither read nor written.
+
+mod copy;
+mod matmul;
+mod transpose;
+
+pub use copy::{copy, copy_async};
+pub use matmul::{matmul_f32_nn, matmul_f32_nt, matmul_f32_tn, matmul_f32_tt};
+pub use transpose::transpose;

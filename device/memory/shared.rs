@@ -1,0 +1,156 @@
+//! Shared memory: pointers into it, arrays with a layout, and the set of arrays that a kernel declares.
+//!
+//! A kernel names what it keeps in shared memory as one type, a tuple of [`SharedArray`]s:
+//!
+//! ```
+//! use moye_device::memory::{SharedArray, SharedStorage};
+//! use moye_device::{layout, static_layout};
+//!
+//! static_layout! {
+//!     SmemA = layout!((128, 8) : (1, 129));
+//!     SmemB = layout!((128, 8) : (1, 129));
+//! }
+//! type Smem = (SharedArray<f32, SmemA>, SharedArray<f32, SmemB>);
+//!
+//! // 128 + 7 * 129 elements of 4 bytes for A, and B behind it at the next multiple of 128 bytes.
+//! assert_eq!(Smem::BYTES, 4224 + 4 * 1031);
+//! ```
+//!
+//! `#[kernel(shared = Smem)]` tells the host how much the kernel needs, and `Smem::take()` in the kernel's body gives
+//! the arrays as tensors.
+
+use super::Element;
+use crate::arch;
+use crate::tensor::{SharedTensor, StaticLayout, Tensor};
+use core::marker::PhantomData;
+
+/// A pointer to elements in the block's shared memory: a 32-bit address.
+#[repr(transparent)]
+pub struct Shared<T: Element>(u32, PhantomData<*mut T>);
+
+impl<T: Element> Clone for Shared<T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Element> Copy for Shared<T> {}
+
+impl<T: Element> Shared<T> {
+    /// The pointer with this shared address, in bytes.
+    #[inline(always)]
+    pub const fn from_address(address: u32) -> Self {
+        Self(address, PhantomData)
+    }
+
+    /// The shared address, in bytes.
+    #[inline(always)]
+    pub const fn address(self) -> u32 {
+        self.0
+    }
+
+    /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is checked.
+    #[inline(always)]
+    pub const fn offset(self, elements: i32) -> Self {
+        Self(self.0.wrapping_add_signed(elements.wrapping_mul(size_of::<T>() as i32)), PhantomData)
+    }
+
+    /// The same address as a pointer to another element type.
+    #[inline(always)]
+    pub const fn cast<U: Element>(self) -> Shared<U> {
+        Shared(self.0, PhantomData)
+    }
+}
+
+/// What a kernel keeps in shared memory: a [`SharedArray`], or a tuple of up to eight.
+///
+/// Each array starts at a multiple of [`SharedArray::ALIGN`] bytes.
+pub trait SharedStorage {
+    /// The need of a block, in bytes.
+    const BYTES: usize;
+
+    /// The arrays as tensors: one tensor, or a tuple of them.
+    type Tensors;
+
+    /// The arrays, placed from shared address `base` on.
+    ///
+    /// # Safety
+    /// `BYTES` bytes from `base`, a multiple of [`SharedArray::ALIGN`], belong to this storage alone.
+    unsafe fn at(base: u32) -> Self::Tensors;
+
+    /// The arrays, placed at the start of the block's shared memory.
+    ///
+    /// # Safety
+    /// The block was launched with at least `BYTES` bytes (a kernel that declares this type as `shared` always is), and
+    /// nothing else is placed there.
+    #[inline(always)]
+    #[must_use]
+    unsafe fn take() -> Self::Tensors
+    where
+        Self: Sized,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { Self::at(arch::shared_base()) }
+    }
+}
+
+/// A multiple of the widest access (16 bytes), and one row of the 32 banks.
+const ALIGN: usize = 128;
+
+/// Elements in shared memory, one for each index of the layout `L`.
+pub struct SharedArray<T: Element, L: StaticLayout>(PhantomData<(T, L)>);
+
+impl<T: Element, L: StaticLayout> SharedArray<T, L> {
+    /// Every array starts at a multiple of this, in bytes.
+    pub const ALIGN: usize = ALIGN;
+}
+
+impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
+    const BYTES: usize = L::LAYOUT.cosize() as usize * T::BYTES;
+
+    type Tensors = SharedTensor<T, L>;
+
+    #[inline(always)]
+    unsafe fn at(base: u32) -> Self::Tensors {
+        Tensor::shared(Shared::from_address(base))
+    }
+}
+
+/// The offset of the next part, a constant once inlined; `end` moves behind it.
+#[inline(always)]
+fn place<S: SharedStorage>(end: &mut u32) -> u32 {
+    let start = end.next_multiple_of(ALIGN as u32);
+    *end = start + S::BYTES as u32;
+    start
+}
+
+macro_rules! storage {
+    ($($name:ident)+) => {
+        impl<$($name: SharedStorage),+> SharedStorage for ($($name,)+) {
+            const BYTES: usize = {
+                let mut end = 0usize;
+                $(end = end.next_multiple_of(ALIGN) + $name::BYTES;)+
+                end
+            };
+
+            type Tensors = ($($name::Tensors,)+);
+
+            #[inline(always)]
+            unsafe fn at(base: u32) -> Self::Tensors {
+                let mut offset = 0;
+                // SAFETY: the parts follow each other inside the range that the caller gave.
+                let tensors = ($(unsafe { $name::at(base + place::<$name>(&mut offset)) },)+);
+                debug_assert!(offset as usize == Self::BYTES, "parts end at {offset}, not at {}", Self::BYTES);
+                tensors
+            }
+        }
+    };
+}
+storage!(A);
+storage!(A B);
+storage!(A B C);
+storage!(A B C D);
+storage!(A B C D E);
+storage!(A B C D E F);
+storage!(A B C D E F G);
+storage!(A B C D E F G H);

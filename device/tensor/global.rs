@@ -1,0 +1,310 @@
+//! Tensors in global memory: extents and strides known at run time, tiles known at compile time.
+
+use super::static_layout::{IdentityOf, StaticLayout};
+use super::tables::{Digits, Offsets, run};
+use super::{Access, AccessMut, Engine, Tensor};
+use crate::arch::Word;
+use crate::memory::{Element, GlobalMut, GlobalPointer};
+use core::mem::MaybeUninit;
+
+/// A matrix in global memory as a kernel receives it: a pointer, extents and strides in elements.
+#[derive(Clone, Copy)]
+pub struct Matrix<P, S> {
+    pointer: P,
+    shape: [u32; 2],
+    strides: S,
+}
+
+/// A tile of a tensor in global memory, or a thread's part of one.
+pub type GlobalTensor<P, S, L, R = ()> = Tensor<Strided<P, S, R>, L>;
+
+/// The strides of a matrix, with what is known of them at compile time.
+pub trait Strides: Copy {
+    /// The axis whose stride is 1, if one is known to be.
+    const UNIT: Option<usize>;
+
+    /// Bytes of which the base address and every other stride are known to be multiples.
+    const ALIGN: usize;
+
+    /// The stride along `axis`, in elements.
+    fn along(self, axis: usize) -> i64;
+}
+
+/// Strides of which nothing is known.
+#[derive(Clone, Copy)]
+pub struct Dense(pub [i64; 2]);
+
+impl Strides for Dense {
+    const UNIT: Option<usize> = None;
+    const ALIGN: usize = 1;
+
+    #[inline(always)]
+    fn along(self, axis: usize) -> i64 {
+        self.0[axis]
+    }
+}
+
+/// Stride 1 along `AXIS`; the field is the other axis's, the leading dimension.
+#[derive(Clone, Copy)]
+pub struct UnitStride<const AXIS: usize>(pub i64);
+
+impl<const AXIS: usize> Strides for UnitStride<AXIS> {
+    const UNIT: Option<usize> = Some(AXIS);
+    const ALIGN: usize = 1;
+
+    #[inline(always)]
+    fn along(self, axis: usize) -> i64 {
+        if axis == AXIS { 1 } else { self.0 }
+    }
+}
+
+/// Strides with the promise that the base address and every stride other than 1 are multiples of `BYTES` bytes, so
+/// that accesses may be that wide. The host keeps the promise when it chooses the kernel; breaking it is a misaligned
+/// access, which the GPU and the simulator both report.
+#[derive(Clone, Copy)]
+pub struct Aligned<S, const BYTES: usize>(pub S);
+
+impl<S: Strides, const BYTES: usize> Strides for Aligned<S, BYTES> {
+    const UNIT: Option<usize> = S::UNIT;
+    const ALIGN: usize = BYTES;
+
+    #[inline(always)]
+    fn along(self, axis: usize) -> i64 {
+        self.0.along(axis)
+    }
+}
+
+impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
+    /// The matrix of `shape` elements at `pointer`.
+    #[inline(always)]
+    pub fn new(pointer: P, shape: (u32, u32), strides: S) -> Self {
+        Self { pointer, shape: [shape.0, shape.1], strides }
+    }
+
+    /// The tile with coordinate `at`, tiles being of the shape of `T`, CuTe's `local_tile`.
+    ///
+    /// With two numbers the result is `(BLK_0, BLK_1)`. With [`All`] in one place it is `(BLK_0, BLK_1, rest)`: the
+    /// tiles along that axis, of which [`Tensor::tile`] takes one. Tiles may hang over the matrix's edge; the elements
+    /// outside do not exist.
+    #[inline(always)]
+    pub fn local_tile<T: StaticLayout, C: TileCoordinate>(
+        self,
+        at: C,
+    ) -> GlobalTensor<P, S, IdentityOf<T>, C::Rest> {
+        let (m, k) = at.origin();
+        let extents = [T::LAYOUT.extent(0) as u32, T::LAYOUT.extent(1) as u32];
+        let mut engine = Strided {
+            pointer: self.pointer,
+            left: [self.shape[0] as i32, self.shape[1] as i32],
+            strides: self.strides,
+            rest: C::rest(self.shape, extents),
+        };
+        engine.advance([(m * extents[0]) as i32, (k * extents[1]) as i32]);
+        Tensor::from_engine(engine)
+    }
+}
+
+/// Stands for every tile along an axis, CuTe's `_`.
+#[derive(Clone, Copy, Debug)]
+pub struct All;
+
+/// A tile's coordinate: two numbers, or a number and [`All`].
+pub trait TileCoordinate {
+    /// What is left to choose.
+    type Rest: Copy;
+
+    /// The coordinate of the first tile.
+    fn origin(&self) -> (u32, u32);
+
+    /// The tiles left to choose from, in a matrix of this shape.
+    fn rest(shape: [u32; 2], tile: [u32; 2]) -> Self::Rest;
+}
+
+impl TileCoordinate for (u32, u32) {
+    type Rest = ();
+
+    #[inline(always)]
+    fn origin(&self) -> (u32, u32) {
+        *self
+    }
+
+    #[inline(always)]
+    fn rest(_: [u32; 2], _: [u32; 2]) {}
+}
+
+impl TileCoordinate for (u32, All) {
+    type Rest = Along<1>;
+
+    #[inline(always)]
+    fn origin(&self) -> (u32, u32) {
+        (self.0, 0)
+    }
+
+    #[inline(always)]
+    fn rest(shape: [u32; 2], tile: [u32; 2]) -> Along<1> {
+        Along { tiles: shape[1].div_ceil(tile[1]), extent: tile[1] }
+    }
+}
+
+impl TileCoordinate for (All, u32) {
+    type Rest = Along<0>;
+
+    #[inline(always)]
+    fn origin(&self) -> (u32, u32) {
+        (0, self.1)
+    }
+
+    #[inline(always)]
+    fn rest(shape: [u32; 2], tile: [u32; 2]) -> Along<0> {
+        Along { tiles: shape[0].div_ceil(tile[0]), extent: tile[0] }
+    }
+}
+
+/// The tiles along `AXIS` that are left to choose from.
+#[derive(Clone, Copy, Debug)]
+pub struct Along<const AXIS: usize> {
+    tiles: u32,
+    extent: u32,
+}
+
+/// The engine of global memory: an address, what is left of the matrix from there on, and the strides.
+#[derive(Clone, Copy)]
+pub struct Strided<P, S, R = ()> {
+    pointer: P,
+    /// Extents counted from the origin: an element exists where each coordinate is below.
+    left: [i32; 2],
+    strides: S,
+    rest: R,
+}
+
+impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
+    #[inline(always)]
+    fn advance(&mut self, by: [i32; 2]) {
+        let offset = by[0] as i64 * self.strides.along(0) + by[1] as i64 * self.strides.along(1);
+        self.pointer = self.pointer.offset(offset);
+        self.left = [self.left[0] - by[0], self.left[1] - by[1]];
+    }
+
+    #[inline(always)]
+    fn coordinate<L: StaticLayout>(index: usize) -> [i32; 2] {
+        [Offsets::<L, 0>::TABLE[index], Offsets::<L, 1>::TABLE[index]]
+    }
+
+    /// The address of an element, in bytes.
+    #[inline(always)]
+    pub(crate) fn address<L: StaticLayout>(&self, index: usize) -> u64 {
+        let [i, j] = Self::coordinate::<L>(index);
+        self.pointer.offset(i as i64 * self.strides.along(0) + j as i64 * self.strides.along(1)).address()
+    }
+
+    /// How many of the `count` elements from `index` on exist; they are a run along the unit axis, or one alone.
+    #[inline(always)]
+    pub(crate) fn existing<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
+        let c = Self::coordinate::<L>(index);
+        let unit = if let Some(axis) = S::UNIT { axis } else { 0 };
+        let across = c[1 - unit] < self.left[1 - unit];
+        let run = (self.left[unit] - c[unit]).clamp(0, count as i32) as u32;
+        if across { run } else { 0 }
+    }
+}
+
+impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
+    type Element = P::Element;
+
+    #[inline(always)]
+    fn shift<T: StaticLayout>(&mut self, index: u32) {
+        self.advance([Digits::<T, 0>::offset(index), Digits::<T, 1>::offset(index)]);
+    }
+}
+
+// SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at multiples of their length
+// there, origin included; the promise of `Aligned` covers the address and the other stride.
+unsafe impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> Access<L> for Strided<P, S, R> {
+    const RUN: usize = match S::UNIT {
+        Some(axis) if S::ALIGN > P::Element::BYTES => {
+            run(L::LAYOUT, axis, 2, L::ORIGIN, S::ALIGN / P::Element::BYTES)
+        }
+        _ => 1,
+    };
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load<W: Word>(&self, index: usize) -> W {
+        let count = size_of::<W>() / P::Element::BYTES;
+        let address = self.address::<L>(index);
+        let existing = self.existing::<L>(index, count);
+        if count == 1 {
+            // SAFETY: the caller's contract; an element that does not exist is not read.
+            return unsafe { W::load_global_if(existing == 1, address) };
+        }
+        if existing == count as u32 {
+            // SAFETY: all of the run exists, and `RUN` says that it is aligned.
+            return unsafe { W::load_global(address) };
+        }
+        // The edge of the matrix runs through the word: element by element.
+        let mut word = MaybeUninit::new(W::ZERO);
+        for i in 0..count {
+            // SAFETY: an element that does not exist is not read; `i` stays inside the word.
+            unsafe {
+                let bits = <P::Element as Element>::Bits::load_global_if(
+                    (i as u32) < existing,
+                    address + (i * P::Element::BYTES) as u64,
+                );
+                word.as_mut_ptr().cast::<<P::Element as Element>::Bits>().add(i).write_unaligned(bits);
+            }
+        }
+        // SAFETY: initialised above.
+        unsafe { word.assume_init() }
+    }
+
+    #[inline(always)]
+    fn exists(&self, index: usize) -> bool {
+        self.existing::<L>(index, 1) == 1
+    }
+}
+
+// SAFETY: as for `Access`.
+unsafe impl<T: Element, S: Strides, R, L: StaticLayout> AccessMut<L> for Strided<GlobalMut<T>, S, R> {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store<W: Word>(&mut self, index: usize, word: W) {
+        let count = size_of::<W>() / T::BYTES;
+        let address = self.address::<L>(index);
+        let existing = self.existing::<L>(index, count);
+        if count == 1 {
+            // SAFETY: the caller's contract; an element that does not exist is not written.
+            return unsafe { W::store_global_if(existing == 1, address, word) };
+        }
+        if existing == count as u32 {
+            // SAFETY: all of the run exists, and `RUN` says that it is aligned.
+            return unsafe { W::store_global(address, word) };
+        }
+        let parts = (&raw const word).cast::<T::Bits>();
+        for i in 0..count {
+            // SAFETY: `i` stays inside the word; an element that does not exist is not written.
+            unsafe {
+                let bits = parts.add(i).read_unaligned();
+                T::Bits::store_global_if((i as u32) < existing, address + (i * T::BYTES) as u64, bits);
+            }
+        }
+    }
+}
+
+impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout> GlobalTensor<P, S, L, Along<AXIS>> {
+    /// How many tiles there are along the axis that was left open.
+    #[inline(always)]
+    pub fn tiles(&self) -> u32 {
+        self.engine.rest.tiles
+    }
+
+    /// Tile `index` along the axis that was left open: `t_a_g_a(_, _, k)`.
+    #[inline(always)]
+    pub fn tile(&self, index: u32) -> GlobalTensor<P, S, L> {
+        let Strided { pointer, left, strides, rest } = self.engine;
+        let mut engine = Strided { pointer, left, strides, rest: () };
+        let mut by = [0; 2];
+        by[AXIS] = (index * rest.extent) as i32;
+        engine.advance(by);
+        Tensor::from_engine(engine)
+    }
+}

@@ -1,0 +1,143 @@
+//! Tensors: where elements lie ([`Engine`]) and which they are ([`StaticLayout`]).
+//!
+//! A [`Tensor`] is one of three kinds, told apart by its engine:
+//!
+//! - in **global memory** ([`Strided`]): the tile's shape is known at compile time, its strides are not. The layout
+//!   gives *coordinates*, `index -> (m, k)`; the address is their dot product with the run-time strides, and the same
+//!   coordinates, compared with what is left of the matrix, tell which elements exist.
+//! - in **shared memory** ([`Shared`](crate::memory::Shared)): the layout gives offsets, all at compile time.
+//! - in **registers** ([`Registers`]): one element per index, in order.
+//!
+//! Layouts are values ([`Layout`](crate::layout::Layout)) and a tensor carries its layout as a type with one constant
+//! ([`StaticLayout`]), so that everything derived from it (partitions, offset tables, vector widths) is computed by the
+//! compiler, once per instantiation, whatever the optimiser does. Only what depends on the thread is computed at run
+//! time: partitioning moves the tensor's origin and replaces its layout.
+
+mod fragment;
+mod global;
+mod partition;
+mod shared;
+mod static_layout;
+mod tables;
+
+pub use fragment::{Fragment, Registers};
+pub use global::{
+    Aligned, All, Along, Dense, GlobalTensor, Matrix, Strided, Strides, TileCoordinate, UnitStride,
+};
+pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
+pub use shared::SharedTensor;
+pub use static_layout::{Divisors, IdentityOf, StaticLayout};
+
+use crate::memory::Element;
+use core::marker::PhantomData;
+
+/// Elements of an engine, named by a layout.
+pub struct Tensor<E, L> {
+    engine: E,
+    layout: PhantomData<fn() -> L>,
+}
+
+impl<E: Clone, L> Clone for Tensor<E, L> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        Self { engine: self.engine.clone(), layout: PhantomData }
+    }
+}
+impl<E: Copy, L> Copy for Tensor<E, L> {}
+
+impl<E, L> Tensor<E, L> {
+    /// The elements that `L` names, counted from the engine's origin.
+    #[inline(always)]
+    pub(crate) const fn from_engine(engine: E) -> Self {
+        Self { engine, layout: PhantomData }
+    }
+}
+
+impl<E, L: StaticLayout> Tensor<E, L> {
+    /// How many elements the tensor has.
+    pub const SIZE: usize = L::LAYOUT.size() as usize;
+
+    /// The layout: of coordinates in global memory, of offsets in shared memory.
+    #[must_use]
+    pub const fn layout(&self) -> crate::layout::Layout {
+        L::LAYOUT
+    }
+}
+
+/// Where a tensor's elements are, and its origin among them.
+pub trait Engine {
+    /// The element type.
+    type Element: Element;
+
+    /// Moves the origin to where the layout `T` leads from `index`.
+    fn shift<T: StaticLayout>(&mut self, index: u32);
+}
+
+/// An engine through which the elements named by `L` are read and written, alone or several at once.
+///
+/// # Safety
+/// [`Access::RUN`] says the truth: `load` and `store` move a word as one access on the strength of it.
+pub unsafe trait Access<L: StaticLayout>: Engine {
+    /// The most elements (a power of two) such that every group of that many, starting at a multiple of it, lies in
+    /// consecutive places aligned to the group's size.
+    const RUN: usize;
+
+    /// Reads the elements from `index` on that fill the word `W`; those that do not exist read as zeros.
+    ///
+    /// # Safety
+    /// What exists may be read; `index` is a multiple of the word's elements, which [`Access::RUN`] is a multiple of.
+    unsafe fn load<W: crate::arch::Word>(&self, index: usize) -> W;
+
+    /// Whether the element exists.
+    fn exists(&self, index: usize) -> bool;
+}
+
+/// An engine that can also be written.
+///
+/// # Safety
+/// As [`Access`].
+pub unsafe trait AccessMut<L: StaticLayout>: Access<L> {
+    /// Writes the elements from `index` on with the word's; those that do not exist are left out.
+    ///
+    /// # Safety
+    /// As [`Access::load`], for writing.
+    unsafe fn store<W: crate::arch::Word>(&mut self, index: usize, word: W);
+}
+
+impl<E: Access<L>, L: StaticLayout> Tensor<E, L> {
+    /// The engine, for the algorithms.
+    #[inline(always)]
+    pub(crate) fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// Reads one element; one that does not exist reads as zero.
+    ///
+    /// # Safety
+    /// The tensor's memory may be read, and nobody writes the element meanwhile. `index` is below [`Tensor::SIZE`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn get(&self, index: usize) -> E::Element {
+        // SAFETY: the caller's contract; one element is always its own run.
+        E::Element::from_bits(unsafe { self.engine.load::<<E::Element as Element>::Bits>(index) })
+    }
+}
+
+impl<E: AccessMut<L>, L: StaticLayout> Tensor<E, L> {
+    /// The engine, for the algorithms.
+    #[inline(always)]
+    pub(crate) fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
+    /// Writes one element; one that does not exist is left out.
+    ///
+    /// # Safety
+    /// The tensor's memory may be written, and nobody else touches the element. `index` is below [`Tensor::SIZE`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn set(&mut self, index: usize, value: E::Element) {
+        // SAFETY: the caller's contract; one element is always its own run.
+        unsafe { self.engine.store(index, value.to_bits()) }
+    }
+}

@@ -1,0 +1,158 @@
+//! `local_partition`: which elements of a tile belong to a thread.
+//!
+//! The threads' layout is laid over the tile again and again; a thread owns the elements at its own place in every
+//! repetition. In the algebra: divide the tile's layout by the threads' shape, `((THR_M, THR_N), (REST_M, REST_N))`,
+//! take the first mode at the thread's coordinate (that moves the origin) and keep the second.
+//!
+//! A projection leaves modes of the threads' layout out: threads that differ in those alone own the same elements. The
+//! operands of a matrix product need it: with threads `(16, 16)` over `C`, the rows of `A` go by the first thread mode,
+//! `Step<One, X>`, and the rows of `B` by the second, `Step<X, One>`.
+
+use super::static_layout::{Divisors, StaticLayout};
+use super::{Engine, Tensor};
+use crate::layout::{IntTuple, Layout, Text, Tiler, composition, make_layout, right_inverse, zipped_divide};
+use core::marker::PhantomData;
+
+/// Keeps a mode of the threads' layout (CuTe's `_1` in a `Step`).
+#[derive(Clone, Copy, Debug)]
+pub struct One;
+
+/// Leaves a mode of the threads' layout out (CuTe's `X` in a `Step`).
+#[derive(Clone, Copy, Debug)]
+pub struct X;
+
+/// One of [`One`] and [`X`].
+pub trait Selector: Copy + 'static {
+    /// Whether the mode is kept.
+    const KEPT: bool;
+}
+
+impl Selector for One {
+    const KEPT: bool = true;
+}
+impl Selector for X {
+    const KEPT: bool = false;
+}
+
+/// Which modes of a rank-2 layout of threads take part, `Step<One, X>` say.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<A, B>(PhantomData<(A, B)>);
+
+/// The modes of the threads' layout that a partition goes by.
+pub trait Projection: Copy + 'static {
+    /// Whether mode `i` is kept; modes past the end are.
+    const KEPT: [bool; 4];
+}
+
+impl<A: Selector, B: Selector> Projection for Step<A, B> {
+    const KEPT: [bool; 4] = [A::KEPT, B::KEPT, true, true];
+}
+
+/// All modes.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole;
+
+impl Projection for Whole {
+    const KEPT: [bool; 4] = [true; 4];
+}
+
+/// The elements of one thread: modes `(REST_0, REST_1, ...)` of `L` divided by the threads `T`.
+pub struct PartitionOf<L, T, P = Whole>(PhantomData<(L, T, P)>);
+
+/// Thread index to the origin of its elements, when `L` is divided by the threads `T`.
+pub struct ThreadOf<L, T, P = Whole>(PhantomData<(L, T, P)>);
+
+macro_rules! marker {
+    ($name:ident) => {
+        impl<L, T, P> Clone for $name<L, T, P> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<L, T, P> Copy for $name<L, T, P> {}
+    };
+}
+marker!(PartitionOf);
+marker!(ThreadOf);
+
+/// `((THR_0, ...), (REST_0, ...))`: the tile divided by the kept modes of the threads' layout.
+const fn divided(tile: Layout, threads: Layout, kept: [bool; 4]) -> Layout {
+    let mut tilers = [Tiler::any(); 4];
+    let mut rank = 0;
+    let mut mode = 0;
+    while mode < threads.rank() {
+        if kept[mode] {
+            tilers[rank] = Tiler::shape(IntTuple::int(threads.extent(mode)));
+            rank += 1;
+        }
+        mode += 1;
+    }
+    zipped_divide(tile, Tiler::by_mode(tilers.split_at(rank).0))
+}
+
+impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for PartitionOf<L, T, P> {
+    const LAYOUT: Layout = divided(L::LAYOUT, T::LAYOUT, P::KEPT).mode(1);
+    const ORIGIN: Divisors = L::ORIGIN.and(ThreadOf::<L, T, P>::STEPS);
+}
+
+impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for ThreadOf<L, T, P> {
+    const LAYOUT: Layout = {
+        let tiles = divided(L::LAYOUT, T::LAYOUT, P::KEPT).mode(0);
+        // (THR_0, THR_1, ...) -> offset, with the modes that are left out standing still.
+        let (mut shape, mut stride) = ([IntTuple::int(1); 4], [IntTuple::int(0); 4]);
+        let (mut mode, mut next) = (0, 0);
+        while mode < T::LAYOUT.rank() {
+            if P::KEPT[mode] {
+                shape[mode] = tiles.mode(next).shape();
+                stride[mode] = tiles.mode(next).stride();
+                next += 1;
+            } else {
+                shape[mode] = IntTuple::int(T::LAYOUT.extent(mode));
+            }
+            mode += 1;
+        }
+        let by_coordinate =
+            make_layout(IntTuple::tuple(shape.split_at(mode).0), IntTuple::tuple(stride.split_at(mode).0));
+        // thread index -> (THR_0, THR_1, ...)
+        let coordinate = right_inverse(T::LAYOUT);
+        if coordinate.size() != T::LAYOUT.size() {
+            let mut text = Text::<400>::new();
+            text.str("local_partition: the layout of the threads, ");
+            text.layout(&T::LAYOUT);
+            text.str(", must number all ");
+            text.int(T::LAYOUT.size());
+            text.str(" of them 0, 1, 2, ... without gaps or repetition; it does so up to ");
+            text.int(coordinate.size());
+            panic!("{}", text.as_str());
+        }
+        composition(by_coordinate, coordinate)
+    };
+}
+
+impl<L: StaticLayout, T: StaticLayout, P: Projection> ThreadOf<L, T, P> {
+    const STEPS: Divisors = super::tables::steps(<Self as StaticLayout>::LAYOUT);
+}
+
+impl<E: Engine, L: StaticLayout> Tensor<E, L> {
+    /// The elements of thread `thread` (below the size of `T`), by all modes of the threads' layout.
+    ///
+    /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`.
+    #[inline(always)]
+    pub fn local_partition<T: StaticLayout>(self, thread: u32) -> Tensor<E, PartitionOf<L, T>> {
+        self.local_partition_by::<T, Whole>(thread)
+    }
+
+    /// The elements of thread `thread` by the modes of the threads' layout that `P` keeps.
+    ///
+    /// `(BLK_M, BLK_K)` by threads `(THR_M, THR_N)` and `Step<One, X>` gives `(BLK_M / THR_M, BLK_K)`.
+    #[inline(always)]
+    pub fn local_partition_by<T: StaticLayout, P: Projection>(
+        self,
+        thread: u32,
+    ) -> Tensor<E, PartitionOf<L, T, P>> {
+        debug_assert!((thread as i64) < T::LAYOUT.size(), "thread {thread} of a layout of fewer threads");
+        let mut engine = self.engine;
+        engine.shift::<ThreadOf<L, T, P>>(thread);
+        Tensor::from_engine(engine)
+    }
+}

@@ -1,0 +1,79 @@
+//! GPU architectures.
+
+use std::fmt;
+
+/// A GPU's architecture by its compute capability: 9.0 is `sm_90`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Arch {
+    major: u32,
+    minor: u32,
+}
+
+impl Arch {
+    /// The oldest architecture that kernels are compiled for.
+    pub const OLDEST: Self = Self::new(8, 0);
+
+    /// The architecture of compute capability `major.minor`.
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+
+    /// The compute capability.
+    pub const fn capability(self) -> (u32, u32) {
+        (self.major, self.minor)
+    }
+
+    /// Whether PTX for `target` (`sm_80`, `sm_90a`, ...) runs on it, and how well it fits: a higher value is closer.
+    ///
+    /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNa` on exactly that one.
+    pub(crate) fn fit(self, target: &str) -> Option<(Self, bool)> {
+        let digits = target.strip_prefix("sm_")?;
+        let (digits, specific) = match digits.strip_suffix('a') {
+            Some(digits) => (digits, true),
+            None => (digits, false),
+        };
+        let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+        let compiled = Self::new(major.parse().ok()?, minor.parse().ok()?);
+        let runs = if specific { compiled == self } else { compiled <= self };
+        runs.then_some((compiled, specific))
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best(arch: Arch, targets: &[&'static str]) -> Option<&'static str> {
+        targets.iter().copied().filter(|t| arch.fit(t).is_some()).max_by_key(|t| arch.fit(t))
+    }
+
+    #[test]
+    fn the_closest_ptx_that_runs_is_chosen() {
+        let shipped = ["sm_80", "sm_90a"];
+        for (arch, expected) in [
+            (Arch::new(7, 5), None),
+            (Arch::new(8, 0), Some("sm_80")),
+            (Arch::new(8, 9), Some("sm_80")),
+            (Arch::new(9, 0), Some("sm_90a")),
+            (Arch::new(10, 0), Some("sm_80")),
+            (Arch::new(12, 0), Some("sm_80")),
+        ] {
+            assert_eq!(best(arch, &shipped), expected, "{arch}");
+        }
+        assert_eq!(best(Arch::new(9, 0), &["sm_90", "sm_90a", "sm_86"]), Some("sm_90a"));
+        assert_eq!(best(Arch::new(12, 1), &["sm_80", "sm_120", "sm_103a"]), Some("sm_120"));
+    }
+
+    #[test]
+    fn what_is_no_architecture_fits_nothing() {
+        for target in ["", "sm_", "sm_a", "sm_x0", "compute_80", "sm_90é"] {
+            assert_eq!(Arch::new(9, 0).fit(target), None, "{target}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A GPU behind the driver.
+
+use super::{Arch, Properties};
+use crate::driver::{self, DriverCode, check};
+use crate::module::Cache;
+use crate::{Error, Result};
+use cust::context::{Context, CurrentContext};
+use cust::device::{Device as CudaDevice, DeviceAttribute};
+use cust::error::CudaError;
+use cust::stream::{Stream, StreamFlags};
+use cust::sys;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// The GPUs that this process has opened. They stay open until it ends, as the driver's primary contexts do.
+static OPENED: Mutex<BTreeMap<u32, &'static Gpu>> = Mutex::new(BTreeMap::new());
+
+/// An opened GPU: its primary context, and the stream that launches go to by default.
+pub(crate) struct Gpu {
+    index: u32,
+    context: Context,
+    stream: Stream,
+    properties: Properties,
+    /// The name of the kernel that was launched last, for reports of a fault.
+    last_kernel: Mutex<&'static str>,
+    pub(crate) modules: Cache,
+}
+
+impl Gpu {
+    /// The GPU of this index, opened at the first call.
+    pub fn open(index: u32) -> Result<&'static Self> {
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gpu) = opened.get(&index) {
+            return Ok(gpu);
+        }
+        let gpu: &'static Self = Box::leak(Box::new(Self::start(index)?));
+        opened.insert(index, gpu);
+        Ok(gpu)
+    }
+
+    /// How many GPUs the driver has.
+    pub fn count() -> Result<u32> {
+        driver::available()?;
+        cust::init(cust::CudaFlags::empty()).map_err(|e| Error::driver("cuInit", e))?;
+        match CudaDevice::num_devices().map_err(|e| Error::driver("cuDeviceGetCount", e))? {
+            0 => Err(Error::NoGpu),
+            count => Ok(count),
+        }
+    }
+
+    fn start(index: u32) -> Result<Self> {
+        let count = Self::count()?;
+        if index >= count {
+            return Err(Error::GpuIndex { index, count });
+        }
+        let device = CudaDevice::get_device(index).map_err(|e| Error::driver("cuDeviceGet", e))?;
+        let properties = properties(device)?;
+        if properties.arch < Arch::OLDEST {
+            return Err(Error::GpuTooOld { index, name: properties.name, arch: properties.arch });
+        }
+        let context = Context::new(device).map_err(|e| Error::driver("cuDevicePrimaryCtxRetain", e))?;
+        CurrentContext::set_current(&context).map_err(|e| Error::driver("cuCtxSetCurrent", e))?;
+        // A stream of its own that waits for transfers and that transfers wait for: those go over the null stream.
+        let stream =
+            Stream::new(StreamFlags::DEFAULT, None).map_err(|e| Error::driver("cuStreamCreate", e))?;
+        Ok(Self {
+            index,
+            context,
+            stream,
+            properties,
+            last_kernel: Mutex::new("none"),
+            modules: Cache::default(),
+        })
+    }
+
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    pub fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// The stream that launches go to by default.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Makes the GPU's context that of this thread. Every use of the driver starts with it.
+    pub fn bind(&self) -> Result<()> {
+        CurrentContext::set_current(&self.context).map_err(|e| self.error("cuCtxSetCurrent", e))
+    }
+
+    /// Free and total memory in bytes.
+    pub fn memory(&self) -> Result<(usize, usize)> {
+        self.bind()?;
+        cust::memory::mem_get_info().map_err(|e| self.error("cuMemGetInfo", e))
+    }
+
+    /// Waits for all work on this GPU.
+    pub fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        CurrentContext::synchronize().map_err(|e| self.error("cuCtxSynchronize", e))
+    }
+
+    /// Notes which kernel was launched.
+    pub fn launched(&self, kernel: &'static str) {
+        *self.last_kernel.lock().unwrap_or_else(PoisonError::into_inner) = kernel;
+    }
+
+    /// The error for a call of `cust` that failed on this GPU.
+    pub fn error(&self, call: &'static str, error: CudaError) -> Error {
+        self.error_of_code(call, driver::of(error))
+    }
+
+    /// The error for a raw call that failed on this GPU.
+    pub fn error_of_code(&self, call: &'static str, code: DriverCode) -> Error {
+        if !code.is_kernel_fault() {
+            return Error::of_code(call, code);
+        }
+        let kernel = *self.last_kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        Error::KernelFault { device: self.properties.name.clone(), code, kernel }
+    }
+}
+
+/// Reads a GPU's properties from the driver.
+fn properties(device: CudaDevice) -> Result<Properties> {
+    let attribute = |attribute| {
+        let value = device.get_attribute(attribute).map_err(|e| Error::driver("cuDeviceGetAttribute", e))?;
+        Ok::<u32, Error>(value.unsigned_abs())
+    };
+    let mut shared = 0;
+    let shared_attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+    // SAFETY: the place for the result may be written; the device is one that the driver gave.
+    check(unsafe { sys::cuDeviceGetAttribute(&mut shared, shared_attribute, device.as_raw()) })
+        .map_err(|code| Error::of_code("cuDeviceGetAttribute", code))?;
+    Ok(Properties {
+        name: device.name().map_err(|e| Error::driver("cuDeviceGetName", e))?,
+        arch: Arch::new(
+            attribute(DeviceAttribute::ComputeCapabilityMajor)?,
+            attribute(DeviceAttribute::ComputeCapabilityMinor)?,
+        ),
+        multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
+        shared_bytes_per_block: shared.unsigned_abs() as usize,
+        memory_bytes: Some(device.total_memory().map_err(|e| Error::driver("cuDeviceTotalMem", e))?),
+    })
+}

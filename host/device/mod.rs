@@ -1,0 +1,204 @@
+//! Devices: a GPU, or the simulator.
+
+mod arch;
+mod choice;
+pub(crate) mod gpu;
+mod properties;
+pub(crate) mod simulator;
+
+pub use arch::Arch;
+pub use choice::{DeviceChoice, VARIABLE as DEVICE_VARIABLE};
+pub use properties::{MAX_BLOCKS, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES};
+
+use crate::stream::Stream;
+use crate::{Error, Result};
+use gpu::Gpu;
+use simulator::Simulator;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A device that buffers live on and kernels run on: a GPU, or the CPU simulator of one.
+///
+/// A clone is another handle to the same device, and every handle may be used from any thread.
+///
+/// Work on a device is ordered as on a GPU with CUDA's default settings: launches on one [`Stream`] run one after the
+/// other, [`Device::launch`] uses the device's default stream, and a transfer waits for all launches before it and holds
+/// up all after it.
+///
+/// ```
+/// let device = moye::Device::sim();
+/// let numbers = device.upload(&[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(numbers.download()?, [1.0, 2.0, 3.0]);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Device(pub(crate) Backend);
+
+#[derive(Clone)]
+pub(crate) enum Backend {
+    Gpu(&'static Gpu),
+    Sim(Arc<Simulator>),
+}
+
+impl Device {
+    /// GPU 0 where there is a usable one, the simulator otherwise; or what the environment variable `MOYE_DEVICE` says
+    /// (`auto`, `gpu`, `gpu:N`, `sim`).
+    ///
+    /// [`Device::why_simulated`] tells why there is no GPU.
+    ///
+    /// # Errors
+    /// `MOYE_DEVICE` names no device, or a GPU that cannot be used.
+    pub fn open() -> Result<Self> {
+        Self::choose(DeviceChoice::from_env()?)
+    }
+
+    /// The device that was asked for.
+    ///
+    /// # Errors
+    /// A GPU was asked for and cannot be used.
+    pub fn choose(choice: DeviceChoice) -> Result<Self> {
+        match choice {
+            DeviceChoice::Auto => Ok(Self::gpu(0)
+                .unwrap_or_else(|reason| Self(Backend::Sim(Arc::new(Simulator::new(Some(reason))))))),
+            DeviceChoice::Gpu(index) => Self::gpu(index),
+            DeviceChoice::Sim => Ok(Self::sim()),
+        }
+    }
+
+    /// The GPU with this index, counted as the driver does (`CUDA_VISIBLE_DEVICES` counts).
+    ///
+    /// # Errors
+    /// No driver, no GPU, no GPU of this index, a GPU older than sm_80, or the driver's own error.
+    pub fn gpu(index: u32) -> Result<Self> {
+        Gpu::open(index).map(|gpu| Self(Backend::Gpu(gpu)))
+    }
+
+    /// How many GPUs there are.
+    ///
+    /// # Errors
+    /// No driver, no GPU, or the driver's own error.
+    pub fn gpu_count() -> Result<u32> {
+        Gpu::count()
+    }
+
+    /// A new simulator, with a memory of its own.
+    pub fn sim() -> Self {
+        Self(Backend::Sim(Arc::new(Simulator::new(None))))
+    }
+
+    /// The fixed properties.
+    pub fn properties(&self) -> &Properties {
+        match &self.0 {
+            Backend::Gpu(gpu) => gpu.properties(),
+            Backend::Sim(simulator) => simulator.properties(),
+        }
+    }
+
+    /// The name: the GPU's, or `simulator`.
+    pub fn name(&self) -> &str {
+        &self.properties().name
+    }
+
+    /// The architecture; for the simulator, the one whose limits it keeps.
+    pub fn arch(&self) -> Arch {
+        self.properties().arch
+    }
+
+    /// Whether it is a GPU and not the simulator.
+    pub fn is_gpu(&self) -> bool {
+        matches!(self.0, Backend::Gpu(_))
+    }
+
+    /// Why [`Device::open`] took the simulator though a GPU would have done; `None` where the simulator was asked for.
+    pub fn why_simulated(&self) -> Option<&Error> {
+        match &self.0 {
+            Backend::Gpu(_) => None,
+            Backend::Sim(simulator) => simulator.reason(),
+        }
+    }
+
+    /// Free and total memory in bytes; `None` for the simulator, which takes what the host has.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub fn memory(&self) -> Result<Option<(usize, usize)>> {
+        match &self.0 {
+            Backend::Gpu(gpu) => gpu.memory().map(Some),
+            Backend::Sim(_) => Ok(None),
+        }
+    }
+
+    /// Waits for all work on the device, and reports what went wrong in it.
+    ///
+    /// # Errors
+    /// [`Error::KernelFault`] where a kernel failed on the GPU; the simulator reports faults at the launch.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.0 {
+            Backend::Gpu(gpu) => gpu.synchronize(),
+            Backend::Sim(_) => Ok(()),
+        }
+    }
+
+    /// The stream that [`Device::launch`] uses.
+    pub fn default_stream(&self) -> Stream {
+        Stream::default_of(self)
+    }
+
+    /// A new stream: what runs on it may overlap with what runs on other streams.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub fn new_stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    /// The time that the device takes for what `work` launches on the given stream, the default one of the device.
+    ///
+    /// On a GPU it is measured there by two events, on the simulator by the clock.
+    ///
+    /// # Errors
+    /// Those of `work`, and what goes wrong while it runs.
+    pub fn time(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Duration> {
+        let stream = self.default_stream();
+        let start = stream.record()?;
+        work(&stream)?;
+        let end = stream.record()?;
+        end.synchronize()?;
+        end.elapsed_since(&start)
+    }
+
+    /// Calls `report` with the number of finished blocks and of all blocks while the simulator runs a launch, from the
+    /// threads that run it. Does nothing on a GPU.
+    pub fn on_progress(&self, report: impl Fn(u64, u64) + Send + Sync + 'static) {
+        if let Backend::Sim(simulator) = &self.0 {
+            simulator.on_progress(Arc::new(report));
+        }
+    }
+
+    /// The device with its index, for messages: `GPU 0 (NVIDIA H200)` or `simulator`.
+    pub(crate) fn label(&self) -> String {
+        match &self.0 {
+            Backend::Gpu(gpu) => format!("GPU {} ({})", gpu.index(), gpu.properties().name),
+            Backend::Sim(simulator) => format!("simulator {}", simulator.number()),
+        }
+    }
+}
+
+/// Whether two handles are of one device.
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Backend::Gpu(a), Backend::Gpu(b)) => a.index() == b.index(),
+            (Backend::Sim(a), Backend::Sim(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.label())
+    }
+}

@@ -1,0 +1,88 @@
+//! The simulator as a device.
+
+use super::{Arch, Properties};
+use crate::launch::Grid;
+use crate::{Error, Result};
+use moye_sim::Launch;
+use moye_sim::memory::GlobalMemory;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Called with the numbers of finished and of all blocks.
+pub(crate) type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// The architecture whose limits the simulator keeps.
+const ARCH: Arch = Arch::new(9, 0);
+
+/// Shared memory of a block on that architecture, in bytes.
+const SHARED_BYTES_PER_BLOCK: usize = 227 * 1024;
+
+/// A simulated device: a memory of its own.
+pub(crate) struct Simulator {
+    number: u64,
+    memory: GlobalMemory,
+    properties: Properties,
+    /// Why a GPU was not taken.
+    reason: Option<Error>,
+    progress: Mutex<Option<Progress>>,
+}
+
+impl Simulator {
+    pub fn new(reason: Option<Error>) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+        let properties = Properties {
+            name: "simulator".to_owned(),
+            arch: ARCH,
+            multiprocessors: threads,
+            shared_bytes_per_block: SHARED_BYTES_PER_BLOCK,
+            memory_bytes: None,
+        };
+        Self {
+            number: COUNT.fetch_add(1, Ordering::Relaxed),
+            memory: GlobalMemory::new(),
+            properties,
+            reason,
+            progress: Mutex::new(None),
+        }
+    }
+
+    /// Which simulator of this process it is, for messages.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn memory(&self) -> &GlobalMemory {
+        &self.memory
+    }
+
+    pub fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    pub fn reason(&self) -> Option<&Error> {
+        self.reason.as_ref()
+    }
+
+    pub fn on_progress(&self, report: Progress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
+    /// Runs `thread` once for every thread of a grid; returns when all have ended.
+    pub fn run(
+        &self,
+        kernel: &'static str,
+        grid: Grid,
+        shared_bytes: usize,
+        thread: &(dyn Fn() + Sync),
+    ) -> Result<()> {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let progress = progress.as_deref().map(|report| report as &(dyn Fn(u64, u64) + Sync));
+        let mut launch =
+            Launch::new(kernel, grid.blocks, grid.threads, &self.memory).shared_bytes(shared_bytes);
+        if let Some(progress) = progress {
+            launch = launch.progress(progress);
+        }
+        launch.run(thread).map(|_| ()).map_err(Error::Simulator)
+    }
+}

@@ -1,0 +1,122 @@
+//! The result codes of the driver.
+
+use super::library::Symbol;
+use cust::error::CudaError;
+use cust::sys::CUresult;
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt;
+
+/// What the driver returned for a call that failed: `CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access ...`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverCode(i32);
+
+impl DriverCode {
+    /// `CUDA_ERROR_OUT_OF_MEMORY`
+    pub const OUT_OF_MEMORY: Self = Self(2);
+    /// `CUDA_ERROR_NO_DEVICE`
+    pub const NO_DEVICE: Self = Self(100);
+    /// `CUDA_ERROR_INVALID_PTX`
+    pub const INVALID_PTX: Self = Self(218);
+    /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`
+    pub const UNSUPPORTED_PTX_VERSION: Self = Self(222);
+    /// `CUDA_ERROR_NOT_FOUND`
+    pub const NOT_FOUND: Self = Self(500);
+    /// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, here for a function that the driver lacks
+    pub const SYMBOL_NOT_FOUND: Self = Self(302);
+
+    /// The number, as `cuda.h` has it.
+    pub const fn number(self) -> i32 {
+        self.0
+    }
+
+    /// Whether it says that a kernel went wrong while it ran. No call on the GPU succeeds in this process after it.
+    pub const fn is_kernel_fault(self) -> bool {
+        matches!(self.0, 700 | 702 | 710 | 714..=719)
+    }
+}
+
+impl fmt::Display for DriverCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        static NAME: Symbol = Symbol::new("cuGetErrorName");
+        static TEXT: Symbol = Symbol::new("cuGetErrorString");
+        write!(f, "{} ({})", describe(&NAME, self.0).unwrap_or("CUDA error"), self.0)?;
+        describe(&TEXT, self.0).map_or(Ok(()), |text| write!(f, ": {text}"))
+    }
+}
+
+thread_local! {
+    /// The last code of a failed call on this thread, as the driver returned it.
+    static LAST: Cell<i32> = const { Cell::new(0) };
+}
+
+/// The code behind an error of `cust`.
+///
+/// `cust` folds the codes that it has no name for into one, so the number is taken from the call itself, the last one
+/// on this thread that failed.
+pub fn of(error: CudaError) -> DriverCode {
+    match error {
+        CudaError::UnknownError => DriverCode(LAST.get()),
+        other => DriverCode(other as u32 as i32),
+    }
+}
+
+/// The result of a raw call.
+pub fn check(result: CUresult) -> Result<(), DriverCode> {
+    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(DriverCode(LAST.get())) }
+}
+
+/// The code as a value of the enum of `cust`'s bindings, `CUDA_ERROR_UNKNOWN` where it has none.
+pub fn known(code: c_int) -> CUresult {
+    if code == 0 {
+        return CUresult::CUDA_SUCCESS;
+    }
+    LAST.set(code);
+    let named = matches!(
+        code,
+        1..=8 | 34 | 100..=102 | 200..=202 | 205..=224 | 300..=304 | 400 | 401 | 500 | 600 | 700..=705 | 708..=720
+            | 800..=809 | 900..=911
+    );
+    if named {
+        // SAFETY: the enum of 32 bits has a variant for each of these numbers (CUDA 11.4's `cuda.h`).
+        unsafe { std::mem::transmute::<c_int, CUresult>(code) }
+    } else {
+        CUresult::CUDA_ERROR_UNKNOWN
+    }
+}
+
+/// What the driver's function `by` says of a code, where there is a driver that knows it.
+fn describe(by: &Symbol, code: i32) -> Option<&'static str> {
+    // The code goes in as a number, as it may be one that the bindings' enum has no variant for.
+    type Describe = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+    let address = by.address().ok()?;
+    // SAFETY: `cuGetErrorName` and `cuGetErrorString` have this signature.
+    let describe = unsafe { std::mem::transmute::<*mut c_void, Describe>(address) };
+    let mut text = std::ptr::null();
+    // SAFETY: `text` may be written; any number may be asked for.
+    if unsafe { describe(code, &mut text) } != 0 || text.is_null() {
+        return None;
+    }
+    // SAFETY: the driver gave the address of a constant text that ends in a zero byte.
+    unsafe { CStr::from_ptr(text) }.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_the_bindings_lack_become_unknown_and_keep_their_number() {
+        assert_eq!(known(225), CUresult::CUDA_ERROR_UNKNOWN, "225 came after CUDA 11.4");
+        assert_eq!(check(CUresult::CUDA_ERROR_UNKNOWN), Err(DriverCode(225)));
+        assert_eq!(of(CudaError::UnknownError), DriverCode(225));
+        assert_eq!(known(700), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        assert_eq!(known(0), CUresult::CUDA_SUCCESS);
+    }
+
+    #[test]
+    fn a_code_prints_its_number_also_without_a_driver() {
+        let text = DriverCode(700).to_string();
+        assert!(text.contains("(700)"), "{text}");
+    }
+}

@@ -1,0 +1,74 @@
+//! The driver's library, opened at the first use.
+
+use cust::sys::CUresult;
+use libloading::Library;
+use std::error::Error;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The file name under which the driver's installation puts its library.
+pub const FILE: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+
+static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
+
+/// The last function that the library was found not to have.
+static MISSING: Mutex<Option<&'static str>> = Mutex::new(None);
+
+/// Opens the driver's library, or says why it cannot be opened.
+pub fn open() -> Result<&'static Library, &'static str> {
+    // SAFETY: the driver's initialisers are those of an installed system library, which every CUDA program runs.
+    let opened = LIBRARY.get_or_init(|| unsafe { Library::new(FILE) }.map_err(|error| reason(&error)));
+    opened.as_ref().map_err(String::as_str)
+}
+
+/// The loader's own words, which lie behind the error.
+fn reason(error: &libloading::Error) -> String {
+    let words = error.source().map_or_else(|| error.to_string(), |loader| loader.to_string());
+    // The message says already which file it is.
+    words.strip_prefix(FILE).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&words).to_owned()
+}
+
+/// The function that the driver was last found not to have.
+pub fn missing_function() -> Option<&'static str> {
+    *MISSING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A function of the library: its name, and its address once that is known.
+pub struct Symbol {
+    name: &'static str,
+    address: AtomicPtr<c_void>,
+}
+
+impl Symbol {
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, address: AtomicPtr::new(null_mut()) }
+    }
+
+    /// The function's address; the code of `SHARED_OBJECT_INIT_FAILED` where there is no library, that of
+    /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` where the library has no such function.
+    #[inline]
+    pub fn address(&self) -> Result<*mut c_void, CUresult> {
+        let known = self.address.load(Ordering::Relaxed);
+        if known.is_null() { self.look_up() } else { Ok(known) }
+    }
+
+    #[cold]
+    fn look_up(&self) -> Result<*mut c_void, CUresult> {
+        let library = open().map_err(|_| CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED)?;
+        // SAFETY: only the address is taken; the library is never closed.
+        let found = unsafe { library.get::<*mut c_void>(self.name) };
+        match found {
+            Ok(symbol) => {
+                let address = *symbol;
+                self.address.store(address, Ordering::Relaxed);
+                Ok(address)
+            }
+            Err(_) => {
+                *MISSING.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.name);
+                Err(CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What may be passed for a kernel's parameters, checked by the compiler.
+
+use crate::Result;
+use crate::device::Device;
+use crate::memory::{Buffer, BufferSlice, BufferSliceMut};
+use half::{bf16, f16};
+use moye_device::kernel::{KernelParam, Params};
+use moye_device::memory::{Element, Global, GlobalMut};
+
+/// A value that a launch takes where the kernel's parameter is a `P`.
+#[diagnostic::on_unimplemented(
+    message = "the kernel takes `{P}` here, for which `{Self}` cannot be passed",
+    label = "a wrong argument for `{P}`",
+    note = "for Global<T> pass a &Buffer<T> or a BufferSlice<T>; for GlobalMut<T> pass a &mut Buffer<T> or a BufferSliceMut<T>; for a number, a number of exactly that type"
+)]
+pub trait KernelArg<P: KernelParam> {
+    /// The device that the memory behind it lives on, where there is memory behind it.
+    #[doc(hidden)]
+    fn device(&self) -> Option<&Device>;
+
+    /// The parameter.
+    #[doc(hidden)]
+    fn pass(self) -> P;
+}
+
+/// A tuple of arguments for a kernel whose parameters are the tuple `P`.
+#[diagnostic::on_unimplemented(
+    message = "the kernel takes the parameters `{P}`, for which `{Self}` cannot be passed",
+    label = "not a tuple of as many arguments as the kernel has parameters",
+    note = "pass a tuple with one argument for each parameter; a single one is written `(a,)`"
+)]
+pub trait KernelArgs<P: Params> {
+    /// The parameters; `check` is called with the position and the device of every buffer.
+    #[doc(hidden)]
+    fn pass(self, check: &mut dyn FnMut(usize, &Device) -> Result<()>) -> Result<P>;
+}
+
+macro_rules! numbers {
+    ($($t:ty),*) => { $(
+        impl KernelArg<$t> for $t {
+            fn device(&self) -> Option<&Device> {
+                None
+            }
+            fn pass(self) -> $t {
+                self
+            }
+        }
+    )* };
+}
+numbers!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, f16, bf16);
+
+macro_rules! memory {
+    ($parameter:ident: $($argument:ty),*) => { $(
+        impl<T: Element> KernelArg<$parameter<T>> for $argument {
+            fn device(&self) -> Option<&Device> {
+                Some((**self).device())
+            }
+            fn pass(self) -> $parameter<T> {
+                $parameter::from_address(self.address())
+            }
+        }
+    )* };
+}
+memory!(Global: &Buffer<T>, &BufferSlice<'_, T>, &BufferSliceMut<'_, T>);
+memory!(GlobalMut: &mut Buffer<T>, &mut BufferSliceMut<'_, T>);
+
+impl<T: Element> KernelArg<Global<T>> for BufferSlice<'_, T> {
+    fn device(&self) -> Option<&Device> {
+        Some(BufferSlice::device(self))
+    }
+    fn pass(self) -> Global<T> {
+        Global::from_address(self.address())
+    }
+}
+
+impl<T: Element> KernelArg<GlobalMut<T>> for BufferSliceMut<'_, T> {
+    fn device(&self) -> Option<&Device> {
+        Some(BufferSliceMut::device(self))
+    }
+    fn pass(self) -> GlobalMut<T> {
+        GlobalMut::from_address(self.address())
+    }
+}
+
+/// An address that the caller vouches for, where the borrow of a buffer would be in the way: a kernel that works in place
+/// takes the same buffer twice.
+impl<T: Element> KernelArg<Self> for Global<T> {
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+    fn pass(self) -> Self {
+        self
+    }
+}
+
+/// An address that the caller vouches for, as for [`Global`].
+impl<T: Element> KernelArg<Self> for GlobalMut<T> {
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+    fn pass(self) -> Self {
+        self
+    }
+}
+
+macro_rules! arguments {
+    ($($a:ident $p:ident $index:tt),*) => {
+        impl<$($p: KernelParam, $a: KernelArg<$p>),*> KernelArgs<($($p,)*)> for ($($a,)*) {
+            #[allow(unused_variables, clippy::unused_unit)]
+            fn pass(self, check: &mut dyn FnMut(usize, &Device) -> Result<()>) -> Result<($($p,)*)> {
+                $(
+                    if let Some(device) = self.$index.device() {
+                        check($index, device)?;
+                    }
+                )*
+                Ok(($(self.$index.pass(),)*))
+            }
+        }
+    };
+}
+arguments!();
+arguments!(A0 P0 0);
+arguments!(A0 P0 0, A1 P1 1);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8);
+arguments!(A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9);
+arguments!(
+    A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10
+);
+arguments!(
+    A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10, A11 P11 11
+);
+arguments!(
+    A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10, A11 P11 11, A12 P12 12
+);
+arguments!(
+    A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10, A11 P11 11, A12 P12 12, A13 P13 13
+);
+arguments!(
+    A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10, A11 P11 11, A12 P12 12, A13 P13 13, A14 P14 14
+);
+arguments!(
+    A0 P0 0, A1 P1 1, A2 P2 2, A3 P3 3, A4 P4 4, A5 P5 5, A6 P6 6, A7 P7 7, A8 P8 8, A9 P9 9, A10 P10 10, A11 P11 11, A12 P12 12, A13 P13 13, A14 P14 14, A15 P15 15
+);

@@ -1,0 +1,126 @@
+//! Launches: a kernel, a grid and arguments, checked and run.
+
+mod args;
+mod grid;
+
+pub use args::{KernelArg, KernelArgs};
+pub use grid::Grid;
+
+use crate::device::{Backend, Device};
+use crate::matrix::check_device;
+use crate::module::Module;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use cust::function::{BlockSize, GridSize};
+use moye_device::kernel::{Kernel, Params};
+
+impl Device {
+    /// Launches one of the kernels that this crate ships on the default stream, and returns while it runs (on the simulator,
+    /// when it is done). The simulator takes any kernel; on a GPU, those of other crates are launched by
+    /// [`Module::launch`].
+    ///
+    /// The compiler checks the arguments against the kernel's parameters. A fault of the kernel is returned here by the
+    /// simulator, and on a GPU by the next call that waits for it ([`Device::synchronize`], a download).
+    ///
+    /// # Errors
+    /// A grid or a block that the device or the kernel's launch bounds do not allow, a buffer of another device, more
+    /// shared memory than a block can have; what can go wrong when the kernels are loaded; the driver's own.
+    ///
+    /// # Safety
+    /// The kernel's own contract holds for these arguments: it reads and writes only within the buffers it was given
+    /// (lengths and strides passed as numbers are right), expects this grid, and no other stream writes what it reads or
+    /// reads what it writes before it has ended.
+    pub unsafe fn launch<P: Params>(
+        &self,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the caller's contract is the same.
+        unsafe { self.default_stream().launch(kernel, grid, arguments) }
+    }
+}
+
+impl Stream {
+    /// As [`Device::launch`], on this stream.
+    ///
+    /// # Errors
+    /// As for [`Device::launch`].
+    ///
+    /// # Safety
+    /// As for [`Device::launch`].
+    pub unsafe fn launch<P: Params>(
+        &self,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        let module = self.device().shipped(kernel)?;
+        // SAFETY: the caller's contract is the same.
+        unsafe { launch(&module, self, kernel, grid, arguments) }
+    }
+}
+
+/// Checks a launch and makes it.
+///
+/// # Safety
+/// As for [`Device::launch`].
+pub(crate) unsafe fn launch<P: Params>(
+    module: &Module,
+    stream: &Stream,
+    kernel: &Kernel<P>,
+    grid: Grid,
+    arguments: impl KernelArgs<P>,
+) -> Result<()> {
+    let (name, device) = (kernel.name(), module.device());
+    grid.check(name, kernel.bounds().threads)?;
+    let limit = device.properties().shared_bytes_per_block;
+    if kernel.shared_bytes() > limit {
+        return Err(Error::SharedMemory {
+            kernel: name,
+            asked: kernel.shared_bytes(),
+            limit,
+            device: device.label(),
+        });
+    }
+    if stream.device() != device {
+        return Err(Error::StreamOfOtherDevice { stream: stream.device().label(), device: device.label() });
+    }
+    let parameters = arguments.pass(&mut |argument, buffer| check_device(name, argument, buffer, device))?;
+    match &device.0 {
+        Backend::Sim(simulator) => {
+            module.check_declared(kernel)?;
+            simulator.run(name, grid, kernel.shared_bytes(), &|| {
+                // SAFETY: this runs inside a simulated thread, and the caller keeps the kernel's contract.
+                unsafe { kernel.call(parameters) }
+            })
+        }
+        Backend::Gpu(gpu) => {
+            let function = module.function(gpu, kernel)?;
+            let threads = grid.threads.count() as u64;
+            let limit = u64::from(function.attributes.max_threads);
+            if threads > limit {
+                let reason = "its registers allow";
+                return Err(Error::TooManyThreads { kernel: name, threads, limit, reason });
+            }
+            gpu.bind()?;
+            gpu.launched(name);
+            let (b, t) = (grid.blocks, grid.threads);
+            parameters
+                .with_addresses(|addresses| {
+                    // SAFETY: the addresses are of the parameters that the kernel declares, in order, and the driver has
+                    // copied them when the call returns. The rest is the caller's contract.
+                    unsafe {
+                        stream.raw(gpu).launch(
+                            &function.function,
+                            GridSize::xyz(b.x, b.y, b.z),
+                            BlockSize::xyz(t.x, t.y, t.z),
+                            kernel.shared_bytes() as u32,
+                            addresses,
+                        )
+                    }
+                })
+                .map_err(|error| gpu.error("cuLaunchKernel", error))
+        }
+    }
+}

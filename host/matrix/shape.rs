@@ -1,0 +1,110 @@
+//! A matrix's extents and strides.
+
+use crate::{Error, Result};
+
+/// Rows and columns, and the distances in elements between two rows and between two columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub rows: usize,
+    pub cols: usize,
+    pub row_stride: usize,
+    pub col_stride: usize,
+}
+
+impl Shape {
+    /// Checks that the matrix lies within `len` elements.
+    pub fn check_bounds(&self, len: usize) -> Result<()> {
+        let needed = self.cosize();
+        if needed <= len as u128 {
+            return Ok(());
+        }
+        let Self { rows, cols, row_stride, col_stride } = *self;
+        Err(Error::MatrixBounds { rows, cols, row_stride, col_stride, needed, len })
+    }
+
+    /// Checks that no two elements have the same place.
+    pub fn check_distinct(&self) -> Result<()> {
+        let Self { rows, cols, row_stride, col_stride } = *self;
+        let overlaps = match (rows, cols) {
+            (0, _) | (_, 0) | (1, 1) => false,
+            (_, 1) => row_stride == 0,
+            (1, _) => col_stride == 0,
+            _ if row_stride == 0 || col_stride == 0 => true,
+            // i rows and j columns lead to the same place where i * row_stride = j * col_stride; the least such i and j
+            // are the strides without their common divisor.
+            _ => {
+                let divisor = gcd(row_stride, col_stride);
+                col_stride / divisor < rows && row_stride / divisor < cols
+            }
+        };
+        if overlaps { Err(Error::MatrixOverlap { rows, cols, row_stride, col_stride }) } else { Ok(()) }
+    }
+
+    /// One more than the largest offset of an element, 0 where there is none.
+    pub fn cosize(&self) -> u128 {
+        if self.rows == 0 || self.cols == 0 {
+            return 0;
+        }
+        let offset = |extent: usize, stride: usize| (extent as u128 - 1) * stride as u128;
+        // Each product is less than 2^128 - 2^65, and only one of a pair that large could overflow the sum.
+        offset(self.rows, self.row_stride)
+            .saturating_add(offset(self.cols, self.col_stride))
+            .saturating_add(1)
+    }
+
+    /// The transposed matrix over the same elements.
+    pub const fn t(self) -> Self {
+        Self { rows: self.cols, cols: self.rows, row_stride: self.col_stride, col_stride: self.row_stride }
+    }
+
+    /// The strides as kernels take them. The matrix lies within a buffer.
+    pub fn strides(&self) -> (i64, i64) {
+        // A stride over i64 cannot be within a buffer unless it is never taken, as there is one row or column only.
+        let stride = |stride: usize| i64::try_from(stride).unwrap_or(0);
+        (stride(self.row_stride), stride(self.col_stride))
+    }
+}
+
+const fn gcd(mut a: usize, mut b: usize) -> usize {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn overlap_and_cosize_agree_with_a_walk_over_all_elements() {
+        for rows in 0..5 {
+            for cols in 0..5 {
+                for row_stride in 0..8 {
+                    for col_stride in 0..8 {
+                        let shape = Shape { rows, cols, row_stride, col_stride };
+                        let offsets: Vec<usize> = (0..rows)
+                            .flat_map(|i| (0..cols).map(move |j| i * row_stride + j * col_stride))
+                            .collect();
+                        let distinct = offsets.iter().collect::<HashSet<_>>().len() == offsets.len();
+                        assert_eq!(shape.check_distinct().is_ok(), distinct, "{shape:?}");
+                        let cosize = offsets.iter().max().map_or(0, |last| last + 1);
+                        assert_eq!(shape.cosize(), cosize as u128, "{shape:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn huge_extents_and_strides_are_refused_and_do_not_overflow() {
+        let max = usize::MAX;
+        let shape = Shape { rows: max, cols: max, row_stride: max, col_stride: max };
+        assert!(shape.check_bounds(max).is_err());
+        assert!(shape.check_distinct().is_err(), "equal strides meet");
+        let one = Shape { rows: 1, cols: 1, row_stride: max, col_stride: max };
+        assert!(one.check_bounds(1).is_ok(), "the strides of a single element are never taken");
+        assert_eq!(one.strides(), (0, 0));
+    }
+}

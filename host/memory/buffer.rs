@@ -1,0 +1,190 @@
+//! Typed memory on a device.
+
+use super::raw::Memory;
+use super::{BufferSlice, BufferSliceMut, bytes_of, bytes_of_mut};
+use crate::device::Device;
+use crate::{Error, Result};
+use moye_device::memory::Element;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::{Bound, Range, RangeBounds};
+
+/// Elements in a device's global memory, freed when dropped.
+///
+/// A buffer may have no elements. Its memory is aligned to 256 bytes.
+pub struct Buffer<T: Element> {
+    device: Device,
+    memory: Memory,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl Device {
+    /// A buffer of `len` elements whose bytes are all 0.
+    ///
+    /// # Errors
+    /// The device has not that much memory, or no address space has.
+    pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        let mut buffer = self.alloc_uninit(len)?;
+        buffer.fill_bytes(0)?;
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` elements of unspecified values. On the simulator all their bytes are 0xFF, which makes every
+    /// float a NaN, so that a result that depends on them shows.
+    ///
+    /// # Errors
+    /// The device has not that much memory, or no address space has.
+    pub fn alloc_uninit<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .filter(|&bytes| isize::try_from(bytes).is_ok())
+            .ok_or(Error::BufferTooLarge { elements: len, size: size_of::<T>() })?;
+        let memory = Memory::new(self, bytes, || format!("{}[{len}]", T::NAME))?;
+        Ok(Buffer { device: self.clone(), memory, len, element: PhantomData })
+    }
+
+    /// A buffer with these elements.
+    ///
+    /// # Errors
+    /// The device has not that much memory.
+    pub fn upload<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>> {
+        let mut buffer = self.alloc_uninit(elements.len())?;
+        buffer.upload_from(elements)?;
+        Ok(buffer)
+    }
+}
+
+impl<T: Element> Buffer<T> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device that it lives on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The device address of the first element; 0 where there is none.
+    pub fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    /// All elements as a range.
+    pub fn as_slice(&self) -> BufferSlice<'_, T> {
+        BufferSlice::new(self, 0..self.len)
+    }
+
+    /// All elements as a range that may be written.
+    pub fn as_slice_mut(&mut self) -> BufferSliceMut<'_, T> {
+        let all = 0..self.len;
+        BufferSliceMut::new(self, all)
+    }
+
+    /// The elements of a range.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<'_, T>> {
+        Ok(BufferSlice::new(self, checked(range, self.len)?))
+    }
+
+    /// The elements of a range, to be written.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferSliceMut<'_, T>> {
+        let range = checked(range, self.len)?;
+        Ok(BufferSliceMut::new(self, range))
+    }
+
+    /// Copies all elements from the host.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], or the driver's own.
+    pub fn upload_from(&mut self, elements: &[T]) -> Result<()> {
+        self.write(0..self.len, elements)
+    }
+
+    /// Copies all elements to the host. Waits for the launches before it.
+    ///
+    /// # Errors
+    /// The driver's own, and the fault of a kernel that was launched before.
+    pub fn download(&self) -> Result<Vec<T>> {
+        self.read_vec(0..self.len)
+    }
+
+    /// Copies all elements to `destination`. Waits for the launches before it.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], the driver's own, and the fault of a kernel that was launched before.
+    pub fn download_into(&self, destination: &mut [T]) -> Result<()> {
+        self.read(0..self.len, destination)
+    }
+
+    /// Sets every byte to `value`.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub fn fill_bytes(&mut self, value: u8) -> Result<()> {
+        self.fill(0..self.len, value)
+    }
+
+    pub(super) fn write(&self, range: Range<usize>, source: &[T]) -> Result<()> {
+        if source.len() != range.len() {
+            return Err(Error::LengthMismatch { host: source.len(), device: range.len() });
+        }
+        self.memory.write(range.start * size_of::<T>(), bytes_of(source))
+    }
+
+    pub(super) fn read(&self, range: Range<usize>, destination: &mut [T]) -> Result<()> {
+        if destination.len() != range.len() {
+            return Err(Error::LengthMismatch { host: destination.len(), device: range.len() });
+        }
+        self.memory.read(range.start * size_of::<T>(), bytes_of_mut(destination))
+    }
+
+    pub(super) fn read_vec(&self, range: Range<usize>) -> Result<Vec<T>> {
+        let mut elements = Vec::<T>::with_capacity(range.len());
+        let place = elements.spare_capacity_mut()[..range.len()].as_mut_ptr();
+        // SAFETY: the place of `range.len()` elements as bytes that need no value.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(place.cast::<MaybeUninit<u8>>(), range.len() * size_of::<T>())
+        };
+        self.memory.read(range.start * size_of::<T>(), bytes)?;
+        // SAFETY: `read` filled all bytes, and any bytes are elements.
+        unsafe { elements.set_len(range.len()) };
+        Ok(elements)
+    }
+
+    pub(super) fn fill(&self, range: Range<usize>, value: u8) -> Result<()> {
+        self.memory.fill(range.start * size_of::<T>(), range.len() * size_of::<T>(), value)
+    }
+}
+
+/// The range with its bounds filled in, where it lies within `len` elements.
+pub(super) fn checked(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => last.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start <= end && end <= len { Ok(start..end) } else { Err(Error::OutOfRange { start, end, len }) }
+}
+
+impl<T: Element> std::fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({}[{}] at {:#x} on {})", T::NAME, self.len, self.address(), self.device.label())
+    }
+}

@@ -1,0 +1,23 @@
+//! Memory on a device: [`Buffer`]s and ranges of them.
+
+mod buffer;
+mod raw;
+mod slice;
+
+pub use buffer::Buffer;
+pub use slice::{BufferSlice, BufferSliceMut};
+
+use moye_device::memory::Element;
+use std::mem::MaybeUninit;
+
+/// The bytes of elements.
+fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
+    // SAFETY: elements have no padding (`Element`), so every byte has a value.
+    unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
+}
+
+/// The bytes of elements that are to be overwritten.
+fn bytes_of_mut<T: Element>(elements: &mut [T]) -> &mut [MaybeUninit<u8>] {
+    // SAFETY: every byte pattern is a value of the element (`Element`), and `raw` writes only bytes with a value.
+    unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }
+}

@@ -1,0 +1,128 @@
+//! Untyped memory on a device.
+
+use crate::device::gpu::Gpu;
+use crate::device::{Backend, Device};
+use crate::driver::{self, DriverCode, check};
+use crate::{Error, Result};
+use cust::memory::{DevicePointer, cuda_free, cuda_malloc};
+use cust::sys;
+use moye_sim::memory::Allocation;
+use std::mem::MaybeUninit;
+
+/// Bytes on a device, freed when dropped.
+pub(super) enum Memory {
+    /// No bytes, and no allocation.
+    Empty,
+    Gpu {
+        gpu: &'static Gpu,
+        pointer: DevicePointer<u8>,
+    },
+    Sim(Allocation),
+}
+
+impl Memory {
+    /// Allocates; the contents are unspecified on a GPU and 0xFF bytes on the simulator.
+    pub fn new(device: &Device, bytes: usize, label: impl FnOnce() -> String) -> Result<Self> {
+        if bytes == 0 {
+            return Ok(Self::Empty);
+        }
+        match &device.0 {
+            Backend::Sim(simulator) => Ok(Self::Sim(simulator.memory().alloc(bytes, label())?)),
+            Backend::Gpu(gpu) => {
+                gpu.bind()?;
+                // SAFETY: the memory is reached only through the driver, and kernels, whose launch is unsafe.
+                let pointer = unsafe { cuda_malloc::<u8>(bytes) }.map_err(|error| {
+                    if driver::of(error) != DriverCode::OUT_OF_MEMORY {
+                        return gpu.error("cuMemAlloc", error);
+                    }
+                    match gpu.memory() {
+                        Ok((free, total)) => {
+                            Error::OutOfMemory { device: device.label(), asked: bytes, free, total }
+                        }
+                        Err(error) => error,
+                    }
+                })?;
+                Ok(Self::Gpu { gpu, pointer })
+            }
+        }
+    }
+
+    /// The device address of the first byte; 0 where there is none.
+    pub fn address(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Gpu { pointer, .. } => pointer.as_raw(),
+            Self::Sim(allocation) => allocation.address(),
+        }
+    }
+
+    /// Copies from the host to the bytes at `offset`, which the caller has checked to exist.
+    pub fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
+        match self {
+            _ if source.is_empty() => Ok(()),
+            Self::Empty => unreachable!("no range of bytes lies within no memory"),
+            Self::Sim(allocation) => Ok(allocation.write(offset, source)?),
+            Self::Gpu { gpu, pointer } => {
+                gpu.bind()?;
+                let to = pointer.as_raw() + offset as u64;
+                // SAFETY: the range lies within the allocation, and `source` is readable. The driver has copied it when
+                // the call returns.
+                check(unsafe { sys::cuMemcpyHtoD_v2(to, source.as_ptr().cast(), source.len()) })
+                    .map_err(|code| gpu.error_of_code("cuMemcpyHtoD", code))
+            }
+        }
+    }
+
+    /// Copies the bytes at `offset`, which the caller has checked to exist, to the host; fills all of `destination`.
+    pub fn read(&self, offset: usize, destination: &mut [MaybeUninit<u8>]) -> Result<()> {
+        match self {
+            _ if destination.is_empty() => Ok(()),
+            Self::Empty => unreachable!("no range of bytes lies within no memory"),
+            Self::Sim(allocation) => {
+                destination.fill(MaybeUninit::new(0));
+                // SAFETY: all bytes were just written.
+                let initialised = unsafe {
+                    std::slice::from_raw_parts_mut(destination.as_mut_ptr().cast(), destination.len())
+                };
+                Ok(allocation.read(offset, initialised)?)
+            }
+            Self::Gpu { gpu, pointer } => {
+                gpu.bind()?;
+                let from = pointer.as_raw() + offset as u64;
+                // SAFETY: the range lies within the allocation, and `destination` may be written.
+                check(unsafe {
+                    sys::cuMemcpyDtoH_v2(destination.as_mut_ptr().cast(), from, destination.len())
+                })
+                .map_err(|code| gpu.error_of_code("cuMemcpyDtoH", code))
+            }
+        }
+    }
+
+    /// Sets `bytes` bytes at `offset`, which the caller has checked to exist.
+    pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<()> {
+        match self {
+            _ if bytes == 0 => Ok(()),
+            Self::Empty => unreachable!("no range of bytes lies within no memory"),
+            Self::Sim(allocation) => Ok(allocation.fill(offset, bytes, value)?),
+            Self::Gpu { gpu, pointer } => {
+                gpu.bind()?;
+                // SAFETY: the range lies within the allocation.
+                check(unsafe { sys::cuMemsetD8_v2(pointer.as_raw() + offset as u64, value, bytes) })
+                    .map_err(|code| gpu.error_of_code("cuMemsetD8", code))
+            }
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Self::Gpu { gpu, pointer } = self
+            && gpu.bind().is_ok()
+        {
+            // The driver waits for the kernels that use the memory. After a kernel's fault it refuses, and the process
+            // has lost the GPU anyway.
+            // SAFETY: allocated in `new`, freed once.
+            let _ = unsafe { cuda_free(*pointer) };
+        }
+    }
+}

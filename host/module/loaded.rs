@@ -1,0 +1,164 @@
+//! A module in a GPU's context.
+
+use super::ptx::{self, Ptx};
+use crate::device::gpu::Gpu;
+use crate::driver::{self, DriverCode, check};
+use crate::{Error, Result};
+use cust::function::{Function, FunctionAttribute};
+use cust::module::Module as CudaModule;
+use cust::sys;
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The modules that a GPU has loaded. They stay loaded until the process ends, as the GPU stays open.
+#[derive(Default)]
+pub(crate) struct Cache(Mutex<Vec<(Ptx, &'static Loaded)>>);
+
+/// A loaded module and the functions looked up in it.
+pub(crate) struct Loaded {
+    ptx: Ptx,
+    module: CudaModule,
+    functions: Mutex<HashMap<&'static str, Arc<GpuFunction>>>,
+}
+
+/// A kernel in a GPU's context.
+pub(crate) struct GpuFunction {
+    pub function: Function<'static>,
+    pub attributes: KernelAttributes,
+}
+
+/// What the driver's compiler made of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelAttributes {
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Local memory of a thread in bytes: what did not fit into registers.
+    pub local_bytes: usize,
+    /// Shared memory of a block that the kernel has without the launch's dynamic part, in bytes.
+    pub static_shared_bytes: usize,
+    /// The most threads of a block, from its registers and launch bounds.
+    pub max_threads: u32,
+}
+
+impl Cache {
+    /// The module of this PTX, loaded at the first call.
+    pub fn load(&self, gpu: &'static Gpu, ptx: &Ptx) -> Result<&'static Loaded> {
+        let mut modules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &Ptx| known.name() == ptx.name() && std::ptr::eq(known.images(), ptx.images());
+        if let Some((_, loaded)) = modules.iter().find(|(known, _)| same(known)) {
+            return Ok(loaded);
+        }
+        let loaded: &'static Loaded = Box::leak(Box::new(Loaded::new(gpu, *ptx)?));
+        modules.push((*ptx, loaded));
+        Ok(loaded)
+    }
+}
+
+impl Loaded {
+    fn new(gpu: &'static Gpu, ptx: Ptx) -> Result<Self> {
+        let arch = gpu.properties().arch;
+        let (image, text) = ptx.image_for(arch).ok_or_else(|| Error::NoPtxForArch {
+            module: ptx.name(),
+            compiled: ptx.architectures(),
+            arch,
+        })?;
+        gpu.bind()?;
+        let module = CString::new(text)
+            .map_err(|_| Error::PtxRefused {
+                module: ptx.name(),
+                image,
+                code: DriverCode::INVALID_PTX,
+                log: "the text has a zero byte in it".to_owned(),
+            })
+            .and_then(|text| {
+                CudaModule::from_ptx_cstr(&text, &[])
+                    .map_err(|error| refusal(gpu, ptx, image, &text, driver::of(error)))
+            })?;
+        Ok(Self { ptx, module, functions: Mutex::default() })
+    }
+
+    /// The kernel of this name, with as much dynamic shared memory as it declares; looked up at the first call.
+    pub fn function(
+        &'static self,
+        gpu: &'static Gpu,
+        kernel: &'static str,
+        package: &'static str,
+        shared_bytes: usize,
+    ) -> Result<Arc<GpuFunction>> {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(function) = functions.get(kernel) {
+            return Ok(function.clone());
+        }
+        gpu.bind()?;
+        let function = self.module.get_function(kernel).map_err(|error| match driver::of(error) {
+            DriverCode::NOT_FOUND => Error::NoSuchKernel { kernel, package, module: self.ptx.name() },
+            code => gpu.error_of_code("cuModuleGetFunction", code),
+        })?;
+        let attribute = |attribute| {
+            let value = function.get_attribute(attribute).map_err(|e| gpu.error("cuFuncGetAttribute", e))?;
+            Ok::<u32, Error>(value.unsigned_abs())
+        };
+        let attributes = KernelAttributes {
+            registers: attribute(FunctionAttribute::NumRegisters)?,
+            local_bytes: attribute(FunctionAttribute::LocalSizeBytes)? as usize,
+            static_shared_bytes: attribute(FunctionAttribute::SharedMemorySizeBytes)? as usize,
+            max_threads: attribute(FunctionAttribute::MaxThreadsPerBlock)?,
+        };
+        if shared_bytes + attributes.static_shared_bytes > crate::device::STATIC_SHARED_BYTES {
+            // Over 48 KB a block gets only what was asked for by name.
+            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let bytes = i32::try_from(shared_bytes).unwrap_or(i32::MAX);
+            // SAFETY: the function is one of a loaded module.
+            check(unsafe { sys::cuFuncSetAttribute(function.to_raw(), most, bytes) })
+                .map_err(|code| gpu.error_of_code("cuFuncSetAttribute", code))?;
+        }
+        let function = Arc::new(GpuFunction { function, attributes });
+        functions.insert(kernel, function.clone());
+        Ok(function)
+    }
+}
+
+/// The error for a PTX text that the driver did not take, with the log of its compiler.
+fn refusal(gpu: &Gpu, ptx: Ptx, image: &'static str, text: &CString, code: DriverCode) -> Error {
+    let versions = ptx::version(&text.to_string_lossy()).zip(driver::version().ok());
+    if let (DriverCode::UNSUPPORTED_PTX_VERSION, Some((version, driver))) = (code, versions) {
+        let needs = ptx::cuda_for(version);
+        return Error::PtxVersion {
+            module: ptx.name(),
+            ptx: format!("{}.{}", version.0, version.1),
+            needs: format!("{}.{}", needs.0, needs.1),
+            driver,
+        };
+    }
+    if code.is_kernel_fault() {
+        return gpu.error_of_code("cuModuleLoadDataEx", code);
+    }
+    Error::PtxRefused { module: ptx.name(), image, code, log: compiler_log(text) }
+}
+
+/// What the driver's compiler says of a text that it refuses.
+fn compiler_log(text: &CString) -> String {
+    let mut log = vec![0u8; 8192];
+    let mut options =
+        [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    // A value that fits a pointer is passed in its place.
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the text ends in a zero byte, the log has the length given for it, and the arrays have two entries.
+    let taken = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            2,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    if check(taken).is_ok() {
+        // SAFETY: loaded just now, and used by nobody.
+        unsafe { sys::cuModuleUnload(module) };
+    }
+    let end = log.iter().position(|&b| b == 0).unwrap_or(log.len());
+    String::from_utf8_lossy(&log[..end]).trim().to_owned()
+}

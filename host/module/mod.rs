@@ -1,0 +1,152 @@
+//! Modules: PTX that a device has loaded.
+
+mod loaded;
+mod ptx;
+
+pub use loaded::KernelAttributes;
+pub(crate) use loaded::{Cache, GpuFunction, Loaded};
+pub use ptx::Ptx;
+
+use crate::device::gpu::Gpu;
+use crate::device::{Backend, Device};
+use crate::launch::{Grid, KernelArgs, launch};
+use crate::stream::Stream;
+use crate::{Error, Result};
+use moye_device::kernel::{Kernel, Params};
+use std::sync::Arc;
+
+/// The kernels that this crate ships.
+pub(crate) static SHIPPED: Ptx = crate::include_ptx!("moye_device");
+
+/// The package that declares the shipped kernels.
+pub(crate) const SHIPPED_PACKAGE: &str = "moye-device";
+
+/// The kernels of a crate, loaded on a device.
+///
+/// ```ignore
+/// static KERNELS: moye::Ptx = moye::include_ptx!("my_kernels");
+///
+/// let module = device.load(&KERNELS)?;
+/// // SAFETY: `x` and `y` have `n` elements each.
+/// unsafe { module.launch(&my_kernels::saxpy, Grid::new(blocks, 256), (2.0, &x, &mut y, n))? };
+/// ```
+#[derive(Clone)]
+pub struct Module {
+    device: Device,
+    ptx: Ptx,
+    /// On a GPU.
+    loaded: Option<&'static Loaded>,
+}
+
+impl Device {
+    /// Loads the kernels of a crate: compiles the PTX text that fits the GPU, once in a process.
+    ///
+    /// # Errors
+    /// No text of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`], [`Error::PtxVersion`],
+    /// [`Error::PtxRefused`].
+    pub fn load(&self, ptx: &Ptx) -> Result<Module> {
+        let loaded = match &self.0 {
+            Backend::Sim(_) => None,
+            Backend::Gpu(gpu) => Some(gpu.modules.load(gpu, ptx)?),
+        };
+        Ok(Module { device: self.clone(), ptx: *ptx, loaded })
+    }
+
+    /// What the driver's compiler made of one of the kernels that this crate ships; `None` on the simulator.
+    ///
+    /// # Errors
+    /// As for a launch.
+    pub fn attributes<P: Params>(&self, kernel: &Kernel<P>) -> Result<Option<KernelAttributes>> {
+        self.shipped(kernel)?.attributes(kernel)
+    }
+
+    /// The module of the shipped kernels, or on the simulator, which needs none, of any kernel.
+    pub(crate) fn shipped<P: Params>(&self, kernel: &Kernel<P>) -> Result<Module> {
+        if self.is_gpu() && kernel.package() != SHIPPED_PACKAGE {
+            return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
+        }
+        self.load(&SHIPPED)
+    }
+}
+
+impl Module {
+    /// The device that it was loaded on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Launches a kernel of this module on the device's default stream, and returns while it runs (on the simulator,
+    /// when it is done).
+    ///
+    /// # Errors
+    /// As for [`Device::launch`]; the module has no such kernel.
+    ///
+    /// # Safety
+    /// As for [`Device::launch`].
+    pub unsafe fn launch<P: Params>(
+        &self,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the caller's contract is the same.
+        unsafe { self.launch_on(&self.device.default_stream(), kernel, grid, arguments) }
+    }
+
+    /// Launches a kernel of this module on a stream of the device.
+    ///
+    /// # Errors
+    /// As for [`Device::launch`]; the module has no such kernel, or the stream is of another device.
+    ///
+    /// # Safety
+    /// As for [`Device::launch`].
+    pub unsafe fn launch_on<P: Params>(
+        &self,
+        stream: &Stream,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the caller's contract is the same.
+        unsafe { launch(self, stream, kernel, grid, arguments) }
+    }
+
+    /// What the driver's compiler made of a kernel of this module; `None` on the simulator.
+    ///
+    /// # Errors
+    /// The module has no such kernel, or the driver's own.
+    pub fn attributes<P: Params>(&self, kernel: &Kernel<P>) -> Result<Option<KernelAttributes>> {
+        match &self.device.0 {
+            Backend::Sim(_) => Ok(None),
+            Backend::Gpu(gpu) => self.function(gpu, kernel).map(|function| Some(function.attributes)),
+        }
+    }
+
+    /// The kernel in the context of `gpu`, the GPU of this module's device.
+    pub(crate) fn function<P: Params>(
+        &self,
+        gpu: &'static Gpu,
+        kernel: &Kernel<P>,
+    ) -> Result<Arc<GpuFunction>> {
+        let loaded = self.loaded.ok_or_else(|| self.no_such(kernel))?;
+        loaded.function(gpu, kernel.name(), kernel.package(), kernel.shared_bytes())
+    }
+
+    /// Whether the simulator may run the kernel. It has the kernel's body in the program, but is held to what a GPU
+    /// would find in the PTX, where there is any.
+    pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
+        let shipped = self.ptx.name() == SHIPPED.name();
+        let declared = shipped || self.ptx.images().is_empty() || self.ptx.declares(kernel.name());
+        if declared { Ok(()) } else { Err(self.no_such(kernel)) }
+    }
+
+    fn no_such<P: Params>(&self, kernel: &Kernel<P>) -> Error {
+        Error::NoSuchKernel { kernel: kernel.name(), package: kernel.package(), module: self.ptx.name() }
+    }
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Module({} on {:?})", self.ptx.name(), self.device)
+    }
+}

@@ -1,0 +1,121 @@
+//! PTX as a program carries it.
+
+use crate::device::Arch;
+
+/// The PTX of one crate with kernels: a text for each architecture that it was compiled for.
+///
+/// [`include_ptx!`](crate::include_ptx) makes one of what a build script compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Ptx {
+    name: &'static str,
+    images: &'static [(&'static str, &'static str)],
+}
+
+impl Ptx {
+    /// PTX texts with the architecture of each: `("sm_80", ".version 7.0 ...")`. `name` stands in messages.
+    pub const fn new(name: &'static str, images: &'static [(&'static str, &'static str)]) -> Self {
+        Self { name, images }
+    }
+
+    /// The name in messages.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Pairs of architecture and text.
+    pub const fn images(&self) -> &'static [(&'static str, &'static str)] {
+        self.images
+    }
+
+    /// The text that fits `arch` best: the newest that runs there, one for exactly this architecture (`sm_90a`) before
+    /// one for it and later ones (`sm_90`).
+    pub fn image_for(&self, arch: Arch) -> Option<(&'static str, &'static str)> {
+        let fitting = self.images.iter().filter_map(|image| Some((arch.fit(image.0)?, image)));
+        fitting.max_by_key(|(fit, _)| *fit).map(|(_, image)| *image)
+    }
+
+    /// The architectures, for messages: `sm_80, sm_90a`.
+    pub(crate) fn architectures(&self) -> String {
+        if self.images.is_empty() {
+            return "no architecture".to_owned();
+        }
+        self.images.iter().map(|(arch, _)| *arch).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether a text declares this entry point. All texts have the same ones.
+    pub(crate) fn declares(&self, kernel: &str) -> bool {
+        let names =
+            |text: &'static str| text.split(".entry").skip(1).filter_map(|rest| rest.split('(').next());
+        self.images.first().is_some_and(|(_, text)| names(text).any(|name| name.trim() == kernel))
+    }
+}
+
+/// The [`Ptx`](crate::Ptx) that this crate's build script compiled with `moye_build::PtxBuilder`, by the name of the crate
+/// with kernels (with `_` for `-`).
+///
+/// ```ignore
+/// static KERNELS: moye::Ptx = moye::include_ptx!("my_kernels");
+/// ```
+#[macro_export]
+macro_rules! include_ptx {
+    ($name:literal) => {
+        $crate::Ptx::new($name, include!(concat!(env!("OUT_DIR"), "/", $name, ".rs")))
+    };
+}
+
+/// The `.version` of a PTX text, `8.0` say.
+pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(".version"))?;
+    let (major, minor) = line.trim().split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The first CUDA version whose driver takes PTX of a version, from the release history in NVIDIA's "PTX ISA".
+pub(crate) fn cuda_for(version: (u32, u32)) -> (u32, u32) {
+    match version {
+        (7, minor) => (11, minor),
+        (8, minor @ 0..=5) => (12, minor),
+        // 12.6 brought no PTX version.
+        (8, minor) => (12, minor + 1),
+        (major, minor) => (major + 4, minor),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: Ptx = Ptx::new(
+        "two",
+        &[
+            ("sm_80", ".version 7.0\n.target sm_80\n.visible .entry copy(\n)\n{}"),
+            ("sm_90a", "//\n.version 8.0\n.target sm_90a\n"),
+        ],
+    );
+
+    #[test]
+    fn the_newest_text_that_runs_is_taken() {
+        assert_eq!(TWO.image_for(Arch::new(9, 0)).map(|i| i.0), Some("sm_90a"));
+        assert_eq!(TWO.image_for(Arch::new(10, 0)).map(|i| i.0), Some("sm_80"), "sm_90a runs on 9.0 alone");
+        assert_eq!(TWO.image_for(Arch::new(7, 5)), None);
+    }
+
+    #[test]
+    fn entry_points_are_found_by_their_whole_name() {
+        assert!(TWO.declares("copy"));
+        assert!(!TWO.declares("cop") && !TWO.declares("copy_async") && !TWO.declares(""));
+    }
+
+    #[test]
+    fn versions_are_read_and_known_to_cuda() {
+        assert_eq!(
+            TWO.images().iter().map(|(_, text)| version(text)).collect::<Vec<_>>(),
+            [Some((7, 0)), Some((8, 0))]
+        );
+        for (ptx, cuda) in
+            [((7, 8), (11, 8)), ((8, 5), (12, 5)), ((8, 7), (12, 8)), ((8, 8), (12, 9)), ((9, 0), (13, 0))]
+        {
+            assert_eq!(cuda_for(ptx), cuda, "PTX {ptx:?}");
+        }
+    }
+}

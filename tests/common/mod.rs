@@ -1,0 +1,55 @@
+//! What the tests share: the devices to run on, and a small kernel.
+
+// Every test crate uses a part of it.
+#![allow(dead_code)]
+
+pub mod matrix;
+
+use moye::{Device, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
+use std::sync::Once;
+
+/// The simulator, and the GPU where there is one.
+///
+/// With `MOYE_REQUIRE_GPU=1` a missing GPU is a failure; otherwise the reason is printed once.
+pub fn devices() -> Vec<Device> {
+    std::iter::once(Device::sim()).chain(gpu()).collect()
+}
+
+/// The GPU, where there is one; see [`devices`].
+pub fn gpu() -> Option<Device> {
+    match Device::gpu(0) {
+        Ok(device) => Some(device),
+        Err(reason) => {
+            let required = std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|v| v == "1");
+            assert!(!required, "MOYE_REQUIRE_GPU=1, but: {reason}");
+            static SAID: Once = Once::new();
+            SAID.call_once(|| eprintln!("tests on a GPU are skipped: {reason}"));
+            None
+        }
+    }
+}
+
+/// `y[i] = factor * x[i]` for all `i < n`, by one thread.
+pub static SCALE: Kernel<(Global<f32>, GlobalMut<f32>, f32, u32)> = Kernel::new(
+    "scale",
+    "moye-tests",
+    LaunchBounds { threads: Some(64), min_blocks: None },
+    0,
+    |(x, y, factor, n)| {
+        for i in 0..u64::from(n) {
+            // SAFETY: the launch vouches for `n` elements; addresses of the simulator are those of the host.
+            unsafe {
+                let value = *((x.address() + 4 * i) as *const f32);
+                *((y.address() + 4 * i) as *mut f32) = factor * value;
+            }
+        }
+    },
+);
+
+/// The grid that [`SCALE`] expects.
+pub fn one_thread() -> Grid {
+    Grid::new(1, 1)
+}
+
+/// [`SCALE`] for a GPU.
+pub static PTX: Ptx = Ptx::new("tests", &[("sm_80", include_str!("scale.ptx"))]);

@@ -1,0 +1,295 @@
+//! Buffers, ranges of them, launches and their checks, on every device there is.
+
+mod common;
+
+use common::{PTX, SCALE, devices, one_thread};
+use moye::{Device, Error, Grid, Kernel, LaunchBounds, Ptx};
+
+/// A kernel that does nothing, with these bounds and this much shared memory.
+fn nothing(threads: Option<u32>, shared_bytes: usize) -> Kernel<()> {
+    Kernel::new("nothing", "moye-tests", LaunchBounds { threads, min_blocks: None }, shared_bytes, |()| {})
+}
+
+#[test]
+fn buffers_keep_what_was_uploaded() {
+    for device in devices() {
+        let numbers: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        let mut buffer = device.upload(&numbers).unwrap();
+        assert_eq!(buffer.download().unwrap(), numbers, "{device:?}");
+        let reversed: Vec<f32> = numbers.iter().rev().copied().collect();
+        buffer.upload_from(&reversed).unwrap();
+        let mut back = vec![0.0; 1000];
+        buffer.download_into(&mut back).unwrap();
+        assert_eq!(back, reversed, "{device:?}");
+        buffer.fill_bytes(0x40).unwrap();
+        assert_eq!(buffer.download().unwrap()[999].to_bits(), 0x4040_4040, "{device:?}");
+        assert_eq!(device.alloc_zeroed::<u64>(77).unwrap().download().unwrap(), [0; 77], "{device:?}");
+        assert_eq!(buffer.address() % 256, 0, "{device:?}: device memory is aligned to 256 bytes");
+    }
+}
+
+#[test]
+fn memory_that_nobody_wrote_is_poisoned_on_the_simulator() {
+    let buffer = Device::sim().alloc_uninit::<f32>(10).unwrap();
+    assert!(buffer.download().unwrap().iter().all(|x| x.is_nan()), "a result that depends on it must show");
+}
+
+#[test]
+fn buffers_may_be_empty() {
+    for device in devices() {
+        let mut buffer = device.upload::<f32>(&[]).unwrap();
+        assert!(buffer.is_empty());
+        buffer.fill_bytes(1).unwrap();
+        buffer.upload_from(&[]).unwrap();
+        assert_eq!(buffer.slice(0..0).unwrap().download().unwrap(), []);
+        assert_eq!(buffer.download().unwrap(), []);
+    }
+}
+
+#[test]
+fn ranges_reach_their_own_elements_only() {
+    for device in devices() {
+        let mut buffer = device.upload(&[0u32, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+        assert_eq!(buffer.slice(2..=4).unwrap().download().unwrap(), [2, 3, 4]);
+        assert_eq!(buffer.slice(2..).unwrap().slice(1..3).unwrap().download().unwrap(), [3, 4]);
+        assert_eq!(buffer.slice(3..).unwrap().address(), buffer.address() + 12);
+        buffer.slice_mut(6..).unwrap().upload_from(&[60, 70]).unwrap();
+        let (mut low, mut high) = buffer.as_slice_mut().split_at(3).unwrap();
+        low.slice_mut(..1).unwrap().fill_bytes(0xFF).unwrap();
+        high.slice_mut(0..2).unwrap().upload_from(&[30, 40]).unwrap();
+        assert_eq!((low.len(), high.len()), (3, 5));
+        assert_eq!(buffer.download().unwrap(), [u32::MAX, 1, 2, 30, 40, 5, 60, 70], "{device:?}");
+    }
+}
+
+#[test]
+fn a_range_outside_its_buffer_is_an_error_with_the_values() {
+    let mut buffer = Device::sim().alloc_zeroed::<f32>(8).unwrap();
+    let message = |result: Result<(), Error>| result.unwrap_err().to_string();
+    let expected = "elements 3..9 do not lie within a buffer of 8 elements";
+    assert_eq!(message(buffer.slice(3..9).map(drop)), expected);
+    assert_eq!(message(buffer.slice_mut(3..9).map(drop)), expected);
+    #[expect(clippy::reversed_empty_ranges, reason = "that is what is refused")]
+    let reversed = buffer.slice(5..4).map(drop);
+    assert!(matches!(reversed, Err(Error::OutOfRange { start: 5, end: 4, len: 8 })));
+    assert!(buffer.slice(..=usize::MAX).is_err(), "the end overflows");
+    assert!(buffer.as_slice().slice(9..).is_err());
+    assert!(buffer.as_slice_mut().split_at(9).is_err());
+    assert_eq!(
+        message(buffer.upload_from(&[0.0; 7])),
+        "the host has 7 elements and the device 8; a copy needs as many on both sides"
+    );
+    assert!(matches!(
+        buffer.slice(2..4).unwrap().download_into(&mut [0.0; 3]),
+        Err(Error::LengthMismatch { host: 3, device: 2 })
+    ));
+}
+
+#[test]
+fn a_buffer_larger_than_memory_is_an_error_with_the_values() {
+    for device in devices() {
+        for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8 + 1] {
+            let error = device.alloc_uninit::<f64>(len).unwrap_err();
+            assert!(
+                matches!(error, Error::BufferTooLarge { elements, size: 8 } if elements == len),
+                "{error}"
+            );
+        }
+        let error = device.alloc_uninit::<u8>(1 << 60).unwrap_err().to_string();
+        assert!(error.contains(&(1u64 << 60).to_string()), "{device:?}: {error}");
+    }
+}
+
+#[test]
+fn a_kernel_runs_with_the_arguments_that_it_was_given() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+        let mut y = device.alloc_zeroed::<f32>(4).unwrap();
+        // SAFETY: four elements each.
+        unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 4)) }.unwrap();
+        assert_eq!(y.download().unwrap(), [2.0, 4.0, 6.0, 8.0], "{device:?}");
+        let mut upper = y.slice_mut(2..).unwrap();
+        // SAFETY: two elements each.
+        unsafe { module.launch(&SCALE, one_thread(), (x.slice(1..3).unwrap(), &mut upper, 10.0, 2)) }
+            .unwrap();
+        device.synchronize().unwrap();
+        assert_eq!(y.download().unwrap(), [2.0, 4.0, 20.0, 30.0], "{device:?}: ranges start where they say");
+    }
+}
+
+#[test]
+fn a_device_is_used_from_many_threads_and_streams() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        std::thread::scope(|scope| {
+            for t in 0..4u8 {
+                let module = &module;
+                scope.spawn(move || {
+                    let device = module.device();
+                    let stream = device.new_stream().unwrap();
+                    let x = device.upload(&[f32::from(t); 100]).unwrap();
+                    let mut y = device.alloc_uninit::<f32>(100).unwrap();
+                    // SAFETY: 100 elements each.
+                    unsafe { module.launch_on(&stream, &SCALE, one_thread(), (&x, &mut y, 3.0, 100)) }
+                        .unwrap();
+                    stream.synchronize().unwrap();
+                    assert_eq!(y.download().unwrap(), [3.0 * f32::from(t); 100], "{device:?}");
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn times_are_measured() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let x = device.upload(&[1.0f32; 1 << 14]).unwrap();
+        let mut y = device.alloc_uninit::<f32>(1 << 14).unwrap();
+        let mut time = |n: u32| {
+            device
+                .time(|stream| {
+                    // SAFETY: `n` elements at most.
+                    unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 1.0, n)) }
+                })
+                .unwrap()
+        };
+        time(1);
+        let (short, long) = (time(1), time(1 << 14));
+        assert!(long > short, "{device:?}: {long:?} for 16384 elements, {short:?} for one");
+    }
+    let (a, b) = (Device::sim(), Device::gpu(0));
+    if let Ok(b) = b {
+        let start = a.default_stream().record().unwrap();
+        let end = b.default_stream().record().unwrap();
+        assert!(matches!(end.elapsed_since(&start), Err(Error::EventsOfTwoDevices)));
+    }
+}
+
+#[test]
+fn extents_that_no_device_takes_are_refused_with_the_values() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let refused = |grid: Grid, extent: &str| {
+            // SAFETY: the kernel does nothing.
+            let error = unsafe { module.launch(&nothing(None, 0), grid, ()) }.unwrap_err();
+            assert!(error.to_string().contains(extent), "{grid:?}: {error}");
+        };
+        refused(Grid::new(0, 32), "blocks.x = 0: it must be from 1 to 2147483647; skip the launch");
+        refused(Grid::new((1, 65536), 32), "blocks.y = 65536: it must be from 1 to 65535");
+        refused(Grid::new((1, 1, 65536), 32), "blocks.z = 65536");
+        refused(Grid::new(1 << 31, 32), "blocks.x = 2147483648");
+        refused(Grid::new(1, 0), "threads.x = 0");
+        refused(Grid::new(1, 1025), "threads.x = 1025");
+        refused(Grid::new(1, (1, 1, 65)), "threads.z = 65: it must be from 1 to 64");
+        refused(Grid::new(1, (32, 33)), "1056 threads in a block: every device allows 1024");
+    }
+}
+
+#[test]
+fn threads_over_the_launch_bounds_are_refused_with_both_numbers() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let x = device.upload(&[1.0f32]).unwrap();
+        let mut y = device.alloc_uninit::<f32>(1).unwrap();
+        // SAFETY: it is refused.
+        let error =
+            unsafe { module.launch(&SCALE, Grid::new(1, (13, 5)), (&x, &mut y, 1.0, 1)) }.unwrap_err();
+        let expected =
+            "`scale` cannot be launched with 65 threads in a block: the kernel's launch bounds allow 64";
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn shared_memory_over_the_limit_is_refused_with_both_numbers() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let limit = device.properties().shared_bytes_per_block;
+        assert!(
+            limit >= 99 * 1024,
+            "{device:?}: every architecture from sm_80 on has 99 KB or more, not {limit}"
+        );
+        // SAFETY: the kernel does nothing.
+        let error = unsafe { module.launch(&nothing(None, limit + 1), Grid::new(1, 1), ()) }.unwrap_err();
+        assert!(
+            matches!(error, Error::SharedMemory { asked, limit: l, .. } if (asked, l) == (limit + 1, limit)),
+            "{error}"
+        );
+    }
+    let device = Device::sim();
+    let limit = device.properties().shared_bytes_per_block;
+    // SAFETY: the kernel does nothing.
+    unsafe { device.launch(&nothing(None, limit), Grid::new(1, 1), ()) }.unwrap();
+}
+
+#[test]
+fn a_buffer_of_another_device_is_refused_with_its_position() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let other = Device::sim();
+        let x = device.upload(&[1.0f32]).unwrap();
+        let mut y = other.alloc_uninit::<f32>(1).unwrap();
+        // SAFETY: it is refused.
+        let error = unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 1.0, 1)) }.unwrap_err();
+        assert!(matches!(error, Error::WrongDevice { argument: 1, kernel: "scale", .. }), "{error}");
+        // SAFETY: it is refused.
+        let error = unsafe { module.launch_on(&other.default_stream(), &nothing(None, 0), one_thread(), ()) };
+        assert!(error.is_err(), "a stream of another device is refused");
+    }
+}
+
+#[test]
+fn a_kernel_that_a_module_lacks_is_named() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        // SAFETY: it is refused.
+        let error = unsafe { module.launch(&nothing(None, 0), one_thread(), ()) }.unwrap_err().to_string();
+        assert!(
+            error.contains("module `tests` has no kernel `nothing` (of package `moye-tests`)"),
+            "{device:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_kernel_of_another_package_needs_its_module_on_a_gpu() {
+    let Some(device) = common::gpu() else { return };
+    // SAFETY: it is refused.
+    let error = unsafe { device.launch(&nothing(None, 0), one_thread(), ()) }.unwrap_err();
+    assert!(matches!(error, Error::NeedsModule { kernel: "nothing", package: "moye-tests" }), "{error}");
+}
+
+#[test]
+fn ptx_that_a_gpu_cannot_run_is_refused_with_the_reason() {
+    let Some(device) = common::gpu() else { return };
+    let load = |ptx: Ptx| device.load(&ptx).map(drop).unwrap_err();
+    let error = load(Ptx::new("future", &[("sm_999", "")]));
+    assert!(matches!(error, Error::NoPtxForArch { .. }), "{error}");
+    let error = load(Ptx::new("newer", &[("sm_80", ".version 99.0\n.target sm_80\n.address_size 64\n")]));
+    assert!(matches!(error, Error::PtxVersion { .. } | Error::PtxRefused { .. }), "{error}");
+    let error =
+        load(Ptx::new("broken", &[("sm_80", ".version 7.0\n.target sm_80\n.address_size 64\nnonsense;\n")]));
+    assert!(
+        matches!(&error, Error::PtxRefused { log, .. } if log.contains("line 4")),
+        "the compiler's log: {error}"
+    );
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_an_error_with_the_way_out() {
+    let error = match Device::gpu_count() {
+        Ok(count) => Device::gpu(count).unwrap_err(),
+        Err(_) => Device::gpu(0).unwrap_err(),
+    };
+    let text = error.to_string();
+    match error {
+        Error::NoDriver { .. } => {
+            assert!(text.contains("libcuda.so.1") && text.contains("MOYE_DEVICE=sim"), "{text}")
+        }
+        Error::NoGpu => assert!(text.contains("nvidia-smi"), "{text}"),
+        Error::GpuIndex { index, count } => assert_eq!(index, count, "{text}"),
+        other => panic!("{other}"),
+    }
+}
