@@ -1,5 +1,7 @@
-use moye_device::layout::layout;
+use moye_device::layout::{Layout, layout};
+
+const L: Layout = layout!((4, 0));
 
 fn main() {
-    let _ = layout!((4, 0));
+    println!("{L}");
 }
