@@ -5,6 +5,7 @@
 mod device;
 pub mod driver;
 mod error;
+pub mod eval;
 mod event;
 mod launch;
 mod matmul;

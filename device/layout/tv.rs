@@ -69,7 +69,6 @@ const fn of(threads: &Layout, values: &Layout) -> Result<TvLayout, Fault> {
         return Err(Fault::Short { size: inverse.size(), want: places.size() });
     }
     let shape = IntTuple::flat(&[threads.size(), values.size()]);
-    let tile = if tile.is_int() { IntTuple::flat(&[tile.value[0]]) } else { tile };
     Ok(TvLayout { tile, layout: tri!(with_shape(&inverse, &shape)) })
 }
 
