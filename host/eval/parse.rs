@@ -12,7 +12,7 @@
 //!
 //! Spaces are free. Integers may be written as CuTe prints static ones (`_4`).
 
-use moye_device::layout::{ComposedLayout, IntTuple, MAX_BASIS, MAX_NODES, try_make_layout};
+use moye_device::layout::{ComposedLayout, IntTuple, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout};
 
 use super::error::EvalError;
 use super::operand::{Single, Unfit};
@@ -33,128 +33,114 @@ const DEEPEST: usize = 64;
 /// assert_eq!(value.to_string(), "(2,2,3):(24,2,8)");
 /// ```
 pub fn evaluate(text: &str) -> Result<Value, EvalError> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
-    let value = reader.expression()?;
+    let mut reader = Reader { text, at: 0, depth: 0, values: Vec::new() };
+    reader.expression()?;
     reader.skip_spaces();
     if reader.at < text.len() {
         return Err(reader.expected("an operator or the end"));
     }
-    Ok(value)
+    Ok(reader.pop())
 }
 
+/// Values are large: those that wait stand on a stack of their own, so that nested calls need little of the program's.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    values: Vec<Value>,
 }
 
 impl Reader<'_> {
-    fn expression(&mut self) -> Result<Value, EvalError> {
+    /// Reads an expression and pushes its value.
+    fn expression(&mut self) -> Result<(), EvalError> {
         let start = self.start();
-        let mut value = self.layout()?;
-        while self.eat_word("o") || self.eat("∘") {
-            let next = self.layout()?;
-            value = match (value, next) {
-                // A swizzle waits for the layout that follows its offset.
-                (swizzle @ Value::Swizzle(_), offset @ Value::Tuple(_)) => {
-                    if !(self.eat_word("o") || self.eat("∘")) {
-                        return Err(self.expected("`o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`"));
-                    }
-                    let layout = self.layout()?;
-                    ComposedLayout::of(Value::List(vec![swizzle, offset, layout]))
-                        .map(Value::Composed)
-                        .map_err(|unfit| self.unfit(start, "after a swizzle comes `offset o layout`", unfit))?
+        self.layout()?;
+        while self.eat_after() {
+            self.layout()?;
+            if self.awaits_layout() {
+                if !self.eat_after() {
+                    return Err(self.expected("`o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`"));
                 }
-                (first, second) => self.call("composition", vec![first, second], start)?,
-            };
+                self.layout()?;
+                self.compose_swizzle(start)?;
+            } else {
+                self.call("composition", 2, start)?;
+            }
         }
-        Ok(value)
+        Ok(())
     }
 
-    fn layout(&mut self) -> Result<Value, EvalError> {
+    fn layout(&mut self) -> Result<(), EvalError> {
         let start = self.start();
-        let shape = self.term()?;
+        self.term()?;
         if !self.eat(":") {
-            return Ok(shape);
+            return Ok(());
         }
         let column = self.start();
-        let stride = self.term()?;
-        match (shape, stride) {
-            (Value::Tuple(shape), Value::Tuple(stride)) => Ok(try_make_layout(shape, stride)?.into()),
-            (Value::Tuple(_), other) => Err(self.error(column, format!("expected a stride, found {}", other.kind()))),
-            (other, _) => Err(self.error(start, format!("expected a shape before `:`, found {}", other.kind()))),
-        }
+        self.term()?;
+        self.join(start, column)
     }
 
-    fn term(&mut self) -> Result<Value, EvalError> {
+    fn term(&mut self) -> Result<(), EvalError> {
         let start = self.start();
-        let rest = &self.text[self.at..];
-        match rest.bytes().next() {
+        match self.text.as_bytes().get(start) {
             Some(b'(') => {
                 self.at += 1;
-                let values = self.list(")")?;
-                Ok(Value::of_list(values)?)
+                let count = self.list(")")?;
+                self.tuple(count)
             }
             Some(b'<') => {
                 self.at += 1;
-                let values = self.list(">")?;
-                Ok(Value::of_list(values)?)
+                let count = self.list(">")?;
+                self.tuple(count)
             }
-            Some(b'_' | b'-' | b'0'..=b'9') => self.leaf().map(Value::Tuple),
-            Some(byte) if byte.is_ascii_alphabetic() => {
-                let name = word(rest);
-                self.at += name.len();
-                self.named(name.to_owned(), start)
-            }
+            Some(b'_' | b'-' | b'0'..=b'9') => self.leaf(),
+            Some(byte) if byte.is_ascii_alphabetic() => self.named(start),
             _ => Err(self.expected("an integer, `_`, `(`, a swizzle or an operation")),
         }
     }
 
-    /// What follows a name.
-    fn named(&mut self, name: String, start: usize) -> Result<Value, EvalError> {
-        match name.as_str() {
-            "true" => return Ok(Value::Bool(true)),
-            "false" => return Ok(Value::Bool(false)),
+    /// A name and what follows it.
+    fn named(&mut self, start: usize) -> Result<(), EvalError> {
+        let text = self.text;
+        let name = word(&text[start..]);
+        self.at += name.len();
+        match name {
+            "true" | "false" => {
+                self.values.push(Value::Bool(name == "true"));
+                Ok(())
+            }
             "Sw" | "Swizzle" => {
                 if !self.eat("<") {
                     return Err(self.expected("`<`, as in `Sw<3,4,3>`"));
                 }
-                let numbers = Value::of_list(self.list(">")?)?;
-                return moye_device::layout::Swizzle::of(numbers).map(Value::Swizzle).map_err(|unfit| {
-                    self.unfit(start, "a swizzle has three integers, as in `Sw<3,4,3>`", unfit)
-                });
+                let count = self.list(">")?;
+                self.swizzle(count, start)
             }
-            _ => {}
-        }
-        if Operation::named(&name).is_none() {
-            return Err(operations::unknown(&name).at(self.column(start)));
-        }
-        if !self.eat("(") {
-            return Err(self.expected(&format!("`(` after the operation `{name}`")));
-        }
-        let values = self.list(")")?;
-        self.call(&name, values, start)
-    }
-
-    fn call(&self, name: &str, values: Vec<Value>, start: usize) -> Result<Value, EvalError> {
-        match Operation::named(name) {
-            Some(operation) => operation.call(values).map_err(|error| error.at(self.column(start))),
-            None => Err(operations::unknown(name).at(self.column(start))),
+            _ if Operation::named(name).is_none() => Err(operations::unknown(name).at(self.column(start))),
+            _ => {
+                if !self.eat("(") {
+                    return Err(self.expected(&format!("`(` after the operation `{name}`")));
+                }
+                let count = self.list(")")?;
+                self.call(name, count, start)
+            }
         }
     }
 
-    /// The expressions up to `close`, after the opening bracket.
-    fn list(&mut self, close: &str) -> Result<Vec<Value>, EvalError> {
+    /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how many.
+    fn list(&mut self, close: &str) -> Result<usize, EvalError> {
         if self.depth == DEEPEST {
             return Err(self.error(self.at - 1, format!("expected at most {DEEPEST} brackets in one another")));
         }
         self.depth += 1;
-        let mut values = Vec::new();
+        let mut count = 0;
         while !self.eat(close) {
-            if values.len() == MAX_NODES {
+            if count == MAX_NODES {
                 return Err(self.error(self.at, format!("expected at most {MAX_NODES} values in a list")));
             }
-            values.push(self.expression()?);
+            self.expression()?;
+            count += 1;
             if !self.eat(",") {
                 if self.eat(close) {
                     break;
@@ -163,10 +149,89 @@ impl Reader<'_> {
             }
         }
         self.depth -= 1;
-        Ok(values)
+        Ok(count)
     }
 
-    fn leaf(&mut self) -> Result<IntTuple, EvalError> {
+    /// The value that was pushed last.
+    fn pop(&mut self) -> Value {
+        self.values.pop().expect("a value was pushed for each expression that was read")
+    }
+
+    /// The values that were pushed last.
+    fn pop_all(&mut self, count: usize) -> Vec<Value> {
+        self.values.split_off(self.values.len() - count)
+    }
+
+    /// The values that were pushed last, side by side.
+    fn tuple(&mut self, count: usize) -> Result<(), EvalError> {
+        let values = self.pop_all(count);
+        self.values.push(Value::of_list(values)?);
+        Ok(())
+    }
+
+    /// The layout of the shape and the stride that were pushed last.
+    fn join(&mut self, start: usize, column: usize) -> Result<(), EvalError> {
+        let stride = self.pop();
+        match (self.pop(), stride) {
+            (Value::Tuple(shape), Value::Tuple(stride)) => {
+                self.values.push(try_make_layout(shape, stride)?.into());
+                Ok(())
+            }
+            (Value::Tuple(_), other) => {
+                Err(self.error(column, format!("expected a stride, found {}", other.kind())))
+            }
+            (other, _) => {
+                Err(self.error(start, format!("expected a shape before `:`, found {}", other.kind())))
+            }
+        }
+    }
+
+    /// The swizzle of the numbers that were pushed last.
+    fn swizzle(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
+        let numbers = Value::of_list(self.pop_all(count))?;
+        let swizzle = Swizzle::of(numbers)
+            .map_err(|unfit| self.unfit(start, "a swizzle has three integers, as in `Sw<3,4,3>`", unfit))?;
+        self.values.push(swizzle.into());
+        Ok(())
+    }
+
+    /// Whether a swizzle and an offset were pushed last: the layout that they are for must follow.
+    fn awaits_layout(&self) -> bool {
+        matches!(self.values.as_slice(), [.., Value::Swizzle(_), Value::Tuple(offset)] if offset.is_int())
+    }
+
+    /// The composed layout of the swizzle, the offset and the layout that were pushed last.
+    fn compose_swizzle(&mut self, start: usize) -> Result<(), EvalError> {
+        let parts = Value::List(self.pop_all(3));
+        let layout = ComposedLayout::of(parts)
+            .map_err(|unfit| self.unfit(start, "after a swizzle comes `offset o layout`", unfit))?;
+        self.values.push(layout.into());
+        Ok(())
+    }
+
+    /// Calls an operation with the values that were pushed last.
+    fn call(&mut self, name: &str, count: usize, start: usize) -> Result<(), EvalError> {
+        let values = self.pop_all(count);
+        let value = match Operation::named(name) {
+            Some(operation) => operation.call(values),
+            None => Err(operations::unknown(name)),
+        };
+        self.values.push(value.map_err(|error| error.at(self.column(start)))?);
+        Ok(())
+    }
+
+    /// Takes the sign of composition: `o`, as CuTe writes it, or `∘`.
+    fn eat_after(&mut self) -> bool {
+        self.eat_word("o") || self.eat("∘")
+    }
+
+    fn leaf(&mut self) -> Result<(), EvalError> {
+        let leaf = self.read_leaf()?;
+        self.values.push(leaf.into());
+        Ok(())
+    }
+
+    fn read_leaf(&mut self) -> Result<IntTuple, EvalError> {
         if self.eat("_") && !self.number_is_next() {
             return Ok(IntTuple::any());
         }

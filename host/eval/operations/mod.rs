@@ -84,10 +84,13 @@ impl Operation {
         let parameters: Vec<String> = self
             .parameters
             .iter()
-            .map(|Parameter { name, kind, arity }| match arity {
-                Arity::One => format!("{name}: {kind}"),
-                Arity::Optional => format!("{name}?: {kind}"),
-                Arity::Many => format!("{name}...: {kind}"),
+            .map(|Parameter { name, kind, arity }| {
+                let mark = match arity {
+                    Arity::One => "",
+                    Arity::Optional => "?",
+                    Arity::Many => "...",
+                };
+                if name == kind { format!("{name}{mark}") } else { format!("{name}{mark}: {kind}") }
             })
             .collect();
         format!("{}({})", self.name, parameters.join(", "))
