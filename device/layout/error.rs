@@ -147,6 +147,8 @@ pub(crate) enum Fault {
     },
     /// Composition: `count` elements cannot be split into whole runs of `run`.
     Run { count: i64, run: i64, mode: usize, extent: i64, total: i64, values: [i64; 4], known: usize },
+    /// Composition: the steps of several modes add up to `reach` in mode `mode` of the first layout.
+    Carry { mode: usize, extent: i64, reach: i64 },
     /// Composition with a negative stride through several modes.
     NegativeStride { stride: i64 },
     /// Strides along different basis vectors that one stride cannot hold.
@@ -187,6 +189,7 @@ impl Fault {
             Self::NoMode { .. } | Self::Extent { .. } | Self::Least { .. } => LayoutErrorKind::Range,
             Self::Stride { .. }
             | Self::Run { .. }
+            | Self::Carry { .. }
             | Self::NegativeStride { .. }
             | Self::Indivisible { .. }
             | Self::NotAMultiple { .. }
@@ -287,6 +290,16 @@ impl Fault {
                 text.int(run);
                 text.str(" or a multiple of it would do");
             }
+            Self::Carry { mode, extent, reach } => {
+                text.str("the modes of the second layout add up to ");
+                text.int(reach);
+                text.str(" along mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced) of the first, whose extent is ");
+                text.int(extent);
+                text.str(", so that a mode by itself does not step as it does beside the others; strides that nest \
+                          (each a multiple of the reach of those before it) would do");
+            }
             Self::NegativeStride { stride } => {
                 text.str("the stride ");
                 text.int(stride);
@@ -295,6 +308,9 @@ impl Fault {
                           first layout's strides instead",
                 );
             }
+            Self::MixedBasis { left, right } if left == right => text.str(
+                "strides along basis vectors (such as 1@0) and integer strides do not add up to one index",
+            ),
             Self::MixedBasis { left, right } => {
                 text.str("a step goes along basis vectors ");
                 text.int(left as i64);
