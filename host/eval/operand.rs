@@ -1,5 +1,7 @@
 //! How values become the operands of an operation.
 
+use std::vec::Drain;
+
 use moye_device::layout::{
     ComposedLayout, IntTuple, Layout, LayoutError, Swizzle, Tiler, try_make_col_major,
 };
@@ -11,13 +13,13 @@ use super::value::Value;
 /// The values that a call gives, while its operation takes them.
 pub(super) struct Operands<'a> {
     operation: &'a Operation,
-    values: std::vec::IntoIter<Value>,
+    values: Drain<'a, Value>,
     taken: usize,
 }
 
 impl<'a> Operands<'a> {
-    pub fn new(operation: &'a Operation, values: Vec<Value>) -> Self {
-        Self { operation, values: values.into_iter(), taken: 0 }
+    pub fn new(operation: &'a Operation, values: Drain<'a, Value>) -> Self {
+        Self { operation, values, taken: 0 }
     }
 
     /// The next operand.
@@ -211,7 +213,8 @@ impl Single for ComposedLayout {
         match value {
             Value::Composed(layout) => Ok(layout),
             Value::List(parts) => {
-                let parts: [Value; 3] = parts.try_into().map_err(|_| Unfit::Kind("a list of something else"))?;
+                let parts: [Value; 3] =
+                    parts.try_into().map_err(|_| Unfit::Kind("a list of something else"))?;
                 let [swizzle, offset, layout] = parts;
                 Ok(Self::try_new(Swizzle::of(swizzle)?, i64::of(offset)?, Layout::of(layout)?)?)
             }

@@ -12,6 +12,8 @@
 //!
 //! Spaces are free. Integers may be written as CuTe prints static ones (`_4`).
 
+use std::vec::Drain;
+
 use moye_device::layout::{ComposedLayout, IntTuple, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout};
 
 use super::error::EvalError;
@@ -131,7 +133,9 @@ impl Reader<'_> {
     /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how many.
     fn list(&mut self, close: &str) -> Result<usize, EvalError> {
         if self.depth == DEEPEST {
-            return Err(self.error(self.at - 1, format!("expected at most {DEEPEST} brackets in one another")));
+            return Err(
+                self.error(self.at - 1, format!("expected at most {DEEPEST} brackets in one another"))
+            );
         }
         self.depth += 1;
         let mut count = 0;
@@ -158,14 +162,14 @@ impl Reader<'_> {
     }
 
     /// The values that were pushed last.
-    fn pop_all(&mut self, count: usize) -> Vec<Value> {
-        self.values.split_off(self.values.len() - count)
+    fn pop_all(&mut self, count: usize) -> Drain<'_, Value> {
+        self.values.drain(self.values.len() - count..)
     }
 
     /// The values that were pushed last, side by side.
     fn tuple(&mut self, count: usize) -> Result<(), EvalError> {
-        let values = self.pop_all(count);
-        self.values.push(Value::of_list(values)?);
+        let tuple = Value::of_list(self.pop_all(count))?;
+        self.values.push(tuple);
         Ok(())
     }
 
@@ -202,7 +206,7 @@ impl Reader<'_> {
 
     /// The composed layout of the swizzle, the offset and the layout that were pushed last.
     fn compose_swizzle(&mut self, start: usize) -> Result<(), EvalError> {
-        let parts = Value::List(self.pop_all(3));
+        let parts = Value::List(self.pop_all(3).collect());
         let layout = ComposedLayout::of(parts)
             .map_err(|unfit| self.unfit(start, "after a swizzle comes `offset o layout`", unfit))?;
         self.values.push(layout.into());
@@ -211,9 +215,8 @@ impl Reader<'_> {
 
     /// Calls an operation with the values that were pushed last.
     fn call(&mut self, name: &str, count: usize, start: usize) -> Result<(), EvalError> {
-        let values = self.pop_all(count);
         let value = match Operation::named(name) {
-            Some(operation) => operation.call(values),
+            Some(operation) => operation.call(self.pop_all(count)),
             None => Err(operations::unknown(name)),
         };
         self.values.push(value.map_err(|error| error.at(self.column(start)))?);
@@ -242,7 +245,8 @@ impl Reader<'_> {
         let start = self.start();
         match usize::try_from(self.integer()?) {
             Ok(basis) if basis < MAX_BASIS => Ok(IntTuple::scaled(value, basis)),
-            _ => Err(self.error(start, format!("expected the number of a basis vector, from 0 to {}", MAX_BASIS - 1))),
+            _ => Err(self
+                .error(start, format!("expected the number of a basis vector, from 0 to {}", MAX_BASIS - 1))),
         }
     }
 

@@ -19,6 +19,7 @@ const LONGEST_LINE: u64 = 1024 * 1024;
 /// Where reading or writing fails.
 pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut input = BufReader::with_capacity(BUFFER, input);
+    let mut answerer = json::Answerer::default();
     let mut line = Vec::new();
     let mut answers = Vec::with_capacity(2 * BUFFER);
     loop {
@@ -38,7 +39,7 @@ pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
         } else if line.trim_ascii().is_empty() {
             continue;
         } else {
-            json::answer(&line, &mut answers);
+            answerer.answer(&line, &mut answers);
         }
         answers.push(b'\n');
     }

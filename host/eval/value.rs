@@ -1,6 +1,7 @@
 //! What expressions are made of and evaluate to.
 
 use std::fmt;
+use std::vec::Drain;
 
 use moye_device::layout::{ComposedLayout, IntTuple, Layout, LayoutError, Swizzle};
 
@@ -43,15 +44,14 @@ impl Value {
     }
 
     /// The values side by side: a tuple, where all are tuples.
-    pub(super) fn of_list(values: Vec<Self>) -> Result<Self, LayoutError> {
-        if values.iter().all(|value| matches!(value, Self::Tuple(_))) {
-            let elements: Vec<IntTuple> = values
-                .into_iter()
-                .filter_map(|value| if let Self::Tuple(tuple) = value { Some(tuple) } else { None })
-                .collect();
-            return IntTuple::try_tuple(&elements).map(Self::Tuple);
+    pub(super) fn of_list(values: Drain<'_, Self>) -> Result<Self, LayoutError> {
+        if values.as_slice().iter().any(|value| !matches!(value, Self::Tuple(_))) {
+            return Ok(Self::List(values.collect()));
         }
-        Ok(Self::List(values))
+        let elements: Vec<IntTuple> = values
+            .filter_map(|value| if let Self::Tuple(tuple) = value { Some(tuple) } else { None })
+            .collect();
+        IntTuple::try_tuple(&elements).map(Self::Tuple)
     }
 }
 

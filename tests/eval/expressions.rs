@@ -16,7 +16,10 @@ use rstest::rstest;
 #[case("(4:2,_,(2,2))", "(4:2,_,(2,2))")]
 #[case("Sw<3,3,3> o 0 o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
 #[case("Sw<3,3,3> o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
-#[case("tile_to_shape(Sw<3,3,3> o 0 o (8,64):(64,1), (16,64))", "Sw<3,3,3> o 0 o ((8,2),(64,1)):((64,512),(1,0))")]
+#[case(
+    "tile_to_shape(Sw<3,3,3> o 0 o (8,64):(64,1), (16,64))",
+    "Sw<3,3,3> o 0 o ((8,2),(64,1)):((64,512),(1,0))"
+)]
 #[case("composed_layout_table((1,0,2), 0, (4,4):(4,1))", "(0,5,8,13,1,4,9,12,2,7,10,15,3,6,11,14)")]
 #[case("slice_and_offset((1,_), (4,3):(3,1))", "((3):(1),3)")]
 #[case("slice(Sw<1,0,2> o 0 o (4,4):(4,1), (1,_))", "Sw<1,0,2> o 4 o (4):(1)")]
@@ -35,7 +38,8 @@ use rstest::rstest;
 fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
     let value = evaluate(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(value.to_string(), expected, "{text}");
-    let again = evaluate(expected).unwrap_or_else(|error| panic!("the answer {expected} does not read back: {error}"));
+    let again = evaluate(expected)
+        .unwrap_or_else(|error| panic!("the answer {expected} does not read back: {error}"));
     assert_eq!(again.to_string(), expected, "the answer to {text} reads back as itself");
 }
 
@@ -57,8 +61,14 @@ fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
 #[case("coalesce()", "column 1: coalesce(layout, profile?: tuple) was given 0 arguments")]
 #[case("(8:1):2", "column 1: expected a shape before `:`, found a list")]
 #[case("8:(4:1)", "column 3: expected a stride, found a list")]
-#[case("Sw<1,2>", "column 1: a swizzle has three integers, as in `Sw<3,4,3>`, and not a tuple of something else")]
-#[case("Sw<3,4,3> o 0", "column 14: expected `o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`, found the end")]
+#[case(
+    "Sw<1,2>",
+    "column 1: a swizzle has three integers, as in `Sw<3,4,3>`, and not a tuple of something else"
+)]
+#[case(
+    "Sw<3,4,3> o 0",
+    "column 14: expected `o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`, found the end"
+)]
 fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expected: &str) {
     match evaluate(text) {
         Ok(value) => panic!("{text} is {value}, where an error is due"),
@@ -67,7 +77,10 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 }
 
 #[rstest]
-#[case("composition((4,6):(1,10), 4:3)", "the stride 3 neither divides nor is divided by the extent 4 of mode 0")]
+#[case(
+    "composition((4,6):(1,10), 4:3)",
+    "the stride 3 neither divides nor is divided by the extent 4 of mode 0"
+)]
 #[case("size(composition((4,6):(1,10), 4:3))", "no layout has the function (0, 3, 12, 21)")]
 #[case("(4,2):(1)", "make_layout((4,2), (1)): shape and stride nest differently")]
 #[case("0:1", "the extent 0 is below 1")]
@@ -77,8 +90,14 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 #[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
 #[case("swizzle(1,0,1,-4)", "an index is at least 0")]
 #[case("swizzle_table(1,0,1,1000000000)", "a table of 1000000000 values is asked for")]
-#[case("mode(4:1, -1)", "argument 2 of mode(of: tuple or layout, index) must be an integer from 0, and is negative")]
-#[case("coalesce(Sw<3,3,3>)", "argument 1 of coalesce(layout, profile?: tuple) must be a layout, and is a swizzle")]
+#[case(
+    "mode(4:1, -1)",
+    "argument 2 of mode(of: tuple or layout, index) must be an integer from 0, and is negative"
+)]
+#[case(
+    "coalesce(Sw<3,3,3>)",
+    "argument 1 of coalesce(layout, profile?: tuple) must be a layout, and is a swizzle"
+)]
 fn what_has_no_answer_is_told_with_its_operands(#[case] text: &str, #[case] part: &str) {
     match evaluate(text) {
         Ok(value) => panic!("{text} is {value}, where an error is due"),
@@ -92,7 +111,10 @@ fn deep_nesting_is_an_error_and_no_overflow() {
         for depth in [65, 100, 100_000] {
             let text = format!("{}1{}", open.repeat(depth), close.repeat(depth));
             let error = evaluate(&text).expect_err("nesting beyond the limit").to_string();
-            assert!(error.contains("expected at most 64 brackets in one another"), "{depth} of {open}: {error}");
+            assert!(
+                error.contains("expected at most 64 brackets in one another"),
+                "{depth} of {open}: {error}"
+            );
         }
     }
     let nested = format!("{}7:1{}", "coalesce(".repeat(60), ")".repeat(60));

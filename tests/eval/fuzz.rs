@@ -22,7 +22,8 @@ fn int() -> impl Strategy<Value = i64> {
 
 /// A tuple of integers and wildcards, as JSON.
 fn tuple() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![20 => int().prop_map(Value::from), 2 => Just(Value::Null), 1 => Just(json!("2@1"))];
+    let leaf =
+        prop_oneof![20 => int().prop_map(Value::from), 2 => Just(Value::Null), 1 => Just(json!("2@1"))];
     leaf.prop_recursive(3, 10, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Value::Array))
 }
 

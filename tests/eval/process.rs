@@ -68,7 +68,8 @@ fn a_peer_that_waits_gets_each_answer_at_once() {
         writeln!(requests, "{{\"op\":\"size\",\"args\":[[{i},3]]}}").expect("a listener");
         // The second half of the request that follows stays out: what is ready must not wait for it.
         write!(requests, "{{\"op\":\"size\",").expect("a listener");
-        let answer = received.recv_timeout(Duration::from_secs(30)).expect("an answer before the next request");
+        let answer =
+            received.recv_timeout(Duration::from_secs(30)).expect("an answer before the next request");
         assert_eq!(answer, format!("{{\"result\":{}}}", 3 * i));
         writeln!(requests, "\"args\":[{i}]}}").expect("a listener");
         let answer = received.recv_timeout(Duration::from_secs(30)).expect("an answer to the second request");

@@ -14,12 +14,27 @@ use super::operations::{self, Operation};
 /// assert_eq!(answer, br#"{"result":{"shape":8,"stride":1}}"#);
 /// ```
 pub fn answer(request: &[u8], out: &mut Vec<u8>) {
-    match read::request(request) {
-        Err(reason) => write::error(&reason, out),
-        Ok(request) => match operation(&request.op).and_then(|operation| operation.call(request.args)) {
-            Ok(value) => write::result(&value, out),
-            Err(error) => write::error(&error.to_string(), out),
-        },
+    Answerer::default().answer(request, out);
+}
+
+/// Answers requests, with the same memory for all.
+#[derive(Default)]
+pub(super) struct Answerer {
+    stack: read::Stack,
+}
+
+impl Answerer {
+    /// See [`answer`].
+    pub fn answer(&mut self, request: &[u8], out: &mut Vec<u8>) {
+        match read::request(request, &mut self.stack) {
+            Err(reason) => write::error(&reason, out),
+            Ok(name) => {
+                match operation(&name).and_then(|operation| operation.call(self.stack.values.drain(..))) {
+                    Ok(value) => write::result(&value, out),
+                    Err(error) => write::error(&error.to_string(), out),
+                }
+            }
+        }
     }
 }
 

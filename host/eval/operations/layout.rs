@@ -110,7 +110,9 @@ fn composition(a: Outer, b: Inner) -> Result<Value, EvalError> {
         (Outer::Layout(a), Inner::ComposedLayout(b)) => try_composition_swizzled(a, b).answer(),
         (Outer::Swizzle(a), Inner::Tiler(b)) => match b.as_layout() {
             Some(b) => ComposedLayout::try_new(a, 0, b).answer(),
-            None => Err(EvalError::Call(format!("composition({a}, {b}): a swizzle has no modes to compose with"))),
+            None => {
+                Err(EvalError::Call(format!("composition({a}, {b}): a swizzle has no modes to compose with")))
+            }
         },
         (Outer::Swizzle(a), Inner::ComposedLayout(b)) => Err(nothing_holds(&a, &b)),
         (Outer::ComposedLayout(a), Inner::ComposedLayout(b)) => Err(nothing_holds(&a, &b)),

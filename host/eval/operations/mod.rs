@@ -6,6 +6,8 @@ mod layout;
 mod swizzle;
 mod tuple;
 
+use std::vec::Drain;
+
 use super::error::EvalError;
 use super::operand::Operands;
 use super::value::Value;
@@ -97,7 +99,7 @@ impl Operation {
     }
 
     /// What the operation answers.
-    pub(super) fn call(&self, values: Vec<Value>) -> Result<Value, EvalError> {
+    pub(super) fn call(&self, values: Drain<'_, Value>) -> Result<Value, EvalError> {
         let takes_all = self.parameters.iter().any(|parameter| parameter.arity == Arity::Many);
         if values.len() > self.parameters.len() && !takes_all {
             return Err(Operands::miscounted(self, values.len()));

@@ -113,7 +113,11 @@ pub fn cute_form(line: &Value, result: &Value) -> Result<(), String> {
                 index += coordinate * step;
                 step *= extent;
             }
-            if line["args"][0] == index { Ok(()) } else { Err(format!("{result} is the coordinate of {index}")) }
+            if line["args"][0] == index {
+                Ok(())
+            } else {
+                Err(format!("{result} is the coordinate of {index}"))
+            }
         }
         // Modes beyond the tiler are dropped.
         Some("composition_tiler") => {

@@ -156,12 +156,15 @@ fn what_cute_rejects_gets_an_error_or_a_right_answer() {
 fn every_result_has_a_text_form_that_reads_back() {
     let mut seen = HashSet::new();
     for (line, answer) in asked("pycute.jsonl").into_iter().chain(asked("cute_cpp.jsonl")) {
-        let Some(result) = answer.get("result").filter(|result| result["shape"] != Value::Null) else { continue };
+        let Some(result) = answer.get("result").filter(|result| result["shape"] != Value::Null) else {
+            continue;
+        };
         if !seen.insert(result.to_string()) {
             continue;
         }
         let text = Function::of(result).expect("a layout").text();
-        let value = moye::eval::evaluate(&text).unwrap_or_else(|error| panic!("{} {text}: {error}", line["id"]));
+        let value =
+            moye::eval::evaluate(&text).unwrap_or_else(|error| panic!("{} {text}: {error}", line["id"]));
         assert_eq!(value.to_string(), text, "{}: the text of {result} reads back as itself", line["id"]);
     }
     assert!(seen.len() > 1000, "only {} layouts", seen.len());
