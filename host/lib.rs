@@ -5,6 +5,7 @@
 mod device;
 pub mod driver;
 mod error;
+#[cfg(feature = "eval")]
 pub mod eval;
 mod event;
 mod launch;
@@ -28,6 +29,7 @@ pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx};
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::kernels;
+pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_sim::Dim3;
 pub use rearrange::{copy, copy_on, transpose, transpose_on};
