@@ -21,6 +21,8 @@
 mod device;
 pub mod driver;
 mod error;
+#[cfg(feature = "eval")]
+pub mod eval;
 mod event;
 mod launch;
 mod matmul;

@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod doctor;
+mod eval;
 mod input;
 mod matmul;
 mod output;
@@ -28,6 +29,8 @@ enum Command {
     Matmul(matmul::Matmul),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
+    /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
+    Eval(eval::Eval),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -38,6 +41,7 @@ impl Cli {
         match self.command {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
+            Command::Eval(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }
     }
