@@ -35,7 +35,8 @@
 //!
 //! - **Threads** are coroutines with stacks of their own. One OS thread runs a whole block, switching from one simulated
 //!   thread to the next where they wait: at a barrier, in a warp operation, for a condition, and after some thousand
-//!   memory accesses, so that a thread may poll for what another writes. The order is always the same, so a block with
+//!   memory accesses, so that a thread may poll for what another writes. Threads take turns within their warp, and warps
+//!   take turns when all their threads wait, or after some thousand switches. The order is always the same, so a block with
 //!   the same inputs does the same and faults the same.
 //! - **Blocks** run in parallel on the cores of the host, and start in the order of their index. What blocks do to each
 //!   other through global memory (atomics, races) happens in no particular order. A block that waits for another one

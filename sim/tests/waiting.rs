@@ -167,6 +167,20 @@ fn endless_polling_and_endless_barriers_end_in_a_fault() {
 }
 
 #[test]
+fn a_warp_that_polls_by_warp_operations_lets_the_others_run() {
+    let memory = GlobalMemory::new();
+    let flag = Words::new(&memory, 1, 0);
+    let address = flag.address();
+    let kernel = || {
+        if warp_id() == 1 {
+            store_global(address, 1u32);
+        }
+        while !vote_any(u32::MAX, lane_id() == 0 && load_global::<u32>(address) == 1) {}
+    };
+    launch(&memory, 64).rendezvous_budget(100_000).run(&kernel).expect("warp 1 gets its turn");
+}
+
+#[test]
 fn a_panic_is_told_with_message_and_line_and_the_next_launch_works() {
     let memory = GlobalMemory::new();
     let value = 3;
