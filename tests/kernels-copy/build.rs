@@ -1,4 +1,4 @@
-//! Compiles these kernels to PTX: all but a few for sm_80, the rest for sm_90a.
+//! Compiles these kernels to PTX: all but a few for sm_80, the rest for sm_90.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,8 @@ fn main() {
         moye_build::PtxBuilder::new(".")
             .arch(arch)
             .rustflag("-Ctarget-feature=+ptx78")
-            .rustflag("-Zcross-crate-inline-threshold=always")
             .out_dir(out.join(arch))
     };
     build("sm_80").build_or_exit();
-    build("sm_90a").default_features(false).feature("sm_90").build_or_exit();
+    build("sm_90").default_features(false).feature("sm_90").build_or_exit();
 }

@@ -22,4 +22,4 @@ pub const PTX_SM_80: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_80
 
 /// The PTX of [`mod@sm_90`], by architecture.
 #[cfg(not(target_arch = "nvptx64"))]
-pub const PTX_SM_90: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_90a/moye_kernels_copy.rs"));
+pub const PTX_SM_90: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_90/moye_kernels_copy.rs"));
