@@ -7,6 +7,7 @@ mod fault;
 pub mod intrinsics;
 mod launch;
 pub mod memory;
+mod mma;
 mod pod;
 
 pub use dim::Dim3;

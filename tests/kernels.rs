@@ -123,7 +123,8 @@ fn matmul_error(family: Family, (m, n, k): (usize, usize, usize), orders: [Order
         .unwrap();
         let result = c.download();
         let elements = || (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
-        let products = |i, j| (0..k).map(move |l| (l, i, j)).map(|(l, i, j)| a.at(i, l) as f64 * b.at(j, l) as f64);
+        let products =
+            |i, j| (0..k).map(move |l| (l, i, j)).map(|(l, i, j)| a.at(i, l) as f64 * b.at(j, l) as f64);
         let error = norm(elements().map(|(i, j)| f64::from(result(i, j)) - products(i, j).sum::<f64>()));
         // Each of k roundings errs by 2^-24 of a partial sum; partial sums of random signs stay far below the sum of
         // the magnitudes, so the error is about 2^-24 of that, whatever k is. NaN (poison) fails the comparison.

@@ -96,7 +96,8 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
 {
     const { same_size(Tensor::<Strided<P, S, R>, LS>::SIZE, SharedTensor::<P::Element, LD>::SIZE) };
     let count = const {
-        let (source, destination) = (<Strided<P, S, R> as Access<LS>>::RUN, <Shared<P::Element> as Access<LD>>::RUN);
+        let (source, destination) =
+            (<Strided<P, S, R> as Access<LS>>::RUN, <Shared<P::Element> as Access<LD>>::RUN);
         elements_per_access(source, destination, P::Element::BYTES)
     };
     let Some(size) = CpAsyncSize::of(count * P::Element::BYTES) else {
@@ -107,12 +108,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
         let valid = source.engine().existing::<LS>(i, count) * P::Element::BYTES as u32;
         // SAFETY: the caller's contract; both runs allow accesses of this size, and what does not exist is not read.
         unsafe {
-            cp_async(
-                size,
-                destination.engine().address_of::<LD>(i),
-                source.engine().address::<LS>(i),
-                valid,
-            );
+            cp_async(size, destination.engine().address_of::<LD>(i), source.engine().address::<LS>(i), valid);
         }
     }
 }

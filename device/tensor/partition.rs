@@ -140,7 +140,10 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     ///
     /// `(BLK_M, BLK_K)` by threads `(THR_M, THR_N)` and `Step<One, X>` gives `(BLK_M / THR_M, BLK_K)`.
     #[inline(always)]
-    pub fn local_partition_by<T: StaticLayout, P: Projection>(self, thread: u32) -> Tensor<E, PartitionOf<L, T, P>> {
+    pub fn local_partition_by<T: StaticLayout, P: Projection>(
+        self,
+        thread: u32,
+    ) -> Tensor<E, PartitionOf<L, T, P>> {
         debug_assert!((thread as i64) < T::LAYOUT.size(), "thread {thread} of a layout of fewer threads");
         let mut engine = self.engine;
         engine.shift::<ThreadOf<L, T, P>>(thread);

@@ -22,7 +22,10 @@ impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
     pub(crate) const TABLE: [i32; MAX_ELEMENTS] = {
         let layout = coalesce(along(L::LAYOUT, AXIS));
         let size = layout.size() as usize;
-        assert!(size <= MAX_ELEMENTS, "a thread's part of a tensor may have at most 512 elements: use more threads");
+        assert!(
+            size <= MAX_ELEMENTS,
+            "a thread's part of a tensor may have at most 512 elements: use more threads"
+        );
         let mut table = [0; MAX_ELEMENTS];
         let mut i = 0;
         while i < size {

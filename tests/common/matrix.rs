@@ -127,7 +127,8 @@ impl TestMatrix {
 
 /// A generator that gives each test case inputs of its own, the same at each run.
 pub fn rng(parts: &[usize]) -> StdRng {
-    let seed = parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, &p| (h ^ p as u64).wrapping_mul(0x0100_0000_01b3));
+    let seed =
+        parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, &p| (h ^ p as u64).wrapping_mul(0x0100_0000_01b3));
     StdRng::seed_from_u64(seed)
 }
 
