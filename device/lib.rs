@@ -22,6 +22,7 @@ pub mod kernel;
 pub mod kernels;
 pub mod layout;
 pub mod memory;
+pub mod number;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 pub mod tensor;

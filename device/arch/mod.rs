@@ -12,10 +12,12 @@ mod barrier;
 mod cache;
 mod convert;
 mod cp_async;
+mod dot;
 mod fma;
 mod half2;
 mod index;
 mod ldmatrix;
+pub mod mma;
 mod movmatrix;
 mod shared;
 mod stmatrix;
@@ -36,6 +38,7 @@ pub use cp_async::{
     CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait, cp_async_wait_all,
     cp_async_zfill,
 };
+pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use fma::Fma;
 pub use half2::{Bf16x2, F16x2};
 pub use index::{Dim3, block_dim, block_idx, grid_dim, lane_id, thread_idx};

@@ -1,3 +1,4 @@
-//! Atoms: an instruction together with the layouts of what it does, and the tiling over them.
+//! Atoms: an instruction together with the thread-value layouts of what it does.
 
 pub mod copy;
+pub mod mma;
