@@ -8,6 +8,7 @@
 //! an `asm!` into both arms of a branch. Everything else is one `asm!` per instruction, because there is no other way
 //! to name the shared address space, nor to keep a 16-byte access in one piece.
 
+mod atomic;
 mod barrier;
 mod cache;
 mod convert;
@@ -17,14 +18,17 @@ mod fma;
 mod half2;
 mod index;
 mod ldmatrix;
+mod mbarrier;
 pub mod mma;
 mod movmatrix;
+mod reduce;
 mod shared;
 mod stmatrix;
 mod target;
 mod warp;
 mod word;
 
+pub use atomic::{AtomicAdd, AtomicExchange, AtomicInteger};
 pub use barrier::{sync_threads, sync_warp};
 pub use cache::{
     CachePolicy, CachedAccess, Coherence, L2Evict, L2Prefetch, LoadCache, LoadHint, StoreCache, prefetch_l2,
@@ -45,7 +49,15 @@ pub use index::{Dim3, block_dim, block_idx, grid_dim, lane_id, thread_idx};
 pub use ldmatrix::{
     ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans,
 };
+pub use mbarrier::{
+    cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_init, mbarrier_test_wait,
+    mbarrier_wait,
+};
 pub use movmatrix::movmatrix_trans;
+pub use reduce::{
+    ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min, reduce_or,
+    reduce_xor,
+};
 pub use shared::shared_base;
 pub use stmatrix::{
     stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans,

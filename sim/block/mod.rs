@@ -10,12 +10,14 @@ mod barrier;
 mod collective;
 mod context;
 mod cp_async;
+mod mbarrier;
 mod panics;
 mod scheduler;
 mod shared;
 mod stack;
 
 pub use collective::{ExitedLanes, warp_collective};
+pub(crate) use mbarrier::{MAX_COUNT, Mbarrier};
 pub(crate) use context::{BlockContext, Limits, RawFault, current, within_simulated_thread};
 pub(crate) use panics::install_hook;
 pub(crate) use scheduler::Worker;

@@ -13,7 +13,9 @@ mod cp_async;
 mod fma;
 mod global;
 mod index;
+mod matching;
 mod matrix;
+mod mbarrier;
 mod shared;
 mod warp;
 
@@ -35,7 +37,11 @@ pub use global::{load_global, store_global};
 pub use index::{
     block_dim, block_idx, dynamic_shared_bytes, grid_dim, lane_id, shared_base, thread_idx, warp_id,
 };
+pub use matching::{match_all, match_any_u64};
 pub use matrix::{ldmatrix, movmatrix_transposed, stmatrix};
+pub use mbarrier::{
+    cp_async_mbarrier_arrive, mbarrier_arrive, mbarrier_init, mbarrier_test_wait, mbarrier_wait,
+};
 pub use shared::{load_shared, store_shared};
 pub use warp::{
     ReduceNumber, ShuffleMode, active_lanes, match_any, reduce_add, reduce_and, reduce_max, reduce_min,

@@ -52,3 +52,21 @@ store! {
     stsm_x2_trans SM90_U16x4_STSM_T 2;
     stsm_x4_trans SM90_U16x8_STSM_T 4;
 }
+
+/// Thread `i` of 64 adds `values[i]` to cell `i % 4`, in global memory.
+macro_rules! add {
+    ($($name:ident: $function:path;)*) => { $(
+        #[kernel(threads = 64)]
+        pub unsafe fn $name(values: Global<Bf16x2>, cells: GlobalMut<Bf16x2>) {
+            let i = i64::from(crate::support::index());
+            // SAFETY: 64 values and 4 cells.
+            unsafe {
+                let _ = $function(cells.offset(i % 4).address(), values.read(i));
+            }
+        }
+    )* };
+}
+add! {
+    atom_add_bf16x2: AtomicAdd::atomic_add_global;
+    red_add_bf16x2: AtomicAdd::reduce_add_global;
+}
