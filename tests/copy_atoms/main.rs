@@ -1,0 +1,15 @@
+//! Copy atoms and the instructions beside them, each by a kernel of its own, on the simulator and the GPU where there is
+//! one: against plain Rust, and the GPU against the simulator bit for bit. A NaN is as good as any other NaN.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod arithmetic;
+mod atoms;
+mod atomics;
+mod conversions;
+mod memory;
+mod packed;
+mod ptx;
+mod support;
+mod warp;
