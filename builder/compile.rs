@@ -105,8 +105,13 @@ fn run_cargo(
     target_dir: &Path,
     asm: &Path,
 ) -> Result<std::process::Output, BuildError> {
-    let mut rustflags =
-        vec![format!("-Ctarget-cpu={arch}"), "-Clinker=true".into(), UNROLL.into(), LAZY.into(), NO_COPIED_BLOCKS.into()];
+    let mut rustflags = vec![
+        format!("-Ctarget-cpu={arch}"),
+        "-Clinker=true".into(),
+        UNROLL.into(),
+        LAZY.into(),
+        NO_COPIED_BLOCKS.into(),
+    ];
     rustflags.extend_from_slice(job.rustflags);
 
     let cargo = environment::cargo();

@@ -106,7 +106,9 @@ impl AccessError {
         match self {
             Self::Rank { .. } => "an access needs a layout of two modes, (thread, value)",
             Self::Values { .. } => "the values of a thread are no multiple of the values of an access",
-            Self::Bits { .. } => "an access has 8, 16, 32, 64 or 128 bits: values of an access times bits of an element",
+            Self::Bits { .. } => {
+                "an access has 8, 16, 32, 64 or 128 bits: values of an access times bits of an element"
+            }
             Self::Scattered { .. } => {
                 "the values of an access do not lie next to each other from a multiple of its size on: take fewer values \
                  an access, or another value layout"
@@ -123,7 +125,10 @@ impl fmt::Display for AccessError {
             Self::Values { values, per_access } => write!(f, " ({values} and {per_access})"),
             Self::Bits { bits } => write!(f, " (these are {bits})"),
             Self::Scattered { thread, value, first, other } => {
-                write!(f, " (thread {thread}: value {value} is element {first}, a value of its access is element {other})")
+                write!(
+                    f,
+                    " (thread {thread}: value {value} is element {first}, a value of its access is element {other})"
+                )
             }
         }
     }
@@ -215,7 +220,12 @@ pub const fn try_shared_access(
 }
 
 /// The element that an access starts with; its values must follow each other from there on.
-const fn start_of(layout: &ComposedLayout, thread: i64, value: i64, per_access: i64) -> Result<i64, AccessError> {
+const fn start_of(
+    layout: &ComposedLayout,
+    thread: i64,
+    value: i64,
+    per_access: i64,
+) -> Result<i64, AccessError> {
     let threads = layout.layout.extent(0);
     let first = layout.at(thread + threads * value);
     if first % per_access != 0 {

@@ -34,6 +34,7 @@ mod access;
 mod warp;
 
 pub use access::{
-    AccessError, AccessReport, global_access, matrix_access, shared_access, try_global_access, try_shared_access,
+    AccessError, AccessReport, global_access, matrix_access, shared_access, try_global_access,
+    try_shared_access,
 };
 pub use warp::{BANKS, SECTOR_BYTES, WarpAccess};

@@ -180,7 +180,13 @@ pub unsafe fn cp_async_zfill(
 /// As [`cp_async_plain`], where `valid`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn cp_async_if(valid: bool, kind: CpAsyncKind, prefetch: L2Prefetch, destination: u32, source: u64) {
+pub unsafe fn cp_async_if(
+    valid: bool,
+    kind: CpAsyncKind,
+    prefetch: L2Prefetch,
+    destination: u32,
+    source: u64,
+) {
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {

@@ -34,13 +34,14 @@ pub use cache::{
     CachePolicy, CachedAccess, Coherence, L2Evict, L2Prefetch, LoadCache, LoadHint, StoreCache, prefetch_l2,
 };
 pub use convert::{
-    Convert, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16, f32_to_f16_relu, f32_to_i8_saturating,
-    f32_to_i32_saturating, f32_to_tf32, f32_to_tf32_rn, f32_to_tf32_rn_relu, f32_to_tf32_rz, f32_to_u8_saturating,
-    f32_to_u32_saturating, f32x2_to_bf16x2, f32x2_to_bf16x2_relu, f32x2_to_f16x2, f32x2_to_f16x2_relu,
+    Convert, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16, f32_to_f16_relu,
+    f32_to_i8_saturating, f32_to_i32_saturating, f32_to_tf32, f32_to_tf32_rn, f32_to_tf32_rn_relu,
+    f32_to_tf32_rz, f32_to_u8_saturating, f32_to_u32_saturating, f32x2_to_bf16x2, f32x2_to_bf16x2_relu,
+    f32x2_to_f16x2, f32x2_to_f16x2_relu,
 };
 pub use cp_async::{
-    CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait, cp_async_wait_all,
-    cp_async_zfill,
+    CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait,
+    cp_async_wait_all, cp_async_zfill,
 };
 pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use fma::Fma;
@@ -50,13 +51,13 @@ pub use ldmatrix::{
     ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans,
 };
 pub use mbarrier::{
-    cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_init, mbarrier_test_wait,
-    mbarrier_wait,
+    cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_init,
+    mbarrier_test_wait, mbarrier_wait,
 };
 pub use movmatrix::movmatrix_trans;
 pub use reduce::{
-    ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min, reduce_or,
-    reduce_xor,
+    ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,
+    reduce_or, reduce_xor,
 };
 pub use shared::shared_base;
 pub use stmatrix::{

@@ -20,7 +20,10 @@ use core::marker::PhantomData;
 /// Elements of `T` that one byte holds. Compiles only for 1, 2 and 4 bits.
 const fn per_byte<T: Scalar>() -> i64 {
     const {
-        assert!(matches!(T::BITS, 1 | 2 | 4), "packed elements have 1, 2 or 4 bits; use Global<T> for whole bytes");
+        assert!(
+            matches!(T::BITS, 1 | 2 | 4),
+            "packed elements have 1, 2 or 4 bits; use Global<T> for whole bytes"
+        );
     }
     8 / T::BITS as i64
 }

@@ -216,7 +216,9 @@ where
         // SAFETY: all lanes call it, with rows in shared memory.
         unsafe { A::call(sources[lane as usize], address) };
         sync_threads();
-        std::array::from_fn(|i| if lane < 8 * N as u32 { load_shared(row_address(lane) + 4 * i as u32) } else { 0 })
+        std::array::from_fn(|i| {
+            if lane < 8 * N as u32 { load_shared(row_address(lane) + 4 * i as u32) } else { 0 }
+        })
     });
     for (lane, got) in got.iter().enumerate().take(8 * N) {
         let at = |i: i64| u32::from(tag(A::DST.at_coord([lane as i64, 16 * i])));

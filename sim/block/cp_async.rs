@@ -153,7 +153,8 @@ impl BlockContext {
     pub(crate) fn land_before_arrivals(&self, mbarrier: u32) {
         for thread in &self.threads {
             let queue = &thread.cp_async;
-            let wanted = |queue: &CpAsyncQueue| queue.arrivals.iter().any(|arrival| arrival.mbarrier == mbarrier);
+            let wanted =
+                |queue: &CpAsyncQueue| queue.arrivals.iter().any(|arrival| arrival.mbarrier == mbarrier);
             while wanted(&queue.borrow()) {
                 self.land_oldest(queue);
             }

@@ -22,7 +22,11 @@ pub(crate) struct Mbarrier {
 impl Mbarrier {
     pub(crate) const fn of(bits: u64) -> Self {
         let count = MAX_COUNT as u64;
-        Self { pending: (bits & count) as u32, expected: (bits >> 20 & count) as u32, phase: (bits >> 40) as u32 }
+        Self {
+            pending: (bits & count) as u32,
+            expected: (bits >> 20 & count) as u32,
+            phase: (bits >> 40) as u32,
+        }
     }
 
     pub(crate) const fn bits(self) -> u64 {

@@ -17,8 +17,8 @@ mod shared;
 mod stack;
 
 pub use collective::{ExitedLanes, warp_collective};
-pub(crate) use mbarrier::{MAX_COUNT, Mbarrier};
 pub(crate) use context::{BlockContext, Limits, RawFault, current, within_simulated_thread};
+pub(crate) use mbarrier::{MAX_COUNT, Mbarrier};
 pub(crate) use panics::install_hook;
 pub(crate) use scheduler::Worker;
 pub(crate) use shared::SHARED_BASE;

@@ -220,10 +220,18 @@ mod tests {
             }
             let bits = value.to_bits();
             assert_eq!(cvt_rn_f16(value).to_bits(), f16::from_f32(value).to_bits(), "{value:e} ({bits:#x})");
-            assert_eq!(cvt_rn_bf16(value).to_bits(), bf16::from_f32(value).to_bits(), "{value:e} ({bits:#x})");
+            assert_eq!(
+                cvt_rn_bf16(value).to_bits(),
+                bf16::from_f32(value).to_bits(),
+                "{value:e} ({bits:#x})"
+            );
             let positive = if value > 0.0 { value } else { 0.0 };
             assert_eq!(cvt_rn_relu_f16(value).to_bits(), f16::from_f32(positive).to_bits(), "relu {value:e}");
-            assert_eq!(cvt_rn_relu_bf16(value).to_bits(), bf16::from_f32(positive).to_bits(), "relu {value:e}");
+            assert_eq!(
+                cvt_rn_relu_bf16(value).to_bits(),
+                bf16::from_f32(positive).to_bits(),
+                "relu {value:e}"
+            );
         }
     }
 
@@ -246,7 +254,8 @@ mod tests {
 
     #[test]
     fn integers_are_the_nearest_within_range() {
-        for (value, s8, u8_) in [(2.5, 2, 2), (-0.5, 0, 0), (3.5, 4, 4), (-200.0, -128, 0), (300.0, 127, 255)] {
+        for (value, s8, u8_) in [(2.5, 2, 2), (-0.5, 0, 0), (3.5, 4, 4), (-200.0, -128, 0), (300.0, 127, 255)]
+        {
             assert_eq!((cvt_rni_sat_s8(value), cvt_rni_sat_u8(value)), (s8, u8_), "{value}");
         }
         assert_eq!((cvt_rni_sat_s32(f32::NAN), cvt_rni_sat_u32(f32::INFINITY)), (0, u32::MAX));
@@ -263,7 +272,11 @@ mod tests {
         assert_eq!(bf16_of(-half_way, 1.0, -f64::exp2(-130.0)), 0xBF81, "and likewise below 0");
         assert_eq!(fma_relu_f16(f16::from_f32(-2.0), f16::from_f32(3.0), f16::ONE).to_bits(), 0);
         assert!(fma_f16(f16::INFINITY, f16::ZERO, f16::ONE).is_nan());
-        assert_eq!(mul_f16(f16::NEG_ONE, f16::ZERO).to_bits(), 0x8000, "the sign of a product that is 0 stays");
+        assert_eq!(
+            mul_f16(f16::NEG_ONE, f16::ZERO).to_bits(),
+            0x8000,
+            "the sign of a product that is 0 stays"
+        );
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::block::{ExitedLanes, warp_collective};
 #[track_caller]
 pub fn match_any_u64(mask: u32, value: u64) -> u32 {
     warp_collective("match.any.sync.b64", mask, ExitedLanes::Ignored, value, |lanes| {
-        let same = |lane: usize| (0..32).filter(move |&other| lanes[lane].is_some() && lanes[other] == lanes[lane]);
+        let same =
+            |lane: usize| (0..32).filter(move |&other| lanes[lane].is_some() && lanes[other] == lanes[lane]);
         std::array::from_fn(|lane| same(lane).fold(0, |all, other| all | 1 << other))
     })
 }

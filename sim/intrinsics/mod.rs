@@ -27,9 +27,9 @@ pub use atomic::{
 };
 pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
 pub use convert::{
-    Rounding, add_f16, cvt_f32_f16, cvt_rn_bf16, cvt_rn_f16, cvt_rn_relu_bf16, cvt_rn_relu_f16, cvt_rni_sat_s8,
-    cvt_rni_sat_s32, cvt_rni_sat_u8, cvt_rni_sat_u32, cvt_tf32, fma_bf16, fma_f16, fma_relu_bf16, fma_relu_f16,
-    max_bf16, max_f16, min_bf16, min_f16, mul_f16, sub_f16,
+    Rounding, add_f16, cvt_f32_f16, cvt_rn_bf16, cvt_rn_f16, cvt_rn_relu_bf16, cvt_rn_relu_f16,
+    cvt_rni_sat_s8, cvt_rni_sat_s32, cvt_rni_sat_u8, cvt_rni_sat_u32, cvt_tf32, fma_bf16, fma_f16,
+    fma_relu_bf16, fma_relu_f16, max_bf16, max_f16, min_bf16, min_f16, mul_f16, sub_f16,
 };
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
 pub use fma::{fma_f32, fma_f64};

@@ -102,7 +102,13 @@ fn fused<T: Half>(a: T, b: T, c: T) -> Option<T> {
 /// Zero, infinity or NaN.
 fn special_value<T: Half>(value: f64) -> T {
     let infinity = (0x7FFF >> T::MANTISSA) << T::MANTISSA;
-    let magnitude = if value.is_nan() { 0x7FFF } else if value == 0.0 { 0 } else { infinity };
+    let magnitude = if value.is_nan() {
+        0x7FFF
+    } else if value == 0.0 {
+        0
+    } else {
+        infinity
+    };
     T::of_bits(magnitude | if value.is_sign_negative() && !value.is_nan() { 0x8000 } else { 0 })
 }
 
@@ -171,15 +177,31 @@ macro_rules! pairs {
             assert_eq!(sum(one, one).to_f64(), 2.0);
             binary(&kernels::$add, &twos, each2(sum));
             binary(&kernels::$sub, &twos, each2(|a, b| sum(a, -b)));
-            binary(&kernels::$mul, &twos, each2(|a, b| fused(a, b, $half::NEG_ZERO).expect("a product fits")));
+            binary(
+                &kernels::$mul,
+                &twos,
+                each2(|a, b| fused(a, b, $half::NEG_ZERO).expect("a product fits")),
+            );
 
             // A number before a NaN; -0 before +0.
             fn order(a: $half, b: $half, first: fn(f64, f64) -> bool) -> $half {
                 match (a.is_nan(), b.is_nan()) {
                     (true, _) => b,
                     (_, true) => a,
-                    _ if a == b => if first(a.is_sign_negative() as u8 as f64, 0.5) { b } else { a },
-                    _ => if first(a.to_f64(), b.to_f64()) { a } else { b },
+                    _ if a == b => {
+                        if first(a.is_sign_negative() as u8 as f64, 0.5) {
+                            b
+                        } else {
+                            a
+                        }
+                    }
+                    _ => {
+                        if first(a.to_f64(), b.to_f64()) {
+                            a
+                        } else {
+                            b
+                        }
+                    }
                 }
             }
             binary(&kernels::$min, &twos, each2(|a, b| order(a, b, |x, y| x < y)));

@@ -12,13 +12,19 @@ type Operation<T> = Kernel<(Global<T>, GlobalMut<T>)>;
 #[track_caller]
 fn cells<T: Bits>(ptx: &Ptx, kernel: &Operation<T>, values: &[T], before: &[T; 4], fold: impl Fn(T, T) -> T) {
     let want = |cell: usize| Some((cell..64).step_by(4).map(|i| values[i]).fold(before[cell], &fold));
-    on_each(ptx, kernel.name(), want, |cell| format!("cell {cell}"), |module, device| {
-        let input = device.upload(values).unwrap();
-        let mut cells = device.upload(before).unwrap();
-        // SAFETY: 64 values and 4 cells.
-        unsafe { module.launch(kernel, Grid::new(1, 64), (&input, &mut cells)) }.unwrap();
-        cells.download().unwrap()
-    });
+    on_each(
+        ptx,
+        kernel.name(),
+        want,
+        |cell| format!("cell {cell}"),
+        |module, device| {
+            let input = device.upload(values).unwrap();
+            let mut cells = device.upload(before).unwrap();
+            // SAFETY: 64 values and 4 cells.
+            unsafe { module.launch(kernel, Grid::new(1, 64), (&input, &mut cells)) }.unwrap();
+            cells.download().unwrap()
+        },
+    );
 }
 
 /// 64 numbers from 64 random ones.
@@ -30,7 +36,12 @@ fn values<T>(of: impl Fn(u64) -> T) -> Vec<T> {
 fn integers_are_added_with_wrapping() {
     let (u, s) = (values(|r| r as u32), values(|r| r as i32));
     let (u64s, i64s) = (values(|r| r), values(|r| r as i64));
-    for kernel in [&kernels::atom_add_u32, &kernels::red_add_u32, &kernels::shared_atom_add_u32, &kernels::shared_red_add_u32] {
+    for kernel in [
+        &kernels::atom_add_u32,
+        &kernels::red_add_u32,
+        &kernels::shared_atom_add_u32,
+        &kernels::shared_red_add_u32,
+    ] {
         cells(&SM_80, kernel, &u, &[0, 1, u32::MAX, 7], u32::wrapping_add);
     }
     cells(&SM_80, &kernels::atom_add_s32, &s, &[0, -1, i32::MAX, i32::MIN], i32::wrapping_add);
@@ -44,7 +55,12 @@ fn integers_are_added_with_wrapping() {
 fn floats_are_added() {
     // Whole numbers: every order gives the same sum.
     let small = |r: u64| (r % 9) as f32 - 4.0;
-    for kernel in [&kernels::atom_add_f32, &kernels::red_add_f32, &kernels::shared_atom_add_f32, &kernels::shared_red_add_f32] {
+    for kernel in [
+        &kernels::atom_add_f32,
+        &kernels::red_add_f32,
+        &kernels::shared_atom_add_f32,
+        &kernels::shared_red_add_f32,
+    ] {
         cells(&SM_80, kernel, &values(small), &[0.0, 0.5, -1000.0, 1e6], |a, b| a + b);
     }
     for kernel in [&kernels::atom_add_f64, &kernels::red_add_f64, &kernels::shared_atom_add_f64] {
@@ -130,12 +146,21 @@ fn exchanges<T: Bits + PartialEq>(
         unsafe { module.launch(exchange, Grid::new(1, 64), (&input, &mut cells, &mut taken)) }.unwrap();
         [cells.download().unwrap(), taken.download().unwrap()].concat()
     });
-    let want = |i: usize| Some(if i >= 64 { before[i - 64] } else if i % 2 == 0 { values[i] } else { before[i] });
+    let want = |i: usize| {
+        Some(if i >= 64 {
+            before[i - 64]
+        } else if i % 2 == 0 {
+            values[i]
+        } else {
+            before[i]
+        })
+    };
     on_each(&SM_80, compare.name(), want, name, |module, device| {
         let (known, input) = (device.upload(&expected).unwrap(), device.upload(&values).unwrap());
         let (mut cells, mut taken) = (device.upload(&before).unwrap(), poisoned::<T>(device, 64));
         // SAFETY: 64 elements each.
-        unsafe { module.launch(compare, Grid::new(1, 64), (&known, &input, &mut cells, &mut taken)) }.unwrap();
+        unsafe { module.launch(compare, Grid::new(1, 64), (&known, &input, &mut cells, &mut taken)) }
+            .unwrap();
         [cells.download().unwrap(), taken.download().unwrap()].concat()
     });
 }

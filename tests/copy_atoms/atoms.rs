@@ -73,7 +73,9 @@ fn stmatrix_moves_what_its_layouts_say() {
     let check = |kernel: &Kernel<_>, layouts: BitLayouts, count: usize| {
         let registers = words(2, 32 * count);
         // Rows beyond the matrices are not written: the poison is left.
-        let want = |i: usize| Some(if i < 32 * count { moved(&layouts, &registers, count, 4, i) } else { 0xA5A5_A5A5 });
+        let want = |i: usize| {
+            Some(if i < 32 * count { moved(&layouts, &registers, count, 4, i) } else { 0xA5A5_A5A5 })
+        };
         warp(&SM_90, kernel, &registers, 128, want);
     };
     check(&kernels::sm_90::stsm_x1, SM90_U32x1_STSM_N::LAYOUTS, 1);
@@ -94,11 +96,8 @@ fn transposes_in_registers_move_what_their_layouts_say() {
         warp(&SM_80, kernel, &registers, 64, |i| Some(moved(&layouts, &registers, 2, 2, i)));
     }
     // CuTe's layouts of MOVM do not say that it transposes; those of a transposed load do.
-    let layouts = BitLayouts {
-        src: SM75_U32x1_LDSM_N::DST,
-        dst: SM75_U16x2_LDSM_T::DST,
-        ..SM75_U32x1_MOVM_T::LAYOUTS
-    };
+    let layouts =
+        BitLayouts { src: SM75_U32x1_LDSM_N::DST, dst: SM75_U16x2_LDSM_T::DST, ..SM75_U32x1_MOVM_T::LAYOUTS };
     let matrix = &registers[..32];
     warp(&SM_80, &kernels::movm_trans, matrix, 32, |i| Some(moved(&layouts, matrix, 1, 1, i)));
 }
@@ -147,13 +146,19 @@ fn check_cp_async<T: Distinct>(alone: &Alone<T>, predicated: &Predicated<T>, zer
     let source: Vec<T> = random(5, 128).into_iter().map(T::of).collect();
     let valid: Vec<u32> = random(6, 128).into_iter().map(|r| (r & 1) as u32).collect();
     let place = |i: usize| format!("thread {i}");
-    on_each(&SM_80, alone.name(), |i| Some(source[i]), place, |module, device| {
-        let from = device.upload(&source).unwrap();
-        let mut to = poisoned::<T>(device, 128);
-        // SAFETY: an element for each of 128 threads.
-        unsafe { module.launch(alone, Grid::new(2, 64), (&from, &mut to)) }.unwrap();
-        to.download().unwrap()
-    });
+    on_each(
+        &SM_80,
+        alone.name(),
+        |i| Some(source[i]),
+        place,
+        |module, device| {
+            let from = device.upload(&source).unwrap();
+            let mut to = poisoned::<T>(device, 128);
+            // SAFETY: an element for each of 128 threads.
+            unsafe { module.launch(alone, Grid::new(2, 64), (&from, &mut to)) }.unwrap();
+            to.download().unwrap()
+        },
+    );
     let left_out = if zero_fill { T::ZERO } else { T::BEFORE };
     let want = |i: usize| Some(if valid[i] != 0 { source[i] } else { left_out });
     on_each(&SM_80, predicated.name(), want, place, |module, device| {

@@ -9,12 +9,18 @@ use moye_kernels_copy as kernels;
 /// Every upper half of an f32 with four lower halves, among them half of the last bit of f16, tf32 and bf16 and its
 /// neighbours.
 fn floats() -> Vec<f32> {
-    const LOW: [u32; 16] =
-        [0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x5000, 0x7000, 0x7FFF, 0x8000, 0x8001, 0x9000, 0xF000, 0xFFFF];
-    let with = |high: u32| (0..4).map(move |k| f32::from_bits(high << 16 | LOW[((high * 5 + 4 * k + high / 97) % 16) as usize]));
+    const LOW: [u32; 16] = [
+        0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x5000, 0x7000, 0x7FFF, 0x8000, 0x8001, 0x9000,
+        0xF000, 0xFFFF,
+    ];
+    let with = |high: u32| {
+        (0..4).map(move |k| f32::from_bits(high << 16 | LOW[((high * 5 + 4 * k + high / 97) % 16) as usize]))
+    };
     let mut all: Vec<f32> = (0..=0xFFFF).flat_map(with).collect();
     // Around the ends of what integers hold, and ties.
-    for value in [0.5, 1.5, 2.5, 127.5, 126.5, 128.0, 255.5, 254.5, 256.0, 2147483648.0, 4294967296.0, 2147483500.0] {
+    for value in
+        [0.5, 1.5, 2.5, 127.5, 126.5, 128.0, 255.5, 254.5, 256.0, 2147483648.0, 4294967296.0, 2147483500.0]
+    {
         all.extend([value, -value]);
     }
     all
@@ -64,7 +70,11 @@ fn every_f16_and_bf16_keeps_its_value_as_f32() {
 
 /// f32 with the 13 low bits rounded off: `half` is what is added before they are cut, at most a carry into the exponent.
 fn tf32(value: f32, half: impl Fn(u32) -> u32) -> f32 {
-    if value.is_finite() { f32::from_bits((value.to_bits() + half(value.to_bits())) & !0x1FFF) } else { value }
+    if value.is_finite() {
+        f32::from_bits((value.to_bits() + half(value.to_bits())) & !0x1FFF)
+    } else {
+        value
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@
 mod common;
 
 mod arithmetic;
-mod atoms;
 mod atomics;
+mod atoms;
 mod conversions;
 mod memory;
 mod packed;

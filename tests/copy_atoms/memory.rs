@@ -68,7 +68,9 @@ fn hints_do_not_change_what_is_stored() {
 
 #[test]
 fn policies_of_l2_do_not_change_what_is_moved() {
-    for kernel in [&kernels::policy_last, &kernels::policy_normal, &kernels::policy_first, &kernels::policy_unchanged] {
+    for kernel in
+        [&kernels::policy_last, &kernels::policy_normal, &kernels::policy_first, &kernels::policy_unchanged]
+    {
         unary(&SM_80, kernel, &wide(), |x| x);
     }
 }
@@ -81,13 +83,19 @@ fn a_prefetch_of_any_address_does_nothing() {
 #[track_caller]
 fn through_shared<T: Bits>(kernel: &Kernel<(Global<T>, GlobalMut<T>)>, of: impl Fn(u64) -> T) {
     let source: Vec<T> = random(57, 128).into_iter().map(of).collect();
-    on_each(&SM_80, kernel.name(), |i| Some(source[i]), |i| format!("thread {i}"), |module, device| {
-        let from = device.upload(&source).unwrap();
-        let mut to = poisoned::<T>(device, 128);
-        // SAFETY: an element for each of 128 threads.
-        unsafe { module.launch(kernel, Grid::new(2, 64), (&from, &mut to)) }.unwrap();
-        to.download().unwrap()
-    });
+    on_each(
+        &SM_80,
+        kernel.name(),
+        |i| Some(source[i]),
+        |i| format!("thread {i}"),
+        |module, device| {
+            let from = device.upload(&source).unwrap();
+            let mut to = poisoned::<T>(device, 128);
+            // SAFETY: an element for each of 128 threads.
+            unsafe { module.launch(kernel, Grid::new(2, 64), (&from, &mut to)) }.unwrap();
+            to.download().unwrap()
+        },
+    );
 }
 
 #[test]
@@ -104,12 +112,18 @@ fn copies_that_arrive_at_an_mbarrier_are_there_for_all_threads() {
     let source: Vec<u32> = random(58, 128).into_iter().map(|r| r as u32).collect();
     for kernel in [&kernels::mbarrier_counted, &kernels::mbarrier_uncounted] {
         let want = |i: usize| Some(source[i / 64 * 64 + (i + 1) % 64]);
-        on_each(&SM_80, kernel.name(), want, |i| format!("element {i}"), |module, device| {
-            let from = device.upload(&source).unwrap();
-            let mut to = poisoned::<u32>(device, 128);
-            // SAFETY: 128 elements each, which one block of 64 threads takes in two rounds.
-            unsafe { module.launch(kernel, Grid::new(1, 64), (&from, &mut to)) }.unwrap();
-            to.download().unwrap()
-        });
+        on_each(
+            &SM_80,
+            kernel.name(),
+            want,
+            |i| format!("element {i}"),
+            |module, device| {
+                let from = device.upload(&source).unwrap();
+                let mut to = poisoned::<u32>(device, 128);
+                // SAFETY: 128 elements each, which one block of 64 threads takes in two rounds.
+                unsafe { module.launch(kernel, Grid::new(1, 64), (&from, &mut to)) }.unwrap();
+                to.download().unwrap()
+            },
+        );
     }
 }

@@ -34,7 +34,8 @@ fn check<T: Scalar>(
     for module in modules(&SM_80) {
         let device = module.device();
         let input = device.upload(&bytes).unwrap();
-        let (mut output, mut values) = (poisoned::<u8>(device, bytes.len()), poisoned::<f32>(device, ELEMENTS));
+        let (mut output, mut values) =
+            (poisoned::<u8>(device, bytes.len()), poisoned::<f32>(device, ELEMENTS));
         // SAFETY: the buffers have `ELEMENTS` elements.
         unsafe { module.launch(global, Grid::new(1, 256), (&input, &mut output, &mut values)) }.unwrap();
         let what = format!("{} on {}", global.name(), device.name());

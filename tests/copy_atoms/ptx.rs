@@ -200,11 +200,20 @@ fn modules() -> [(&'static str, &'static str, &'static [(&'static str, &'static 
 fn every_kernel_has_its_instruction_once() {
     for (arch, text, expected) in modules() {
         let module = Module::parse(text).unwrap();
-        assert!(module.functions.is_empty(), "{arch}: functions that were not inlined: {:?}", module.functions);
+        assert!(
+            module.functions.is_empty(),
+            "{arch}: functions that were not inlined: {:?}",
+            module.functions
+        );
         for &(kernel, instruction) in expected {
-            let function = module.kernel(kernel).unwrap_or_else(|| panic!("{kernel} is not in the PTX for {arch}"));
+            let function =
+                module.kernel(kernel).unwrap_or_else(|| panic!("{kernel} is not in the PTX for {arch}"));
             let count = function.count_where(|name| name == instruction);
-            assert_eq!(count, 1, "{kernel} for {arch} has {instruction} {count} times: {:?}", function.instructions);
+            assert_eq!(
+                count, 1,
+                "{kernel} for {arch} has {instruction} {count} times: {:?}",
+                function.instructions
+            );
         }
     }
 }

@@ -81,7 +81,8 @@ pub fn compare<T: Bits>(what: &str, got: &[T], want: &[T], input: impl Fn(usize)
     let mut text = String::new();
     for &i in different.iter().take(12) {
         let (g, w) = (got[i], want[i]);
-        let _ = writeln!(text, "  [{i}] {}: {g:?} ({:#x}), expected {w:?} ({:#x})", input(i), g.bits(), w.bits());
+        let _ =
+            writeln!(text, "  [{i}] {}: {g:?} ({:#x}), expected {w:?} ({:#x})", input(i), g.bits(), w.bits());
     }
     panic!("{what}: {} of {} results are wrong:\n{text}", different.len(), got.len());
 }
@@ -134,14 +135,21 @@ pub fn unary<T: Bits, U: Bits>(
     want: impl Fn(T) -> U,
 ) {
     let want = |i: usize| Some(want(inputs[i]));
-    on_each(ptx, kernel.name(), want, |i| hex(inputs[i]), |module, device| {
-        let input = device.upload(inputs).unwrap();
-        let mut output = poisoned::<U>(device, inputs.len());
-        let count = inputs.len() as u32;
-        // SAFETY: the buffers have `count` elements.
-        unsafe { module.launch(kernel, per_element(inputs.len()), (&input, &mut output, count)) }.unwrap();
-        output.download().unwrap()
-    });
+    on_each(
+        ptx,
+        kernel.name(),
+        want,
+        |i| hex(inputs[i]),
+        |module, device| {
+            let input = device.upload(inputs).unwrap();
+            let mut output = poisoned::<U>(device, inputs.len());
+            let count = inputs.len() as u32;
+            // SAFETY: the buffers have `count` elements.
+            unsafe { module.launch(kernel, per_element(inputs.len()), (&input, &mut output, count)) }
+                .unwrap();
+            output.download().unwrap()
+        },
+    );
 }
 
 /// `output[i] = f(a[i], b[i])`, checked against `want`.
@@ -153,14 +161,21 @@ pub fn binary<T: Bits, U: Bits>(
 ) {
     let column = |at: usize| inputs.iter().map(|values| values[at]).collect::<Vec<T>>();
     let want = |i: usize| Some(want(inputs[i][0], inputs[i][1]));
-    on_each(&SM_80, kernel.name(), want, |i| inputs[i].map(hex).join(", "), |module, device| {
-        let (a, b) = (device.upload(&column(0)).unwrap(), device.upload(&column(1)).unwrap());
-        let mut output = poisoned::<U>(device, inputs.len());
-        let count = inputs.len() as u32;
-        // SAFETY: the buffers have `count` elements.
-        unsafe { module.launch(kernel, per_element(inputs.len()), (&a, &b, &mut output, count)) }.unwrap();
-        output.download().unwrap()
-    });
+    on_each(
+        &SM_80,
+        kernel.name(),
+        want,
+        |i| inputs[i].map(hex).join(", "),
+        |module, device| {
+            let (a, b) = (device.upload(&column(0)).unwrap(), device.upload(&column(1)).unwrap());
+            let mut output = poisoned::<U>(device, inputs.len());
+            let count = inputs.len() as u32;
+            // SAFETY: the buffers have `count` elements.
+            unsafe { module.launch(kernel, per_element(inputs.len()), (&a, &b, &mut output, count)) }
+                .unwrap();
+            output.download().unwrap()
+        },
+    );
 }
 
 /// `output[i] = f(a[i], b[i], c[i])`, checked against `want` where that knows.
@@ -172,14 +187,21 @@ pub fn ternary<T: Bits>(
 ) {
     let column = |at: usize| inputs.iter().map(|values| values[at]).collect::<Vec<T>>();
     let want = |i: usize| want(inputs[i][0], inputs[i][1], inputs[i][2]);
-    on_each(&SM_80, kernel.name(), want, |i| inputs[i].map(hex).join(", "), |module, device| {
-        let [a, b, c] = [0, 1, 2].map(|at| device.upload(&column(at)).unwrap());
-        let mut output = poisoned::<T>(device, inputs.len());
-        let count = inputs.len() as u32;
-        // SAFETY: the buffers have `count` elements.
-        unsafe { module.launch(kernel, per_element(inputs.len()), (&a, &b, &c, &mut output, count)) }.unwrap();
-        output.download().unwrap()
-    });
+    on_each(
+        &SM_80,
+        kernel.name(),
+        want,
+        |i| inputs[i].map(hex).join(", "),
+        |module, device| {
+            let [a, b, c] = [0, 1, 2].map(|at| device.upload(&column(at)).unwrap());
+            let mut output = poisoned::<T>(device, inputs.len());
+            let count = inputs.len() as u32;
+            // SAFETY: the buffers have `count` elements.
+            unsafe { module.launch(kernel, per_element(inputs.len()), (&a, &b, &c, &mut output, count)) }
+                .unwrap();
+            output.download().unwrap()
+        },
+    );
 }
 
 /// A buffer of which every byte is 0xA5, so that what a kernel leaves out is seen.

@@ -21,13 +21,19 @@ fn check<T: Bits, U: Bits>(
     for inputs in [random(20, 32), few, all_same] {
         let inputs: Vec<T> = inputs.into_iter().map(&of).collect();
         let input = |lane: usize| format!("lane {lane} of {:?}", &inputs[group(lane)]);
-        on_each(&SM_80, kernel.name(), |lane| Some(want(&inputs, lane)), input, |module, device| {
-            let source = device.upload(&inputs).unwrap();
-            let mut output = poisoned::<U>(device, 32);
-            // SAFETY: 32 elements each.
-            unsafe { module.launch(kernel, Grid::new(1, 32), (&source, &mut output)) }.unwrap();
-            output.download().unwrap()
-        });
+        on_each(
+            &SM_80,
+            kernel.name(),
+            |lane| Some(want(&inputs, lane)),
+            input,
+            |module, device| {
+                let source = device.upload(&inputs).unwrap();
+                let mut output = poisoned::<U>(device, 32);
+                // SAFETY: 32 elements each.
+                unsafe { module.launch(kernel, Grid::new(1, 32), (&source, &mut output)) }.unwrap();
+                output.download().unwrap()
+            },
+        );
     }
 }
 
@@ -59,6 +65,8 @@ fn matching<T: Bits + PartialEq>(inputs: &[T], lane: usize) -> u32 {
 fn match_finds_the_lanes_with_the_same_value() {
     check(&kernels::match_any_b32, |r| r as u32, matching);
     check(&kernels::match_any_b64, |r| r << 20, matching);
-    let all = |inputs: &[u32], lane: usize| u32::from(inputs[group(lane)].iter().all(|&value| value == inputs[lane]));
+    let all = |inputs: &[u32], lane: usize| {
+        u32::from(inputs[group(lane)].iter().all(|&value| value == inputs[lane]))
+    };
     check(&kernels::match_all_b32, |r| r as u32, all);
 }

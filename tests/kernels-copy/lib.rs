@@ -3,7 +3,10 @@
 //! Those that need sm_90 are in modules of their own, which the feature `sm_90` selects for a second PTX.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-#![allow(clippy::missing_safety_doc, reason = "every kernel trusts its pointers to have what each thread touches")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "every kernel trusts its pointers to have what each thread touches"
+)]
 
 mod support;
 

@@ -96,7 +96,8 @@ macro_rules! atom {
                 // SAFETY: the caller's contract.
                 unsafe {
                     if $zero_fill {
-                        let bytes = if valid { size_of::<T>() as u32 } else { 0 };
+                        // A product, where an `if` may become a branch with a copy in each arm.
+                        let bytes = u32::from(valid) * size_of::<T>() as u32;
                         cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, bytes);
                     } else {
                         cp_async_if(valid, const { $kind }, L2Prefetch::None, destination, source);

@@ -62,7 +62,10 @@ impl core::fmt::Display for AtomError {
                  consecutive bits belong to one thread; take elements of at most {most} bits, or another atom"
             ),
             Self::Layout { side, element_bits, error } => {
-                write!(f, "the {side} side of the atom cannot be cut into elements of {element_bits} bits: {error}")
+                write!(
+                    f,
+                    "the {side} side of the atom cannot be cut into elements of {element_bits} bits: {error}"
+                )
             }
         }
     }
@@ -116,7 +119,12 @@ impl ValueLayouts {
 }
 
 /// One layout in elements: CuTe's `recast_layout<uint1_t, T>`, with CuTe's check that no thread is lost by it.
-const fn in_values(layout: &Layout, threads: i64, bits: i64, side: &'static str) -> Result<Layout, AtomError> {
+const fn in_values(
+    layout: &Layout,
+    threads: i64,
+    bits: i64,
+    side: &'static str,
+) -> Result<Layout, AtomError> {
     match try_upcast(*layout, bits) {
         Ok(values) if values.extent(0) == threads => Ok(values),
         Ok(_) => Err(AtomError::Torn { side, element_bits: bits, most: bits_of_a_thread(layout) }),

@@ -32,7 +32,8 @@ mod table;
 mod universal;
 
 pub use atom::{
-    AnySpace, CopyAtom, GlobalMemory, MemorySpace, PredicatedCopyAtom, RegisterFile, SharedMemory, Side, name, values_of,
+    AnySpace, CopyAtom, GlobalMemory, MemorySpace, PredicatedCopyAtom, RegisterFile, SharedMemory, Side,
+    name, values_of,
 };
 pub use cp_async::{
     CpAsyncBits, SM80_CP_ASYNC_CACHEALWAYS, SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL,
@@ -40,9 +41,9 @@ pub use cp_async::{
 };
 pub use layouts::{AtomError, BitLayouts, ValueLayouts};
 pub use matrix::{
-    SM75_U16x2_LDSM_T, SM75_U16x4_LDSM_T, SM75_U16x8_LDSM_T, SM75_U32x1_LDSM_N, SM75_U32x1_MOVM_T, SM75_U32x2_LDSM_N,
-    SM75_U32x4_LDSM_N, SM90_U16x2_STSM_T, SM90_U16x4_STSM_T, SM90_U16x8_STSM_T, SM90_U32x1_STSM_N, SM90_U32x2_STSM_N,
-    SM90_U32x4_STSM_N,
+    SM75_U16x2_LDSM_T, SM75_U16x4_LDSM_T, SM75_U16x8_LDSM_T, SM75_U32x1_LDSM_N, SM75_U32x1_MOVM_T,
+    SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM90_U16x2_STSM_T, SM90_U16x4_STSM_T, SM90_U16x8_STSM_T,
+    SM90_U32x1_STSM_N, SM90_U32x2_STSM_N, SM90_U32x4_STSM_N,
 };
 pub use shuffle::{SM50_Shuffle_U32_2x2Trans_XOR1, SM50_Shuffle_U32_2x2Trans_XOR4};
 pub use table::{CopyAtomInfo, copy_atoms};

@@ -25,8 +25,13 @@ pub type Slots<T> = SharedArray<T, PerThread>;
 /// Thread `i` of a block of 64 copies `source[i]` into shared memory, over what `before` has, where `valid[i]` is not 0,
 /// and writes what is there then to `output[i]`.
 #[inline(always)]
-unsafe fn through_shared<A, T>(source: Global<T>, valid: Global<u32>, output: GlobalMut<T>, before: T, always: bool)
-where
+unsafe fn through_shared<A, T>(
+    source: Global<T>,
+    valid: Global<u32>,
+    output: GlobalMut<T>,
+    before: T,
+    always: bool,
+) where
     A: PredicatedCopyAtom<Source = GlobalMemory, Destination = SharedMemory>,
     T: Element,
 {
