@@ -3,6 +3,7 @@
 //! A [`Device`] is a GPU or the CPU simulator of one; everything here works on both.
 
 mod device;
+pub mod draw;
 pub mod driver;
 mod error;
 mod event;
