@@ -1,10 +1,182 @@
 //! Layouts with modes added, taken out and rearranged.
 
 use super::builder::LayoutBuilder;
-use super::error::{Fault, tri};
+use super::compose::composed;
+use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::NO_BASIS;
-use super::layout::Layout;
+use super::int_tuple::{IntTuple, edit};
+use super::layout::{Layout, checked, of_shape_and_stride};
+use super::make;
+use super::operation::method;
 use super::profile::ROOT;
+
+impl Layout {
+    method! {
+        /// The layout with `mode` as its last mode. A single integer mode counts as a tuple of one.
+        append / try_append(self: Layout, mode: Layout) -> Layout = append;
+        /// The layout with `mode` as its first mode. A single integer mode counts as a tuple of one.
+        prepend / try_prepend(self: Layout, mode: Layout) -> Layout = prepend;
+        /// The layout with modes `1:0` at its end up to `rank`.
+        append_dim / try_append_dim(self: Layout, rank: usize) -> Layout = padded;
+        /// The layout with modes `1:0` in front up to `rank`.
+        prepend_dim / try_prepend_dim(self: Layout, rank: usize) -> Layout = padded_in_front;
+        /// The layout with `mode` in front of mode `index`, or at the end where `index` is the rank.
+        insert / try_insert(self: Layout, index: usize, mode: Layout) -> Layout = insert;
+        /// The layout without mode `index`.
+        remove / try_remove(self: Layout, index: usize) -> Layout = remove;
+        /// The layout with `mode` in the place of mode `index`.
+        replace / try_replace(self: Layout, index: usize, mode: Layout) -> Layout = replace;
+        /// The modes `begin..end`.
+        take / try_take(self: Layout, begin: usize, end: usize) -> Layout = take;
+        /// The modes `begin..end` as one mode: `(a,b,c,d)` grouped at `1..3` is `(a,(b,c),d)`.
+        group / try_group(self: Layout, begin: usize, end: usize) -> Layout = group;
+        /// The modes in reverse order; of a matrix, its transpose.
+        transpose / try_transpose(self: Layout) -> Layout = transpose;
+        /// The layout with another shape of the same size: the layout after the compact layout of `shape`.
+        ///
+        /// # Errors
+        /// Where `shape` has another size, or breaks up the modes in a way that no layout has.
+        with_shape / try_with_shape(self: Layout, shape: IntTuple) -> Layout = with_shape;
+    }
+
+    /// The modes at `indices`, in that order.
+    ///
+    /// # Panics
+    /// Where there is no such mode.
+    #[track_caller]
+    pub const fn select(self, indices: &[usize]) -> Self {
+        match self.try_select(indices) {
+            Ok(layout) => layout,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The modes at `indices`, in that order.
+    ///
+    /// # Errors
+    /// Where there is no such mode.
+    pub const fn try_select(self, indices: &[usize]) -> Result<Self, LayoutError> {
+        match select(&self, indices) {
+            Ok(layout) => Ok(layout),
+            Err(fault) => Err(LayoutError::of("select", fault)),
+        }
+    }
+
+    /// The layouts side by side, each a mode.
+    ///
+    /// # Panics
+    /// Where [`try_concat`](Self::try_concat) gives an error.
+    #[track_caller]
+    pub const fn concat(modes: &[Self]) -> Self {
+        match Self::try_concat(modes) {
+            Ok(layout) => layout,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The layouts side by side, each a mode.
+    ///
+    /// # Errors
+    /// Where they do not fit in one layout, or a size overflows.
+    pub const fn try_concat(modes: &[Self]) -> Result<Self, LayoutError> {
+        match joined(modes) {
+            Ok(layout) => Ok(layout),
+            Err(fault) => Err(LayoutError::of("concat", fault)),
+        }
+    }
+}
+
+const fn joined(modes: &[Layout]) -> Result<Layout, Fault> {
+    let mut builder = LayoutBuilder::new();
+    tri!(builder.open(modes.len()));
+    let mut i = 0;
+    while i < modes.len() {
+        tri!(builder.mode(&modes[i]));
+        i += 1;
+    }
+    builder.finish()
+}
+
+/// The layout of two tuples that nest alike by construction, checked for what every layout holds.
+const fn of(shape: Result<IntTuple, Fault>, stride: Result<IntTuple, Fault>) -> Result<Layout, Fault> {
+    of_shape_and_stride(&tri!(shape), &tri!(stride))
+}
+
+const fn append(layout: &Layout, mode: &Layout) -> Result<Layout, Fault> {
+    of(edit::append(&layout.shape(), &mode.shape()), edit::append(&layout.stride(), &mode.stride()))
+}
+
+const fn prepend(layout: &Layout, mode: &Layout) -> Result<Layout, Fault> {
+    of(edit::prepend(&layout.shape(), &mode.shape()), edit::prepend(&layout.stride(), &mode.stride()))
+}
+
+const fn insert(layout: &Layout, index: usize, mode: &Layout) -> Result<Layout, Fault> {
+    of(
+        edit::insert(&layout.shape(), index, &mode.shape()),
+        edit::insert(&layout.stride(), index, &mode.stride()),
+    )
+}
+
+const fn remove(layout: &Layout, index: usize) -> Result<Layout, Fault> {
+    of(edit::remove(&layout.shape(), index), edit::remove(&layout.stride(), index))
+}
+
+const fn replace(layout: &Layout, index: usize, mode: &Layout) -> Result<Layout, Fault> {
+    of(
+        edit::replace(&layout.shape(), index, &mode.shape()),
+        edit::replace(&layout.stride(), index, &mode.stride()),
+    )
+}
+
+const fn take(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
+    of(edit::take(&layout.shape(), begin, end), edit::take(&layout.stride(), begin, end))
+}
+
+const fn group(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
+    of(edit::group(&layout.shape(), begin, end), edit::group(&layout.stride(), begin, end))
+}
+
+const fn select(layout: &Layout, indices: &[usize]) -> Result<Layout, Fault> {
+    of(edit::select(&layout.shape(), indices), edit::select(&layout.stride(), indices))
+}
+
+const fn transpose(layout: &Layout) -> Result<Layout, Fault> {
+    if layout.profile.is_leaf(ROOT) {
+        return Ok(*layout);
+    }
+    let rank = layout.rank();
+    let mut builder = LayoutBuilder::new();
+    tri!(builder.open(rank));
+    let mut i = rank;
+    while i > 0 {
+        i -= 1;
+        tri!(builder.copy(layout, layout.profile.mode(ROOT, i)));
+    }
+    checked(builder.unchecked())
+}
+
+pub(crate) const fn with_shape(layout: &Layout, shape: &IntTuple) -> Result<Layout, Fault> {
+    let domain = tri!(make::col_major(shape));
+    if domain.size() != layout.size() {
+        return Err(Fault::Short { size: layout.size(), want: domain.size() });
+    }
+    composed(layout, &domain)
+}
+
+const fn padded_in_front(layout: &Layout, rank: usize) -> Result<Layout, Fault> {
+    if layout.rank() >= rank {
+        return Ok(*layout);
+    }
+    let mut builder = LayoutBuilder::new();
+    tri!(builder.open(rank));
+    let mut i = layout.rank();
+    while i < rank {
+        tri!(builder.leaf(1, 0, NO_BASIS));
+        i += 1;
+    }
+    tri!(modes_into(&mut builder, layout));
+    builder.finish()
+}
 
 /// Adds the modes of `layout`, of which an integer is its own only one.
 const fn modes_into(builder: &mut LayoutBuilder, layout: &Layout) -> Result<(), Fault> {

@@ -1,9 +1,11 @@
 //! Layouts from shapes.
 
 use super::builder::LayoutBuilder;
+use super::coalesce::zeros_filtered;
 use super::error::{Fault, tri};
+use super::int_tuple::arithmetic::ordered;
 use super::int_tuple::{IntTuple, NO_BASIS};
-use super::layout::Layout;
+use super::layout::{Layout, of_shape_and_stride};
 use super::operation::operation;
 use super::profile::{At, ROOT};
 
@@ -25,6 +27,24 @@ operation! {
     /// ```
     make_row_major / try_make_row_major(shape: IntTuple) -> Layout = row_major;
 
+    /// The compact layout of a shape whose extent of the smallest `order` is fastest: see
+    /// [`compact_order`](super::compact_order).
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_ordered_layout, tuple};
+    /// assert_eq!(make_ordered_layout(tuple!((3, 5)), tuple!((1, 0))), layout!((3, 5):(5, 1)));
+    /// ```
+    make_ordered_layout / try_make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout = of_order;
+
+    /// The compact layout of the same shape whose strides have the same order as those of `layout`. Strides of 0 stay
+    /// 0: what is broadcast stays broadcast.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_layout_like};
+    /// assert_eq!(make_layout_like(layout!((4, 2, 8):(100, 0, 7))), layout!((4, 2, 8):(8, 0, 1)));
+    /// ```
+    make_layout_like / try_make_layout_like(layout: Layout) -> Layout = like;
+
     /// The layout of coordinates of a shape: it maps each coordinate to itself, with one integer for each mode
     /// (a nested mode's coordinate is the integer counted along its first extent first).
     ///
@@ -41,6 +61,24 @@ operation! {
 
 pub(crate) const fn col_major(shape: &IntTuple) -> Result<Layout, Fault> {
     compact(shape, true)
+}
+
+const fn of_order(shape: &IntTuple, order: &IntTuple) -> Result<Layout, Fault> {
+    of_shape_and_stride(shape, &tri!(ordered(shape, order)))
+}
+
+const fn like(layout: &Layout) -> Result<Layout, Fault> {
+    if layout.is_coordinate() {
+        return Err(Fault::HasBasis);
+    }
+    let kept = tri!(zeros_filtered(layout)).shape();
+    let mut order = layout.stride();
+    let mut i = 0;
+    while i < order.leaves() {
+        order.value[i] = order.value[i].abs();
+        i += 1;
+    }
+    of_shape_and_stride(&layout.shape(), &tri!(ordered(&kept, &order)))
 }
 
 const fn row_major(shape: &IntTuple) -> Result<Layout, Fault> {
@@ -61,7 +99,7 @@ const fn compact(shape: &IntTuple, first_is_fastest: bool) -> Result<Layout, Fau
         };
         i += 1;
     }
-    super::layout::of_shape_and_stride(shape, &stride)
+    of_shape_and_stride(shape, &stride)
 }
 
 pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {

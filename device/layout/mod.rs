@@ -20,8 +20,10 @@
 mod builder;
 mod by_mode;
 mod coalesce;
+mod common;
 mod complement;
 mod compose;
+mod composed;
 mod display;
 mod divide;
 mod edit;
@@ -36,37 +38,59 @@ mod operation;
 mod parse;
 mod product;
 mod profile;
+mod recast;
+mod shared_memory;
 mod slice;
+mod swizzle;
 mod text;
 mod tiler;
+mod tv;
 
 pub use coalesce::{
     coalesce, coalesce_profile, filter, filter_profile, filter_zeros, try_coalesce, try_coalesce_profile,
     try_filter, try_filter_profile, try_filter_zeros,
 };
+pub use common::{
+    domain_distribute, max_common_layout, max_common_vector, nullspace, try_domain_distribute,
+    try_max_common_layout, try_max_common_vector, try_nullspace,
+};
 pub use complement::{complement, try_complement};
 pub use compose::{composition, composition_tiler, try_composition, try_composition_tiler};
+pub use composed::{ComposedLayout, composition_swizzled, try_composition_swizzled};
 pub use divide::{
     flat_divide, logical_divide, tiled_divide, try_flat_divide, try_logical_divide, try_tiled_divide,
     try_zipped_divide, zipped_divide,
 };
 pub use error::{LayoutError, LayoutErrorKind};
 pub use evaluate::{crd2idx, try_crd2idx};
-pub use int_tuple::{IntTuple, Leaf, MAX_BASIS};
+pub use int_tuple::{
+    IntTuple, Leaf, MAX_BASIS, ceil_div, colex_less, compact_col_major, compact_order, compact_row_major,
+    compatible, congruent, crd2crd, crd2crd_from, elem_less, idx2crd, idx2crd_strided, increment,
+    inner_product, lex_less, prefix_product, prefix_product_from, product, product_each, shape_div,
+    try_ceil_div, try_compact_col_major, try_compact_order, try_compact_row_major, try_crd2crd,
+    try_crd2crd_from, try_idx2crd, try_idx2crd_strided, try_increment, try_inner_product, try_prefix_product,
+    try_prefix_product_from, try_product, try_product_each, try_shape_div, weakly_compatible,
+    weakly_congruent,
+};
 pub use inverse::{left_inverse, right_inverse, try_left_inverse, try_right_inverse};
 pub use layout::{Layout, make_layout, mode, try_make_layout, try_mode};
 pub use make::{
-    identity_layout, make_col_major, make_row_major, try_identity_layout, try_make_col_major,
+    identity_layout, make_col_major, make_layout_like, make_ordered_layout, make_row_major,
+    try_identity_layout, try_make_col_major, try_make_layout_like, try_make_ordered_layout,
     try_make_row_major,
 };
 pub use moye_macros::{layout, tiler, tuple};
 pub use product::{
-    blocked_product, flat_product, logical_product, raked_product, tiled_product, try_blocked_product,
-    try_flat_product, try_logical_product, try_raked_product, try_tiled_product, try_zipped_product,
-    zipped_product,
+    blocked_product, flat_product, logical_product, raked_product, tile_to_shape, tile_to_shape_ordered,
+    tiled_product, try_blocked_product, try_flat_product, try_logical_product, try_raked_product,
+    try_tile_to_shape, try_tile_to_shape_ordered, try_tiled_product, try_zipped_product, zipped_product,
 };
 pub use profile::{MAX_LEAVES, MAX_NODES};
+pub use recast::{downcast, recast, try_downcast, try_recast, try_upcast, upcast};
+pub use shared_memory::{Major, SwizzleBytes, shared_memory_atom};
 pub use slice::{
     dice, slice, slice_and_offset, slice_offset, try_dice, try_slice, try_slice_and_offset, try_slice_offset,
 };
+pub use swizzle::Swizzle;
 pub use tiler::Tiler;
+pub use tv::{TvLayout, make_layout_tv, try_make_layout_tv};

@@ -38,6 +38,47 @@ macro_rules! operation {
     )+};
 }
 
+/// As [`operation`], for methods: goes into the `impl` of the type of `self`.
+macro_rules! method {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident / $try_name:ident($this:ident: $own:ident $(, $arg:ident: $ty:ident)*) -> $out:ty = $inner:path;
+    )+) => {$(
+        $(#[$doc])*
+        ///
+        /// # Panics
+        #[doc = concat!("Where [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") gives an error.")]
+        #[track_caller]
+        pub const fn $name($this $(, $arg: $ty)*) -> $out {
+            match $this.$try_name($($arg),*) {
+                Ok(result) => result,
+                Err(error) => panic!("{}", error.text()),
+            }
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
+        ///
+        /// # Errors
+        /// Where no value is the answer; the error names the operands and what does not fit.
+        pub const fn $try_name($this $(, $arg: $ty)*) -> Result<$out, $crate::layout::LayoutError> {
+            match $inner(&$this $(, $crate::layout::operation::operand!(pass $arg: $ty))*) {
+                Ok(result) => Ok(result),
+                Err(fault) => {
+                    let mut text = $crate::layout::text::Text::new();
+                    text.str(concat!(stringify!($name), "("));
+                    $crate::layout::operation::operand!(write text; $this: $own);
+                    $(
+                        text.str(", ");
+                        $crate::layout::operation::operand!(write text; $arg: $ty);
+                    )*
+                    text.str(")");
+                    Err($crate::layout::error::LayoutError::after(text, fault))
+                }
+            }
+        }
+    )+};
+}
+
 /// How an operand of some type is passed on and written down.
 macro_rules! operand {
     (pass $arg:ident: i64) => { $arg };
@@ -60,4 +101,4 @@ macro_rules! operand {
     (write $text:ident; $arg:ident: ComposedLayout) => { $arg.write(&mut $text) };
 }
 
-pub(crate) use {operand, operation};
+pub(crate) use {method, operand, operation};

@@ -171,7 +171,10 @@ impl<'a> Reader<'a> {
                 Some(value) => match value.checked_add(digit) {
                     Some(value) => value,
                     None => {
-                        return Err(Fault::Parse { column: start, expected: "an integer of at most 64 bits" });
+                        return Err(Fault::Parse {
+                            column: start,
+                            expected: "an integer of at most 64 bits",
+                        });
                     }
                 },
                 None => {

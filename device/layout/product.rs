@@ -6,7 +6,9 @@ use super::complement::complemented;
 use super::compose::composed;
 use super::edit::padded;
 use super::error::{Fault, tri};
-use super::layout::Layout;
+use super::int_tuple::IntTuple;
+use super::int_tuple::arithmetic::{each_product, ordered};
+use super::layout::{Layout, of_shape_and_stride};
 use super::operation::operation;
 use super::profile::ROOT;
 use super::tiler::Tiler;
@@ -49,6 +51,26 @@ operation! {
     /// assert_eq!(tiles, layout!(((3, 2), (4, 5)):((10, 5), (30, 1))));
     /// ```
     raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout = raked;
+
+    /// The block repeated until it has the size `shape`, mode by mode; blocks follow one another along mode 0 first.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, tile_to_shape, tuple};
+    /// let tiles = tile_to_shape(layout!((2, 3)), tuple!((4, 9)));
+    /// assert_eq!(tiles, layout!(((2, 2), (3, 3)):((1, 6), (2, 12))));
+    /// ```
+    tile_to_shape / try_tile_to_shape(block: Layout, shape: IntTuple) -> Layout = to_shape;
+
+    /// [`tile_to_shape`] with blocks that follow one another along the mode of the smallest `order` first, then the
+    /// next smallest.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, tile_to_shape_ordered, tuple};
+    /// let tiles = tile_to_shape_ordered(layout!((2, 3)), tuple!((4, 9)), tuple!((2, 1)));
+    /// assert_eq!(tiles, layout!(((2, 2), (3, 3)):((1, 18), (2, 6))));
+    /// ```
+    tile_to_shape_ordered / try_tile_to_shape_ordered(block: Layout, shape: IntTuple, order: IntTuple) -> Layout
+        = to_shape_ordered;
 }
 
 /// `(block, complement of the block after tile)`.
@@ -96,11 +118,7 @@ const fn zipped_modes(block: &Layout, tiler: &Layout, block_first: bool) -> Resu
     let blocks = product.profile.mode(ROOT, 0);
     let copies = product.profile.mode(ROOT, 1);
     let mut builder = LayoutBuilder::new();
-    // Two integers stand side by side themselves; tuples do mode by mode.
-    let is_tuple = !product.profile.is_leaf(blocks);
-    if is_tuple {
-        tri!(builder.open(rank));
-    }
+    tri!(builder.open(rank));
     let mut left = product.profile.first(if block_first { blocks } else { copies });
     let mut right = product.profile.first(if block_first { copies } else { blocks });
     let mut i = 0;
@@ -115,4 +133,32 @@ const fn zipped_modes(block: &Layout, tiler: &Layout, block_first: bool) -> Resu
         i += 1;
     }
     builder.finish()
+}
+
+const fn to_shape(block: &Layout, shape: &IntTuple) -> Result<Layout, Fault> {
+    to_shape_ordered(block, shape, &IntTuple::int(0))
+}
+
+pub(crate) const fn to_shape_ordered(
+    block: &Layout,
+    shape: &IntTuple,
+    order: &IntTuple,
+) -> Result<Layout, Fault> {
+    let rank = shape.rank();
+    if block.rank() > rank {
+        return Err(Fault::TooManyModes { what: "block", modes: block.rank(), rank });
+    }
+    let block = tri!(padded(block, rank));
+    let mut times = tri!(each_product(shape));
+    let mut i = 0;
+    while i < rank {
+        let (whole, part) = (times.value[i], block.extent(i));
+        if whole % part != 0 {
+            return Err(Fault::NotAMultiple { what: "extent", left: whole, right: part });
+        }
+        times.value[i] = whole / part;
+        i += 1;
+    }
+    let stride = tri!(ordered(&times, order));
+    blocked(&block, &tri!(of_shape_and_stride(&times, &stride)))
 }

@@ -60,6 +60,11 @@ const fn offset(layout: &Layout, coord: &IntTuple) -> Result<i64, Fault> {
     Ok(index)
 }
 
+/// The slice and its offset.
+pub(crate) const fn both(layout: &Layout, coord: &IntTuple) -> Result<(Layout, i64), Fault> {
+    Ok((tri!(sliced(layout, coord)), tri!(offset(layout, coord))))
+}
+
 /// The modes under wildcards, or under integers. As in CuTe, they come out side by side in one tuple, except that an
 /// integer coordinate or a wildcard for the whole keeps the layout as it is.
 const fn selected(layout: &Layout, coord: &IntTuple, wildcards: bool) -> Result<Layout, Fault> {

@@ -1,8 +1,15 @@
 //! Hierarchical tuples of integers: shapes, strides and coordinates.
 
+pub(crate) mod arithmetic;
 mod builder;
+mod compare;
+mod coordinate;
+pub(crate) mod edit;
 
+pub use arithmetic::*;
 pub(crate) use builder::TupleBuilder;
+pub use compare::*;
+pub use coordinate::*;
 
 use super::error::{Fault, LayoutError, tri};
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};

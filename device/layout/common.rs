@@ -1,0 +1,149 @@
+//! What two layouts have in common, and what one maps to nothing.
+
+use super::builder::LayoutBuilder;
+use super::coalesce::{Modes, coalesced};
+use super::compose::composed;
+use super::error::{Fault, tri};
+use super::int_tuple::{IntTuple, NO_BASIS};
+use super::inverse::right;
+use super::layout::Layout;
+use super::operation::operation;
+use super::profile::ROOT;
+use super::recast::gcd;
+
+operation! {
+    /// The layout of the coordinates that `layout` maps to 0 by its strides of 0; `1:0` where there is none.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, nullspace};
+    /// assert_eq!(nullspace(layout!((4, 8, 2):(1, 0, 4))), layout!(8:4));
+    /// ```
+    nullspace / try_nullspace(layout: Layout) -> Layout = kernel;
+
+    /// The longest layout `R` found with `a(R(i)) == i` and `b(R(i)) == i`: the elements that are next to one another
+    /// in both, in the same order.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, max_common_layout};
+    /// assert_eq!(max_common_layout(layout!((4, 8):(8, 1)), layout!((4, 8):(16, 1))), layout!(8:4));
+    /// ```
+    max_common_layout / try_max_common_layout(a: Layout, b: Layout) -> Layout = common;
+
+    /// The number of elements that are next to one another in both layouts, in the same order: the size of
+    /// [`max_common_layout`], and how wide a vector a copy between them may move.
+    max_common_vector / try_max_common_vector(a: Layout, b: Layout) -> i64 = common_size;
+
+    /// A layout of up to `count` coordinates of a shape, spread over its modes from the first on, whose size divides
+    /// `count`, and each mode of which divides the shape's.
+    ///
+    /// ```
+    /// use moye_device::layout::{domain_distribute, layout, tuple};
+    /// assert_eq!(domain_distribute(tuple!((15, 14)), 6), layout!((3, 2):(1, 15)));
+    /// ```
+    domain_distribute / try_domain_distribute(shape: IntTuple, count: i64) -> Layout = distributed;
+}
+
+const fn kernel(layout: &Layout) -> Result<Layout, Fault> {
+    let mut builder = LayoutBuilder::new();
+    let mut count = 0;
+    let mut i = 0;
+    while i < layout.leaves() {
+        count += (layout.stride[i] == 0) as usize;
+        i += 1;
+    }
+    if count == 0 {
+        tri!(builder.leaf(1, 0, NO_BASIS));
+        return builder.finish();
+    }
+    if count > 1 {
+        tri!(builder.open(count));
+    }
+    let mut product = 1;
+    i = 0;
+    while i < layout.leaves() {
+        if layout.stride[i] == 0 {
+            tri!(builder.leaf(layout.shape[i], if layout.shape[i] == 1 { 0 } else { product }, NO_BASIS));
+        }
+        product *= layout.shape[i];
+        i += 1;
+    }
+    builder.finish()
+}
+
+/// The right inverse of `b`, and how far `a` follows it from 0 on in steps of 1.
+const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
+    let inverse = tri!(right(b));
+    let size = match composed(a, &inverse) {
+        Ok(both) => {
+            let modes = Modes::of(&both, ROOT);
+            let runs = modes.count > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
+            if runs { modes.extent[0] } else { 1 }
+        }
+        Err(Fault::Stride { .. } | Fault::Run { .. }) => compared(a, &inverse),
+        Err(fault) => return Err(fault),
+    };
+    Ok((inverse, size))
+}
+
+/// How far `a` follows `inverse`, by comparing values: for layouts that do not fit into each other as a whole, which
+/// they need not for what they have in common. Looks at [`COMPARED`] values at most.
+const fn compared(a: &Layout, inverse: &Layout) -> i64 {
+    let mut size = 1;
+    while size < inverse.size() && size < COMPARED && a.at(inverse.at(size)) == size {
+        size += 1;
+    }
+    // The part of the inverse must be a layout itself.
+    while size > 1 {
+        let mut builder = LayoutBuilder::new();
+        let fits = match builder.leaf(size, 1, NO_BASIS) {
+            Ok(()) => composed(inverse, &builder.unchecked()).is_ok(),
+            Err(_) => false,
+        };
+        if fits {
+            break;
+        }
+        size -= 1;
+    }
+    size
+}
+
+const COMPARED: i64 = 1024;
+
+const fn common(a: &Layout, b: &Layout) -> Result<Layout, Fault> {
+    let (inverse, size) = tri!(run(a, b));
+    let mut builder = LayoutBuilder::new();
+    tri!(builder.leaf(size, (size > 1) as i64, NO_BASIS));
+    coalesced(&tri!(composed(&inverse, &tri!(builder.finish()))))
+}
+
+const fn common_size(a: &Layout, b: &Layout) -> Result<i64, Fault> {
+    let (_, size) = tri!(run(a, b));
+    Ok(size)
+}
+
+const fn distributed(shape: &IntTuple, count: i64) -> Result<Layout, Fault> {
+    if count < 1 {
+        return Err(Fault::Least { what: "count", value: count, least: 1 });
+    }
+    let mut modes = Modes::new();
+    let mut rest = count;
+    let mut product = 1i64;
+    let mut i = 0;
+    while i < shape.leaves() {
+        let extent = tri!(shape.int_at(i));
+        if extent < 1 {
+            return Err(Fault::Extent { extent });
+        }
+        let part = gcd(extent, rest);
+        if part > 1 {
+            modes.push(part, product, NO_BASIS);
+        }
+        rest /= part;
+        product = match product.checked_mul(extent) {
+            Some(product) => product,
+            None => return Err(Fault::Overflow),
+        };
+        i += 1;
+    }
+    modes.layout()
+}

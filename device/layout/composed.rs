@@ -1,0 +1,340 @@
+//! Composed layouts: a swizzle after an offset after a layout.
+
+use core::fmt;
+
+use super::by_mode::{Each, by_mode};
+use super::compose::composed;
+use super::divide::{logical, zipped};
+use super::error::{Fault, LayoutError, LayoutErrorKind, tri};
+use super::int_tuple::IntTuple;
+use super::layout::{Layout, mode_of};
+use super::operation::{method, operation};
+use super::product::to_shape_ordered;
+use super::profile::MAX_LEAVES;
+use super::recast::{down, ratio, up};
+use super::swizzle::Swizzle;
+use super::text::Text;
+use super::tiler::Tiler;
+
+/// `swizzle o offset o layout`: it maps a coordinate to `swizzle(offset + layout(coordinate))`. What shared memory
+/// without bank conflicts is laid out by.
+///
+/// ```
+/// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
+/// const SMEM: ComposedLayout =
+///     ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((128, 64)));
+/// assert_eq!(SMEM.at_coord([1, 0]), 64 + 8);
+/// assert_eq!(SMEM.to_string(), "Sw<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ComposedLayout {
+    /// What is applied last.
+    pub swizzle: Swizzle,
+    /// What is added before the swizzle; at least 0.
+    pub offset: i64,
+    /// What is applied first.
+    pub layout: Layout,
+}
+
+operation! {
+    /// `a` after a composed layout: the swizzle moved to the other side of `a`, which permutes the bits of an index.
+    ///
+    /// # Errors
+    /// Where `a` is not a permutation of bits (extents and strides powers of two that do not overlap), or takes the
+    /// bits of the swizzle apart, so that no swizzle has that function; or where the offset is not 0.
+    composition_swizzled / try_composition_swizzled(a: Layout, b: ComposedLayout) -> ComposedLayout = swizzled;
+}
+
+impl ComposedLayout {
+    /// `swizzle o offset o layout`.
+    ///
+    /// # Panics
+    /// Where [`try_new`](Self::try_new) gives an error.
+    #[track_caller]
+    pub const fn new(swizzle: Swizzle, offset: i64, layout: Layout) -> Self {
+        match Self::try_new(swizzle, offset, layout) {
+            Ok(layout) => layout,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// `swizzle o offset o layout`.
+    ///
+    /// # Errors
+    /// Where an index would be negative, or the layout is one of coordinates.
+    pub const fn try_new(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
+        let composed = Self { swizzle, offset, layout };
+        match composed.check() {
+            Ok(()) => Ok(composed),
+            Err(fault) => {
+                let mut text = Text::new();
+                composed.write(&mut text);
+                Err(LayoutError::after(text, fault))
+            }
+        }
+    }
+
+    const fn check(&self) -> Result<(), Fault> {
+        if self.layout.is_coordinate() {
+            return Err(Fault::HasBasis);
+        }
+        let (mut least, mut most) = (self.offset, self.offset);
+        let mut i = 0;
+        while i < self.layout.leaves() {
+            let reach = (self.layout.shape[i] - 1) * self.layout.stride[i];
+            let end = if reach < 0 { &mut least } else { &mut most };
+            *end = match end.checked_add(reach) {
+                Some(end) => end,
+                None => return Err(Fault::Overflow),
+            };
+            i += 1;
+        }
+        if least < 0 { Err(Fault::Least { what: "smallest index", value: least, least: 0 }) } else { Ok(()) }
+    }
+
+    /// The number of coordinates.
+    pub const fn size(&self) -> i64 {
+        self.layout.size()
+    }
+
+    /// The number of indices that its memory needs: what the layout reaches, rounded up to the block that the swizzle
+    /// keeps to itself where it would reach beyond.
+    pub const fn cosize(&self) -> i64 {
+        let end = self.offset + self.layout.cosize();
+        let changed = self.swizzle.source_mask() | self.swizzle.target_mask();
+        if changed == 0 {
+            return end;
+        }
+        // Only bits below the highest that is changed move; the last block may be used in part.
+        let block = 1i64 << (i64::BITS - changed.leading_zeros());
+        let whole = end / block * block;
+        if whole == end {
+            return end;
+        }
+        let mut last = end - 1;
+        let mut index = whole;
+        while index < end {
+            let swizzled = self.swizzle.apply(index);
+            if swizzled > last {
+                last = swizzled;
+            }
+            index += 1;
+        }
+        last + 1
+    }
+
+    /// The shape.
+    pub const fn shape(&self) -> IntTuple {
+        self.layout.shape()
+    }
+
+    /// The number of modes.
+    pub const fn rank(&self) -> usize {
+        self.layout.rank()
+    }
+
+    /// The index of the integer coordinate `index`.
+    #[inline(always)]
+    #[track_caller]
+    pub const fn at(&self, index: i64) -> i64 {
+        self.swizzle.apply(self.offset + self.layout.at(index))
+    }
+
+    /// The index of a coordinate with an integer for each mode.
+    #[inline(always)]
+    #[track_caller]
+    pub const fn at_coord<const R: usize>(&self, coord: [i64; R]) -> i64 {
+        self.swizzle.apply(self.offset + self.layout.at_coord(coord))
+    }
+
+    method! {
+        /// Mode `index` under the same swizzle and offset.
+        mode / try_mode(self: ComposedLayout, index: usize) -> ComposedLayout = mode;
+        /// This after `b`: see [`composition`](super::composition).
+        composition / try_composition(self: ComposedLayout, b: Layout) -> ComposedLayout = compose;
+        /// This after a tiler, by mode: see [`composition_tiler`](super::composition_tiler).
+        composition_tiler / try_composition_tiler(self: ComposedLayout, tiler: Tiler) -> ComposedLayout
+            = compose_tiler;
+        /// See [`logical_divide`](super::logical_divide).
+        logical_divide / try_logical_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide;
+        /// See [`zipped_divide`](super::zipped_divide).
+        zipped_divide / try_zipped_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_zipped;
+        /// Repeated until it has the size `shape`: see [`tile_to_shape`](super::tile_to_shape).
+        tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile;
+        /// Repeated along the modes in `order`: see [`tile_to_shape_ordered`](super::tile_to_shape_ordered).
+        tile_to_shape_ordered / try_tile_to_shape_ordered(
+            self: ComposedLayout, shape: IntTuple, order: IntTuple
+        ) -> ComposedLayout = tile_ordered;
+        /// The modes under the wildcards of `coord`, the rest of it in the offset: see [`slice`](super::slice).
+        slice / try_slice(self: ComposedLayout, coord: IntTuple) -> ComposedLayout = slice;
+        /// In elements `count` times as large: see [`upcast`](super::upcast).
+        upcast / try_upcast(self: ComposedLayout, count: i64) -> ComposedLayout = upcast;
+        /// In elements of which `count` make one: see [`downcast`](super::downcast).
+        downcast / try_downcast(self: ComposedLayout, count: i64) -> ComposedLayout = downcast;
+        /// In elements of another size: see [`recast`](super::recast).
+        recast / try_recast(self: ComposedLayout, from_bits: i64, to_bits: i64) -> ComposedLayout = recast;
+    }
+
+    /// The same swizzle and offset after another layout.
+    const fn over(&self, layout: Result<Layout, Fault>) -> Result<Self, Fault> {
+        let result = Self { layout: tri!(layout), ..*self };
+        tri!(result.check());
+        Ok(result)
+    }
+
+    pub(crate) const fn write<const N: usize>(&self, text: &mut Text<N>) {
+        self.swizzle.write(text);
+        text.str(" o ");
+        text.int(self.offset);
+        text.str(" o ");
+        text.layout(&self.layout);
+    }
+}
+
+const fn mode(this: &ComposedLayout, index: usize) -> Result<ComposedLayout, Fault> {
+    this.over(mode_of(&this.layout, index))
+}
+
+const fn compose(this: &ComposedLayout, b: &Layout) -> Result<ComposedLayout, Fault> {
+    this.over(composed(&this.layout, b))
+}
+
+const fn compose_tiler(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(by_mode(Each::Compose, &this.layout, tiler))
+}
+
+const fn divide(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(logical(&this.layout, tiler))
+}
+
+const fn divide_zipped(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(zipped(&this.layout, tiler))
+}
+
+const fn tile(this: &ComposedLayout, shape: &IntTuple) -> Result<ComposedLayout, Fault> {
+    tile_ordered(this, shape, &IntTuple::int(0))
+}
+
+const fn tile_ordered(
+    this: &ComposedLayout,
+    shape: &IntTuple,
+    order: &IntTuple,
+) -> Result<ComposedLayout, Fault> {
+    this.over(to_shape_ordered(&this.layout, shape, order))
+}
+
+const fn slice(this: &ComposedLayout, coord: &IntTuple) -> Result<ComposedLayout, Fault> {
+    let (layout, offset) = tri!(super::slice::both(&this.layout, coord));
+    let Some(offset) = this.offset.checked_add(offset) else { return Err(Fault::Overflow) };
+    ComposedLayout { offset, ..*this }.over(Ok(layout))
+}
+
+const fn upcast(this: &ComposedLayout, count: i64) -> Result<ComposedLayout, Fault> {
+    let swizzle = match this.swizzle.try_upcast(count) {
+        Ok(swizzle) => swizzle,
+        Err(_) => return Err(super::swizzle::NOT_A_POWER),
+    };
+    if this.offset % count != 0 {
+        return Err(Fault::NotAMultiple { what: "offset", left: this.offset, right: count });
+    }
+    ComposedLayout { swizzle, offset: this.offset / count, layout: this.layout }.over(up(&this.layout, count))
+}
+
+const fn downcast(this: &ComposedLayout, count: i64) -> Result<ComposedLayout, Fault> {
+    let swizzle = match this.swizzle.try_downcast(count) {
+        Ok(swizzle) => swizzle,
+        Err(_) => return Err(super::swizzle::NOT_A_POWER),
+    };
+    let Some(offset) = this.offset.checked_mul(count) else { return Err(Fault::Overflow) };
+    ComposedLayout { swizzle, offset, layout: this.layout }.over(down(&this.layout, count))
+}
+
+const fn recast(this: &ComposedLayout, from_bits: i64, to_bits: i64) -> Result<ComposedLayout, Fault> {
+    let (count, parts) = tri!(ratio(from_bits, to_bits));
+    downcast(&tri!(upcast(this, count)), parts)
+}
+
+const fn swizzled(a: &Layout, b: &ComposedLayout) -> Result<ComposedLayout, Fault> {
+    const NOT_BITS: Fault = Fault::Said {
+        kind: LayoutErrorKind::Divisibility,
+        text: "the first layout takes the bits of the swizzle apart or is no permutation of bits, so that no swizzle \
+               can follow it; extents and strides must be powers of two, without overlap",
+    };
+    if a.is_coordinate() {
+        return Err(Fault::HasBasis);
+    }
+    if b.offset != 0 {
+        return Err(Fault::Said {
+            kind: LayoutErrorKind::Range,
+            text: "an offset cannot be moved past a layout; compose before the offset is added",
+        });
+    }
+    // Every mode must map bits to bits of its own: then `a(x ^ y) == a(x) ^ a(y)`.
+    let mut used = 0i64;
+    let mut i = 0;
+    while i < a.leaves() && i < MAX_LEAVES {
+        let (extent, stride) = (a.shape[i], a.stride[i]);
+        if extent > 1 {
+            if extent & (extent - 1) != 0 || stride < 1 || stride & (stride - 1) != 0 {
+                return Err(NOT_BITS);
+            }
+            let bits = (extent - 1) * stride;
+            if used & bits != 0 {
+                return Err(NOT_BITS);
+            }
+            used |= bits;
+        }
+        i += 1;
+    }
+    let swizzle = b.swizzle;
+    let reach = swizzle.source_mask() | swizzle.target_mask() | (b.layout.cosize() - 1);
+    if reach >= a.size() {
+        return Err(Fault::Short { size: a.size(), want: reach + 1 });
+    }
+    let bits = swizzle.bits();
+    let moved = if bits == 0 {
+        Swizzle::NONE
+    } else {
+        let source = a.at(swizzle.source_mask() & -swizzle.source_mask());
+        let target = a.at(swizzle.target_mask() & -swizzle.target_mask());
+        let (high, low) = (source.trailing_zeros() as i64, target.trailing_zeros() as i64);
+        let base = if high < low { high } else { low };
+        let moved = match Swizzle::try_new(bits, base, high - low) {
+            Ok(moved) => moved,
+            Err(_) => return Err(NOT_BITS),
+        };
+        // The other bits must follow the lowest one.
+        if a.at(swizzle.source_mask()) != moved.source_mask()
+            || a.at(swizzle.target_mask()) != moved.target_mask()
+        {
+            return Err(NOT_BITS);
+        }
+        let mut bit = 0;
+        while bit < bits {
+            let from = a.at((swizzle.source_mask() & -swizzle.source_mask()) << bit);
+            let to = a.at((swizzle.target_mask() & -swizzle.target_mask()) << bit);
+            if from != source << bit || to != target << bit {
+                return Err(NOT_BITS);
+            }
+            bit += 1;
+        }
+        moved
+    };
+    let result = ComposedLayout { swizzle: moved, offset: 0, layout: tri!(composed(a, &b.layout)) };
+    tri!(result.check());
+    Ok(result)
+}
+
+impl fmt::Display for ComposedLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::<2100>::new();
+        self.write(&mut text);
+        f.pad(text.as_str())
+    }
+}
+
+impl fmt::Debug for ComposedLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

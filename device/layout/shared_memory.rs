@@ -1,0 +1,82 @@
+//! The layouts of shared memory that tensor cores and TMA read without bank conflicts.
+
+use super::composed::ComposedLayout;
+use super::layout::Layout;
+use super::make::make_col_major;
+use super::{IntTuple, Swizzle, make_row_major};
+
+/// Which mode of a tile is contiguous in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Major {
+    /// The first: M or N.
+    Mn,
+    /// The second: K.
+    K,
+}
+
+/// How many bytes of a row a swizzle permutes 16-byte pieces within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SwizzleBytes {
+    /// No swizzle: pieces of 16 bytes by 8 rows (CuTe's `INTER`).
+    None,
+    /// Rows of 32 bytes.
+    B32,
+    /// Rows of 64 bytes.
+    B64,
+    /// Rows of 128 bytes: all 32 banks.
+    B128,
+}
+
+impl SwizzleBytes {
+    /// The bytes of a row.
+    pub const fn bytes(self) -> i64 {
+        match self {
+            Self::None => 16,
+            Self::B32 => 32,
+            Self::B64 => 64,
+            Self::B128 => 128,
+        }
+    }
+
+    /// The swizzle of byte addresses.
+    pub const fn of_bytes(self) -> Swizzle {
+        match self {
+            Self::None => Swizzle::new(0, 4, 3),
+            Self::B32 => Swizzle::new(1, 4, 3),
+            Self::B64 => Swizzle::new(2, 4, 3),
+            Self::B128 => Swizzle::new(3, 4, 3),
+        }
+    }
+}
+
+/// The shared-memory atom of a swizzle for elements of `bits` bits: 8 rows of [`SwizzleBytes::bytes`] each, in
+/// elements. Repeat it over a tile by [`ComposedLayout::tile_to_shape`]. These are CuTe's
+/// `GMMA::Layout_K_SW128_Atom` and its kin.
+///
+/// ```
+/// use moye_device::layout::{Major, SwizzleBytes, shared_memory_atom};
+/// let atom = shared_memory_atom(Major::K, SwizzleBytes::B128, 16);
+/// assert_eq!(atom.to_string(), "Sw<3,3,3> o 0 o (8,64):(64,1)");
+/// let atom = shared_memory_atom(Major::Mn, SwizzleBytes::B64, 32);
+/// assert_eq!(atom.to_string(), "Sw<2,2,3> o 0 o (16,8):(1,16)");
+/// ```
+///
+/// # Panics
+/// Where `bits` is not 8, 16, 32, 64 or 128.
+#[track_caller]
+pub const fn shared_memory_atom(major: Major, swizzle: SwizzleBytes, bits: i64) -> ComposedLayout {
+    assert!(
+        matches!(bits, 8 | 16 | 32 | 64 | 128),
+        "the elements of a shared-memory atom have 8, 16, 32, 64 or 128 bits"
+    );
+    let row = swizzle.bytes() * 8 / bits;
+    let layout: Layout = match major {
+        Major::K => make_row_major(IntTuple::flat(&[8, row])),
+        Major::Mn => make_col_major(IntTuple::flat(&[row, 8])),
+    };
+    let swizzle = match swizzle.of_bytes().try_upcast(bits / 8) {
+        Ok(swizzle) => swizzle,
+        Err(error) => panic!("{}", error.text()),
+    };
+    ComposedLayout::new(swizzle, 0, layout)
+}

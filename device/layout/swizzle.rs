@@ -1,0 +1,166 @@
+//! Swizzles: bits of an index exchanged by exclusive or, against bank conflicts.
+
+use core::fmt;
+
+use super::error::{Fault, LayoutError, LayoutErrorKind};
+use super::text::Text;
+
+/// A swizzle, CuTe's `Swizzle<bits, base, shift>`: it takes `bits` bits of an index from place `base + shift` up and
+/// xors them onto those from place `base` up (with a negative `shift`, from `base` onto `base - shift`). The lowest
+/// `base` bits stay as they are.
+///
+/// It is its own inverse, and keeps each aligned block of `2^(bits + base + |shift|)` indices to itself.
+///
+/// ```
+/// use moye_device::layout::Swizzle;
+/// const SWIZZLE: Swizzle = Swizzle::new(3, 0, 3);
+/// assert_eq!(SWIZZLE.apply(0b010_001), 0b010_011);
+/// assert_eq!(SWIZZLE.to_string(), "Sw<3,0,3>");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Swizzle {
+    bits: u8,
+    base: u8,
+    shift: i8,
+}
+
+impl Swizzle {
+    /// The swizzle that changes nothing.
+    pub const NONE: Self = Self { bits: 0, base: 4, shift: 3 };
+
+    /// The swizzle of `bits` bits at `base`, `shift` apart.
+    ///
+    /// # Panics
+    /// Where [`try_new`](Self::try_new) gives an error.
+    #[track_caller]
+    pub const fn new(bits: i64, base: i64, shift: i64) -> Self {
+        match Self::try_new(bits, base, shift) {
+            Ok(swizzle) => swizzle,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The swizzle of `bits` bits at `base`, `shift` apart.
+    ///
+    /// # Errors
+    /// Where a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach beyond bit 62.
+    pub const fn try_new(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
+        let mut text = Text::new();
+        text.str("Sw<");
+        text.int(bits);
+        text.str(",");
+        text.int(base);
+        text.str(",");
+        text.int(shift);
+        text.str(">");
+        let fault = if bits < 0 {
+            Fault::Least { what: "number of bits", value: bits, least: 0 }
+        } else if base < 0 {
+            Fault::Least { what: "base", value: base, least: 0 }
+        } else if bits > 62 || base > 62 || shift > 62 || shift < -62 || bits + base + shift.abs() > 63 {
+            Fault::Said { kind: LayoutErrorKind::Range, text: "the bits reach beyond bit 62 of an index" }
+        } else if shift.abs() < bits {
+            Fault::Least {
+                what: "distance |shift| of the two groups of bits",
+                value: shift.abs(),
+                least: bits,
+            }
+        } else {
+            return Ok(Self { bits: bits as u8, base: base as u8, shift: shift as i8 });
+        };
+        Err(LayoutError::after(text, fault))
+    }
+
+    /// The number of bits in each group.
+    pub const fn bits(&self) -> i64 {
+        self.bits as i64
+    }
+
+    /// The number of low bits that stay as they are.
+    pub const fn base(&self) -> i64 {
+        self.base as i64
+    }
+
+    /// How far the bits that are taken are above those that they change.
+    pub const fn shift(&self) -> i64 {
+        self.shift as i64
+    }
+
+    /// The bits that are taken.
+    pub const fn source_mask(&self) -> i64 {
+        let low = self.base as i64 + if self.shift > 0 { self.shift as i64 } else { 0 };
+        ((1 << self.bits) - 1) << low
+    }
+
+    /// The bits that are changed.
+    pub const fn target_mask(&self) -> i64 {
+        let low = self.base as i64 + if self.shift < 0 { -(self.shift as i64) } else { 0 };
+        ((1 << self.bits) - 1) << low
+    }
+
+    /// The swizzled index. `index` is at least 0.
+    #[inline(always)]
+    pub const fn apply(&self, index: i64) -> i64 {
+        let taken = index & self.source_mask();
+        index ^ if self.shift >= 0 { taken >> self.shift } else { taken << -self.shift }
+    }
+
+    /// The swizzle of the same memory in elements `count` times as large, a power of two.
+    ///
+    /// # Errors
+    /// Where `count` is no power of two.
+    pub const fn try_upcast(&self, count: i64) -> Result<Self, LayoutError> {
+        if count < 1 || !(count as u64).is_power_of_two() {
+            return Err(LayoutError::after(self.text(), NOT_A_POWER));
+        }
+        let base = self.base as i64 - count.trailing_zeros() as i64;
+        if base >= 0 {
+            return Ok(Self { base: base as u8, ..*self });
+        }
+        // The lowest bits that are changed are within one element now, and no longer seen.
+        let bits = self.bits as i64 + base;
+        Ok(Self { bits: if bits > 0 { bits as u8 } else { 0 }, base: 0, shift: self.shift })
+    }
+
+    /// The swizzle of the same memory in elements of which `count`, a power of two, make one of the old.
+    ///
+    /// # Errors
+    /// Where `count` is no power of two, or the bits reach beyond bit 62.
+    pub const fn try_downcast(&self, count: i64) -> Result<Self, LayoutError> {
+        if count < 1 || !(count as u64).is_power_of_two() {
+            return Err(LayoutError::after(self.text(), NOT_A_POWER));
+        }
+        Self::try_new(self.bits as i64, self.base as i64 + count.trailing_zeros() as i64, self.shift as i64)
+    }
+
+    pub(crate) const fn write<const N: usize>(&self, text: &mut Text<N>) {
+        text.str("Sw<");
+        text.int(self.bits as i64);
+        text.str(",");
+        text.int(self.base as i64);
+        text.str(",");
+        text.int(self.shift as i64);
+        text.str(">");
+    }
+
+    pub(crate) const fn text<const N: usize>(&self) -> Text<N> {
+        let mut text = Text::new();
+        self.write(&mut text);
+        text
+    }
+}
+
+pub(crate) const NOT_A_POWER: Fault =
+    Fault::Said { kind: LayoutErrorKind::Range, text: "a swizzle can be recast by a power of two only" };
+
+impl fmt::Display for Swizzle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text::<32>().as_str())
+    }
+}
+
+impl fmt::Debug for Swizzle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,111 @@
+//! Thread-value layouts: which thread holds which elements of a tile.
+
+use super::compose::composed;
+use super::edit::with_shape;
+use super::error::{Fault, LayoutError, tri};
+use super::int_tuple::IntTuple;
+use super::int_tuple::arithmetic::each_product;
+use super::inverse::right;
+use super::layout::Layout;
+use super::product::raked;
+use super::text::Text;
+
+/// A thread-value layout over a tile: `(thread, value)` to the element of the tile that the thread holds as its
+/// `value`-th, counted along the tile's first mode first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TvLayout {
+    /// The shape of the tile, an integer for each mode.
+    pub tile: IntTuple,
+    /// `(thread, value)` to the linear coordinate in the tile.
+    pub layout: Layout,
+}
+
+/// The thread-value layout in which thread `threads(m, n)` holds, for each of its places in the tile, a block of
+/// values in the order of `values`: `threads` says how threads are laid over the tile, `values` how many elements
+/// each of them holds side by side and in which order. Any rank.
+///
+/// ```
+/// use moye_device::layout::{layout, make_layout_tv, tuple};
+/// let copy = make_layout_tv(layout!((16, 8):(8, 1)), layout!((1, 4)));
+/// assert_eq!(copy.tile, tuple!((16, 32)));
+/// assert_eq!(copy.layout, layout!(((8, 16), 4):((64, 1), 16)));
+/// ```
+///
+/// # Panics
+/// Where [`try_make_layout_tv`] gives an error.
+#[track_caller]
+pub const fn make_layout_tv(threads: Layout, values: Layout) -> TvLayout {
+    match try_make_layout_tv(threads, values) {
+        Ok(tv) => tv,
+        Err(error) => panic!("{}", error.text()),
+    }
+}
+
+/// [`make_layout_tv`] as a `Result`.
+///
+/// # Errors
+/// Where the threads or the values leave numbers out or use one twice, so that some `(thread, value)` has no place.
+pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLayout, LayoutError> {
+    match of(&threads, &values) {
+        Ok(tv) => Ok(tv),
+        Err(fault) => {
+            let mut text = Text::new();
+            text.str("make_layout_tv(");
+            text.layout(&threads);
+            text.str(", ");
+            text.layout(&values);
+            text.str(")");
+            Err(LayoutError::after(text, fault))
+        }
+    }
+}
+
+const fn of(threads: &Layout, values: &Layout) -> Result<TvLayout, Fault> {
+    // (m, n) -> (thread, value)
+    let places = tri!(raked(threads, values));
+    let inverse = tri!(right(&places));
+    let tile = tri!(each_product(&places.shape()));
+    if inverse.size() != places.size() {
+        return Err(Fault::Short { size: inverse.size(), want: places.size() });
+    }
+    let shape = IntTuple::flat(&[threads.size(), values.size()]);
+    Ok(TvLayout { tile, layout: tri!(with_shape(&inverse, &shape)) })
+}
+
+impl TvLayout {
+    /// The number of threads.
+    pub const fn threads(&self) -> i64 {
+        self.layout.extent(0)
+    }
+
+    /// The number of values of a thread.
+    pub const fn values(&self) -> i64 {
+        self.layout.extent(1)
+    }
+
+    /// `(thread, value)` to the coordinate in the tile, as strides along basis vectors, one for each mode of the tile.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_layout_tv};
+    /// let copy = make_layout_tv(layout!((16, 8):(8, 1)), layout!((1, 4)));
+    /// assert_eq!(copy.coordinates().to_string(), "((8,16),4):((4@1,1@0),1@1)");
+    /// ```
+    ///
+    /// # Panics
+    /// Where a thread's values lie across modes in a way that no strides have.
+    #[track_caller]
+    pub const fn coordinates(&self) -> Layout {
+        super::composition(super::identity_layout(self.tile), self.layout)
+    }
+
+    /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this layout.
+    ///
+    /// # Errors
+    /// Where no layout has that function.
+    pub const fn try_of(&self, tensor: Layout) -> Result<Layout, LayoutError> {
+        match composed(&tensor, &self.layout) {
+            Ok(layout) => Ok(layout),
+            Err(fault) => Err(LayoutError::of("the thread-value layout of a tensor", fault)),
+        }
+    }
+}
