@@ -56,47 +56,11 @@ pub enum DrawError {
         /// What is wrong with it, and what would do.
         why: String,
     },
-    /// An option's text cannot be read.
-    #[error("{what} {text:?}, column {column}: expected {expected}")]
-    Text {
-        /// What the text should be.
-        what: &'static str,
-        /// The text.
-        text: String,
-        /// Where it goes wrong, counted from 1.
-        column: usize,
-        /// What was expected there.
-        expected: &'static str,
-    },
-    /// A description in JSON cannot be drawn.
-    #[error("{place}: {why}")]
-    Json {
-        /// The file and line.
-        place: String,
-        /// What is wrong.
-        why: String,
-    },
     /// A file's name says no format.
     #[error("{}: no format has this suffix; name the file .svg, .tex, .typ or .txt, or choose one with --format", path.display())]
     Suffix {
         /// The file.
         path: PathBuf,
-    },
-    /// The file is there already.
-    #[error("{} exists; choose another name, or overwrite it with --force", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file cannot be read or written.
-    #[error("cannot {what} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        source: std::io::Error,
     },
 }
 

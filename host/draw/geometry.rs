@@ -258,7 +258,7 @@ fn over(scene: &Scene, chosen: impl Fn(usize) -> bool, of: &dyn Fn(usize) -> f64
 impl Drawing {
     fn title(&mut self, title: &str) {
         let characters = ((self.width - 2.0 * MARGIN) / (ADVANCE * TITLE_SIZE)) as usize;
-        for line in wrap(title, characters.max(24)) {
+        for line in wrap(title, characters.max(MIN_CHARACTERS)) {
             let y = self.height + TITLE_SIZE * LINE / 2.0;
             self.width = self.width.max(width_of(&line, TITLE_SIZE) + 2.0 * MARGIN);
             self.text(line, MARGIN, y, TITLE_SIZE, Anchor::Start, Tone::Title);

@@ -6,8 +6,8 @@ use super::palette::{DARK, LIGHT, Palette};
 use super::scene::{Fill, Label, Mark, Scene};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use svg::Document;
-use svg::node::element::{Description, Group, Polygon, Rectangle, Text, Title};
+use svg::{Document, Node};
+use svg::node::element::{Description, Element, Group, Polygon, Rectangle, Title};
 
 /// Every cell is a `<g class="cell">` with `data-panel`, `data-row`, `data-column` and what it holds (`data-index`,
 /// `data-thread` and `data-value`, ...), so that scripts can find it.
@@ -86,7 +86,7 @@ fn group(cell: &PlacedCell) -> Group {
 /// The side of the filled corner of a cell in conflict.
 pub(super) const CORNER: f64 = 9.0;
 
-fn line(text: &PlacedText) -> Text {
+fn line(text: &PlacedText) -> Element {
     let mut classes = vec![match text.tone {
         Tone::Strong => "strong",
         Tone::Muted => "muted",
@@ -97,16 +97,17 @@ fn line(text: &PlacedText) -> Text {
         Anchor::Middle => classes.push("middle"),
         Anchor::End => classes.push("end"),
     }
-    let node = Text::new(&text.text)
-        .set("class", classes.join(" "))
-        .set("x", rounded(text.x))
-        .set("y", rounded(text.baseline()))
-        .set("font-size", text.size);
+    // The crate's `Text` puts line breaks around its content, which some viewers show as spaces.
+    let mut node = Element::new("text");
+    node.assign("class", classes.join(" "));
+    node.assign("x", rounded(text.x));
+    node.assign("y", rounded(text.baseline()));
+    node.assign("font-size", text.size);
     if text.turned {
-        node.set("transform", format!("rotate(-90 {} {})", rounded(text.x), rounded(text.y)))
-    } else {
-        node
+        node.assign("transform", format!("rotate(-90 {} {})", rounded(text.x), rounded(text.y)));
     }
+    node.append(svg::node::Text::new(&text.text));
+    node
 }
 
 fn rounded(length: f64) -> f64 {

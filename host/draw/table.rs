@@ -43,7 +43,14 @@ pub fn table(scene: &Scene, style: &Style) -> String {
             }
         }
     }
+    lines.extend(marks(scene));
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// What the marks after labels say, where there are any.
+fn marks(scene: &Scene) -> Option<String> {
+    let mut marks = scene.panels.iter().flat_map(|panel| panel.grid.cells()).map(|cell| cell.mark);
+    marks.any(|mark| mark != Mark::None).then(|| "* accessed, ! accessed with a conflict".to_owned())
 }
 
 /// Blocks side by side, their cells beginning on one line.

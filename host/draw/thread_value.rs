@@ -2,9 +2,7 @@
 
 use super::error::{DrawError, check_cells};
 use super::scene::{Cell, Fill, Grid, Heading, Label, Panel, Scene};
-use moye_device::layout::{
-    Layout, try_composition, try_make_col_major, try_raked_product, try_right_inverse, tuple,
-};
+use moye_device::layout::{Layout, try_make_layout_tv};
 
 /// A tile with, in each element, the thread (T) and the value (V) that hold it, coloured by thread.
 ///
@@ -56,7 +54,8 @@ pub fn tiled_copy(source: &Layout, destination: &Layout, tile: [i64; 2]) -> Resu
 }
 
 /// The tiled copy of a thread layout over a value layout (`make_tiled_copy` with an atom that gives each thread the same
-/// values to read and to write).
+/// values to read and to write). A tile of one mode is one row; of more than two, all modes after the first go along the
+/// columns.
 ///
 /// # Errors
 /// Where the two make no thread-value layout, or as [`tiled_copy`].
@@ -69,26 +68,9 @@ pub fn tiled_copy(source: &Layout, destination: &Layout, tile: [i64; 2]) -> Resu
 /// assert_eq!(scene.title, "Tiled copy of 128 x 8");
 /// ```
 pub fn tiled_copy_of(threads: &Layout, values: &Layout) -> Result<Scene, DrawError> {
-    let (tv, tile) = thread_value_of(threads, values)?;
-    tiled_copy(&tv, &tv, tile)
-}
-
-/// The thread-value layout of a thread layout over a value layout, each of two modes at most, and its tile.
-pub(super) fn thread_value_of(threads: &Layout, values: &Layout) -> Result<(Layout, [i64; 2]), DrawError> {
-    let raked = try_raked_product(*threads, *values)?;
-    let tile = match raked.rank() {
-        1 => [raked.size(), 1],
-        2 => [raked.extent(0), raked.extent(1)],
-        rank => {
-            return Err(DrawError::Unsuited {
-                layout: raked.to_string(),
-                how: "as a tiled copy",
-                why: format!("its tile has {rank} modes; a picture shows two"),
-            });
-        }
-    };
-    let shape = try_make_col_major(tuple!((threads.size(), values.size())))?;
-    Ok((try_composition(try_right_inverse(raked)?, shape)?, tile))
+    let copy = try_make_layout_tv(*threads, *values)?;
+    let rows = if copy.tile.rank() < 2 { 1 } else { copy.tile.mode(0).size() };
+    tiled_copy(&copy.layout, &copy.layout, [rows, copy.tile.size() / rows])
 }
 
 /// A matrix instruction, as CuTe draws it: A (M x K) on the left, B (K x N) above, C (M x N) in the corner between them.
