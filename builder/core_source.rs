@@ -131,3 +131,87 @@ fn run(program: &OsString, arguments: &[&str]) -> Result<String, BuildError> {
     }
     String::from_utf8(output.stdout).map_err(|e| fail(e.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A folder with what makes a source of `core`, under a name of the test's own.
+    fn library(test: &str, at: &str) -> (PathBuf, PathBuf) {
+        let root = std::env::temp_dir().join(format!("moye-core-source-{}-{test}", std::process::id()));
+        let library = root.join(at);
+        fs::create_dir_all(library.join("core/src")).unwrap();
+        fs::write(library.join("core/src/lib.rs"), "").unwrap();
+        fs::write(library.join("Cargo.lock"), "").unwrap();
+        (root, library)
+    }
+
+    #[test]
+    fn the_toolchains_own_source_comes_first() {
+        let (root, inside) = library("sysroot", "lib/rustlib/src/rust/library");
+        let found = find_in(&root, Some("/nowhere".into()), &[], "1.95.0").unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found, CoreSource { library: inside, in_sysroot: true });
+    }
+
+    #[test]
+    fn a_folder_named_by_the_variable_may_be_library_or_the_one_above() {
+        let (root, inside) = library("named", "usr/src/rustc-1.95.0/library");
+        let nowhere = Path::new("/nowhere");
+        let by_library = find_in(nowhere, Some(inside.clone()), &[], "1.95.0");
+        let by_parent = find_in(nowhere, inside.parent().map(Path::to_owned), &[], "1.95.0");
+        let other = find_in(nowhere, Some(inside.clone()), &[], "1.96.1").unwrap_err().to_string();
+        let wrong = find_in(nowhere, Some(root.clone()), &[], "1.95.0").unwrap_err().to_string();
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(by_library.unwrap().library, inside);
+        assert_eq!(by_parent.unwrap().library, inside);
+        assert!(other.contains("rustc 1.96.1: it is of version 1.95.0"), "both versions are named: {other}");
+        assert!(wrong.contains("not the folder `library`"), "{wrong}");
+    }
+
+    #[test]
+    fn a_checkout_above_the_crate_keeps_it() {
+        let (root, inside) = library("kept", ".toolchain/rust-src-1.95.0/library");
+        let krate = root.join("examples/own-kernels");
+        let found = find_in(Path::new("/nowhere"), None, std::slice::from_ref(&krate), "1.95.0");
+        let other = find_in(Path::new("/nowhere"), None, &[krate], "1.96.1");
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found.unwrap().library, inside);
+        assert!(
+            matches!(other, Err(BuildError::CoreSourceMissing { .. })),
+            "the source of another version is none: {other:?}"
+        );
+    }
+
+    #[test]
+    fn a_missing_source_is_one_message_with_both_remedies() {
+        let error = find_in(Path::new("/nowhere"), None, &["/no/crate".into()], "1.95.0").unwrap_err();
+        let message = error.to_string();
+        for part in [
+            "rustc 1.95.0",
+            "rustup component add rust-src",
+            "cargo xtask setup",
+            "MOYE_RUST_SRC",
+            "/nowhere/lib/rustlib/src/rust/library",
+            "/no/crate/.toolchain/rust-src-1.95.0/library",
+        ] {
+            assert!(message.contains(part), "`{part}` is in: {message}");
+        }
+        assert_eq!(
+            message.matches(".toolchain").count(),
+            1,
+            "the folders above are not all listed: {message}"
+        );
+    }
+
+    #[test]
+    fn the_version_is_read_from_the_source_rather_than_from_a_folders_name() {
+        let (root, inside) = library("version", "rustc-1.90.0/library");
+        let by_name = version_of(&inside);
+        fs::write(inside.with_file_name("version"), "1.95.0 (59807616e 2026-04-14)\n").unwrap();
+        let by_file = version_of(&inside);
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!((by_name.as_deref(), by_file.as_deref()), (Some("1.90.0"), Some("1.95.0")));
+    }
+}

@@ -5,7 +5,7 @@
 //! moye_build::PtxBuilder::new("kernels").arch("sm_80").arch("sm_90a").build_or_exit();
 //! ```
 //! ```ignore
-//! // lib.rs or main.rs of the host side: pairs of architecture and PTX
+//! // The host side: pairs of architecture and PTX.
 //! const PTX: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 //! ```
 //!

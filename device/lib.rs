@@ -5,7 +5,10 @@
 //! and for the host, where `moye-sim` stands in for the GPU. [`arch`] is the only module that knows which of the two
 //! it is in.
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, link_llvm_intrinsics))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, link_llvm_intrinsics)
+)]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 // `#[kernel]` writes paths that start at `::moye_device`, also inside this crate.

@@ -8,8 +8,11 @@ pub mod driver;
 mod error;
 mod event;
 mod launch;
+mod matmul;
+mod matrix;
 mod memory;
 mod module;
+mod rearrange;
 mod stream;
 
 pub use device::{
@@ -19,9 +22,14 @@ pub use device::{
 pub use error::{Error, Result};
 pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
+pub use matmul::{matmul, matmul_kernel, matmul_on};
+pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx};
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
+pub use moye_device::kernels;
+pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_sim::Dim3;
+pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;

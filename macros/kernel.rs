@@ -6,8 +6,8 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, ExprLit, FnArg, Ident, ItemFn, Lit, Pat, PatIdent, Result, ReturnType, Token,
-    Type,
+    Attribute, Error, Expr, ExprLit, FnArg, Ident, ItemFn, Lit, Pat, PatIdent, Result, ReturnType, Signature,
+    Token, Type,
 };
 
 /// More than any kernel needs; the host's parameter tuples go up to here.
@@ -65,7 +65,7 @@ impl Parse for Argument {
         }
         input
             .parse::<Token![=]>()
-            .map_err(|e| Error::new(e.span(), format!("expected a value: write `{name} = ...`")))?;
+            .map_err(|_| Error::new(name.span(), format!("expected a value: write `{name} = ...`")))?;
         Ok(match name.to_string().as_str() {
             "threads" => Self::Threads(name, input.parse()?),
             "min_blocks" => Self::MinBlocks(name, input.parse()?),
@@ -162,9 +162,10 @@ fn check_function(function: &ItemFn) -> Result<Vec<Param<'_>>> {
     if let Some(abi) = &signature.abi {
         report(abi.span(), "#[kernel] gives the function its calling convention; remove `extern`".into());
     }
-    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
+    let generics = &signature.generics;
+    if !generics.params.is_empty() || generics.where_clause.is_some() {
         report(
-            signature.generics.span(),
+            generics.where_clause.as_ref().filter(|_| generics.params.is_empty()).map_or(generics.span(), Spanned::span),
             "a kernel is one entry point and cannot be generic; put the body into a generic #[inline(always)] function and declare a kernel for each instance that calls it".into(),
         );
     }
@@ -246,7 +247,7 @@ fn checks(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStre
 
 fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
     let ItemFn { attrs, vis, sig, block } = function;
-    let name = &sig.ident;
+    let Signature { ident: name, unsafety, fn_token, .. } = sig;
     let patterns = params.iter().map(|p| p.pattern);
     let types = params.iter().map(|p| p.ty);
     let cfgs: Vec<_> = attrs.iter().filter(|a| is_cfg(a)).collect();
@@ -269,7 +270,7 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
         #(#attrs)*
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments)]
-        #vis unsafe extern "ptx-kernel" fn #name(#(#patterns: #types),*) #block
+        #vis #unsafety extern "ptx-kernel" #fn_token #name(#(#patterns: #types),*) #block
 
         #[cfg(target_arch = "nvptx64")]
         #(#cfgs)*
@@ -279,7 +280,8 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
 
 fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
     let ItemFn { attrs, vis, sig, block } = function;
-    let name = &sig.ident;
+    // The tokens of `unsafe fn` are the user's own, so that an error about them points there.
+    let Signature { ident: name, unsafety, fn_token, .. } = sig;
     let name_text = name.to_string();
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
     let patterns = params.iter().map(|p| p.pattern);
@@ -301,7 +303,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
         #vis const #name: ::moye_device::kernel::Kernel<(#(#types,)*)> = {
             #(#of_body)*
             #[allow(clippy::too_many_arguments)]
-            unsafe fn #name(#(#patterns: #types),*) #block
+            #unsafety #fn_token #name(#(#patterns: #types),*) #block
 
             unsafe fn __moye_entry((#(#names,)*): (#(#types,)*)) {
                 // SAFETY: the kernel's own contract, passed on to the caller.

@@ -7,13 +7,23 @@ use proc_macro::TokenStream;
 
 /// Declares a kernel: an entry point on the GPU, a typed value on the host.
 ///
-/// ```ignore
+/// ```
+/// use moye_device::kernel;
+/// use moye_device::memory::{Global, GlobalMut};
+///
 /// /// Multiplies `n` numbers by `factor`.
 /// ///
 /// /// # Safety
 /// /// `x` and `y` point to at least `n` numbers each.
 /// #[kernel(threads = 256, min_blocks = 2)]
-/// pub unsafe fn scale(n: u32, factor: f32, x: Global<f32>, y: GlobalMut<f32>) { /* ... */ }
+/// pub unsafe fn scale(n: u32, factor: f32, x: Global<f32>, y: GlobalMut<f32>) {
+///     // ...
+/// }
+///
+/// # fn main() {
+/// assert_eq!(scale.name(), "scale");
+/// assert_eq!(scale.bounds().threads, Some(256));
+/// # }
 /// ```
 ///
 /// # Arguments

@@ -1,1 +1,99 @@
-fn main() {}
+//! What is done with a checkout: set-up, demo, tests, PTX report, bundle. `cargo xtask --help` lists it.
+
+mod bundle;
+mod checkout;
+mod ptx;
+mod ptxas;
+mod setup;
+mod steps;
+mod test;
+
+use anyhow::{Result, bail};
+use checkout::Checkout;
+use lexopt::{Arg, Parser, ValueExt};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
+  demo                 Sets up, builds, and multiplies two matrices on the best device there is.
+  test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
+                       format, lints, tests, doctests, docs, own-kernels.
+  ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
+      --arch NAME      only for this architecture (may be repeated)
+      --json           as JSON, with every instruction
+  bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a
+                       machine without Rust.
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let checkout = Checkout::find()?;
+    let mut arguments = Parser::from_env();
+    let command = match arguments.next()? {
+        None | Some(Arg::Short('h') | Arg::Long("help")) => {
+            print!("{HELP}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Arg::Value(command)) => command.string()?,
+        Some(other) => return Err(other.unexpected().into()),
+    };
+    match command.as_str() {
+        "setup" => {
+            nothing_more(&mut arguments)?;
+            setup::core_source(&checkout)?;
+        }
+        "demo" => {
+            nothing_more(&mut arguments)?;
+            setup::core_source(&checkout)?;
+            return steps::exit_code(checkout.cargo().args([
+                "run",
+                "--release",
+                "--quiet",
+                "--bin",
+                "moye",
+                "--",
+                "matmul",
+            ]));
+        }
+        "test" => return test::run(&checkout, &values(&mut arguments)?),
+        "ptx" => {
+            setup::core_source(&checkout)?;
+            ptx::run(&checkout, &ptx::Options::read(&mut arguments)?)?;
+        }
+        "bundle" => {
+            setup::core_source(&checkout)?;
+            bundle::run(&checkout, &bundle::destination(&checkout, &mut arguments)?)?;
+        }
+        _ => bail!("there is no command `{command}`\n\n{HELP}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn nothing_more(arguments: &mut Parser) -> Result<()> {
+    match arguments.next()? {
+        None => Ok(()),
+        Some(other) => Err(other.unexpected().into()),
+    }
+}
+
+fn values(arguments: &mut Parser) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Arg::Value(value) => all.push(value.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(all)
+}

@@ -7,8 +7,9 @@ use core::ffi::c_void;
 ///
 /// `#[kernel]` makes one under the name of the function; the host launches it. `P` is the tuple of the parameter
 /// types, so a launch with other types does not compile.
+// `P` is bound where it is used and not here: `#[kernel]` reports a wrong parameter type at the type itself, and once.
 #[derive(Debug)]
-pub struct Kernel<P: Params> {
+pub struct Kernel<P> {
     name: &'static str,
     package: &'static str,
     bounds: LaunchBounds,
@@ -16,12 +17,12 @@ pub struct Kernel<P: Params> {
     entry: unsafe fn(P),
 }
 
-impl<P: Params> Clone for Kernel<P> {
+impl<P> Clone for Kernel<P> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<P: Params> Copy for Kernel<P> {}
+impl<P> Copy for Kernel<P> {}
 
 /// The launch bounds that a kernel was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
 }
 
-impl<P: Params> Kernel<P> {
+impl<P> Kernel<P> {
     /// Written by `#[kernel]`; not for use by hand.
     #[doc(hidden)]
     pub const fn new(
@@ -44,7 +45,9 @@ impl<P: Params> Kernel<P> {
     ) -> Self {
         Self { name, package, bounds, shared_bytes, entry }
     }
+}
 
+impl<P: Params> Kernel<P> {
     /// The entry point's name in the PTX.
     pub const fn name(&self) -> &'static str {
         self.name

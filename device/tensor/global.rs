@@ -87,7 +87,10 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// tiles along that axis, of which [`Tensor::tile`] takes one. Tiles may hang over the matrix's edge; the elements
     /// outside do not exist.
     #[inline(always)]
-    pub fn local_tile<T: StaticLayout, C: TileCoordinate>(self, at: C) -> GlobalTensor<P, S, IdentityOf<T>, C::Rest> {
+    pub fn local_tile<T: StaticLayout, C: TileCoordinate>(
+        self,
+        at: C,
+    ) -> GlobalTensor<P, S, IdentityOf<T>, C::Rest> {
         let (m, k) = at.origin();
         let extents = [T::LAYOUT.extent(0) as u32, T::LAYOUT.extent(1) as u32];
         let mut engine = Strided {
@@ -218,7 +221,9 @@ impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
 // there, origin included; the promise of `Aligned` covers the address and the other stride.
 unsafe impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> Access<L> for Strided<P, S, R> {
     const RUN: usize = match S::UNIT {
-        Some(axis) if S::ALIGN > P::Element::BYTES => run(L::LAYOUT, axis, 2, L::ORIGIN, S::ALIGN / P::Element::BYTES),
+        Some(axis) if S::ALIGN > P::Element::BYTES => {
+            run(L::LAYOUT, axis, 2, L::ORIGIN, S::ALIGN / P::Element::BYTES)
+        }
         _ => 1,
     };
 

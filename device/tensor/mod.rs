@@ -21,7 +21,9 @@ mod static_layout;
 mod tables;
 
 pub use fragment::{Fragment, Registers};
-pub use global::{All, Aligned, Along, Dense, GlobalTensor, Matrix, Strided, Strides, TileCoordinate, UnitStride};
+pub use global::{
+    Aligned, All, Along, Dense, GlobalTensor, Matrix, Strided, Strides, TileCoordinate, UnitStride,
+};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
 pub use shared::SharedTensor;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout};

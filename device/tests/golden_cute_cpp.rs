@@ -92,7 +92,8 @@ fn tiled_copies_have_the_thread_value_layouts_and_partitions_of_cute() {
             failures.add(&line, format!("the tile is {}, in CuTe {}", tv.tile, line["tiler_mn"]));
         }
         if tv.layout != layout(&line["layout_tv"]) {
-            failures.add(&line, format!("the layout is {}, in CuTe {}", tv.layout, layout(&line["layout_tv"])));
+            failures
+                .add(&line, format!("the layout is {}, in CuTe {}", tv.layout, layout(&line["layout_tv"])));
         }
         if line["num_threads"].as_i64() != Some(tv.threads()) {
             failures.add(&line, format!("{} threads, in CuTe {}", tv.threads(), line["num_threads"]));

@@ -41,7 +41,9 @@ fn what_pycute_rejects_is_rejected_or_right() {
         answered += usize::from(got.is_ok());
         match (line["expect"].as_str().unwrap(), got) {
             (_, Err(_)) | ("undefined", _) => {}
-            ("error", Ok(got)) => failures.add(&line, format!("{got:?} where an error is due: {}", line["reason"])),
+            ("error", Ok(got)) => {
+                failures.add(&line, format!("{got:?} where an error is due: {}", line["reason"]))
+            }
             ("error_or_property", Ok(got)) => {
                 if let Err(error) = check_property(&line, &got) {
                     failures.add(&line, error);
@@ -51,7 +53,8 @@ fn what_pycute_rejects_is_rejected_or_right() {
                 Some(right) => {
                     let right: Vec<i64> = right.iter().map(|value| value.as_i64().unwrap()).collect();
                     if values(&got) != right {
-                        failures.add(&line, format!("{got} has the values {:?}, not {right:?}", values(&got)));
+                        failures
+                            .add(&line, format!("{got} has the values {:?}, not {right:?}", values(&got)));
                     }
                 }
                 None => println!("without values to compare: {} {}: {got}", line["op"], line["args"]),
@@ -105,7 +108,9 @@ fn inverses_of_pycute_hold_by_their_law() {
             }
         };
         let wrong = match line["op"].as_str().unwrap() {
-            "left_inverse" if line["exact_inverse"] == true => (0..a.size()).find(|&i| inverse.at(a.at(i)) != i),
+            "left_inverse" if line["exact_inverse"] == true => {
+                (0..a.size()).find(|&i| inverse.at(a.at(i)) != i)
+            }
             "left_inverse" => (0..a.size()).find(|&i| a.at(inverse.at(a.at(i))) != a.at(i)),
             "right_inverse" => {
                 if Some(inverse.size()) != line["cpp_size"].as_i64() {

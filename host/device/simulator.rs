@@ -77,14 +77,12 @@ impl Simulator {
         thread: &(dyn Fn() + Sync),
     ) -> Result<()> {
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let launch = Launch {
-            name: kernel,
-            grid: grid.blocks,
-            block: grid.threads,
-            shared_bytes,
-            memory: &self.memory,
-            progress: progress.as_deref().map(|report| report as &(dyn Fn(u64, u64) + Sync)),
-        };
+        let progress = progress.as_deref().map(|report| report as &(dyn Fn(u64, u64) + Sync));
+        let mut launch =
+            Launch::new(kernel, grid.blocks, grid.threads, &self.memory).shared_bytes(shared_bytes);
+        if let Some(progress) = progress {
+            launch = launch.progress(progress);
+        }
         launch.run(thread).map(|_| ()).map_err(Error::Simulator)
     }
 }

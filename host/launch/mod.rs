@@ -7,6 +7,7 @@ pub use args::{KernelArg, KernelArgs};
 pub use grid::Grid;
 
 use crate::device::{Backend, Device};
+use crate::matrix::check_device;
 use crate::module::Module;
 use crate::stream::Stream;
 use crate::{Error, Result};
@@ -85,13 +86,7 @@ pub(crate) unsafe fn launch<P: Params>(
     if stream.device() != device {
         return Err(Error::StreamOfOtherDevice { stream: stream.device().label(), device: device.label() });
     }
-    let parameters = arguments.pass(&mut |argument, buffer| {
-        if buffer == device {
-            return Ok(());
-        }
-        let (buffer_device, device) = (buffer.label(), device.label());
-        Err(Error::WrongDevice { kernel: name, argument, buffer_device, device })
-    })?;
+    let parameters = arguments.pass(&mut |argument, buffer| check_device(name, argument, buffer, device))?;
     match &device.0 {
         Backend::Sim(simulator) => {
             module.check_declared(kernel)?;

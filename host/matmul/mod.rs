@@ -3,14 +3,13 @@
 mod problem;
 mod select;
 
-pub use select::MatmulKernel;
-
 use crate::device::Device;
 use crate::launch::Grid;
-use crate::matrix::{Matrix, MatrixMut, Shape};
+use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use problem::Problem;
+use select::{THREADS, TILE};
 
 /// Computes `c = a * b` on a device: launches the kernel that suits the matrices, on the default stream.
 ///
@@ -41,11 +40,11 @@ pub fn matmul(
     a: &Matrix<'_, f32>,
     b: &Matrix<'_, f32>,
     c: &mut MatrixMut<'_, f32>,
-) -> Result<MatmulKernel> {
+) -> Result<()> {
     matmul_on(&device.default_stream(), a, b, c)
 }
 
-/// As [`matmul`], on a stream. Says which kernel it launched.
+/// As [`matmul`], on a stream.
 ///
 /// # Errors
 /// As for [`matmul`].
@@ -54,18 +53,33 @@ pub fn matmul_on(
     a: &Matrix<'_, f32>,
     b: &Matrix<'_, f32>,
     c: &mut MatrixMut<'_, f32>,
-) -> Result<MatmulKernel> {
+) -> Result<()> {
     check_shapes(a.shape(), b.shape(), c.shape())?;
-    let problem = Problem::new(a, b, c)?;
-    let kernel = select::select(stream.device(), &problem);
-    if problem.is_empty() {
-        return Ok(kernel);
+    for (argument, device) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
+        check_device("matmul", argument, device, stream.device())?;
     }
-    let grid = Grid::new((problem.m.div_ceil(kernel.tile_m()), problem.n.div_ceil(kernel.tile_n())), kernel.threads());
+    let problem = Problem::new(a, b, c, TILE)?;
+    if problem.is_empty() {
+        return Ok(());
+    }
+    let kernel = select::select(&problem);
+    let grid = Grid::new((problem.m.div_ceil(TILE), problem.n.div_ceil(TILE)), THREADS);
     // SAFETY: the three matrices lie within their buffers (`Matrix::new`), the extents and strides passed are theirs,
     // and `c`, borrowed mutably, shares no element with the others and holds none twice.
-    unsafe { stream.launch(kernel.kernel(), grid, problem.arguments()) }?;
-    Ok(kernel)
+    unsafe { stream.launch(&kernel, grid, problem.parameters()) }
+}
+
+/// The name of the kernel that [`matmul`] launches for these matrices.
+///
+/// # Errors
+/// As for [`matmul`], as far as they do not need the launch.
+pub fn matmul_kernel(
+    a: &Matrix<'_, f32>,
+    b: &Matrix<'_, f32>,
+    c: &mut MatrixMut<'_, f32>,
+) -> Result<&'static str> {
+    check_shapes(a.shape(), b.shape(), c.shape())?;
+    Ok(select::select(&Problem::new(a, b, c, TILE)?).name())
 }
 
 /// Checks that the shapes are (M, K), (K, N) and (M, N).

@@ -5,3 +5,20 @@ mod view;
 
 pub(crate) use shape::Shape;
 pub use view::{Matrix, MatrixMut};
+
+use crate::device::Device;
+use crate::{Error, Result};
+
+/// Checks that the buffer behind an argument of `operation` is of the device that the work goes to.
+pub(crate) fn check_device(
+    operation: &'static str,
+    argument: usize,
+    buffer: &Device,
+    device: &Device,
+) -> Result<()> {
+    if buffer == device {
+        return Ok(());
+    }
+    let (buffer_device, device) = (buffer.label(), device.label());
+    Err(Error::WrongDevice { kernel: operation, argument, buffer_device, device })
+}

@@ -47,7 +47,9 @@ impl Shape {
         }
         let offset = |extent: usize, stride: usize| (extent as u128 - 1) * stride as u128;
         // Each product is less than 2^128 - 2^65, and only one of a pair that large could overflow the sum.
-        offset(self.rows, self.row_stride).saturating_add(offset(self.cols, self.col_stride)).saturating_add(1)
+        offset(self.rows, self.row_stride)
+            .saturating_add(offset(self.cols, self.col_stride))
+            .saturating_add(1)
     }
 
     /// The transposed matrix over the same elements.

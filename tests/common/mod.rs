@@ -3,6 +3,8 @@
 // Every test crate uses a part of it.
 #![allow(dead_code)]
 
+pub mod matrix;
+
 use moye::{Device, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
 use std::sync::Once;
 

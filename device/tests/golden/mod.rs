@@ -33,7 +33,6 @@ pub fn tuple(value: &Value) -> IntTuple {
     }
 }
 
-
 pub fn layout(value: &Value) -> Layout {
     Layout::new(tuple(&value["shape"]), tuple(&value["stride"]))
 }

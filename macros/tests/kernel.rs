@@ -1,0 +1,57 @@
+//! What `#[kernel]` makes of a function on the host.
+
+use moye_device::kernel;
+use moye_device::kernel::{Kernel, LaunchBounds, ParamType, Scalar};
+use moye_device::memory::{Global, GlobalMut};
+
+const WARPS: usize = 4;
+
+/// Documentation, conditions and lint levels pass through.
+#[kernel(threads = WARPS * 32, min_blocks = 2)]
+#[allow(clippy::needless_return)]
+#[cfg(all())]
+unsafe fn everything(n: u32, mut scale: f32, half: half::f16, x: Global<f32>, y: GlobalMut<u64>) {
+    scale *= 2.0;
+    assert_eq!(x.address(), 64);
+    // SAFETY: the test passes the address of a number of its own.
+    unsafe { *(y.address() as *mut u64) = u64::from(n) + scale as u64 + half.to_f32() as u64 };
+    return;
+}
+
+#[kernel]
+unsafe fn nothing() {}
+
+#[kernel]
+#[cfg(any())]
+unsafe fn left_out(of: NoSuchType) {}
+
+#[test]
+fn a_kernel_is_a_value_with_name_package_parameters_and_bounds() {
+    let kernel: Kernel<(u32, f32, half::f16, Global<f32>, GlobalMut<u64>)> = everything;
+    assert_eq!(kernel.name(), "everything", "the name in the PTX is the function's");
+    assert_eq!(kernel.package(), "moye-macros", "the package is the one that declares it");
+    assert_eq!(kernel.bounds(), LaunchBounds { threads: Some(128), min_blocks: Some(2) });
+    let expected = [
+        ParamType::Scalar(Scalar { name: "u32", size: 4 }),
+        ParamType::Scalar(Scalar { name: "f32", size: 4 }),
+        ParamType::Scalar(Scalar { name: "f16", size: 2 }),
+        ParamType::Global { element: "f32", written: false },
+        ParamType::Global { element: "u64", written: true },
+    ];
+    assert_eq!(kernel.params(), expected);
+}
+
+#[test]
+fn a_kernel_that_declares_nothing_has_no_bounds() {
+    assert_eq!(nothing.bounds(), LaunchBounds { threads: None, min_blocks: None });
+    assert_eq!((nothing.params(), nothing.shared_bytes()), (&[][..], 0));
+}
+
+#[test]
+fn the_body_runs_with_the_parameters_in_order() {
+    let mut out = 0_u64;
+    let y = GlobalMut::from_address(std::ptr::from_mut(&mut out) as u64);
+    // SAFETY: the kernel writes one u64 through `y`.
+    unsafe { everything.call((1, 10.0, half::f16::from_f32(300.0), Global::from_address(64), y)) };
+    assert_eq!(out, 1 + 20 + 300);
+}

@@ -1,0 +1,62 @@
+//! What is wrong with an access that did not go through: the slow half of loads and stores.
+
+use super::context::BlockContext;
+use super::shared::SHARED_BASE;
+use crate::fault::{Access, FaultKind};
+use std::panic::Location;
+
+impl BlockContext {
+    /// Whether `bytes` bytes at `address` lie in one allocation, aligned to their number.
+    #[inline(always)]
+    pub(crate) fn global_fits(&self, address: u64, bytes: usize) -> bool {
+        let aligned = address & (bytes as u64 - 1) == 0;
+        aligned && (self.found.get().contains(address, bytes as u64) || self.find(address, bytes as u64))
+    }
+
+    #[inline(never)]
+    fn find(&self, address: u64, bytes: u64) -> bool {
+        let Some(span) = self.global.find(address) else { return false };
+        self.found.set(span);
+        span.contains(address, bytes)
+    }
+
+    /// Faults for an access to global memory that does not fit. Returns only in a thread that already unwinds, which
+    /// must not do so twice.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn global_fault(&self, access: Access, address: u64, bytes: usize) {
+        if std::thread::panicking() {
+            return;
+        }
+        let kind = if address & (bytes as u64 - 1) != 0 {
+            FaultKind::GlobalMisaligned { access, bytes, address }
+        } else {
+            let nearest = self.global.nearest(address, bytes as u64);
+            FaultKind::GlobalOutOfBounds { access, bytes, address, nearest }
+        };
+        self.raise(Location::caller(), kind)
+    }
+
+    /// Faults for an access to shared memory that did not go through. Returns only in a thread that already unwinds.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn shared_fault(&self, access: Access, address: u32, bytes: usize) {
+        if std::thread::panicking() {
+            return;
+        }
+        let offset = i64::from(address) - i64::from(SHARED_BASE);
+        let kind = if offset < 0 || offset + bytes as i64 > self.shared.bytes() as i64 {
+            FaultKind::SharedOutOfBounds { access, bytes, offset, shared_bytes: self.shared.bytes() }
+        } else if offset & (bytes as i64 - 1) != 0 {
+            FaultKind::SharedMisaligned { access, bytes, offset }
+        } else if let Some(at) = self.shared.first_in_flight(offset as usize, bytes) {
+            let (issuer, issued_at, issuer_exited) = self.issuer_of(at);
+            FaultKind::SharedInFlight { access, bytes, offset, issuer, issued_at, issuer_exited }
+        } else {
+            FaultKind::SharedUnwritten { access, bytes, offset }
+        };
+        self.raise(Location::caller(), kind)
+    }
+}

@@ -1,0 +1,88 @@
+//! Barriers of a block.
+
+use super::WARP_SIZE;
+use super::context::BlockContext;
+use crate::fault::{FaultKind, WaitPlace};
+use std::panic::Location;
+
+/// Barriers that a block has.
+const BARRIERS: usize = 16;
+
+/// The barriers of a block.
+#[derive(Default)]
+pub(crate) struct Barriers([Barrier; BARRIERS]);
+
+#[derive(Default)]
+struct Barrier {
+    /// Threads that it takes; 0 while nobody has come.
+    expected: u32,
+    arrived: u32,
+    /// Those of them that wait.
+    waiters: Vec<u32>,
+}
+
+impl BlockContext {
+    /// The running thread arrives at a barrier for `count` threads (all of the block where it is `None`), and waits
+    /// there if `waits`.
+    #[track_caller]
+    pub(crate) fn arrive(&self, operation: &'static str, id: u32, count: Option<u32>, waits: bool) {
+        if std::thread::panicking() {
+            return;
+        }
+        let location = Location::caller();
+        let expected = count.unwrap_or(self.count());
+        if let Some(reason) = self.barrier_misuse(id, count) {
+            self.raise(location, FaultKind::InvalidOperand { operation, reason });
+        }
+        let mut barriers = self.barriers.borrow_mut();
+        let barrier = &mut barriers.0[id as usize];
+        if barrier.expected != 0 && barrier.expected != expected {
+            let others = barrier.expected;
+            drop(barriers);
+            let waiting = self.waiting();
+            let kind = FaultKind::BarrierMismatch { barrier: id, count: expected, expected: others, waiting };
+            self.raise(location, kind);
+        }
+        barrier.expected = expected;
+        barrier.arrived += 1;
+        if count.is_some() && self.running.get() + 1 == self.count() {
+            // An explicit count is one of whole warps, so the block's last thread stands for the lanes that its warp
+            // lacks.
+            barrier.arrived += self.count().next_multiple_of(WARP_SIZE) - self.count();
+        }
+        if barrier.arrived == expected {
+            for waiter in barrier.waiters.drain(..) {
+                self.set_ready(waiter);
+            }
+            (barrier.expected, barrier.arrived) = (0, 0);
+            drop(barriers);
+            self.note_rendezvous(location);
+        } else if waits {
+            barrier.waiters.push(self.running.get());
+            drop(barriers);
+            self.wait(WaitPlace::Barrier { id }, location);
+        }
+    }
+
+    fn barrier_misuse(&self, id: u32, count: Option<u32>) -> Option<String> {
+        if id as usize >= BARRIERS {
+            return Some(format!("barrier {id} does not exist, a block has barriers 0 to {}", BARRIERS - 1));
+        }
+        let count = count?;
+        let threads = self.count();
+        if count == 0 || count % WARP_SIZE != 0 {
+            return Some(format!(
+                "a thread count of {count}, which is not a positive multiple of {WARP_SIZE}"
+            ));
+        }
+        (count > threads.next_multiple_of(WARP_SIZE))
+            .then(|| format!("a thread count of {count} in a block of {threads} threads"))
+    }
+
+    /// How many threads came to a barrier, and how many it takes.
+    pub(crate) fn barrier_arrivals(&self, id: u32) -> (u32, u32) {
+        let barriers = self.barriers.borrow();
+        let barrier = &barriers.0[id as usize];
+        (barrier.arrived, barrier.expected)
+    }
+}

@@ -1,0 +1,395 @@
+//! The state of a block that runs, and of its threads.
+
+use super::barrier::Barriers;
+use super::collective::Pending;
+use super::cp_async::CpAsyncQueue;
+use super::panics::Unwound;
+use super::shared::SharedMemory;
+use crate::Dim3;
+use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
+use crate::memory::{Snapshot, Span};
+use corosensei::Yielder;
+use std::cell::{Cell, RefCell};
+use std::panic::{Location, resume_unwind};
+use std::ptr;
+use std::sync::Arc;
+
+/// How long a thread may run and a block may spin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Memory accesses of a block, none of its threads coming to a barrier, a warp operation or the end.
+    pub(crate) accesses: u64,
+    /// Barriers and warp operations that a block completes, none of its threads coming to the end.
+    pub(crate) rendezvous: u64,
+}
+
+/// Memory accesses after which a thread lets the others run: it may poll for what one of them is to write.
+const SLICE: u32 = 1 << 14;
+
+/// Switches after which a warp lets the others run, whether or not its threads could go on.
+pub(crate) const TURNS: u32 = 64 * super::WARP_SIZE;
+
+/// What a suspended thread is resumed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resume {
+    /// To go on.
+    Run,
+    /// To unwind, because the block has ended with a fault.
+    Unwind,
+}
+
+pub(crate) type ThreadYielder = Yielder<Resume, ()>;
+
+/// What a thread waits for, and at which line.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    pub(crate) place: WaitPlace,
+    pub(crate) location: &'static Location<'static>,
+}
+
+/// One simulated thread.
+pub(crate) struct Thread {
+    pub(crate) index: Dim3,
+    /// Where the thread switches away; set when it starts.
+    pub(crate) yielder: Cell<*const ThreadYielder>,
+    pub(crate) wait: Cell<Option<Wait>>,
+    pub(crate) exited: Cell<bool>,
+    pub(crate) cp_async: RefCell<CpAsyncQueue>,
+}
+
+/// A fault before the launch gives it the names of kernel and block.
+pub(crate) struct RawFault {
+    pub(crate) thread: Dim3,
+    pub(crate) location: Option<&'static Location<'static>>,
+    pub(crate) kind: FaultKind,
+}
+
+/// The state of a block that runs.
+pub(crate) struct BlockContext {
+    // What every access touches comes first.
+    steps_left: Cell<u32>,
+    /// The allocation that was last found.
+    pub(crate) found: Cell<Span>,
+    pub(crate) shared: SharedMemory,
+    pub(crate) thread_index: Cell<Dim3>,
+    /// The running thread's linear index.
+    pub(crate) running: Cell<u32>,
+
+    pub(crate) block_index: Cell<Dim3>,
+    pub(crate) block_dim: Dim3,
+    pub(crate) grid_dim: Dim3,
+    pub(crate) global: Arc<Snapshot>,
+    pub(crate) threads: Vec<Thread>,
+    /// One bit a thread: it can run.
+    pub(crate) ready: RefCell<Vec<u64>>,
+    pub(crate) barriers: RefCell<Barriers>,
+    /// Warp operations that wait for lanes, by warp.
+    pub(crate) pending: Vec<RefCell<Vec<Pending>>>,
+    /// Lanes that have returned or never existed, by warp.
+    pub(crate) exited_lanes: Vec<Cell<u32>>,
+    pub(crate) fault: RefCell<Option<RawFault>>,
+    pub(crate) unwinding: Cell<bool>,
+    /// A thread found its condition fulfilled since this was last cleared.
+    pub(crate) condition_met: Cell<bool>,
+
+    /// Switches that the running warp has left before it lets the others run.
+    pub(crate) turns_left: Cell<u32>,
+
+    limits: Limits,
+    /// Accesses since the last rendezvous or exit, up to the last switch.
+    accesses: Cell<u64>,
+    /// Rendezvous since the last exit.
+    rendezvous: Cell<u64>,
+    /// Intrinsics called by all blocks that ran here.
+    pub(crate) total_steps: Cell<u64>,
+}
+
+thread_local! {
+    /// The block whose thread runs on this OS thread; null between threads.
+    static CURRENT: Cell<*const BlockContext> = const { Cell::new(ptr::null()) };
+}
+
+/// The block of the simulated thread that calls.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn current<'a>() -> &'a BlockContext {
+    let pointer = CURRENT.get();
+    if pointer.is_null() {
+        outside_launch();
+    }
+    // SAFETY: it is set only while a thread of the block runs, and the worker keeps the block meanwhile. Callers are
+    // intrinsics, which run within the simulated thread and do not let the reference escape.
+    unsafe { &*pointer }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn outside_launch() -> ! {
+    panic!("a device intrinsic was called outside a launch: kernels run through `moye_sim::Launch`")
+}
+
+/// Whether this OS thread runs a simulated thread right now.
+pub(crate) fn within_simulated_thread() -> bool {
+    !CURRENT.get().is_null()
+}
+
+impl BlockContext {
+    pub(crate) fn new(
+        grid_dim: Dim3,
+        block_dim: Dim3,
+        shared_bytes: usize,
+        global: Arc<Snapshot>,
+        limits: Limits,
+    ) -> Self {
+        let count = block_dim.count() as u32;
+        let thread = |linear: u32| Thread {
+            index: block_dim.index_of(linear.into()),
+            yielder: Cell::new(ptr::null()),
+            wait: Cell::new(None),
+            exited: Cell::new(false),
+            cp_async: RefCell::default(),
+        };
+        let warps = count.div_ceil(super::WARP_SIZE) as usize;
+        Self {
+            steps_left: Cell::new(0),
+            found: Cell::new(Span::EMPTY),
+            shared: SharedMemory::new(shared_bytes),
+            thread_index: Cell::new(Dim3::new(0, 0, 0)),
+            running: Cell::new(0),
+            block_index: Cell::new(Dim3::new(0, 0, 0)),
+            block_dim,
+            grid_dim,
+            global,
+            threads: (0..count).map(thread).collect(),
+            ready: RefCell::new(vec![0; count.div_ceil(64) as usize]),
+            barriers: RefCell::default(),
+            pending: (0..warps).map(|_| RefCell::default()).collect(),
+            exited_lanes: (0..warps).map(|_| Cell::new(0)).collect(),
+            fault: RefCell::new(None),
+            unwinding: Cell::new(false),
+            condition_met: Cell::new(false),
+            turns_left: Cell::new(0),
+            limits,
+            accesses: Cell::new(0),
+            rendezvous: Cell::new(0),
+            total_steps: Cell::new(0),
+        }
+    }
+
+    /// Makes the context that of a block that has not started.
+    pub(crate) fn start(&self, block_index: Dim3) {
+        self.block_index.set(block_index);
+        self.shared.reset();
+        *self.barriers.borrow_mut() = Barriers::default();
+        for (warp, (pending, exited)) in self.pending.iter().zip(&self.exited_lanes).enumerate() {
+            pending.borrow_mut().clear();
+            let lanes = self.count() - warp as u32 * super::WARP_SIZE;
+            exited.set(if lanes < super::WARP_SIZE { u32::MAX << lanes } else { 0 });
+        }
+        for (linear, thread) in self.threads.iter().enumerate() {
+            thread.wait.set(None);
+            thread.exited.set(false);
+            thread.cp_async.borrow_mut().clear();
+            self.set_ready(linear as u32);
+        }
+        *self.fault.borrow_mut() = None;
+        self.unwinding.set(false);
+        self.turns_left.set(0);
+        self.accesses.set(0);
+        self.rendezvous.set(0);
+    }
+
+    /// Threads in the block.
+    pub(crate) fn count(&self) -> u32 {
+        self.threads.len() as u32
+    }
+
+    /// The thread that runs.
+    pub(crate) fn thread(&self) -> &Thread {
+        &self.threads[self.running.get() as usize]
+    }
+
+    /// Counts one access; after many, lets the other threads run.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn step(&self) {
+        match self.steps_left.get().checked_sub(1) {
+            Some(left) => self.steps_left.set(left),
+            None => self.slice_spent(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn slice_spent(&self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let location = Location::caller();
+        self.count_steps();
+        if self.accesses.get() > self.limits.accesses {
+            let what = "memory accesses since any of them came to a barrier, a warp operation or its end";
+            self.no_progress(location, self.accesses.get(), what);
+        }
+        // What it polls for may be up to another block, on another OS thread.
+        std::thread::yield_now();
+        // A warp of threads that poll lets the others run when each of them has looked once.
+        self.turns_left.set(self.turns_left.get().saturating_sub(TURNS / super::WARP_SIZE));
+        self.set_ready(self.running.get());
+        self.suspend();
+    }
+
+    fn no_progress(&self, location: &'static Location<'static>, steps: u64, what: &'static str) -> ! {
+        self.raise(location, FaultKind::NoProgress { steps, what, waiting: self.waiting() })
+    }
+
+    /// Adds the running thread's steps in this slice to the block's.
+    fn count_steps(&self) {
+        let made = u64::from(SLICE - self.steps_left.replace(SLICE));
+        self.accesses.set(self.accesses.get() + made);
+        self.total_steps.set(self.total_steps.get() + made);
+    }
+
+    /// Notes that threads of the block met, which is progress unless they do so without end.
+    pub(crate) fn note_rendezvous(&self, location: &'static Location<'static>) {
+        self.count_steps();
+        self.accesses.set(0);
+        self.rendezvous.set(self.rendezvous.get() + 1);
+        if self.rendezvous.get() > self.limits.rendezvous {
+            let what = "barriers and warp operations since any of them came to its end";
+            self.no_progress(location, self.rendezvous.get(), what);
+        }
+    }
+
+    /// Notes that the running thread has returned.
+    pub(crate) fn note_exit(&self) {
+        self.count_steps();
+        self.accesses.set(0);
+        self.rendezvous.set(0);
+        self.thread().exited.set(true);
+        self.lane_exited();
+    }
+
+    /// Runs `switch`, which resumes thread `linear`, with this block as the current one.
+    pub(crate) fn with_current<R>(&self, linear: u32, switch: impl FnOnce() -> R) -> R {
+        self.running.set(linear);
+        self.thread_index.set(self.threads[linear as usize].index);
+        self.steps_left.set(SLICE);
+        CURRENT.set(self);
+        let result = switch();
+        CURRENT.set(ptr::null());
+        self.count_steps();
+        result
+    }
+
+    /// Switches to the scheduler; returns when the thread is resumed.
+    pub(crate) fn suspend(&self) {
+        let yielder = self.thread().yielder.get();
+        // SAFETY: the thread set it when it started, and the yielder lives as long as the coroutine runs.
+        let resume = if self.unwinding.get() { Resume::Unwind } else { unsafe { (*yielder).suspend(()) } };
+        if resume == Resume::Unwind {
+            resume_unwind(Box::new(Unwound));
+        }
+    }
+
+    /// Suspends the running thread until another makes it ready.
+    pub(crate) fn wait(&self, place: WaitPlace, location: &'static Location<'static>) {
+        self.thread().wait.set(Some(Wait { place, location }));
+        self.suspend();
+    }
+
+    /// Suspends the running thread until `condition` holds, unless it holds now. It is asked again whenever no thread of
+    /// the block is ready to run.
+    pub(crate) fn wait_until(
+        &self,
+        what: &'static str,
+        condition: impl Fn() -> bool,
+        location: &'static Location<'static>,
+    ) {
+        while !std::thread::panicking() && !condition() {
+            self.wait(WaitPlace::Condition { what }, location);
+        }
+        self.condition_met.set(true);
+    }
+
+    /// Ends the block with a fault of the running thread.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise(&self, location: &'static Location<'static>, kind: FaultKind) -> ! {
+        self.record(RawFault { thread: self.thread_index.get(), location: Some(location), kind });
+        resume_unwind(Box::new(Unwound))
+    }
+
+    /// Records a fault, unless the block has one already.
+    pub(crate) fn record(&self, fault: RawFault) {
+        self.fault.borrow_mut().get_or_insert(fault);
+    }
+
+    /// Makes a thread ready to run.
+    pub(crate) fn set_ready(&self, linear: u32) {
+        self.threads[linear as usize].wait.set(None);
+        self.ready.borrow_mut()[linear as usize / 64] |= 1 << (linear % 64);
+    }
+
+    /// Takes the first ready thread at or after `from`, going round.
+    pub(crate) fn take_ready(&self, from: u32) -> Option<u32> {
+        let mut ready = self.ready.borrow_mut();
+        let words = ready.len();
+        let first = from as usize / 64;
+        // The first word is looked at twice: its bits from `from` on, and at the end those before.
+        for step in 0..=words {
+            let at = (first + step) % words;
+            let mut word = ready[at];
+            if step == 0 {
+                word &= u64::MAX << (from % 64);
+            }
+            if word != 0 {
+                let bit = word.trailing_zeros();
+                ready[at] &= !(1 << bit);
+                return Some(at as u32 * 64 + bit);
+            }
+        }
+        None
+    }
+
+    /// Takes the first ready thread of the same warp behind `last`, going round.
+    pub(crate) fn take_ready_in_warp(&self, last: u32) -> Option<u32> {
+        let mut ready = self.ready.borrow_mut();
+        let word = &mut ready[last as usize / 64];
+        let half = last % 64 / super::WARP_SIZE * super::WARP_SIZE;
+        let lanes = (*word >> half) as u32;
+        let behind = lanes & (u32::MAX - 1) << (last % super::WARP_SIZE);
+        let lane = if behind != 0 { behind } else { lanes }.trailing_zeros();
+        if lanes == 0 {
+            return None;
+        }
+        *word &= !(1 << (half + lane));
+        Some(last / super::WARP_SIZE * super::WARP_SIZE + lane)
+    }
+
+    /// The threads that wait, by place and line, in the order of their first threads.
+    pub(crate) fn waiting(&self) -> Vec<WaitingThreads> {
+        let mut groups: Vec<(WaitPlace, &'static Location<'static>, Vec<u32>)> = Vec::new();
+        for (linear, thread) in self.threads.iter().enumerate() {
+            let Some(Wait { place, location }) = thread.wait.get() else { continue };
+            match groups.iter_mut().find(|group| group.0 == place && group.1 == location) {
+                Some(group) => group.2.push(linear as u32),
+                None => groups.push((place, location, vec![linear as u32])),
+            }
+        }
+        let told = |(place, location, threads)| WaitingThreads {
+            threads: ThreadSet::new(threads, self.block_dim),
+            place,
+            location,
+        };
+        groups.into_iter().map(told).collect()
+    }
+
+    /// The threads that returned.
+    pub(crate) fn exited(&self) -> ThreadSet {
+        let exited = |&linear: &u32| self.threads[linear as usize].exited.get();
+        ThreadSet::new((0..self.count()).filter(exited), self.block_dim)
+    }
+}

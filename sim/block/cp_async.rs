@@ -1,0 +1,129 @@
+//! `cp.async`: copies from global to shared memory that complete at a wait.
+
+use super::context::BlockContext;
+use super::shared::SHARED_BASE;
+use crate::Dim3;
+use crate::fault::{Access, FaultKind};
+use crate::memory::words;
+use std::collections::VecDeque;
+use std::panic::Location;
+
+/// A copy that was issued and has not completed.
+struct Copy {
+    /// In shared memory, from its start.
+    offset: usize,
+    bytes: usize,
+    source: u64,
+    /// Bytes that are read; the rest becomes 0.
+    source_bytes: usize,
+    issued_at: &'static Location<'static>,
+}
+
+/// A thread's copies that have not completed, oldest first.
+#[derive(Default)]
+pub(crate) struct CpAsyncQueue {
+    copies: VecDeque<Copy>,
+    /// How many copies each committed group has, oldest first.
+    groups: VecDeque<usize>,
+    /// Copies that no group has yet; the youngest.
+    uncommitted: usize,
+}
+
+impl CpAsyncQueue {
+    pub(crate) fn clear(&mut self) {
+        self.copies.clear();
+        self.groups.clear();
+        self.uncommitted = 0;
+    }
+}
+
+impl BlockContext {
+    /// Issues a copy of `bytes` bytes, of which `source_bytes` are read and the rest become 0.
+    #[track_caller]
+    pub(crate) fn cp_async(&self, address: u32, source: u64, bytes: u32, source_bytes: u32) {
+        if std::thread::panicking() {
+            return;
+        }
+        self.step();
+        let location = Location::caller();
+        if !matches!(bytes, 4 | 8 | 16) || source_bytes > bytes {
+            let reason = format!(
+                "a copy of {bytes} bytes, {source_bytes} of them from the source: it copies 4, 8 or 16 bytes and reads no more than it copies"
+            );
+            self.raise(location, FaultKind::InvalidOperand { operation: "cp.async", reason });
+        }
+        let (bytes, source_bytes) = (bytes as usize, source_bytes as usize);
+        let offset = address.wrapping_sub(SHARED_BASE) as usize;
+        if !self.shared.fits(offset, bytes) || self.shared.first_in_flight(offset, bytes).is_some() {
+            return self.shared_fault(Access::CpAsyncDestination, address, bytes);
+        }
+        // A copy that reads nothing may be given any source: that is how kernels predicate their edges.
+        if source_bytes > 0 {
+            if !source.is_multiple_of(bytes as u64) {
+                return self.global_fault(Access::CpAsyncSource, source, bytes);
+            }
+            if !self.holds(source, source_bytes as u64) {
+                let nearest = self.global.nearest(source, source_bytes as u64);
+                let access = Access::CpAsyncSource;
+                let kind =
+                    FaultKind::GlobalOutOfBounds { access, bytes: source_bytes, address: source, nearest };
+                self.raise(location, kind);
+            }
+        }
+        self.shared.take_off(offset, bytes);
+        let mut queue = self.thread().cp_async.borrow_mut();
+        queue.copies.push_back(Copy { offset, bytes, source, source_bytes, issued_at: location });
+        queue.uncommitted += 1;
+    }
+
+    /// Makes the running thread's uncommitted copies a group, which may be empty.
+    pub(crate) fn cp_async_commit(&self) {
+        let mut queue = self.thread().cp_async.borrow_mut();
+        let size = std::mem::take(&mut queue.uncommitted);
+        queue.groups.push_back(size);
+    }
+
+    /// Completes the running thread's oldest groups until `pending` are left.
+    pub(crate) fn cp_async_wait_group(&self, pending: usize) {
+        let queue = &mut *self.thread().cp_async.borrow_mut();
+        while queue.groups.len() > pending {
+            for _ in 0..queue.groups.pop_front().unwrap_or(0) {
+                self.land_copy(queue.copies.pop_front());
+            }
+        }
+    }
+
+    /// Completes all copies of the running thread, committed or not.
+    pub(crate) fn cp_async_wait_all(&self) {
+        let queue = &mut *self.thread().cp_async.borrow_mut();
+        while let Some(copy) = queue.copies.pop_front() {
+            self.land_copy(Some(copy));
+        }
+        queue.clear();
+    }
+
+    fn land_copy(&self, copy: Option<Copy>) {
+        let Some(Copy { offset, bytes, source, source_bytes, .. }) = copy else { return };
+        let mut buffer = [0; 16];
+        // SAFETY: the source was checked when the copy was issued, and the launch keeps all allocations.
+        unsafe { words::copy_out(source, &mut buffer[..source_bytes]) };
+        self.shared.land(offset, &buffer[..bytes]);
+    }
+
+    fn holds(&self, address: u64, bytes: u64) -> bool {
+        self.global.find(address).is_some_and(|span| span.contains(address, bytes))
+    }
+
+    /// The thread whose copy is to write a byte that is in flight, the line that issued it, and whether that thread has
+    /// returned.
+    pub(crate) fn issuer_of(&self, at: usize) -> (Dim3, &'static Location<'static>, bool) {
+        for thread in &self.threads {
+            let queue = thread.cp_async.borrow();
+            let covers = |copy: &&Copy| (copy.offset..copy.offset + copy.bytes).contains(&at);
+            if let Some(copy) = queue.copies.iter().find(covers) {
+                return (thread.index, copy.issued_at, thread.exited.get());
+            }
+        }
+        unreachable!("a byte is in flight only while a queue holds the copy into it")
+    }
+}

@@ -1,0 +1,65 @@
+//! Panics of simulated threads: caught, told as faults, and silent otherwise.
+
+use super::context::{BlockContext, RawFault, within_simulated_thread};
+use crate::fault::FaultKind;
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{self, Location};
+use std::sync::Once;
+
+/// What a simulated thread unwinds with when its block has a fault: no panic, and no panic hook hears of it.
+pub(crate) struct Unwound;
+
+/// Message and place of a panic.
+type Told = (String, Option<&'static Location<'static>>);
+
+thread_local! {
+    /// The panic of the simulated thread that unwinds on this OS thread.
+    static TOLD: RefCell<Option<Told>> = const { RefCell::new(None) };
+}
+
+/// Installs, once in the life of the process, a panic hook that keeps panics of simulated threads for the fault that is
+/// made of them and passes all others on to the hook that was there.
+pub(crate) fn install_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !within_simulated_thread() {
+                return previous(info);
+            }
+            // A `Location` of a panic is that of a `#[track_caller]` call and lives in the program's constants, but the
+            // hook hands it out with its own lifetime.
+            // SAFETY: `Location`s that the compiler makes are static; nothing else can make one.
+            let location =
+                info.location().map(|l| unsafe { &*std::ptr::from_ref(l).cast::<Location<'static>>() });
+            TOLD.with_borrow_mut(|told| *told = Some((message(info.payload()), location)));
+        }));
+    });
+}
+
+fn message(payload: &dyn Any) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "with a payload that is no text".to_owned()
+    }
+}
+
+impl BlockContext {
+    /// Makes what the running thread unwound with the block's fault, if it has none yet.
+    pub(crate) fn note_unwound(&self, payload: &(dyn Any + Send)) {
+        if payload.is::<Unwound>() {
+            return;
+        }
+        let told = TOLD.with_borrow_mut(Option::take);
+        let (message, location) = told.unwrap_or_else(|| (message(payload), None));
+        self.record(RawFault {
+            thread: self.thread_index.get(),
+            location,
+            kind: FaultKind::Panicked { message },
+        });
+    }
+}

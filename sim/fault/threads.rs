@@ -1,0 +1,137 @@
+//! Sets of threads and what they wait for, told compactly.
+
+use crate::Dim3;
+use std::fmt;
+use std::panic::Location;
+
+/// Consecutive threads of a block, `x` running fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadRange {
+    /// The first.
+    pub first: Dim3,
+    /// The last; the same as the first where it is one thread.
+    pub last: Dim3,
+    /// How many.
+    pub count: u32,
+}
+
+/// A set of threads of one block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadSet {
+    ranges: Vec<ThreadRange>,
+}
+
+/// How many ranges a message spells out.
+const RANGES_TOLD: usize = 4;
+
+impl ThreadSet {
+    /// The threads with these linear indices, which ascend, in a block of these extents.
+    pub(crate) fn new(linear: impl IntoIterator<Item = u32>, block: Dim3) -> Self {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for index in linear {
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == index => *last = index,
+                _ => runs.push((index, index)),
+            }
+        }
+        let index = |linear: u32| block.index_of(linear.into());
+        let range =
+            |(first, last)| ThreadRange { first: index(first), last: index(last), count: last - first + 1 };
+        Self { ranges: runs.into_iter().map(range).collect() }
+    }
+
+    /// The threads as maximal ranges, ascending.
+    pub fn ranges(&self) -> &[ThreadRange] {
+        &self.ranges
+    }
+
+    /// How many threads it holds.
+    pub fn count(&self) -> u32 {
+        self.ranges.iter().map(|range| range.count).sum()
+    }
+}
+
+impl fmt::Display for ThreadSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.count();
+        write!(f, "{count} thread{} ", if count == 1 { "" } else { "s" })?;
+        for (i, range) in self.ranges.iter().take(RANGES_TOLD).enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            if range.count == 1 {
+                write!(f, "{separator}{}", range.first)?;
+            } else {
+                write!(f, "{separator}{} to {}", range.first, range.last)?;
+            }
+        }
+        if self.ranges.len() > RANGES_TOLD {
+            write!(f, " and {} more ranges", self.ranges.len() - RANGES_TOLD)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitPlace {
+    /// A barrier of the block.
+    Barrier {
+        /// Its number.
+        id: u32,
+    },
+    /// A warp-wide operation.
+    Warp {
+        /// Its name.
+        operation: &'static str,
+        /// Its mask.
+        mask: u32,
+    },
+    /// A condition, such as the phase of an mbarrier.
+    Condition {
+        /// What is waited for.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for WaitPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Barrier { id } => write!(f, "at barrier {id}"),
+            Self::Warp { operation, mask } => write!(f, "in {operation} with mask {mask:#010x}"),
+            Self::Condition { what } => write!(f, "for {what}"),
+        }
+    }
+}
+
+/// Threads that wait for the same at the same line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingThreads {
+    /// The threads.
+    pub threads: ThreadSet,
+    /// What they wait for.
+    pub place: WaitPlace,
+    /// The line.
+    pub location: &'static Location<'static>,
+}
+
+impl fmt::Display for WaitingThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.threads.count() == 1 { "waits" } else { "wait" };
+        let Self { threads, place, location } = self;
+        write!(f, "{threads} {verb} {place} at {}:{}", location.file(), location.line())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_sets_join_consecutive_threads_and_stay_short() {
+        let block = Dim3::new(16, 4, 1);
+        assert_eq!(ThreadSet::new(0..32, block).to_string(), "32 threads (0,0,0) to (15,1,0)");
+        assert_eq!(ThreadSet::new([5], block).to_string(), "1 thread (5,0,0)");
+        let odd = ThreadSet::new((0..64).filter(|i| i % 2 == 1), block);
+        assert_eq!(odd.count(), 32);
+        assert_eq!(odd.to_string(), "32 threads (1,0,0), (3,0,0), (5,0,0), (7,0,0) and 28 more ranges");
+    }
+}

@@ -1,0 +1,163 @@
+//! Atomic operations on global and shared memory, and fences.
+//!
+//! An address of type `u64` is one in global memory, of type `u32` one in shared memory. Each operation returns the
+//! value from before it. Operations of different blocks on one address happen in no particular order, so a sum of
+//! floats over blocks may differ from run to run in its last bits, as it does on a GPU.
+
+use crate::block::{SHARED_BASE, current};
+use crate::fault::Access;
+use crate::memory::words::{atomic, to_bits};
+use crate::pod::{Pod, access_size, from_bits, poison};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// An address with its space: `u64` is in global memory, `u32` in shared memory.
+pub trait AtomicSpace: Copy {
+    /// Replaces the `T` there by what `update` makes of it, and returns what it was.
+    #[doc(hidden)]
+    #[track_caller]
+    fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T;
+}
+
+impl AtomicSpace for u64 {
+    #[track_caller]
+    fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T {
+        let block = current();
+        block.step();
+        if !block.global_fits(self, access_size::<T>()) {
+            block.global_fault(Access::Atomic, self, size_of::<T>());
+            return poison();
+        }
+        let next = |bits: u64| to_bits(update(from_bits(bits.into()))) as u64;
+        let old = match size_of::<T>() {
+            4 => {
+                let next = |bits: u32| Some(next(bits.into()) as u32);
+                atomic!(AtomicU32, self).fetch_update(Relaxed, Relaxed, next).map(u64::from).ok()
+            }
+            _ => atomic!(AtomicU64, self).fetch_update(Relaxed, Relaxed, |bits| Some(next(bits))).ok(),
+        };
+        from_bits(old.expect("the update never declines").into())
+    }
+}
+
+impl AtomicSpace for u32 {
+    #[track_caller]
+    fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T {
+        let block = current();
+        block.step();
+        let offset = self.wrapping_sub(SHARED_BASE) as usize;
+        // One OS thread runs the whole block, so nothing comes between load and store.
+        let Some(old) = block.shared.load::<T>(offset) else {
+            block.shared_fault(Access::Atomic, self, size_of::<T>());
+            return poison();
+        };
+        let stored = block.shared.store(offset, update(old));
+        debug_assert!(stored, "what could be loaded can be stored");
+        old
+    }
+}
+
+/// Replaces the `T` (4 or 8 bytes) at `address` by what `update` makes of it, in one step, and returns what it was.
+///
+/// `update` may be called several times, and calls no intrinsics.
+#[track_caller]
+pub fn atomic_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
+    const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
+    address.update(update)
+}
+
+/// Replaces the value by `value`.
+#[track_caller]
+pub fn atomic_exchange<T: Pod>(address: impl AtomicSpace, value: T) -> T {
+    atomic_update(address, |_| value)
+}
+
+/// Replaces the value by `value` if it is `expected`, bit for bit.
+#[track_caller]
+pub fn atomic_compare_exchange<T: Pod>(address: impl AtomicSpace, expected: T, value: T) -> T {
+    atomic_update(address, |old| if to_bits(old) == to_bits(expected) { value } else { old })
+}
+
+/// A number with atomic addition, minimum and maximum.
+pub trait AtomicNumber: Pod {
+    /// The sum; integers wrap.
+    #[doc(hidden)]
+    fn add(self, other: Self) -> Self;
+    /// The smaller.
+    #[doc(hidden)]
+    fn min(self, other: Self) -> Self;
+    /// The larger.
+    #[doc(hidden)]
+    fn max(self, other: Self) -> Self;
+}
+
+/// An integer with atomic bit operations.
+pub trait AtomicInteger: AtomicNumber {
+    /// Bits set in both.
+    #[doc(hidden)]
+    fn and(self, other: Self) -> Self;
+    /// Bits set in either.
+    #[doc(hidden)]
+    fn or(self, other: Self) -> Self;
+    /// Bits set in one.
+    #[doc(hidden)]
+    fn xor(self, other: Self) -> Self;
+}
+
+macro_rules! integer {
+    ($($t:ty),*) => { $(
+        impl AtomicNumber for $t {
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn min(self, other: Self) -> Self { Ord::min(self, other) }
+            fn max(self, other: Self) -> Self { Ord::max(self, other) }
+        }
+        impl AtomicInteger for $t {
+            fn and(self, other: Self) -> Self { self & other }
+            fn or(self, other: Self) -> Self { self | other }
+            fn xor(self, other: Self) -> Self { self ^ other }
+        }
+    )* };
+}
+integer!(u32, i32, u64, i64);
+
+macro_rules! float {
+    ($($t:ty),*) => { $(
+        impl AtomicNumber for $t {
+            fn add(self, other: Self) -> Self { self + other }
+            fn min(self, other: Self) -> Self { <$t>::min(self, other) }
+            fn max(self, other: Self) -> Self { <$t>::max(self, other) }
+        }
+    )* };
+}
+float!(f32, f64);
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident $bound:ident::$combine:ident;)*) => { $(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<T: $bound>(address: impl AtomicSpace, value: T) -> T {
+            atomic_update(address, |old: T| old.$combine(value))
+        }
+    )* };
+}
+operations! {
+    /// Adds `value`; integers wrap.
+    atomic_add AtomicNumber::add;
+    /// Keeps the smaller of the two values.
+    atomic_min AtomicNumber::min;
+    /// Keeps the larger of the two values.
+    atomic_max AtomicNumber::max;
+    /// Keeps the bits that are set in both values.
+    atomic_and AtomicInteger::and;
+    /// Keeps the bits that are set in either value.
+    atomic_or AtomicInteger::or;
+    /// Keeps the bits that are set in one of the values.
+    atomic_xor AtomicInteger::xor;
+}
+
+/// Orders the thread's accesses before it and behind it: `membar`, `fence`, of any scope.
+///
+/// Within a block everything is ordered anyway; between blocks it is a fence of the host.
+#[inline]
+pub fn fence() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+}

@@ -1,0 +1,38 @@
+//! `cp.async`: asynchronous copies from global to shared memory.
+//!
+//! The data arrive at the wait and not before: from the issue on, the destination may be neither read nor written. A
+//! wait completes the copies of the thread that waits, for all threads of the block. Copies that a thread leaves behind
+//! when it returns never arrive; that alone is no fault, only an access to their destination is.
+
+use crate::block::current;
+
+/// Issues a copy of `bytes` bytes (4, 8 or 16) to shared memory, of which the first `source_bytes` come from global
+/// memory and the others become 0.
+///
+/// Both addresses are multiples of `bytes`. A source of which nothing is read may be any address.
+#[inline]
+#[track_caller]
+pub fn cp_async(destination: u32, source: u64, bytes: u32, source_bytes: u32) {
+    current().cp_async(destination, source, bytes, source_bytes);
+}
+
+/// Makes the copies that the thread issued since the last commit a group, which may be empty.
+#[inline]
+#[track_caller]
+pub fn cp_async_commit() {
+    current().cp_async_commit();
+}
+
+/// Waits until at most the `pending` youngest groups of the thread are incomplete.
+#[inline]
+#[track_caller]
+pub fn cp_async_wait_group(pending: u32) {
+    current().cp_async_wait_group(pending as usize);
+}
+
+/// Waits for all copies of the thread, committed or not.
+#[inline]
+#[track_caller]
+pub fn cp_async_wait_all() {
+    current().cp_async_wait_all();
+}

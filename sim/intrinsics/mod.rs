@@ -1,0 +1,34 @@
+//! What a simulated thread may call: one function per instruction of the GPU.
+//!
+//! A function that is called outside a launch panics. A function that can fault is `#[track_caller]`, so the fault names
+//! the line that called it; a wrapper that is `#[track_caller]` too passes on the line of its own caller.
+//!
+//! In a thread that unwinds already, from a panic or a fault, accesses that would fault do nothing (loads give all bits
+//! set) and nothing waits, so destructors may call whatever they like.
+
+mod atomic;
+mod barrier;
+mod cp_async;
+mod fma;
+mod global;
+mod index;
+mod shared;
+mod warp;
+
+pub use crate::block::{ExitedLanes, warp_collective};
+pub use atomic::{
+    AtomicInteger, AtomicNumber, AtomicSpace, atomic_add, atomic_and, atomic_compare_exchange,
+    atomic_exchange, atomic_max, atomic_min, atomic_or, atomic_update, atomic_xor, fence,
+};
+pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
+pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
+pub use fma::{fma_f32, fma_f64};
+pub use global::{load_global, store_global};
+pub use index::{
+    block_dim, block_idx, dynamic_shared_bytes, grid_dim, lane_id, shared_base, thread_idx, warp_id,
+};
+pub use shared::{load_shared, store_shared};
+pub use warp::{
+    ReduceNumber, ShuffleMode, active_lanes, match_any, reduce_add, reduce_and, reduce_max, reduce_min,
+    reduce_or, reduce_xor, shfl, shfl_clamped, sync_warp, vote_all, vote_any, vote_ballot,
+};

@@ -1,0 +1,233 @@
+//! Warp-wide instructions that move 32-bit values: barriers, shuffles, votes, matches, reductions.
+//!
+//! As PTX has it, the lanes that `mask` names come together, those that have returned (or that the block is too small
+//! to have) excepted.
+
+use crate::block::{ExitedLanes, WARP_SIZE, current};
+use crate::fault::FaultKind;
+use std::panic::Location;
+
+/// Which lane a shuffle reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShuffleMode {
+    /// Lane `b` of the segment.
+    Idx,
+    /// `b` lanes down in number.
+    Up,
+    /// `b` lanes up in number.
+    Down,
+    /// The lane whose number differs from the own in the bits of `b`: PTX's `bfly`.
+    Xor,
+}
+
+impl ShuffleMode {
+    const fn operation(self) -> &'static str {
+        match self {
+            Self::Idx => "shfl.sync.idx",
+            Self::Up => "shfl.sync.up",
+            Self::Down => "shfl.sync.down",
+            Self::Xor => "shfl.sync.bfly",
+        }
+    }
+
+    /// PTX's rule: the lane that `lane` reads, and whether it lies in range (where not, a lane reads itself).
+    fn source(self, lane: u32, b: u32, c: u32) -> (u32, bool) {
+        let (b, clamp, segment) = (b & 31, c & 31, (c >> 8) & 31);
+        let max_lane = (lane & segment) | (clamp & !segment);
+        let min_lane = lane & segment;
+        let (source, valid) = match self {
+            Self::Up => (lane.wrapping_sub(b), i64::from(lane) - i64::from(b) >= i64::from(max_lane)),
+            Self::Down => (lane + b, lane + b <= max_lane),
+            Self::Xor => (lane ^ b, lane ^ b <= max_lane),
+            Self::Idx => {
+                let source = min_lane | (b & !segment & 31);
+                (source, source <= max_lane)
+            }
+        };
+        if valid { (source, true) } else { (lane, false) }
+    }
+}
+
+/// `__shfl_sync` and its kin: the value of another lane, within segments of `width` lanes (a power of two up to 32),
+/// and whether the lane that was asked for lies in the segment; where not, the value is the own.
+///
+/// Reading a lane that takes no part is a fault.
+#[track_caller]
+pub fn shfl(mode: ShuffleMode, mask: u32, value: u32, b: u32, width: u32) -> (u32, bool) {
+    if !width.is_power_of_two() || width > WARP_SIZE {
+        let reason = format!("a width of {width}, which is no power of two up to {WARP_SIZE}");
+        misuse(mode.operation(), reason);
+        return (value, false);
+    }
+    let clamp = if mode == ShuffleMode::Up { 0 } else { 0x1F };
+    shfl_clamped(mode, mask, value, b, (WARP_SIZE - width) << 8 | clamp)
+}
+
+/// PTX's `shfl.sync`, `c` holding the clamp value in bits 0 to 4 and the segment mask in bits 8 to 12.
+#[track_caller]
+pub fn shfl_clamped(mode: ShuffleMode, mask: u32, value: u32, b: u32, c: u32) -> (u32, bool) {
+    let block = current();
+    let (operation, location) = (mode.operation(), Location::caller());
+    let exited = ExitedLanes::Ignored;
+    let (read, valid, source, active) =
+        block.collective(operation, mask, exited, (value, b, c), |lanes| shuffle(mode, lanes), location);
+    if active & (1 << source) == 0 && !std::thread::panicking() {
+        block.raise(location, FaultKind::ShuffleInactive { operation, source_lane: source, active });
+    }
+    (read, valid)
+}
+
+/// For each lane: the value that it reads, whether its source is valid, the source, and who takes part.
+fn shuffle(mode: ShuffleMode, lanes: &[Option<(u32, u32, u32)>; 32]) -> [(u32, bool, u32, u32); 32] {
+    let active = ballot(|lane| lanes[lane].is_some());
+    std::array::from_fn(|lane| {
+        let Some((_, b, c)) = lanes[lane] else { return (0, false, lane as u32, active) };
+        let (source, valid) = mode.source(lane as u32, b, c);
+        let read = lanes[source as usize].map_or(u32::MAX, |(value, ..)| value);
+        (read, valid, source, active)
+    })
+}
+
+fn ballot(holds: impl Fn(usize) -> bool) -> u32 {
+    (0..32).filter(|&lane| holds(lane)).fold(0, |mask, lane| mask | 1 << lane)
+}
+
+/// Faults for an operand; returns only in a thread that unwinds already.
+#[cold]
+#[track_caller]
+fn misuse(operation: &'static str, reason: String) {
+    let block = current();
+    if !std::thread::panicking() {
+        block.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
+    }
+}
+
+/// Waits for the lanes of `mask`: `bar.warp.sync`.
+#[track_caller]
+pub fn sync_warp(mask: u32) {
+    let exited = ExitedLanes::Ignored;
+    current().collective("bar.warp.sync", mask, exited, (), |_| [(); 32], Location::caller());
+}
+
+/// The lanes of the running warp that have not returned: `activemask`, of a machine whose lanes never diverge.
+#[track_caller]
+pub fn active_lanes() -> u32 {
+    let block = current();
+    !block.exited_lanes[(block.running.get() / WARP_SIZE) as usize].get()
+}
+
+/// Whether `predicate` holds in all lanes of `mask`: `vote.sync.all`.
+#[track_caller]
+pub fn vote_all(mask: u32, predicate: bool) -> bool {
+    let (holds, active) = vote("vote.sync.all", mask, predicate, Location::caller());
+    holds == active
+}
+
+/// Whether `predicate` holds in any lane of `mask`: `vote.sync.any`.
+#[track_caller]
+pub fn vote_any(mask: u32, predicate: bool) -> bool {
+    vote("vote.sync.any", mask, predicate, Location::caller()).0 != 0
+}
+
+/// The lanes of `mask` in which `predicate` holds: `vote.sync.ballot`.
+#[track_caller]
+pub fn vote_ballot(mask: u32, predicate: bool) -> u32 {
+    vote("vote.sync.ballot", mask, predicate, Location::caller()).0
+}
+
+/// The lanes in which the predicate holds, and those that take part.
+fn vote(
+    operation: &'static str,
+    mask: u32,
+    predicate: bool,
+    location: &'static Location<'static>,
+) -> (u32, u32) {
+    let count = |lanes: &[Option<bool>; 32]| {
+        let holds = ballot(|lane| lanes[lane] == Some(true));
+        [(holds, ballot(|lane| lanes[lane].is_some())); 32]
+    };
+    current().collective(operation, mask, ExitedLanes::Ignored, predicate, count, location)
+}
+
+/// The lanes of `mask` that hold the same value as the calling one: `match.any.sync.b32`.
+#[track_caller]
+pub fn match_any(mask: u32, value: u32) -> u32 {
+    let matches = |lanes: &[Option<u32>; 32]| {
+        std::array::from_fn(|lane| ballot(|other| lanes[other].is_some() && lanes[other] == lanes[lane]))
+    };
+    current().collective("match.any.sync", mask, ExitedLanes::Ignored, value, matches, Location::caller())
+}
+
+/// A number that `redux.sync` adds and compares: `u32` or `i32`.
+pub trait ReduceNumber: Copy + 'static {
+    /// The sum, wrapping.
+    #[doc(hidden)]
+    fn add(self, other: Self) -> Self;
+    /// The smaller.
+    #[doc(hidden)]
+    fn min(self, other: Self) -> Self;
+    /// The larger.
+    #[doc(hidden)]
+    fn max(self, other: Self) -> Self;
+}
+
+macro_rules! reduce_number {
+    ($($t:ty),*) => { $(
+        impl ReduceNumber for $t {
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn min(self, other: Self) -> Self { Ord::min(self, other) }
+            fn max(self, other: Self) -> Self { Ord::max(self, other) }
+        }
+    )* };
+}
+reduce_number!(u32, i32);
+
+fn reduce<T: Copy + 'static>(
+    operation: &'static str,
+    mask: u32,
+    value: T,
+    combine: impl Fn(T, T) -> T,
+    location: &'static Location<'static>,
+) -> T {
+    let all = |lanes: &[Option<T>; 32]| {
+        let value = lanes.iter().copied().flatten().reduce(&combine);
+        [value.expect("the lane that computes takes part"); 32]
+    };
+    current().collective(operation, mask, ExitedLanes::Ignored, value, all, location)
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident $operation:literal $t:ident: $bound:ident, $combine:expr;)*) => { $(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<$t: $bound>(mask: u32, value: $t) -> $t {
+            reduce($operation, mask, value, $combine, Location::caller())
+        }
+    )* };
+}
+reductions! {
+    /// The sum over the lanes of `mask`, wrapping: `redux.sync.add`.
+    reduce_add "redux.sync.add" T: ReduceNumber, T::add;
+    /// The least value of the lanes of `mask`: `redux.sync.min`.
+    reduce_min "redux.sync.min" T: ReduceNumber, T::min;
+    /// The greatest value of the lanes of `mask`: `redux.sync.max`.
+    reduce_max "redux.sync.max" T: ReduceNumber, T::max;
+}
+
+macro_rules! bit_reductions {
+    ($($(#[$doc:meta])* $name:ident $operation:literal $combine:expr;)*) => { $(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name(mask: u32, value: u32) -> u32 {
+            reduce($operation, mask, value, $combine, Location::caller())
+        }
+    )* };
+}
+bit_reductions! {
+    /// The bits that are set in all lanes of `mask`: `redux.sync.and`.
+    reduce_and "redux.sync.and" |a, b| a & b;
+    /// The bits that are set in any lane of `mask`: `redux.sync.or`.
+    reduce_or "redux.sync.or" |a, b| a | b;
+    /// The bits that are set in an odd number of lanes of `mask`: `redux.sync.xor`.
+    reduce_xor "redux.sync.xor" |a, b| a ^ b;
+}

@@ -1,0 +1,240 @@
+//! A launch: a grid of blocks, spread over the host's cores.
+
+use crate::Dim3;
+use crate::block::{
+    BlockContext, Limits, MAX_STACKS, RawFault, Worker, install_hook, within_simulated_thread,
+};
+use crate::fault::{Fault, LaunchError};
+use crate::memory::{GlobalMemory, Snapshot};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most threads that a block may have.
+pub const MAX_THREADS: u32 = 1024;
+/// The most shared memory that a block may have, in bytes: 227 KiB, what Hopper gives one.
+pub const MAX_SHARED_BYTES: usize = 227 * 1024;
+
+/// A kernel launch: what a CUDA program gives between `<<<` and `>>>`, and how the simulator is to run it.
+///
+/// ```
+/// use moye_sim::{GlobalMemory, Launch, intrinsics};
+///
+/// let memory = GlobalMemory::new();
+/// let squares = memory.alloc(4 * 64, "squares")?;
+/// let address = squares.address();
+/// let report = Launch::new("squares", 2, 32, &memory).run(&|| {
+///     let i = intrinsics::block_idx().x * 32 + intrinsics::thread_idx().x;
+///     intrinsics::store_global(address + 4 * u64::from(i), i * i);
+/// })?;
+/// assert_eq!(report.blocks, 2);
+/// let mut last = [0; 4];
+/// squares.read(4 * 63, &mut last)?;
+/// assert_eq!(u32::from_ne_bytes(last), 63 * 63);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Launch<'a> {
+    kernel: &'a str,
+    grid: Dim3,
+    block: Dim3,
+    shared_bytes: usize,
+    memory: GlobalMemory,
+    stack_bytes: usize,
+    limits: Limits,
+    progress: Option<Progress<'a>>,
+}
+
+/// Told after every block: how many are done, and of how many.
+type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// What a launch did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Blocks of the grid.
+    pub blocks: u64,
+    /// Threads of a block.
+    pub threads_per_block: u32,
+    /// Memory accesses of all threads.
+    pub accesses: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl<'a> Launch<'a> {
+    /// A launch of `grid` blocks of `block` threads each, without shared memory. `kernel` is the name that faults
+    /// print.
+    pub fn new(
+        kernel: &'a str,
+        grid: impl Into<Dim3>,
+        block: impl Into<Dim3>,
+        memory: &GlobalMemory,
+    ) -> Self {
+        Self {
+            kernel,
+            grid: grid.into(),
+            block: block.into(),
+            shared_bytes: 0,
+            memory: memory.clone(),
+            stack_bytes: 256 * 1024,
+            limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26 },
+            progress: None,
+        }
+    }
+
+    /// Gives every block this much shared memory.
+    #[must_use]
+    pub fn shared_bytes(mut self, bytes: usize) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Gives every thread a stack of this size; 256 KiB if it is not called, and at least 32 KiB. Running over it ends
+    /// the process.
+    #[must_use]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes.max(32 * 1024);
+        self
+    }
+
+    /// Faults a block whose threads make this many memory accesses while none of them comes to a barrier, a warp
+    /// operation or its end: they poll for something that does not happen. 2^32 if it is not called, which takes ten
+    /// seconds or more.
+    #[must_use]
+    pub fn access_budget(mut self, accesses: u64) -> Self {
+        self.limits.accesses = accesses;
+        self
+    }
+
+    /// Faults a block that completes this many barriers and warp operations while none of its threads comes to its end.
+    /// 2^26 if it is not called.
+    #[must_use]
+    pub fn rendezvous_budget(mut self, rendezvous: u64) -> Self {
+        self.limits.rendezvous = rendezvous;
+        self
+    }
+
+    /// Calls `progress(done, total)` after every block, from the OS thread that ran it; calls may overlap.
+    #[must_use]
+    pub fn progress(mut self, progress: Progress<'a>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Runs the grid: calls `entry`, the kernel with its parameters bound, once for every thread.
+    ///
+    /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core.
+    ///
+    /// # Errors
+    /// [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, or if a simulated thread
+    /// calls it. [`LaunchError::Fault`] if the kernel did something wrong; of several blocks with faults it is that of
+    /// the first in the grid, so the same launch tells the same fault.
+    pub fn run(&self, entry: &(dyn Fn() + Sync)) -> Result<Report, LaunchError> {
+        if let Some(reason) = self.misuse() {
+            return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
+        }
+        install_hook();
+        let started = Instant::now();
+        let grid = Grid {
+            launch: self,
+            entry,
+            memory: Arc::new(self.memory.snapshot()),
+            // `misuse` has seen that it fits.
+            blocks: self.grid.count() as u64,
+            next: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            accesses: AtomicU64::new(0),
+            first_fault: Mutex::new(None),
+        };
+        let threads = self.block.count() as usize;
+        let at_once = (MAX_STACKS / threads).min(rayon::current_num_threads()).max(1);
+        let workers = at_once.min(grid.blocks.try_into().unwrap_or(usize::MAX));
+        rayon::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|_| grid.work());
+            }
+        });
+        match grid.first_fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((block, fault)) => {
+                let RawFault { thread, location, kind } = fault;
+                let (kernel, block) = (self.kernel.to_owned(), self.grid.index_of(block));
+                Err(LaunchError::Fault(Box::new(Fault { kernel, block, thread, location, kind })))
+            }
+            None => Ok(Report {
+                blocks: grid.blocks,
+                threads_per_block: threads as u32,
+                accesses: grid.accesses.into_inner(),
+                elapsed: started.elapsed(),
+            }),
+        }
+    }
+
+    /// Why the launch is not possible.
+    fn misuse(&self) -> Option<String> {
+        let (grid, block) = (self.grid, self.block);
+        if within_simulated_thread() {
+            return Some("a simulated thread cannot launch a grid".to_owned());
+        }
+        if grid.count() == 0 || block.count() == 0 {
+            return Some(format!("grid {grid} of blocks {block} has no threads; every extent is at least 1"));
+        }
+        if block.count() > MAX_THREADS.into() || block.z > 64 {
+            let count = block.count();
+            return Some(format!(
+                "a block {block} of {count} threads; it has at most {MAX_THREADS}, and at most 64 along z"
+            ));
+        }
+        if grid.x > i32::MAX as u32 || grid.y > 65_535 || grid.z > 65_535 {
+            return Some(format!("grid {grid}; its extents are at most (2147483647,65535,65535)"));
+        }
+        (self.shared_bytes > MAX_SHARED_BYTES).then(|| {
+            let bytes = self.shared_bytes;
+            format!("{bytes} bytes of shared memory; a block has at most {MAX_SHARED_BYTES}")
+        })
+    }
+}
+
+/// What the workers of a launch share.
+struct Grid<'a> {
+    launch: &'a Launch<'a>,
+    entry: &'a (dyn Fn() + Sync),
+    memory: Arc<Snapshot>,
+    blocks: u64,
+    /// The next block that nobody has started.
+    next: AtomicU64,
+    done: AtomicU64,
+    accesses: AtomicU64,
+    /// The fault of the lowest block that has one.
+    first_fault: Mutex<Option<(u64, RawFault)>>,
+}
+
+impl Grid<'_> {
+    /// Runs blocks until none is left or one has faulted.
+    ///
+    /// Blocks start in ascending order, and a block that has started is completed; so all blocks below a faulted one
+    /// are, and the lowest fault is always the same.
+    fn work(&self) {
+        let Launch { grid, block, shared_bytes, stack_bytes, limits, progress, .. } = *self.launch;
+        let context = BlockContext::new(grid, block, shared_bytes, self.memory.clone(), limits);
+        let mut worker = Worker::new(&context, self.entry, stack_bytes);
+        while !self.faulted() {
+            let linear = self.next.fetch_add(1, Relaxed);
+            if linear >= self.blocks {
+                break;
+            }
+            if let Err(fault) = worker.run(grid.index_of(linear)) {
+                let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|&(other, _)| linear < other) {
+                    *first = Some((linear, fault));
+                }
+            } else if let Some(progress) = progress {
+                progress(self.done.fetch_add(1, Relaxed) + 1, self.blocks);
+            }
+        }
+        self.accesses.fetch_add(context.total_steps.get(), Relaxed);
+    }
+
+    fn faulted(&self) -> bool {
+        self.first_fault.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}

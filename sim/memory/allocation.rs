@@ -1,0 +1,171 @@
+//! One allocation of global memory.
+
+use super::{GlobalMemory, Span, words};
+use std::alloc::{Layout, alloc, dealloc};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The alignment of an allocation and the least distance between two, in bytes.
+const ALIGNMENT: usize = 256;
+
+/// Why the host could not allocate or access simulated memory.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum MemoryError {
+    /// The host's allocator refused.
+    #[error("no host memory for `{label}` of {bytes} bytes on the simulated device")]
+    OutOfMemory {
+        /// What was asked for.
+        bytes: usize,
+        /// The label of the allocation.
+        label: String,
+    },
+    /// A read, write or fill by the host does not lie within the allocation.
+    #[error("{bytes} bytes at offset {offset} do not fit into allocation `{label}` of {len} bytes")]
+    OutOfBounds {
+        /// The label of the allocation.
+        label: String,
+        /// Its length in bytes.
+        len: usize,
+        /// Where the access starts.
+        offset: usize,
+        /// How long it is.
+        bytes: usize,
+    },
+}
+
+/// The memory of an allocation, freed when neither its owner nor a launch holds it.
+pub(crate) struct Block {
+    /// What the host's allocator returned; the allocation starts `ALIGNMENT` bytes behind it.
+    raw: *mut u8,
+    layout: Layout,
+    span: Span,
+    label: String,
+}
+
+// SAFETY: the memory is reached only through relaxed atomic accesses (`words`).
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    pub(crate) fn new(bytes: usize, label: String) -> Result<Self, MemoryError> {
+        let padded = bytes.checked_next_multiple_of(ALIGNMENT).and_then(|b| b.checked_add(2 * ALIGNMENT));
+        let layout = padded.and_then(|padded| Layout::from_size_align(padded, ALIGNMENT).ok());
+        let Some(layout) = layout else { return Err(MemoryError::OutOfMemory { bytes, label }) };
+        // SAFETY: the layout is never empty, it has two gaps.
+        let raw = unsafe { alloc(layout) };
+        if raw.is_null() {
+            return Err(MemoryError::OutOfMemory { bytes, label });
+        }
+        // SAFETY: the range is within what was just allocated.
+        unsafe { raw.write_bytes(0xFF, layout.size()) };
+        let span = Span { base: (raw.expose_provenance() + ALIGNMENT) as u64, len: bytes as u64 };
+        Ok(Self { raw, layout, span, label })
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.span
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.raw, self.layout) };
+    }
+}
+
+/// Memory of a simulated device, unregistered when dropped.
+///
+/// A launch that runs while it is dropped keeps the memory itself until the launch ends.
+pub struct Allocation {
+    memory: GlobalMemory,
+    block: Arc<Block>,
+}
+
+impl Allocation {
+    pub(crate) fn new(memory: GlobalMemory, block: Arc<Block>) -> Self {
+        Self { memory, block }
+    }
+
+    /// The device address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.block.span.base
+    }
+
+    /// The length in bytes.
+    pub fn len(&self) -> usize {
+        self.block.span.len as usize
+    }
+
+    /// Whether the length is 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name that faults print.
+    pub fn label(&self) -> &str {
+        &self.block.label
+    }
+
+    /// Copies the bytes at `offset` to `destination`.
+    ///
+    /// # Errors
+    /// The range does not lie within the allocation.
+    pub fn read(&self, offset: usize, destination: &mut [u8]) -> Result<(), MemoryError> {
+        let address = self.range(offset, destination.len())?;
+        // SAFETY: the range was checked.
+        unsafe { words::copy_out(address, destination) };
+        Ok(())
+    }
+
+    /// Copies `source` to the bytes at `offset`.
+    ///
+    /// # Errors
+    /// The range does not lie within the allocation.
+    pub fn write(&self, offset: usize, source: &[u8]) -> Result<(), MemoryError> {
+        let address = self.range(offset, source.len())?;
+        // SAFETY: the range was checked.
+        unsafe { words::copy_in(address, source) };
+        Ok(())
+    }
+
+    /// Sets `bytes` bytes at `offset` to `value`.
+    ///
+    /// # Errors
+    /// The range does not lie within the allocation.
+    pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
+        let address = self.range(offset, bytes)?;
+        // SAFETY: the range was checked.
+        unsafe { words::fill(address, bytes, value) };
+        Ok(())
+    }
+
+    fn range(&self, offset: usize, bytes: usize) -> Result<u64, MemoryError> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.len() => Ok(self.address() + offset as u64),
+            _ => Err(MemoryError::OutOfBounds {
+                label: self.block.label.clone(),
+                len: self.len(),
+                offset,
+                bytes,
+            }),
+        }
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        self.memory.release(&self.block);
+    }
+}
+
+impl std::fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Allocation(`{}`, {:#x}, {} bytes)", self.label(), self.address(), self.len())
+    }
+}

@@ -1,0 +1,199 @@
+//! `cargo xtask bundle`: the executables of all tests, examples and benchmarks in one folder, with a script that runs
+//! them on a machine that has neither Rust nor the sources.
+
+use crate::checkout::Checkout;
+use crate::steps::{must, quietly};
+use anyhow::{Context, Result, bail};
+use lexopt::{Arg, Parser};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The bundle is copied to GPU machines by hand, so it stays small.
+const MAX_MEGABYTES: f64 = 60.0;
+
+/// Packages whose tests are about compiling, which needs a compiler.
+const HOST_ONLY: &[&str] = &["moye-build", "moye-macros", "xtask"];
+/// Test executables that are about compiling, by name.
+const COMPILE_TESTS: &[&str] = &["compile_errors"];
+
+/// Where files that a test may read are kept in each package.
+const DATA: &[&str] = &["tests", "benches", "examples"];
+
+const SCRIPT: &str = include_str!("bundle_run.sh");
+
+/// Reads `--to DIR`.
+pub fn destination(checkout: &Checkout, arguments: &mut Parser) -> Result<PathBuf> {
+    let mut folder = checkout.root.join("bundle");
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Arg::Long("to") => folder = arguments.value()?.into(),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(folder)
+}
+
+/// One executable.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Program {
+    /// `bin`, `test`, `example` or `bench`: also the folder's name.
+    kind: &'static str,
+    /// Unique among its kind.
+    name: String,
+    /// The package's folder, relative to the checkout.
+    package: PathBuf,
+    executable: PathBuf,
+}
+
+pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
+    let mut programs = build(checkout, &["build", "--release", "--bins", "--examples"])?;
+    programs
+        .append(&mut build(checkout, &["test", "--release", "--no-run", "--workspace", "--lib", "--tests"])?);
+    programs.append(&mut build(checkout, &["bench", "--no-run", "--benches"])?);
+    // A program may be built by more than one of the three; the first stands for it.
+    let mut seen = BTreeSet::new();
+    programs.retain(|program| seen.insert((program.kind, program.name.clone())));
+    programs.sort();
+    if !programs.iter().any(|program| program.kind == "test") {
+        bail!("cargo built no tests");
+    }
+    gather(checkout, folder, &programs)?;
+
+    let megabytes = size(folder)? as f64 / 1e6;
+    let mut kinds = BTreeMap::new();
+    for program in &programs {
+        *kinds.entry(program.kind).or_insert(0) += 1;
+    }
+    let counts: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    println!("{}: {}, {megabytes:.1} MB; start it with ./run", folder.display(), counts.join(", "));
+    if megabytes > MAX_MEGABYTES {
+        bail!("the bundle is over {MAX_MEGABYTES} MB");
+    }
+    Ok(())
+}
+
+/// Runs cargo and takes the executables from its messages.
+fn build(checkout: &Checkout, arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut cargo = checkout.cargo();
+    cargo.args(arguments).arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+    let output = cargo.output().context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("cargo {} failed", arguments.join(" "));
+    }
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["reason"] == "compiler-artifact")
+        .filter_map(|message| Program::read(checkout, &message).transpose())
+        .collect()
+}
+
+impl Program {
+    /// `None` for what is no executable, or none that a machine without a compiler can use.
+    fn read(checkout: &Checkout, message: &Value) -> Result<Option<Self>> {
+        let Some(executable) = message["executable"].as_str() else { return Ok(None) };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let target = text(&message["target"]["name"]);
+        let manifest = PathBuf::from(text(&message["manifest_path"]));
+        let package = manifest.parent().context("cargo names a manifest without a folder")?;
+        let kind = match (message["target"]["kind"][0].as_str(), message["profile"]["test"].as_bool()) {
+            (Some("bench"), _) => "bench",
+            (Some("example"), _) => "example",
+            (_, Some(true)) => "test",
+            (Some("bin"), _) => "bin",
+            _ => return Ok(None),
+        };
+        let package_name = package_name(&text(&message["package_id"]), package);
+        if HOST_ONLY.contains(&package_name.as_str()) || COMPILE_TESTS.contains(&target.as_str()) {
+            return Ok(None);
+        }
+        // Two packages may have tests of one name; examples and programs keep theirs.
+        // The unit tests of a program would have the name of the library's.
+        let target = match (kind, message["target"]["kind"][0].as_str()) {
+            ("test", Some("bin")) => format!("{target}-bin"),
+            _ => target,
+        };
+        let name = match kind {
+            "test" | "bench" if package != checkout.root => format!("{package_name}-{target}"),
+            _ => target,
+        };
+        let package = package.strip_prefix(&checkout.root).unwrap_or(Path::new("")).to_owned();
+        Ok(Some(Self { kind, name, package, executable: executable.into() }))
+    }
+}
+
+/// The name in `path+file:///folder#name@0.1.0`; where the folder has the package's name, cargo leaves it out.
+fn package_name(id: &str, folder: &Path) -> String {
+    match id.rsplit_once('#').and_then(|(_, rest)| rest.split_once('@')) {
+        Some((name, _)) => name.to_owned(),
+        None => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    }
+}
+
+fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()> {
+    // Only a folder that an earlier run made is replaced.
+    if folder.join("list").is_file() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    } else if folder.exists() && fs::read_dir(folder)?.next().is_some() {
+        bail!("{} is not empty and no bundle; name another folder with --to", folder.display());
+    }
+    let mut list = String::new();
+    for program in programs {
+        let to = folder.join(program.kind).join(&program.name);
+        make_folder(to.parent().expect("it was just joined"))?;
+        quietly(Command::new("strip").arg("-o").arg(&to).arg(&program.executable))
+            .context("`strip` of binutils makes the executables small")?;
+        let package = if program.package.as_os_str().is_empty() { Path::new(".") } else { &program.package };
+        list += &format!("{} {} {}\n", program.kind, program.name, package.display());
+    }
+    let packages: BTreeSet<_> = programs.iter().map(|program| &program.package).collect();
+    for package in packages {
+        // Tests start in their package's folder, so there has to be one.
+        make_folder(&folder.join("files").join(package))?;
+        for part in DATA {
+            copy_data(&checkout.root, &package.join(part), &folder.join("files"))?;
+        }
+    }
+    fs::write(folder.join("list"), list)?;
+    let script = folder.join("run");
+    fs::write(&script, SCRIPT)?;
+    must(Command::new("chmod").arg("+x").arg(&script))
+}
+
+/// Copies what is not source code.
+fn copy_data(root: &Path, folder: &Path, to: &Path) -> Result<()> {
+    let from = root.join(folder);
+    // A folder with a manifest is a crate by itself, and its files are its own.
+    if !from.is_dir() || from.join("Cargo.toml").is_file() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(&from)? {
+        let name = entry?.file_name();
+        let (path, relative) = (from.join(&name), folder.join(&name));
+        if path.is_dir() {
+            copy_data(root, &relative, to)?;
+        } else if !path.extension().is_some_and(|extension| extension == "rs" || extension == "stderr") {
+            let copy = to.join(&relative);
+            make_folder(copy.parent().expect("it was just joined"))?;
+            fs::copy(&path, &copy).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn size(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let data = entry.metadata()?;
+        bytes += if data.is_dir() { size(&entry.path())? } else { data.len() };
+    }
+    Ok(bytes)
+}

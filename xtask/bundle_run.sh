@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Runs the tests and examples of this bundle, and says at the end what failed. Needs nothing but this folder.
+set -u
+
+usage() {
+    cat <<'TEXT'
+./run [OPTIONS] [NAME ...] [-- ARGUMENT ...]
+
+  NAME           only programs whose name contains this
+  --list         says what there is
+  --wrap TOOL    runs each program under a tool: --wrap 'compute-sanitizer --tool memcheck'
+  --bench        the benchmarks too
+  --only KIND    only this kind: test, example or bench
+  -- ARGUMENT    for each test program: a part of a test's name, --nocapture, ...
+
+With MOYE_REQUIRE_GPU=1 a test that finds no GPU fails; without it, it says that it is skipped.
+TEXT
+}
+
+here=$(cd "$(dirname "$0")" && pwd)
+wrap=() kinds="test example" names=() arguments=() list=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --list) list=1 ;;
+    --wrap)
+        read -r -a wrap <<<"${2:?--wrap needs a tool}"
+        shift
+        ;;
+    --bench) kinds="$kinds bench" ;;
+    --only)
+        kinds=${2:?--only needs a kind}
+        shift
+        ;;
+    --help | -h) usage && exit ;;
+    --)
+        shift
+        arguments=("$@")
+        break
+        ;;
+    -*) echo "error: there is no option $1" >&2 && usage >&2 && exit 2 ;;
+    *) names+=("$1") ;;
+    esac
+    shift
+done
+# The sanitizer ends with 0 whatever it found, unless it is told otherwise.
+case "${wrap[*]-}" in
+*compute-sanitizer*--error-exitcode*) ;;
+*compute-sanitizer*) wrap+=(--error-exitcode 86) ;;
+esac
+
+wanted() {
+    [ ${#names[@]} -eq 0 ] && return
+    local name
+    for name in "${names[@]}"; do
+        case $1 in *"$name"*) return ;; esac
+    done
+    return 1
+}
+
+export MOYE_BUNDLE=$here
+failed=() count=0
+while read -r kind name package; do
+    case " $kinds " in *" $kind "*) ;; *) continue ;; esac
+    wanted "$name" || continue
+    count=$((count + 1))
+    if [ -n "$list" ]; then
+        echo "$kind $name"
+        continue
+    fi
+    echo "== $kind $name"
+    given=()
+    case $kind in
+    test) given=(${arguments[@]+"${arguments[@]}"}) ;;
+    bench) given=(--bench ${arguments[@]+"${arguments[@]}"}) ;;
+    esac
+    # Tests start in their package's folder, as cargo starts them.
+    (cd "$here/files/$package" && exec ${wrap[@]+"${wrap[@]}"} "$here/$kind/$name" ${given[@]+"${given[@]}"}) </dev/null
+    code=$?
+    [ $code -eq 0 ] || failed+=("$kind $name (exit code $code)")
+done <"$here/list"
+
+[ -n "$list" ] && exit
+if [ $count -eq 0 ]; then
+    echo "error: no program's name contains: ${names[*]-}" >&2
+    exit 2
+fi
+echo
+echo "== summary: $((count - ${#failed[@]})) of $count ok"
+for name in ${failed[@]+"${failed[@]}"}; do
+    echo "FAILED  $name"
+done
+[ ${#failed[@]} -eq 0 ]

@@ -1,0 +1,90 @@
+//! `cargo xtask test`: every check and every test that the machine can run.
+
+use crate::checkout::Checkout;
+use crate::steps::{Summary, must, name};
+use crate::{ptx, ptxas, setup};
+use anyhow::{Result, bail};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The steps, in the order they run: what tells most in the shortest time first.
+const STEPS: &[&str] = &["format", "lints", "tests", "doctests", "docs", "own-kernels"];
+
+pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
+    if let Some(unknown) = wanted.iter().find(|step| !STEPS.contains(&step.as_str())) {
+        bail!("there is no step `{unknown}`; the steps are {}", STEPS.join(", "));
+    }
+    setup::core_source(checkout)?;
+    let mut summary = Summary::default();
+    if let Err(error) = ptxas::ensure(checkout) {
+        summary.skip(format!(
+            "registers and spills of kernels: there is no ptxas, and it cannot be fetched: {error:#}"
+        ));
+    }
+    for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
+        run_step(checkout, step, &mut summary);
+    }
+    Ok(summary.finish())
+}
+
+fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
+    let cargo = |arguments: &[&str]| {
+        let mut cargo = checkout.cargo();
+        cargo.args(arguments);
+        cargo
+    };
+    match step {
+        "format" => summary.step("format: all code is as rustfmt writes it", || {
+            shown(&mut cargo(&["fmt", "--all", "--check"]))
+        }),
+        "lints" => {
+            summary.step("lints: clippy, warnings denied, all targets", || {
+                shown(&mut cargo(&[
+                    "clippy",
+                    "--workspace",
+                    "--all-targets",
+                    "--quiet",
+                    "--",
+                    "-D",
+                    "warnings",
+                ]))
+            });
+            summary.step("lints: device code compiled for the GPU has no warnings", || {
+                ptx::without_warnings(checkout)
+            });
+        }
+        "tests" => summary.step("tests of all crates", || {
+            if has_nextest(checkout) {
+                shown(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]))
+            } else {
+                shown(&mut cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]))
+            }
+        }),
+        "doctests" => summary.step("doctests: the examples in the documentation", || {
+            shown(&mut cargo(&["test", "--workspace", "--doc", "--quiet"]))
+        }),
+        "docs" => summary.step("docs: rustdoc, warnings denied", || {
+            let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+            shown(doc.env("RUSTDOCFLAGS", "-D warnings"))
+        }),
+        "own-kernels" => {
+            summary.step("own-kernels: a crate with kernels of its own is built and run", || {
+                let mut run = cargo(&["run", "--quiet"]);
+                run.current_dir(checkout.root.join("examples/own-kernels"));
+                // The same target directory: what it has in common with the workspace, `core` above all, is built.
+                shown(run.env("CARGO_TARGET_DIR", &checkout.target))
+            })
+        }
+        _ => unreachable!("`run` lets only known steps through"),
+    }
+}
+
+fn shown(command: &mut Command) -> Result<()> {
+    eprintln!("   {}", name(command));
+    must(command)
+}
+
+fn has_nextest(checkout: &Checkout) -> bool {
+    let mut probe = checkout.cargo();
+    probe.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
