@@ -1,5 +1,8 @@
 //! Pictures: what they show, in every format.
 
+#[cfg(feature = "cli")]
+#[path = "draw/cli.rs"]
+mod cli;
 #[path = "draw/common.rs"]
 mod common;
 #[path = "draw/formats.rs"]

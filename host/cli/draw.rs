@@ -181,7 +181,9 @@ impl Draw {
             .context("a shape is needed, or the instruction's name and --json with its description")?;
         let operand = |name: &str, text: &Option<String>| match text {
             Some(text) => text::layout(name, text),
-            None => bail!("--mma with a shape needs the thread-value layouts --a, --b and --c; {name} is missing"),
+            None => {
+                bail!("--mma with a shape needs the thread-value layouts --a, --b and --c; {name} is missing")
+            }
         };
         let (a, b, c) = (operand("--a", &self.a)?, operand("--b", &self.b)?, operand("--c", &self.c)?);
         Ok(draw::mma(shape, &a, &b, &c, threads)?)

@@ -216,7 +216,8 @@ impl Access {
                          from a multiple of {values}"
                     )));
                 }
-                let found = cells.entry(*coord).or_insert(Accessed { thread, others: 0, mark: Mark::Accessed });
+                let found =
+                    cells.entry(*coord).or_insert(Accessed { thread, others: 0, mark: Mark::Accessed });
                 found.others += usize::from(found.thread != thread);
             }
             for word in first * bits / WORD..=((first + values) * bits - 1) / WORD {
@@ -248,9 +249,8 @@ fn note(
     words: &BTreeMap<(i64, i64), BTreeSet<i64>>,
 ) -> String {
     let phases = (threads + lanes - 1) / lanes;
-    let ways = |phase: i64| {
-        words.range((phase, 0)..(phase + 1, 0)).map(|(_, words)| words.len()).max().unwrap_or(0)
-    };
+    let ways =
+        |phase: i64| words.range((phase, 0)..(phase + 1, 0)).map(|(_, words)| words.len()).max().unwrap_or(0);
     let worst = (0..phases).map(ways).max().unwrap_or(0);
     let total: usize = (0..phases).map(ways).sum();
     let what = format!("Access {access}, {width} bits a thread");

@@ -6,8 +6,8 @@ use super::palette::{DARK, LIGHT, Palette};
 use super::scene::{Fill, Label, Mark, Scene};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use svg::{Document, Node};
 use svg::node::element::{Description, Element, Group, Polygon, Rectangle, Title};
+use svg::{Document, Node};
 
 /// Every cell is a `<g class="cell">` with `data-panel`, `data-row`, `data-column` and what it holds (`data-index`,
 /// `data-thread` and `data-value`, ...), so that scripts can find it.

@@ -11,7 +11,9 @@ use std::path::Path;
 fn styles() -> Vec<Style> {
     let mut styles = Vec::new();
     for theme in [Theme::Auto, Theme::Light, Theme::Dark] {
-        for (colours, width) in [(Colours::None, None), (Colours::Fixed256, Some(1)), (Colours::True, Some(60))] {
+        for (colours, width) in
+            [(Colours::None, None), (Colours::Fixed256, Some(1)), (Colours::True, Some(60))]
+        {
             for one_based in [false, true] {
                 styles.push(Style { theme, colours, width, one_based });
             }
@@ -120,7 +122,11 @@ fn tex_and_typst_escape_what_is_special_there() {
         panels: Vec::new(),
     };
     let tex = scene.render(Format::Tikz, &Style::default());
-    assert!(tex.contains(r#"a\_b \#1 \$x\$ 50\% \{\&\} \textbackslash{} \textasciicircum{}\textasciitilde{} "q""#));
+    assert!(
+        tex.contains(
+            r#"a\_b \#1 \$x\$ 50\% \{\&\} \textbackslash{} \textasciicircum{}\textasciitilde{} "q""#
+        )
+    );
     assert!(tex.starts_with("% two lines\n"), "a line break would end the comment");
     let typ = scene.render(Format::Typst, &Style::default());
     assert!(typ.contains(r#""a_b #1 $x$ 50% {&} \\ ^~ \"q\"""#));
@@ -128,13 +134,16 @@ fn tex_and_typst_escape_what_is_special_there() {
 
 /// Layouts of rank up to 4, some modes nested, with strides of either sign.
 fn layouts() -> impl Strategy<Value = Layout> {
-    let leaf = || (1..=5i64, -40..=40i64).prop_map(|(extent, stride)| (extent.to_string(), stride.to_string()));
+    let leaf =
+        || (1..=5i64, -40..=40i64).prop_map(|(extent, stride)| (extent.to_string(), stride.to_string()));
     let tuple = |parts: Vec<(String, String)>| {
         let (shape, stride): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         (format!("({})", shape.join(",")), format!("({})", stride.join(",")))
     };
-    let mode = prop_oneof![3 => leaf().boxed(), 1 => prop::collection::vec(leaf(), 0..3).prop_map(tuple).boxed()];
-    let whole = prop_oneof![1 => leaf().boxed(), 8 => prop::collection::vec(mode, 0..5).prop_map(tuple).boxed()];
+    let mode =
+        prop_oneof![3 => leaf().boxed(), 1 => prop::collection::vec(leaf(), 0..3).prop_map(tuple).boxed()];
+    let whole =
+        prop_oneof![1 => leaf().boxed(), 8 => prop::collection::vec(mode, 0..5).prop_map(tuple).boxed()];
     whole.prop_map(|(shape, stride)| parsed(&format!("{shape}:{stride}")))
 }
 

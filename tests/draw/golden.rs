@@ -50,7 +50,8 @@ fn svg_pictures_have_the_structure_that_they_had() {
 fn structure(document: &Document) -> String {
     let mut text = String::new();
     for tag in ["title", "desc"] {
-        let node = document.descendants().find(|node| node.has_tag_name(tag)).expect("it has a title and desc");
+        let node =
+            document.descendants().find(|node| node.has_tag_name(tag)).expect("it has a title and desc");
         let _ = writeln!(text, "{tag}: {}", node.text().unwrap_or_default());
     }
     let plain = document.root_element().children().filter(|node| node.has_tag_name("text"));

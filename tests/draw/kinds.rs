@@ -109,7 +109,8 @@ fn too_large_pictures_are_refused_with_the_limit_and_the_way_out() {
 #[test]
 fn a_tiled_copy_has_its_source_on_the_left_and_its_destination_on_the_right() {
     // The 8 x 8 matrices that ldmatrix reads by rows and hands out by pairs.
-    let scene = draw::tiled_copy(&parsed("(32,(4,1)):(4,(1,0))"), &parsed("(32,(4,1)):(1,(32,0))"), [32, 4]).unwrap();
+    let scene =
+        draw::tiled_copy(&parsed("(32,(4,1)):(4,(1,0))"), &parsed("(32,(4,1)):(1,(32,0))"), [32, 4]).unwrap();
     assert_eq!((scene.panels[0].column, scene.panels[1].column), (0, 1));
     assert_eq!(*label(&scene, 0, 5, 0), held(1, 1));
     assert_eq!(*label(&scene, 1, 5, 2), held(5, 2));
@@ -152,7 +153,11 @@ fn swizzled_pictures_show_the_indices_on_both_sides() {
             assert_eq!(*label(&scene, 0, row, column), Label::Index(smem.layout.at_coord(coord)));
             assert_eq!(*label(&scene, 1, row, column), Label::Index(smem.at_coord(coord)));
             let fill = scene.panels[1].grid.cell(row, column).fill;
-            assert_eq!(fill, Fill::Category(((row ^ (column / 8)) % 8) as u8), "colours follow 16-byte pieces");
+            assert_eq!(
+                fill,
+                Fill::Category(((row ^ (column / 8)) % 8) as u8),
+                "colours follow 16-byte pieces"
+            );
         }
     }
 }
@@ -223,7 +228,10 @@ fn bank_conflicts_are_those_of_the_hardware() {
             assert!(note.contains("no bank conflict"), "{memory} by {access}: {note}");
             assert_eq!(conflicts, 0, "{memory} by {access}");
         } else {
-            assert!(note.contains(&format!("{wanted} passes where {phases}")), "{memory} by {access}: {note}");
+            assert!(
+                note.contains(&format!("{wanted} passes where {phases}")),
+                "{memory} by {access}: {note}"
+            );
             assert!(conflicts > 1, "{memory} by {access}: a conflict takes two");
         }
     }
@@ -241,7 +249,8 @@ fn elements_say_their_banks() {
 #[test]
 fn accesses_that_no_instruction_makes_are_refused() {
     let memory = parsed("(32,32):(32,1)");
-    let refused = |bits, access: &str| draw::banks(memory, bits, Some(&parsed(access))).unwrap_err().to_string();
+    let refused =
+        |bits, access: &str| draw::banks(memory, bits, Some(&parsed(access))).unwrap_err().to_string();
     assert!(refused(32, "64:1").contains("at most 32 threads"), "more than a warp");
     assert!(refused(32, "(8,3):(96,32)").contains("96") || refused(32, "(8,3):(96,32)").contains("3 values"));
     assert!(refused(32, "(8,2):(1,8)").contains("one after the other"), "the values are 256 apart");

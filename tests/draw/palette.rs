@@ -33,9 +33,8 @@ const VIEWS: [(&str, [[f64; 3]; 3]); 3] = [
 fn distance(a: Rgb, b: Rgb, view: &[[f64; 3]; 3]) -> f64 {
     let seen = |colour: Rgb| {
         let linear: LinSrgb<f64> = srgb(colour).into_linear();
-        let [red, green, blue] = view.map(|row| {
-            (row[0] * linear.red + row[1] * linear.green + row[2] * linear.blue).clamp(0.0, 1.0)
-        });
+        let [red, green, blue] = view
+            .map(|row| (row[0] * linear.red + row[1] * linear.green + row[2] * linear.blue).clamp(0.0, 1.0));
         Oklab::from_color(LinSrgb::new(red, green, blue))
     };
     let (a, b) = (seen(a), seen(b));

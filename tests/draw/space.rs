@@ -22,7 +22,11 @@ fn bounds(node: Node) -> Bounds {
     // Capitals and brackets reach from 0.8 above the baseline to 0.2 below it.
     if let Some(turn) = node.attribute("transform") {
         let middle = y - 0.35 * size;
-        assert_eq!(turn, format!("rotate(-90 {x} {})", (middle * 100.0).round() / 100.0), "turned about its middle");
+        assert_eq!(
+            turn,
+            format!("rotate(-90 {x} {})", (middle * 100.0).round() / 100.0),
+            "turned about its middle"
+        );
         return (x - 0.5 * size, middle - left - width, x + 0.5 * size, middle - left);
     }
     (x + left, y - 0.8 * size, x + left + width, y + 0.2 * size)
@@ -45,7 +49,10 @@ fn wide() -> Vec<(&'static str, Scene)> {
     let mut scenes = scenes();
     scenes.push(("large_numbers", grid("(2,3):(1000000000000,-999999999999)")));
     scenes.push(("deep", grid("((2,(2,(2,2))),(2,((3,2),2))):((1,(2,(4,8))),(16,((32,96),192)))")));
-    scenes.push(("one_cell_long_title", grid("((1,1,1,1),(1,1,1,1),(1,1,1,1)):((0,0,0,0),(0,0,0,0),(0,0,0,0))")));
+    scenes.push((
+        "one_cell_long_title",
+        grid("((1,1,1,1),(1,1,1,1),(1,1,1,1)):((0,0,0,0),(0,0,0,0),(0,0,0,0))"),
+    ));
     scenes
 }
 
@@ -80,12 +87,7 @@ fn no_text_lies_over_another_or_over_cells_that_are_not_its_own() {
         let outside: Vec<_> = root.children().filter(|node| node.has_tag_name("text")).collect();
         for (index, a) in outside.iter().enumerate() {
             for b in &outside[..index] {
-                assert!(
-                    !overlap(bounds(*a), bounds(*b)),
-                    "{name}: {:?} lies over {:?}",
-                    a.text(),
-                    b.text()
-                );
+                assert!(!overlap(bounds(*a), bounds(*b)), "{name}: {:?} lies over {:?}", a.text(), b.text());
             }
             for cell in cells(&document) {
                 let rect = cell.children().find(|node| node.has_tag_name("rect")).unwrap();

@@ -34,9 +34,7 @@ pub fn scene(path: &Path, id: Option<i64>, name: Option<&str>, threads: Option<&
     match found.as_slice() {
         [(line, object)] => draw_object(object, threads).with_context(|| place(*line)),
         // The same instruction may stand there as an atom and in tiles; the atom comes first.
-        [(line, object), ..] if name.is_some() => {
-            draw_object(object, threads).with_context(|| place(*line))
-        }
+        [(line, object), ..] if name.is_some() => draw_object(object, threads).with_context(|| place(*line)),
         [] => bail!("{} has no line {wanted}", path.display()),
         lines => {
             bail!("{} has {} lines {wanted}; choose one with --id or --mma", path.display(), lines.len())
@@ -91,12 +89,7 @@ fn draw_object(object: &Value, threads: Option<&Layout>) -> Result<Scene> {
     Ok(scene)
 }
 
-fn mma(
-    object: &Value,
-    shape: &str,
-    operands: [Result<Layout>; 3],
-    threads: Option<Layout>,
-) -> Result<Scene> {
+fn mma(object: &Value, shape: &str, operands: [Result<Layout>; 3], threads: Option<Layout>) -> Result<Scene> {
     let [a, b, c] = operands;
     Ok(draw::mma(extents(object, shape)?, &a?, &b?, &c?, threads.as_ref())?)
 }
