@@ -13,7 +13,7 @@ pub const MAX_CELLS: i64 = 16_384;
 pub enum DrawError {
     /// An operation of the layout algebra, or a layout's text, is wrong.
     #[error(transparent)]
-    Layout(#[from] LayoutError),
+    Layout(Box<LayoutError>),
     /// The picture would have too many cells.
     #[error(
         "{what} has {cells} cells, and a picture holds at most {MAX_CELLS}; draw a part of it, such as one tile of \
@@ -62,6 +62,12 @@ pub enum DrawError {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl From<LayoutError> for DrawError {
+    fn from(error: LayoutError) -> Self {
+        Self::Layout(Box::new(error))
+    }
 }
 
 /// Refuses what has more than [`MAX_CELLS`] cells.

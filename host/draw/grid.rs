@@ -99,16 +99,16 @@ fn coordinate_text(shape: &IntTuple, rest: &mut i64) -> String {
 }
 
 /// What a layout maps to: indices, or coordinates.
-pub(super) enum Values {
-    Indices(Layout),
+enum Values<'a> {
+    Indices(&'a Layout),
     /// One integer layout for each basis vector.
     Coordinates(Vec<Layout>),
 }
 
-impl Values {
-    pub fn of(layout: &Layout) -> Result<Self, DrawError> {
+impl<'a> Values<'a> {
+    fn of(layout: &'a Layout) -> Result<Self, DrawError> {
         if !layout.is_coordinate() {
-            return Ok(Self::Indices(*layout));
+            return Ok(Self::Indices(layout));
         }
         let stride = layout.stride();
         let mut last = 0;
@@ -129,7 +129,7 @@ impl Values {
         Ok(Self::Coordinates((0..=last).map(|basis| layout.along(basis)).collect()))
     }
 
-    pub fn label(&self, coord: i64) -> Label {
+    fn label(&self, coord: i64) -> Label {
         match self {
             Self::Indices(layout) => Label::Index(layout.at(coord)),
             Self::Coordinates(parts) => Label::Coordinate(parts.iter().map(|part| part.at(coord)).collect()),
@@ -144,7 +144,7 @@ impl Values {
     }
 }
 
-fn index_grid(frame: &Frame, values: &Values) -> Grid {
+fn index_grid(frame: &Frame, values: &Values<'_>) -> Grid {
     let size = (frame.rows.len() * frame.columns.len()) as i64;
     // Coordinates are coloured by their last part, which tells the columns of an identity layout apart.
     let rank = |coord: i64| match values.label(coord) {

@@ -169,17 +169,17 @@ impl Holders {
 }
 
 /// Where a thread-value layout puts each pair in a tile.
-enum Element {
+enum Element<'a> {
     /// By an index that counts down columns of so many rows.
-    Index(Layout, i64),
+    Index(&'a Layout, i64),
     /// By two coordinates.
-    Coordinate(Layout, Layout),
+    Coordinate(Box<[Layout; 2]>),
 }
 
-impl Element {
-    fn of(tv: &Layout, rows: i64) -> Result<Self, DrawError> {
+impl<'a> Element<'a> {
+    fn of(tv: &'a Layout, rows: i64) -> Result<Self, DrawError> {
         if !tv.is_coordinate() {
-            return Ok(Self::Index(*tv, rows));
+            return Ok(Self::Index(tv, rows));
         }
         let (row, column) = (tv.along(0), tv.along(1));
         // What neither coordinate accounts for is along a third basis vector or along none.
@@ -190,7 +190,7 @@ impl Element {
                 why: "some stride is neither along basis vector 0 (rows) nor 1 (columns)".to_owned(),
             });
         }
-        Ok(Self::Coordinate(row, column))
+        Ok(Self::Coordinate(Box::new([row, column])))
     }
 
     fn at(&self, pair: i64) -> (i64, i64) {
@@ -199,14 +199,14 @@ impl Element {
                 let index = layout.at(pair);
                 (index.rem_euclid(*rows), index.div_euclid(*rows))
             }
-            Self::Coordinate(row, column) => (row.at(pair), column.at(pair)),
+            Self::Coordinate(parts) => (parts[0].at(pair), parts[1].at(pair)),
         }
     }
 
     fn text(&self, pair: i64) -> String {
         match self {
             Self::Index(layout, _) => format!("index {}", layout.at(pair)),
-            Self::Coordinate(row, column) => format!("({},{})", row.at(pair), column.at(pair)),
+            Self::Coordinate(parts) => format!("({},{})", parts[0].at(pair), parts[1].at(pair)),
         }
     }
 }
