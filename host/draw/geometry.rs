@@ -11,6 +11,8 @@ const ADVANCE: f64 = 0.62;
 const MARGIN: f64 = 16.0;
 const GAP: f64 = 28.0;
 const CELL_PADDING: f64 = 5.0;
+/// The side of the filled corner of a cell in conflict.
+pub const CORNER: f64 = 9.0;
 const MIN_CELL: f64 = 34.0;
 const HEADING_SIZE: f64 = 11.0;
 const COORDINATE_SIZE: f64 = 9.0;
@@ -109,8 +111,11 @@ struct Sizes {
 impl Sizes {
     fn of(scene: &Scene, base: i64) -> Self {
         let cells = scene.panels.iter().flat_map(|panel| panel.grid.cells());
-        let (mut longest, mut lines) = (1, 1);
+        let (mut longest, mut lines, mut padding) = (1, 1, CELL_PADDING);
         for cell in cells {
+            if cell.mark == Mark::Conflict {
+                padding = CORNER + 2.0;
+            }
             let label = cell.label.lines(base);
             lines = lines.max(label.len());
             longest = label.iter().map(|line| line.chars().count()).max().unwrap_or(0).max(longest);
@@ -123,7 +128,7 @@ impl Sizes {
         };
         let headings = scene.panels.iter().flat_map(|panel| panel.grid.columns());
         let heading = headings.map(|heading| width_of(&heading.text(base), HEADING_SIZE)).fold(0.0, f64::max);
-        let text = (longest as f64 * ADVANCE * font + 2.0 * CELL_PADDING).max(heading + 4.0);
+        let text = (longest as f64 * ADVANCE * font + 2.0 * padding).max(heading + 4.0);
         let cell_height = (lines as f64 * font * LINE + 2.0 * CELL_PADDING).max(MIN_CELL).ceil();
         let cell_width = text.max(cell_height).ceil();
         Self { font, cell_width, cell_height }

@@ -1,7 +1,7 @@
 //! SVG: cells as rectangles with text, coloured by a style sheet that knows light and dark pages.
 
 use super::format::{Style, Theme};
-use super::geometry::{Anchor, Drawing, PlacedCell, PlacedText, Tone, place};
+use super::geometry::{Anchor, CORNER, Drawing, PlacedCell, PlacedText, Tone, place};
 use super::palette::{DARK, LIGHT, Palette};
 use super::scene::{Fill, Label, Mark, Scene};
 use std::collections::BTreeSet;
@@ -82,9 +82,6 @@ fn group(cell: &PlacedCell) -> Group {
     }
     cell.lines.iter().fold(group, |group, text| group.add(line(text)))
 }
-
-/// The side of the filled corner of a cell in conflict.
-pub(super) const CORNER: f64 = 9.0;
 
 fn line(text: &PlacedText) -> Element {
     let mut classes = vec![match text.tone {

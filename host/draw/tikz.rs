@@ -1,10 +1,9 @@
 //! LaTeX: a document of class `standalone` with a TikZ picture, for `\includestandalone` or on its own.
 
 use super::format::{Style, Theme};
-use super::geometry::{Anchor, Drawing, PlacedCell, PlacedText, Tone, place};
+use super::geometry::{Anchor, CORNER, Drawing, PlacedCell, PlacedText, Tone, place};
 use super::palette::{DARK, LIGHT};
 use super::scene::{Fill, Mark, Scene};
-use super::svg::CORNER;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

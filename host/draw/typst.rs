@@ -1,10 +1,9 @@
 //! Typst: a document whose page is the picture.
 
 use super::format::{Style, Theme};
-use super::geometry::{Anchor, PlacedCell, PlacedText, Tone, place};
+use super::geometry::{Anchor, CORNER, PlacedCell, PlacedText, Tone, place};
 use super::palette::{DARK, LIGHT, Palette};
 use super::scene::{Mark, Scene};
-use super::svg::CORNER;
 use std::fmt::Write;
 
 /// What the calls below rely on: lengths are in CSS pixels.

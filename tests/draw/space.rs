@@ -47,6 +47,8 @@ fn overlap(a: Bounds, b: Bounds) -> bool {
 fn wide() -> Vec<(&'static str, Scene)> {
     let grid = |text| draw::layout(&parsed(text)).unwrap();
     let mut scenes = scenes();
+    let column = parsed("(8,1):(1,0)");
+    scenes.push(("conflicts", draw::banks(parsed("(8,8):(8,1)"), 64, Some(&column)).unwrap()));
     scenes.push(("large_numbers", grid("(2,3):(1000000000000,-999999999999)")));
     scenes.push(("deep", grid("((2,(2,(2,2))),(2,((3,2),2))):((1,(2,(4,8))),(16,((32,96),192)))")));
     scenes.push((
@@ -73,6 +75,12 @@ fn every_text_lies_within_the_picture_and_every_label_within_its_cell() {
             assert!(within(room, page), "{name}: a cell is clipped");
             for label in cell.children().filter(|node| node.has_tag_name("text")) {
                 assert!(within(bounds(label), room), "{name}: {:?} leaves its cell", label.text());
+                for corner in cell.children().filter(|node| node.has_tag_name("polygon")) {
+                    let points = corner.attribute("points").unwrap();
+                    let left: f64 = points.split(',').next().unwrap().parse().unwrap();
+                    let clear = bounds(label).2 <= left;
+                    assert!(clear, "{name}: {:?} runs into the corner at {left}", label.text());
+                }
             }
         }
     }
