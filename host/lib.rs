@@ -40,7 +40,7 @@ pub use launch::{Grid, KernelArg, KernelArgs};
 pub use matmul::{matmul, matmul_kernel, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
-pub use module::{KernelAttributes, Module, Ptx};
+pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::kernels;
 pub use moye_device::layout;
