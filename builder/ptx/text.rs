@@ -5,18 +5,22 @@
 pub fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("//").into_iter().chain(rest.find("/*")).min() {
-        clean.push_str(&rest[..at]);
-        let comment = &rest[at..];
-        let end = if comment.starts_with("//") {
-            comment.find('\n').unwrap_or(comment.len())
-        } else {
-            comment.find("*/").map_or(comment.len(), |end| end + 2)
+    while let Some(at) = rest.find('/') {
+        let (before, comment) = rest.split_at(at);
+        clean.push_str(before);
+        let end = match comment.as_bytes().get(1) {
+            Some(b'/') => comment.find('\n').unwrap_or(comment.len()),
+            Some(b'*') => {
+                clean.push(' ');
+                comment.find("*/").map_or(comment.len(), |end| end + 2)
+            }
+            _ => {
+                clean.push('/');
+                rest = &comment[1..];
+                continue;
+            }
         };
         clean.extend(comment[..end].chars().filter(|&c| c == '\n'));
-        if !comment.starts_with("//") {
-            clean.push(' ');
-        }
         rest = &comment[end..];
     }
     clean + rest
@@ -84,7 +88,8 @@ mod tests {
 
     #[test]
     fn comments_go_and_lines_stay() {
-        assert_eq!(without_comments("a // b /* c\nd /* e\nf */ g"), "a \nd \n  g");
+        assert_eq!(without_comments("a // b /* c\nd /* e\nf */ g"), "a \nd  \n g");
+        assert_eq!(without_comments("a / b /"), "a / b /");
         assert_eq!(without_comments("a /* open"), "a  ");
     }
 
