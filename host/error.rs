@@ -261,7 +261,7 @@ pub enum Error {
     },
     /// The environment variable `MOYE_DEVICE` does not name a device.
     #[error("MOYE_DEVICE: {0}")]
-    DeviceVariable(#[source] Box<Error>),
+    DeviceVariable(Box<Error>),
     /// A matrix reaches past its buffer.
     #[error(
         "a {rows}x{cols} matrix with strides ({row_stride}, {col_stride}) needs {needed} elements, the buffer has {len}"

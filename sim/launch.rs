@@ -1,9 +1,11 @@
 //! A launch: a grid of blocks, spread over the host's cores.
 
-use crate::block::{BlockContext, Limits, Worker, install_hook, within_simulated_thread};
+use crate::Dim3;
+use crate::block::{
+    BlockContext, Limits, MAX_STACKS, RawFault, Worker, install_hook, within_simulated_thread,
+};
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
-use crate::{Dim3, block::RawFault};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,9 +14,6 @@ use std::time::{Duration, Instant};
 pub const MAX_THREADS: u32 = 1024;
 /// The most shared memory that a block may have, in bytes: 227 KiB, what Hopper gives one.
 pub const MAX_SHARED_BYTES: usize = 227 * 1024;
-/// The most simulated threads that are alive at once. Each has a stack, and each stack takes two mappings of the
-/// 65,530 that Linux grants a process.
-const MAX_LIVE_THREADS: usize = 16 * 1024;
 
 /// A kernel launch: what a CUDA program gives between `<<<` and `>>>`, and how the simulator is to run it.
 ///
@@ -148,7 +147,7 @@ impl<'a> Launch<'a> {
             first_fault: Mutex::new(None),
         };
         let threads = self.block.count() as usize;
-        let at_once = (MAX_LIVE_THREADS / threads).min(rayon::current_num_threads()).max(1);
+        let at_once = (MAX_STACKS / threads).min(rayon::current_num_threads()).max(1);
         let workers = at_once.min(grid.blocks.try_into().unwrap_or(usize::MAX));
         rayon::scope(|scope| {
             for _ in 0..workers {

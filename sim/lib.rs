@@ -1,4 +1,63 @@
-//! Runs a CUDA grid on the CPU: the simulator behind kernels that are ordinary Rust.
+//! Runs a CUDA grid on the CPU: the same kernel source, without a GPU, and with its faults found and told.
+//!
+//! A kernel is a Rust function that calls [`intrinsics`] where GPU code has instructions of its own: its index, loads
+//! and stores, barriers, warp operations. [`Launch`] runs it once for every thread of a grid. What is not a plain
+//! success is a [`Fault`] that names kernel, block, thread and source line, never a crash or a hang.
+//!
+//! ```
+//! use moye_sim::{GlobalMemory, Launch, intrinsics::*};
+//!
+//! // Every block reverses its 64 words through shared memory.
+//! fn reverse(data: u64) {
+//!     let (t, shared) = (thread_idx().x, shared_base());
+//!     let at = data + 4 * u64::from(64 * block_idx().x + t);
+//!     store_shared::<u32>(shared + 4 * t, load_global(at));
+//!     sync_threads();
+//!     store_global::<u32>(at, load_shared(shared + 4 * (63 - t)));
+//! }
+//!
+//! let memory = GlobalMemory::new();
+//! let data = memory.alloc(10 * 64 * 4, "data")?;
+//! data.fill(0, data.len(), 0)?;
+//! let address = data.address();
+//! Launch::new("reverse", 10, 64, &memory).shared_bytes(256).run(&|| reverse(address))?;
+//!
+//! // With too little shared memory it faults:
+//! let error = Launch::new("reverse", 10, 64, &memory).shared_bytes(128).run(&|| reverse(address)).unwrap_err();
+//! assert!(error.to_string().starts_with("kernel `reverse`, block (0,0,0), thread (32,0,0) at "));
+//! assert!(error.to_string().ends_with(
+//!     "write of 4 bytes of shared memory at offset 128, outside the 128 bytes that the launch gave the block"
+//! ));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The model
+//!
+//! - **Threads** are coroutines with stacks of their own. One OS thread runs a whole block, switching from one simulated
+//!   thread to the next where they wait: at a barrier, in a warp operation, for a condition, and after some thousand
+//!   memory accesses, so that a thread may poll for what another writes. Threads take turns within their warp, and warps
+//!   take turns when all their threads wait, or after some thousand switches. The order is always the same, so a block with
+//!   the same inputs does the same and faults the same.
+//! - **Blocks** run in parallel on the cores of the host, and start in the order of their index. What blocks do to each
+//!   other through global memory (atomics, races) happens in no particular order. A block that waits for another one
+//!   finds it running only if the host has a core for it.
+//! - **Global memory** is [`GlobalMemory`]: host memory, known to kernels by address. An access that no allocation holds
+//!   whole, or that is not aligned to its size, is a fault. New memory holds NaNs.
+//! - **Shared memory** knows of every byte whether it was written. Reading one that was not is a fault, and so is
+//!   touching one that a `cp.async` is still writing. It starts at shared address 1024, not at 0.
+//! - **`cp.async`** moves its data at the wait and not before: see [`intrinsics::cp_async`].
+//! - **Barriers** count threads. When no thread of a block can go on and some have not returned, that is told at once
+//!   with who waits where. A thread that returns without coming to a barrier that others wait at is a fault, also where
+//!   hardware would let it pass.
+//! - **Warp operations** gather the lanes of their mask, as PTX says of `.sync`; all are made of one primitive,
+//!   [`intrinsics::warp_collective`]. Lanes that have returned are ignored by shuffles, votes and reductions; reading
+//!   from one is a fault.
+//!
+//! # What is not emulated
+//!
+//! Time, caches and bank conflicts; races within a block, unless the order of the simulator makes them visible, as a
+//! read of something not yet written; weak memory ordering within a block; clusters, TMA, mbarriers and `wgmma`. A loop
+//! that calls no intrinsic and never ends is not noticed, and a thread that overruns its stack ends the process.
 #![warn(missing_docs)]
 
 mod block;
@@ -11,6 +70,6 @@ mod pod;
 
 pub use dim::Dim3;
 pub use fault::{Access, Fault, FaultKind, LaunchError, ThreadRange, ThreadSet, WaitPlace, WaitingThreads};
-pub use launch::{Launch, Report};
+pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report};
 pub use memory::{Allocation, GlobalMemory, MemoryError};
 pub use pod::Pod;

@@ -1,6 +1,7 @@
 //! Copies between tensors of the same shape, by the widest access that both allow.
 
 use crate::arch::{CpAsyncSize, Word, Word64x2, Word128, cp_async};
+use crate::layout::{Layout, Text};
 use crate::memory::{Element, GlobalPointer, Shared};
 use crate::tensor::{Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor};
 
@@ -14,8 +15,19 @@ const fn elements_per_access(source: usize, destination: usize, element_bytes: u
 }
 
 /// The two tensors of a copy have the same number of elements, or the copy does not compile.
-const fn same_size(source: usize, destination: usize) {
-    assert!(source == destination, "copy: source and destination have different numbers of elements");
+const fn same_size(source: Layout, destination: Layout) {
+    if source.size() != destination.size() {
+        let mut text = Text::<400>::new();
+        text.str("copy: the source ");
+        text.layout(&source);
+        text.str(" has ");
+        text.int(source.size());
+        text.str(" elements and the destination ");
+        text.layout(&destination);
+        text.str(" has ");
+        text.int(destination.size());
+        panic!("{}", text.as_str());
+    }
 }
 
 /// Copies `source` to `destination`, index by index, with the widest loads and stores (up to 16 bytes) that both
@@ -34,7 +46,7 @@ where
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    const { same_size(Tensor::<S, LS>::SIZE, Tensor::<D, LD>::SIZE) };
+    const { same_size(LS::LAYOUT, LD::LAYOUT) };
     let bytes = const { elements_per_access(S::RUN, D::RUN, S::Element::BYTES) * S::Element::BYTES };
     // SAFETY: the caller's contract; both runs allow accesses of this size.
     unsafe {
@@ -94,7 +106,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    const { same_size(Tensor::<Strided<P, S, R>, LS>::SIZE, SharedTensor::<P::Element, LD>::SIZE) };
+    const { same_size(LS::LAYOUT, LD::LAYOUT) };
     let count = const {
         let (source, destination) =
             (<Strided<P, S, R> as Access<LS>>::RUN, <Shared<P::Element> as Access<LD>>::RUN);

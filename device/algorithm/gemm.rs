@@ -1,7 +1,7 @@
 //! `gemm`: a thread's part of a matrix product.
 
 use crate::arch::Fma;
-use crate::layout::Layout;
+use crate::layout::{Layout, Text};
 use crate::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
 
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k`, by fused multiply-adds: `a` is `(M, K)`, `b` is `(N, K)` and the
@@ -47,13 +47,29 @@ where
 
 /// `(M, N, K)`, where the three layouts agree on them.
 const fn extents(a: Layout, b: Layout, c: Layout) -> (usize, usize, usize) {
-    assert!(
-        a.rank() == 2 && b.rank() == 2 && c.rank() == 2,
-        "gemm: a is (M, K), b is (N, K) and c is (M, N); one of them does not have two modes"
-    );
-    assert!(a.extent(0) == c.extent(0), "gemm: a (M, K) and c (M, N) differ in M");
-    assert!(b.extent(0) == c.extent(1), "gemm: b (N, K) and c (M, N) differ in N");
-    assert!(a.extent(1) == b.extent(1), "gemm: a (M, K) and b (N, K) differ in K");
+    let wrong = if a.rank() != 2 || b.rank() != 2 || c.rank() != 2 {
+        Some("one of them does not have two modes")
+    } else if a.extent(0) != c.extent(0) {
+        Some("a and c differ in M")
+    } else if b.extent(0) != c.extent(1) {
+        Some("b and c differ in N")
+    } else if a.extent(1) != b.extent(1) {
+        Some("a and b differ in K")
+    } else {
+        None
+    };
+    if let Some(wrong) = wrong {
+        let mut text = Text::<600>::new();
+        text.str("gemm takes a (M, K), b (N, K) and c (M, N); with a = ");
+        text.layout(&a);
+        text.str(", b = ");
+        text.layout(&b);
+        text.str(" and c = ");
+        text.layout(&c);
+        text.str(" ");
+        text.str(wrong);
+        panic!("{}", text.as_str());
+    }
     (a.extent(0) as usize, b.extent(0) as usize, a.extent(1) as usize)
 }
 

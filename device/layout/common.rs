@@ -73,10 +73,41 @@ const fn kernel(layout: &Layout) -> Result<Layout, Fault> {
 /// The right inverse of `b`, and how far `a` follows it from 0 on in steps of 1.
 const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
     let inverse = tri!(right(b));
-    let modes = Modes::of(&tri!(composed(a, &inverse)), ROOT);
-    let runs = modes.count > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
-    Ok((inverse, if runs { modes.extent[0] } else { 1 }))
+    let size = match composed(a, &inverse) {
+        Ok(both) => {
+            let modes = Modes::of(&both, ROOT);
+            let runs = modes.count > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
+            if runs { modes.extent[0] } else { 1 }
+        }
+        Err(Fault::Stride { .. } | Fault::Run { .. } | Fault::Carry { .. }) => compared(a, &inverse),
+        Err(fault) => return Err(fault),
+    };
+    Ok((inverse, size))
 }
+
+/// How far `a` follows `inverse`, by comparing values: for layouts that do not fit into each other as a whole, which
+/// they need not for what they have in common. Looks at [`COMPARED`] values at most.
+const fn compared(a: &Layout, inverse: &Layout) -> i64 {
+    let mut size = 1;
+    while size < inverse.size() && size < COMPARED && a.at(inverse.at(size)) == size {
+        size += 1;
+    }
+    // The part of the inverse must be a layout itself.
+    while size > 1 {
+        let mut builder = LayoutBuilder::new();
+        let fits = match builder.leaf(size, 1, NO_BASIS) {
+            Ok(()) => composed(inverse, &builder.unchecked()).is_ok(),
+            Err(_) => false,
+        };
+        if fits {
+            break;
+        }
+        size -= 1;
+    }
+    size
+}
+
+const COMPARED: i64 = 1024;
 
 const fn common(a: &Layout, b: &Layout) -> Result<Layout, Fault> {
     let (inverse, size) = tri!(run(a, b));

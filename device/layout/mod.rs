@@ -92,5 +92,6 @@ pub use slice::{
     dice, slice, slice_and_offset, slice_offset, try_dice, try_slice, try_slice_and_offset, try_slice_offset,
 };
 pub use swizzle::Swizzle;
+pub(crate) use text::Text;
 pub use tiler::Tiler;
 pub use tv::{TvLayout, make_layout_tv, try_make_layout_tv};

@@ -118,11 +118,7 @@ const fn zipped_modes(block: &Layout, tiler: &Layout, block_first: bool) -> Resu
     let blocks = product.profile.mode(ROOT, 0);
     let copies = product.profile.mode(ROOT, 1);
     let mut builder = LayoutBuilder::new();
-    // Two integers stand side by side themselves; tuples do mode by mode.
-    let is_tuple = !product.profile.is_leaf(blocks);
-    if is_tuple {
-        tri!(builder.open(rank));
-    }
+    tri!(builder.open(rank));
     let mut left = product.profile.first(if block_first { blocks } else { copies });
     let mut right = product.profile.first(if block_first { copies } else { blocks });
     let mut i = 0;

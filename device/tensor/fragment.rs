@@ -3,6 +3,7 @@
 use super::static_layout::StaticLayout;
 use super::{Access, AccessMut, Engine, Tensor};
 use crate::arch::{Fma, Word};
+use crate::layout::{Layout, Text};
 use crate::memory::Element;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -22,6 +23,22 @@ pub struct Registers<T: Element> {
 
 const ROOM: usize = 1024;
 
+/// The fragment has room for the layout's elements, or it does not compile.
+const fn fits(layout: Layout, element_bytes: usize) {
+    let bytes = layout.size() as usize * element_bytes;
+    if bytes > ROOM {
+        let mut text = Text::<400>::new();
+        text.str("a fragment of layout ");
+        text.layout(&layout);
+        text.str(" takes ");
+        text.int(bytes as i64);
+        text.str(" bytes of registers, and a thread has ");
+        text.int(ROOM as i64);
+        text.str(": spread the tile over more threads, or make it smaller");
+        panic!("{}", text.as_str());
+    }
+}
+
 #[derive(Clone)]
 #[repr(C, align(16))]
 struct Room([MaybeUninit<u8>; ROOM]);
@@ -33,12 +50,7 @@ impl<T: Element, L: StaticLayout> Fragment<T, L> {
     /// Every element is written before it is read.
     #[inline(always)]
     pub unsafe fn uninit() -> Self {
-        const {
-            assert!(
-                L::LAYOUT.size() as usize * T::BYTES <= ROOM,
-                "a fragment may take at most 1,024 bytes, all the registers of a thread: give a thread fewer elements"
-            );
-        }
+        const { fits(L::LAYOUT, T::BYTES) };
         Tensor::from_engine(Registers { words: Room([MaybeUninit::uninit(); ROOM]), element: PhantomData })
     }
 

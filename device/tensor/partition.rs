@@ -10,7 +10,7 @@
 
 use super::static_layout::{Divisors, StaticLayout};
 use super::{Engine, Tensor};
-use crate::layout::{IntTuple, Layout, Tiler, composition, make_layout, right_inverse, zipped_divide};
+use crate::layout::{IntTuple, Layout, Text, Tiler, composition, make_layout, right_inverse, zipped_divide};
 use core::marker::PhantomData;
 
 /// Keeps a mode of the threads' layout (CuTe's `_1` in a `Step`).
@@ -115,10 +115,16 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for ThreadOf<
             make_layout(IntTuple::tuple(shape.split_at(mode).0), IntTuple::tuple(stride.split_at(mode).0));
         // thread index -> (THR_0, THR_1, ...)
         let coordinate = right_inverse(T::LAYOUT);
-        assert!(
-            coordinate.size() == T::LAYOUT.size(),
-            "local_partition: the layout of the threads must number them 0, 1, 2, ... without gaps or repetition"
-        );
+        if coordinate.size() != T::LAYOUT.size() {
+            let mut text = Text::<400>::new();
+            text.str("local_partition: the layout of the threads, ");
+            text.layout(&T::LAYOUT);
+            text.str(", must number all ");
+            text.int(T::LAYOUT.size());
+            text.str(" of them 0, 1, 2, ... without gaps or repetition; it does so up to ");
+            text.int(coordinate.size());
+            panic!("{}", text.as_str());
+        }
         composition(by_coordinate, coordinate)
     };
 }

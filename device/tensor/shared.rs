@@ -4,6 +4,7 @@ use super::static_layout::StaticLayout;
 use super::tables::{Digits, Offsets, PLAIN, run};
 use super::{Access, AccessMut, Engine, Tensor};
 use crate::arch::Word;
+use crate::layout::{Layout, Text};
 use crate::memory::{Element, Shared};
 
 /// Elements in shared memory, named by a layout of offsets.
@@ -19,13 +20,24 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     /// The same memory, named by another layout that reaches no further.
     #[inline(always)]
     pub const fn with_layout<N: StaticLayout>(self) -> SharedTensor<T, N> {
-        const {
-            assert!(
-                N::LAYOUT.cosize() <= L::LAYOUT.cosize(),
-                "with_layout: the new layout reaches past the elements of the old one"
-            );
-        }
+        const { reaches_no_further(N::LAYOUT, L::LAYOUT) };
         Tensor::from_engine(self.engine)
+    }
+}
+
+/// The new layout names no element past those of the old one, or the tensor does not compile.
+const fn reaches_no_further(new: Layout, old: Layout) {
+    if new.cosize() > old.cosize() {
+        let mut text = Text::<400>::new();
+        text.str("with_layout: ");
+        text.layout(&new);
+        text.str(" needs ");
+        text.int(new.cosize());
+        text.str(" elements, and ");
+        text.layout(&old);
+        text.str(" has ");
+        text.int(old.cosize());
+        panic!("{}", text.as_str());
     }
 }
 

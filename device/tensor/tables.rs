@@ -1,7 +1,7 @@
 //! Constants that the compiler derives from a layout: tables of offsets, the digits of a thread index, runs.
 
 use super::static_layout::{Divisors, StaticLayout, gcd};
-use crate::layout::{Layout, coalesce};
+use crate::layout::{Layout, Text, coalesce};
 use core::marker::PhantomData;
 
 /// The most elements that one thread can name in one tensor.
@@ -22,10 +22,17 @@ impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
     pub(crate) const TABLE: [i32; MAX_ELEMENTS] = {
         let layout = coalesce(along(L::LAYOUT, AXIS));
         let size = layout.size() as usize;
-        assert!(
-            size <= MAX_ELEMENTS,
-            "a thread's part of a tensor may have at most 512 elements: use more threads"
-        );
+        if size > MAX_ELEMENTS {
+            let mut text = Text::<400>::new();
+            text.str("a thread's part of the tensor, ");
+            text.layout(&L::LAYOUT);
+            text.str(", has ");
+            text.int(size as i64);
+            text.str(" elements, and a copy or product unrolls at most ");
+            text.int(MAX_ELEMENTS as i64);
+            text.str(": spread the tile over more threads, or loop over parts of it");
+            panic!("{}", text.as_str());
+        }
         let mut table = [0; MAX_ELEMENTS];
         let mut i = 0;
         while i < size {

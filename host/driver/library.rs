@@ -2,6 +2,7 @@
 
 use cust::sys::CUresult;
 use libloading::Library;
+use std::error::Error;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -18,8 +19,15 @@ static MISSING: Mutex<Option<&'static str>> = Mutex::new(None);
 /// Opens the driver's library, or says why it cannot be opened.
 pub fn open() -> Result<&'static Library, &'static str> {
     // SAFETY: the driver's initialisers are those of an installed system library, which every CUDA program runs.
-    let opened = LIBRARY.get_or_init(|| unsafe { Library::new(FILE) }.map_err(|e| e.to_string()));
+    let opened = LIBRARY.get_or_init(|| unsafe { Library::new(FILE) }.map_err(|error| reason(&error)));
     opened.as_ref().map_err(String::as_str)
+}
+
+/// The loader's own words, which lie behind the error.
+fn reason(error: &libloading::Error) -> String {
+    let words = error.source().map_or_else(|| error.to_string(), |loader| loader.to_string());
+    // The message says already which file it is.
+    words.strip_prefix(FILE).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&words).to_owned()
 }
 
 /// The function that the driver was last found not to have.

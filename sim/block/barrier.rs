@@ -45,6 +45,11 @@ impl BlockContext {
         }
         barrier.expected = expected;
         barrier.arrived += 1;
+        if count.is_some() && self.running.get() + 1 == self.count() {
+            // An explicit count is one of whole warps, so the block's last thread stands for the lanes that its warp
+            // lacks.
+            barrier.arrived += self.count().next_multiple_of(WARP_SIZE) - self.count();
+        }
         if barrier.arrived == expected {
             for waiter in barrier.waiters.drain(..) {
                 self.set_ready(waiter);

@@ -26,6 +26,9 @@ pub(crate) struct Limits {
 /// Memory accesses after which a thread lets the others run: it may poll for what one of them is to write.
 const SLICE: u32 = 1 << 14;
 
+/// Switches after which a warp lets the others run, whether or not its threads could go on.
+pub(crate) const TURNS: u32 = 64 * super::WARP_SIZE;
+
 /// What a suspended thread is resumed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
@@ -88,6 +91,9 @@ pub(crate) struct BlockContext {
     pub(crate) unwinding: Cell<bool>,
     /// A thread found its condition fulfilled since this was last cleared.
     pub(crate) condition_met: Cell<bool>,
+
+    /// Switches that the running warp has left before it lets the others run.
+    pub(crate) turns_left: Cell<u32>,
 
     limits: Limits,
     /// Accesses since the last rendezvous or exit, up to the last switch.
@@ -163,6 +169,7 @@ impl BlockContext {
             fault: RefCell::new(None),
             unwinding: Cell::new(false),
             condition_met: Cell::new(false),
+            turns_left: Cell::new(0),
             limits,
             accesses: Cell::new(0),
             rendezvous: Cell::new(0),
@@ -188,6 +195,7 @@ impl BlockContext {
         }
         *self.fault.borrow_mut() = None;
         self.unwinding.set(false);
+        self.turns_left.set(0);
         self.accesses.set(0);
         self.rendezvous.set(0);
     }
@@ -227,6 +235,8 @@ impl BlockContext {
         }
         // What it polls for may be up to another block, on another OS thread.
         std::thread::yield_now();
+        // A warp of threads that poll lets the others run when each of them has looked once.
+        self.turns_left.set(self.turns_left.get().saturating_sub(TURNS / super::WARP_SIZE));
         self.set_ready(self.running.get());
         self.suspend();
     }
@@ -342,6 +352,21 @@ impl BlockContext {
             }
         }
         None
+    }
+
+    /// Takes the first ready thread of the same warp behind `last`, going round.
+    pub(crate) fn take_ready_in_warp(&self, last: u32) -> Option<u32> {
+        let mut ready = self.ready.borrow_mut();
+        let word = &mut ready[last as usize / 64];
+        let half = last % 64 / super::WARP_SIZE * super::WARP_SIZE;
+        let lanes = (*word >> half) as u32;
+        let behind = lanes & (u32::MAX - 1) << (last % super::WARP_SIZE);
+        let lane = if behind != 0 { behind } else { lanes }.trailing_zeros();
+        if lanes == 0 {
+            return None;
+        }
+        *word &= !(1 << (half + lane));
+        Some(last / super::WARP_SIZE * super::WARP_SIZE + lane)
     }
 
     /// The threads that wait, by place and line, in the order of their first threads.

@@ -20,6 +20,7 @@ pub(crate) use context::{BlockContext, Limits, RawFault, current, within_simulat
 pub(crate) use panics::install_hook;
 pub(crate) use scheduler::Worker;
 pub(crate) use shared::SHARED_BASE;
+pub(crate) use stack::MAX_STACKS;
 
 /// Lanes of a warp.
 pub(crate) const WARP_SIZE: u32 = 32;

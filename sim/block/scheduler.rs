@@ -1,6 +1,7 @@
 //! Runs the threads of a block in turn until all have returned.
 
-use super::context::{BlockContext, RawFault, Resume, ThreadYielder};
+use super::WARP_SIZE;
+use super::context::{BlockContext, RawFault, Resume, TURNS, ThreadYielder};
 use super::stack::{StackPool, ThreadStack};
 use crate::Dim3;
 use crate::fault::{FaultKind, WaitPlace};
@@ -23,20 +24,26 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     pub(crate) fn new(context: &'a BlockContext, entry: &'a (dyn Fn() + Sync), stack_bytes: usize) -> Self {
         let live = (0..context.count()).map(|_| None).collect();
-        Self { context, entry, stacks: StackPool::new(stack_bytes), live, asked: false }
+        Self {
+            context,
+            entry,
+            stacks: StackPool::new(stack_bytes, context.count() as usize),
+            live,
+            asked: false,
+        }
     }
 
     /// Runs one block to its end or its first fault.
     pub(crate) fn run(&mut self, block_index: Dim3) -> Result<(), RawFault> {
         self.context.start(block_index);
         self.asked = false;
-        let mut from = 0;
-        while let Some(linear) = self.next_ready(from) {
+        let mut last = self.context.count() - 1;
+        while let Some(linear) = self.next_ready(last) {
+            last = linear;
             self.resume(linear, Resume::Run);
             if self.context.fault.borrow().is_some() {
                 break;
             }
-            from = (linear + 1) % self.context.count();
         }
         if self.context.fault.borrow().is_none() {
             self.note_deadlock();
@@ -46,10 +53,23 @@ impl<'a> Worker<'a> {
         Err(fault)
     }
 
-    /// The next thread to run. Where none is ready, those that wait for conditions look at them once more; if none of
-    /// them finds its own fulfilled, nothing in the block can change any more.
-    fn next_ready(&mut self, from: u32) -> Option<u32> {
+    /// The thread to run after `last`: the next one of the same warp for a while, so that warp operations find the stacks
+    /// of their lanes in the caches, then those of the next warps.
+    ///
+    /// Where none is ready, those that wait for conditions look at them once more; if none of them finds its own
+    /// fulfilled, nothing in the block can change any more.
+    fn next_ready(&mut self, last: u32) -> Option<u32> {
         let context = self.context;
+        let turns = context.turns_left.get();
+        if turns > 0 {
+            context.turns_left.set(turns - 1);
+            if let Some(linear) = context.take_ready_in_warp(last) {
+                return Some(linear);
+            }
+        }
+        context.turns_left.set(TURNS);
+        let next_warp = (last / WARP_SIZE + 1) * WARP_SIZE;
+        let from = if next_warp < context.count() { next_warp } else { 0 };
         context.take_ready(from).or_else(|| {
             let changed = context.condition_met.take();
             if std::mem::replace(&mut self.asked, true) && !changed {

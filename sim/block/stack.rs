@@ -3,7 +3,7 @@
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use std::io;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// A stack whose first frame does not always start at the same offset within a page.
 ///
@@ -50,23 +50,41 @@ unsafe impl Stack for ThreadStack {
     }
 }
 
-/// Stacks that no worker uses, by size.
-static IDLE: Mutex<Vec<(usize, Vec<ThreadStack>)>> = Mutex::new(Vec::new());
+/// The most stacks that the workers of a process may use at once.
+///
+/// A stack takes two of the 65,530 mappings that Linux grants a process, and as many again may lie idle.
+pub(crate) const MAX_STACKS: usize = 12 * 1024;
+
+/// The stacks of the process.
+struct Stacks {
+    /// How many the workers may use, all together.
+    reserved: usize,
+    /// Those that no worker uses, by size in bytes.
+    idle: Vec<(usize, Vec<ThreadStack>)>,
+}
+
+static STACKS: Mutex<Stacks> = Mutex::new(Stacks { reserved: 0, idle: Vec::new() });
+static RELEASED: Condvar = Condvar::new();
 
 /// A worker's stacks, all of one size. They go back to the process when it is dropped.
 pub(crate) struct StackPool {
     bytes: usize,
+    reserved: usize,
     made: usize,
     free: Vec<ThreadStack>,
 }
 
 impl StackPool {
-    /// Takes stacks of at least `bytes` that another worker has left, if there are any.
-    pub(crate) fn new(bytes: usize) -> Self {
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = idle.iter().position(|(size, _)| *size == bytes).map(|at| idle.swap_remove(at).1);
-        let free = left.unwrap_or_default();
-        Self { bytes, made: free.len(), free }
+    /// A pool of up to `count` stacks of at least `bytes`, beginning with what another worker has left. Waits while the
+    /// workers of other launches use too many.
+    pub(crate) fn new(bytes: usize, count: usize) -> Self {
+        let stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let too_many = |stacks: &mut Stacks| stacks.reserved > 0 && stacks.reserved + count > MAX_STACKS;
+        let mut stacks = RELEASED.wait_while(stacks, too_many).unwrap_or_else(PoisonError::into_inner);
+        stacks.reserved += count;
+        let left = stacks.idle.iter().position(|(size, _)| *size == bytes);
+        let free = left.map(|at| stacks.idle.swap_remove(at).1).unwrap_or_default();
+        Self { bytes, reserved: count, made: free.len(), free }
     }
 
     /// A stack, mapped anew only when none is free.
@@ -86,7 +104,12 @@ impl StackPool {
 
 impl Drop for StackPool {
     fn drop(&mut self) {
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push((self.bytes, std::mem::take(&mut self.free)));
+        let mut stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        stacks.reserved -= self.reserved;
+        let idle: usize = stacks.idle.iter().map(|(_, free)| free.len()).sum();
+        if idle + self.free.len() <= MAX_STACKS {
+            stacks.idle.push((self.bytes, std::mem::take(&mut self.free)));
+        }
+        RELEASED.notify_all();
     }
 }

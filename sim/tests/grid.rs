@@ -129,6 +129,18 @@ fn named_barriers_let_a_part_of_the_block_go_on() {
 }
 
 #[test]
+fn a_last_warp_with_fewer_lanes_counts_whole_at_a_named_barrier() {
+    let memory = GlobalMemory::new();
+    let kernel = || {
+        if warp_id() == 1 {
+            barrier_sync(1, 32);
+        }
+        barrier_sync(2, 64);
+    };
+    Launch::new("partial", 1, 40, &memory).run(&kernel).unwrap();
+}
+
+#[test]
 fn a_thread_may_poll_for_what_another_writes_later() {
     let memory = GlobalMemory::new();
     let flag = Words::new(&memory, 1, 0);

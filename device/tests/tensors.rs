@@ -1,0 +1,229 @@
+//! Tensors on the simulator: partitions cover their tile once, accesses are as wide as layout and alignment allow and
+//! no wider, and what does not exist is neither read nor written.
+
+use half::f16;
+use moye_device::algorithm::{copy, copy_async};
+use moye_device::arch::{block_dim, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
+use moye_device::layout::Layout;
+use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray, SharedStorage};
+use moye_device::tensor::{
+    Access, Aligned, Dense, Fragment, IdentityOf, Matrix, One, PartitionOf, Registers, StaticLayout, Step,
+    Strided, ThreadOf, UnitStride, X,
+};
+use moye_device::{layout, static_layout};
+use moye_sim::Launch;
+use moye_sim::memory::{Allocation, GlobalMemory};
+
+static_layout! {
+    Tile = layout!((32, 32));
+    Padded = layout!((32, 32) : (1, 33));
+    PaddedBy4 = layout!((32, 32) : (1, 36));
+    RowMajor = layout!((32, 32) : (32, 1));
+    /// A thread takes every eighth column, whole.
+    Columns = layout!((1, 8));
+    Threads = layout!((32, 8));
+    ThreadsRowMajor = layout!((32, 8) : (8, 1));
+    Square = layout!((16, 16));
+    Operand = layout!((128, 8) : (1, 129));
+}
+
+/// Every element of the tile is named by one thread, once.
+fn covers<L: StaticLayout, T: StaticLayout>() {
+    let (threads, values) = (ThreadOf::<L, T>::LAYOUT, PartitionOf::<L, T>::LAYOUT);
+    let mut named = vec![0; L::LAYOUT.cosize() as usize];
+    for thread in 0..threads.size() {
+        for value in 0..values.size() {
+            named[(threads.at(thread) + values.at(value)) as usize] += 1;
+        }
+    }
+    for i in 0..L::LAYOUT.size() {
+        assert_eq!(named[L::LAYOUT.at(i) as usize], 1, "element {i} of {} by {}", L::LAYOUT, T::LAYOUT);
+    }
+    assert_eq!(named.iter().sum::<i64>(), L::LAYOUT.size(), "threads name only elements of the tile");
+}
+
+#[test]
+fn a_partition_covers_its_tile_once() {
+    covers::<Tile, Threads>();
+    covers::<Tile, ThreadsRowMajor>();
+    covers::<Padded, Threads>();
+    covers::<RowMajor, Columns>();
+    covers::<Padded, Square>();
+    covers::<Operand, ThreadsRowMajor>();
+}
+
+#[test]
+fn a_projection_leaves_a_mode_whole() {
+    let rows = PartitionOf::<Operand, Square, Step<One, X>>::LAYOUT;
+    assert_eq!(rows, layout!((8, 8):(16, 129)), "(THR_M, BLK_K)");
+    // Threads t and t + 16 share a row and own the same elements of A; of B, threads of one column do.
+    let (a, b) = (
+        ThreadOf::<Operand, Square, Step<One, X>>::LAYOUT,
+        ThreadOf::<Operand, Square, Step<X, One>>::LAYOUT,
+    );
+    for thread in 0..256 {
+        assert_eq!(a.at(thread), thread % 16);
+        assert_eq!(b.at(thread), thread / 16);
+    }
+}
+
+#[test]
+fn coordinates_go_through_a_partition_as_offsets_do() {
+    let coordinates = PartitionOf::<IdentityOf<Tile>, Threads>::LAYOUT;
+    let (rows, columns) = (coordinates.along(0), coordinates.along(1));
+    let origin = ThreadOf::<IdentityOf<Tile>, Threads>::LAYOUT;
+    for thread in 0..256 {
+        for value in 0..4 {
+            let row = origin.along(0).at(thread) + rows.at(value);
+            let column = origin.along(1).at(thread) + columns.at(value);
+            assert_eq!((row, column), (thread % 32, thread / 32 + 8 * value));
+        }
+    }
+}
+
+/// Elements per access to shared memory, where each thread takes whole columns.
+fn shared_run<T: Element, L: StaticLayout>() -> usize {
+    <Shared<T> as Access<PartitionOf<L, Columns>>>::RUN
+}
+
+/// Elements per access to global memory, likewise.
+fn global_run<T: Element, S: moye_device::tensor::Strides>() -> usize {
+    <Strided<Global<T>, S> as Access<PartitionOf<IdentityOf<Tile>, Columns>>>::RUN
+}
+
+#[test]
+fn an_access_is_as_wide_as_layout_and_alignment_allow() {
+    assert_eq!(shared_run::<f32, Tile>(), 4, "16 bytes");
+    assert_eq!(shared_run::<f16, Tile>(), 8, "16 bytes");
+    assert_eq!(shared_run::<u8, Tile>(), 16, "16 bytes");
+    assert_eq!(shared_run::<f64, Tile>(), 2, "16 bytes");
+    assert_eq!(shared_run::<u128, Tile>(), 1, "16 bytes");
+    assert_eq!(shared_run::<f32, PaddedBy4>(), 4, "padding by a whole access keeps the alignment");
+    assert_eq!(shared_run::<f32, Padded>(), 1, "padding by one element breaks it");
+    assert_eq!(shared_run::<f16, Padded>(), 1, "33 halves are no multiple of 4 bytes");
+    assert_eq!(shared_run::<f32, RowMajor>(), 1, "a column's elements are apart");
+    // A thread's origin counts too: columns of 32 begin at a multiple of 4, the elements of `Threads` do not.
+    assert_eq!(<Shared<f32> as Access<PartitionOf<Tile, Threads>>>::RUN, 1);
+
+    assert_eq!(global_run::<f32, Aligned<UnitStride<0>, 16>>(), 4);
+    assert_eq!(global_run::<f32, Aligned<UnitStride<0>, 8>>(), 2, "the promise is for 8 bytes");
+    assert_eq!(global_run::<f16, Aligned<UnitStride<0>, 16>>(), 8);
+    assert_eq!(global_run::<f32, UnitStride<0>>(), 1, "no promise");
+    assert_eq!(global_run::<f32, Aligned<UnitStride<1>, 16>>(), 1, "the other axis is the contiguous one");
+    assert_eq!(global_run::<f32, Dense>(), 1);
+
+    assert_eq!(<Registers<f32> as Access<PartitionOf<Tile, Columns>>>::RUN, 4);
+}
+
+#[test]
+fn shared_arrays_follow_each_other_at_aligned_places() {
+    type Storage = (SharedArray<f32, Operand>, SharedArray<f16, Tile>, SharedArray<u8, Tile>);
+    // 128 + 7 * 129 floats, to the next multiple of 128; 1,024 halves; 1,024 bytes.
+    assert_eq!(Storage::BYTES, (4 * 1031usize).next_multiple_of(128) + 2048 + 1024);
+}
+
+/// Runs `kernel` as one block of the columns' 8 threads.
+fn run(memory: &GlobalMemory, kernel: impl Fn() + Sync) {
+    let bytes = SharedArray::<u128, Padded>::BYTES;
+    Launch::new("test", 1, 8, memory).shared_bytes(bytes).run(&kernel).unwrap();
+}
+
+const POISON: u8 = 0xA5;
+const LEADING: usize = 48;
+
+/// Bytes that differ from place to place.
+fn filled(memory: &GlobalMemory, bytes: usize) -> (Allocation, Vec<u8>) {
+    let data: Vec<u8> = (0..bytes).map(|i| (i * 167 + i / 251) as u8).collect();
+    let allocation = memory.alloc(bytes, "source").unwrap();
+    allocation.write(0, &data).unwrap();
+    (allocation, data)
+}
+
+/// Copies an `m x n` corner of a 32 x 32 tile from global memory through `L` in shared memory and a fragment to global
+/// memory, and checks every byte of the destination's buffer.
+fn round_trip<T: Element, L: StaticLayout>(m: usize, n: usize, asynchronous: bool) {
+    let memory = GlobalMemory::new();
+    let bytes = LEADING * 32 * T::BYTES;
+    let (source, data) = filled(&memory, bytes);
+    let destination = memory.alloc(bytes, "destination").unwrap();
+    destination.fill(0, bytes, POISON).unwrap();
+    let (src, dst) = (source.address(), destination.address());
+    run(&memory, || {
+        let strides = Aligned::<_, 16>(UnitStride::<0>(LEADING as i64));
+        let thread = thread_idx().x;
+        assert_eq!(block_dim().x, 8);
+        let shape = (m as u32, n as u32);
+        let g_src = Matrix::new(Global::<T>::from_address(src), shape, strides).local_tile::<Tile, _>((0, 0));
+        let g_dst =
+            Matrix::new(GlobalMut::<T>::from_address(dst), shape, strides).local_tile::<Tile, _>((0, 0));
+        // SAFETY: one block with enough shared memory; the tile is read after it was written.
+        unsafe {
+            let smem = SharedArray::<T, L>::take();
+            let t_g_src = g_src.local_partition::<Columns>(thread);
+            let mut t_g_dst = g_dst.local_partition::<Columns>(thread);
+            let mut t_smem = smem.local_partition::<Columns>(thread);
+            if asynchronous {
+                copy_async(&t_g_src, &mut t_smem);
+                cp_async_commit();
+                cp_async_wait::<0>();
+            } else {
+                copy(&t_g_src, &mut t_smem);
+            }
+            sync_threads();
+            let mut fragment: Fragment<T, PartitionOf<L, Columns>> = t_smem.make_fragment_like();
+            copy(&t_smem, &mut fragment);
+            copy(&fragment, &mut t_g_dst);
+        }
+    });
+    let mut result = vec![0; bytes];
+    destination.read(0, &mut result).unwrap();
+    for (i, &byte) in result.iter().enumerate() {
+        let (row, column) = (i / T::BYTES % LEADING, i / T::BYTES / LEADING);
+        let expected = if row < m && column < n { data[i] } else { POISON };
+        assert_eq!(byte, expected, "{} ({row}, {column}) of {m}x{n} through {}", T::NAME, L::LAYOUT);
+    }
+}
+
+#[test]
+fn copies_of_every_width_are_exact_up_to_ragged_edges() {
+    for (m, n) in [(32, 32), (31, 32), (1, 1), (18, 5), (7, 31), (0, 0), (29, 8)] {
+        for asynchronous in [false, true] {
+            round_trip::<u8, Tile>(m, n, asynchronous);
+            round_trip::<i16, Tile>(m, n, asynchronous);
+            round_trip::<f16, PaddedBy4>(m, n, asynchronous);
+            round_trip::<u32, Tile>(m, n, asynchronous);
+            round_trip::<u32, Padded>(m, n, asynchronous);
+            round_trip::<u32, RowMajor>(m, n, asynchronous);
+            round_trip::<u64, Tile>(m, n, asynchronous);
+        }
+    }
+}
+
+#[test]
+fn a_promise_of_alignment_that_is_broken_is_a_fault() {
+    let memory = GlobalMemory::new();
+    let (source, _) = filled(&memory, 4 * LEADING * 32);
+    let address = source.address() + 4;
+    let fault = Launch::new("misaligned", 1, 8, &memory)
+        .shared_bytes(SharedArray::<f32, Tile>::BYTES)
+        .run(&|| {
+            let strides = Aligned::<_, 16>(UnitStride::<0>(LEADING as i64));
+            let matrix = Matrix::new(Global::<f32>::from_address(address), (32, 32), strides);
+            let part = matrix.local_tile::<Tile, _>((0, 0)).local_partition::<Columns>(thread_idx().x);
+            // SAFETY: shared memory suffices; the broken promise is what this test is about.
+            unsafe {
+                let mut smem = SharedArray::<f32, Tile>::take().local_partition::<Columns>(thread_idx().x);
+                copy(&part, &mut smem);
+            }
+        })
+        .unwrap_err()
+        .to_string();
+    assert!(fault.contains("misaligned") || fault.contains("aligned"), "{fault}");
+    assert!(fault.contains("tensors.rs"), "the fault names the line that copies: {fault}");
+}
+
+#[test]
+fn the_layout_of_a_tensor_is_at_hand() {
+    const PART: Layout = PartitionOf::<Tile, Columns>::LAYOUT;
+    assert_eq!(PART, layout!((32, 4):(1, 256)));
+}

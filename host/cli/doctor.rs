@@ -1,0 +1,140 @@
+//! `moye doctor`
+
+use super::report::Report;
+use anyhow::{Result, bail};
+use clap::Args;
+use moye::{Device, Error, driver};
+use moye_build::core_source;
+use moye_build::report::Ptxas;
+use std::env;
+
+/// Looks at everything, and fails where something is missing that a machine without a GPU needs too.
+#[derive(Args)]
+pub struct Doctor {}
+
+/// What was found of one thing.
+enum Finding {
+    /// It is there.
+    Ok(String),
+    /// It is not, and this is what that means and how to mend it.
+    Missing { what: String, without: &'static str, mend: String },
+}
+
+/// Prints a finding; says whether the thing is there.
+fn tell(report: &mut Report, name: &str, finding: Finding) -> bool {
+    let name = format!("{name:<12}");
+    match finding {
+        Finding::Ok(what) => {
+            report.line(&name, format_args!("ok       {what}"));
+            true
+        }
+        Finding::Missing { what, without, mend } => {
+            report.line(&name, format_args!("missing  {what}"));
+            report.line("", format_args!("{:13}{without}", ""));
+            report.line("", format_args!("{:13}to mend it: {mend}", ""));
+            false
+        }
+    }
+}
+
+impl Doctor {
+    pub fn run(self) -> Result<()> {
+        let mut report = Report::to_stdout();
+        let compiler = tell(&mut report, "rustc", rustc());
+        let source = tell(&mut report, "core source", source_of_core());
+        tell(&mut report, "ptxas", ptxas());
+        if tell(&mut report, "driver", driver()) {
+            gpus(&mut report);
+        } else {
+            report.line("GPU         ", "unknown  no driver to ask");
+        }
+        report.line("simulator   ", "ok       runs every kernel on the CPU");
+        if !(compiler && source) {
+            bail!("kernels cannot be compiled here; what is compiled already runs");
+        }
+        Ok(())
+    }
+}
+
+fn rustc() -> Finding {
+    match core_source::compiler_version() {
+        Ok(version) => Finding::Ok(version),
+        Err(error) => Finding::Missing {
+            what: error.to_string(),
+            without: "Without it nothing can be compiled; this program runs all the same.",
+            mend: "install Rust from https://rustup.rs".to_owned(),
+        },
+    }
+}
+
+fn source_of_core() -> Finding {
+    let found = env::current_dir().map_err(|error| error.to_string());
+    match found.and_then(|folder| core_source::find(&folder).map_err(|error| error.to_string())) {
+        Ok(source) => Finding::Ok(source.library.display().to_string()),
+        Err(what) => Finding::Missing {
+            what: what.lines().next().unwrap_or_default().to_owned(),
+            without: "Without it no kernel can be compiled to PTX; what is compiled already runs.",
+            mend: "`rustup component add rust-src`, or `cargo xtask setup` in a checkout of moye".to_owned(),
+        },
+    }
+}
+
+fn ptxas() -> Finding {
+    match Ptxas::find() {
+        Some(ptxas) => Finding::Ok(ptxas.path().display().to_string()),
+        None => Finding::Missing {
+            what: "not in PATH, CUDA_PATH or a Python environment".to_owned(),
+            without: "Without it reports on kernels lack registers and spills; compiling and running need it not.",
+            mend: "`pip install nvidia-cuda-nvcc`, or install the CUDA toolkit".to_owned(),
+        },
+    }
+}
+
+fn driver() -> Finding {
+    match driver::version() {
+        Ok((major, minor)) => Finding::Ok(format!("for CUDA {major}.{minor}")),
+        Err(Error::NoDriver { file, reason }) => Finding::Missing {
+            what: format!("cannot open {file} ({reason})"),
+            without: "Without it no GPU can be used; the simulator runs all the same.",
+            mend: "install the NVIDIA driver for the GPU; a container must be started with the GPU passed in"
+                .to_owned(),
+        },
+        Err(error) => Finding::Missing {
+            what: error.to_string(),
+            without: "Without it no GPU can be used; the simulator runs all the same.",
+            mend: "install the NVIDIA driver again".to_owned(),
+        },
+    }
+}
+
+/// Tells of every GPU.
+fn gpus(report: &mut Report) {
+    let missing = |what: String| Finding::Missing {
+        what,
+        without: "Without it the simulator is used.",
+        mend: "see `nvidia-smi` for the driver's view, and CUDA_VISIBLE_DEVICES for what it may use"
+            .to_owned(),
+    };
+    let count = match Device::gpu_count() {
+        Ok(count) => count,
+        Err(error) => {
+            tell(report, "GPU", missing(error.to_string()));
+            return;
+        }
+    };
+    for index in 0..count {
+        let finding = match Device::gpu(index) {
+            Err(error) => missing(error.to_string()),
+            Ok(device) => {
+                let properties = device.properties();
+                let memory = properties.memory_bytes.unwrap_or(0) >> 20;
+                let (name, arch, multiprocessors) =
+                    (&properties.name, properties.arch, properties.multiprocessors);
+                Finding::Ok(format!(
+                    "{name}, {arch}, {multiprocessors} multiprocessors, {memory} MiB of memory"
+                ))
+            }
+        };
+        tell(report, &format!("GPU {index}"), finding);
+    }
+}

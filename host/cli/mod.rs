@@ -1,0 +1,80 @@
+//! The command line: one file a command.
+
+mod doctor;
+mod eval;
+mod input;
+mod matmul;
+mod output;
+mod progress;
+mod reference;
+mod report;
+mod transpose;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use moye::{Device, DeviceChoice};
+use report::Report;
+
+/// Matrix kernels written in Rust, on a GPU or on the CPU simulator of one.
+#[derive(Parser)]
+#[command(name = "moye", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional float32 files.
+    Matmul(matmul::Matmul),
+    /// Transpose a matrix in a two-dimensional float32 NumPy file.
+    Transpose(transpose::Transpose),
+    /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
+    Eval(eval::Eval),
+    /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
+    Doctor(doctor::Doctor),
+}
+
+impl Cli {
+    /// Runs the command.
+    pub fn run(self) -> Result<()> {
+        match self.command {
+            Command::Matmul(command) => command.run(),
+            Command::Transpose(command) => command.run(),
+            Command::Eval(command) => command.run(),
+            Command::Doctor(command) => command.run(),
+        }
+    }
+}
+
+/// Where to compute.
+#[derive(Args)]
+struct DeviceArgument {
+    /// Where to compute: `auto`, `gpu`, `gpu:N` or `sim`. Without it the environment variable MOYE_DEVICE decides, and
+    /// without that GPU 0 is taken where there is a usable one, the simulator otherwise.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceChoice>,
+}
+
+impl DeviceArgument {
+    /// Opens the device and reports which one it is.
+    fn open(&self, report: &mut Report) -> Result<Device> {
+        let device = match self.device {
+            Some(choice) => Device::choose(choice)?,
+            None => Device::open()?,
+        };
+        match device.why_simulated() {
+            None if device.is_gpu() => {
+                report.line("device", format_args!("{} ({})", device.name(), device.arch()))
+            }
+            None => report.line("device", device.name()),
+            Some(reason) => {
+                // What to do about it stands behind the semicolon; here nothing needs to be done.
+                let reason = reason.to_string();
+                let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
+                report.line("device", format_args!("{} ({reason})", device.name()));
+            }
+        }
+        Ok(device)
+    }
+}

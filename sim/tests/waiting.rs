@@ -1,0 +1,243 @@
+//! Barriers and warp operations that cannot complete, endless loops, and panics.
+
+mod common;
+
+use common::{Words, fault};
+use moye_sim::intrinsics::*;
+use moye_sim::{Dim3, FaultKind, GlobalMemory, Launch, WaitPlace};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+fn launch<'a>(memory: &GlobalMemory, threads: u32) -> Launch<'a> {
+    Launch::new("k", 1, threads, memory).shared_bytes(256)
+}
+
+#[test]
+fn a_barrier_that_some_threads_never_reach_says_who_waits_where_and_who_exited() {
+    let memory = GlobalMemory::new();
+    let line = line!() + 5;
+    let kernel = || {
+        if thread_idx().x >= 48 {
+            return;
+        }
+        sync_threads();
+    };
+    let error = fault(launch(&memory, 64), &kernel);
+    let expected = format!(
+        "kernel `k`, block (0,0,0), thread (0,0,0) at {file}:{line}: barrier 0 is not reached by all: 48 of 64 threads arrived; 48 threads (0,0,0) to (47,0,0) wait at barrier 0 at {file}:{line}; 16 threads (48,0,0) to (63,0,0) exited",
+        file = file!()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn threads_at_different_barriers_and_warp_operations_are_told_in_groups() {
+    let memory = GlobalMemory::new();
+    let error = fault(launch(&memory, 96), &|| match thread_idx().x {
+        0..32 => sync_threads(),
+        32..64 => barrier_sync(1, 96),
+        64 => sync_warp(3),
+        _ => {}
+    });
+    let FaultKind::BarrierIncomplete { barrier: 0, arrived: 32, expected: 96, waiting, exited } = error.kind
+    else {
+        panic!("{error}")
+    };
+    let places: Vec<_> = waiting.iter().map(|group| (group.place, group.threads.count())).collect();
+    assert_eq!(places, [(WaitPlace::Barrier { id: 0 }, 32), (WaitPlace::Barrier { id: 1 }, 32)]);
+    assert_eq!(exited.count(), 32, "lane 0 of warp 2 goes on without lane 1, which exited");
+}
+
+#[test]
+fn barriers_with_wrong_numbers_or_counts_fault() {
+    let memory = GlobalMemory::new();
+    let told = |id: u32, count: u32| fault(launch(&memory, 64), &|| barrier_sync(id, count)).to_string();
+    assert!(told(16, 64).contains("barrier 16 does not exist"));
+    assert!(told(1, 33).contains("33, which is not a positive multiple of 32"));
+    assert!(told(1, 0).contains("a thread count of 0"));
+    assert!(told(1, 96).contains("96 in a block of 64 threads"));
+    let error = fault(launch(&memory, 64), &|| barrier_sync(1, if warp_id() == 0 { 64 } else { 32 }));
+    assert!(
+        matches!(error.kind, FaultKind::BarrierMismatch { barrier: 1, count: 32, expected: 64, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_lane_that_is_not_in_its_own_mask_faults() {
+    let error = fault(launch(&GlobalMemory::new(), 32), &|| sync_warp(0xFFFF_FFFE));
+    let text = error.to_string();
+    assert!(
+        text.ends_with("bar.warp.sync with mask 0xfffffffe, which does not name the calling lane 0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn lanes_of_a_mask_that_wait_elsewhere_fault() {
+    let memory = GlobalMemory::new();
+    let error = fault(launch(&memory, 32), &|| {
+        if lane_id() < 16 {
+            sync_warp(u32::MAX);
+        } else {
+            vote_any(u32::MAX, true);
+        }
+    });
+    let FaultKind::WarpMismatch { operation: "vote.sync.any", other_lane: 0, other_operation, .. } =
+        error.kind
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((other_operation, error.thread), ("bar.warp.sync", Dim3::new(16, 0, 0)));
+
+    let error = fault(launch(&memory, 32), &|| {
+        if lane_id() < 16 {
+            sync_warp(u32::MAX);
+        } else {
+            sync_warp(0xFFFF_0000);
+            wait_until("never", || false);
+        }
+    });
+    assert!(
+        matches!(error.kind, FaultKind::WarpIncomplete { mask: u32::MAX, missing: 0xFFFF_0000, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("16 threads (16,0,0) to (31,0,0) wait for never"), "{error}");
+}
+
+#[test]
+fn operations_that_need_every_lane_fault_when_one_has_exited_before_or_after() {
+    let memory = GlobalMemory::new();
+    let mma = || warp_collective("mma.sync", u32::MAX, ExitedLanes::Fault, (), |_| [(); 32]);
+    for leaver in [0, 31] {
+        let error = fault(launch(&memory, 32), &|| {
+            if lane_id() != leaver {
+                mma()
+            }
+        });
+        let FaultKind::WarpLaneExited { operation: "mma.sync", missing, .. } = error.kind else {
+            panic!("{error}")
+        };
+        assert_eq!(missing, 1 << leaver, "{error}");
+        assert!(error.location.is_some());
+    }
+    let error = fault(launch(&memory, 40), &|| {
+        if warp_id() == 1 {
+            mma()
+        }
+    });
+    assert!(
+        matches!(error.kind, FaultKind::WarpLaneExited { missing: 0xFFFF_FF00, .. }),
+        "the last warp has 8 lanes: {error}"
+    );
+}
+
+#[test]
+fn a_condition_that_nobody_fulfils_is_told_at_once() {
+    let error = fault(launch(&GlobalMemory::new(), 4), &|| wait_until("phase 1 of the mbarrier", || false));
+    let text = error.to_string();
+    assert!(
+        text.contains("waits for phase 1 of the mbarrier, which no thread of the block can bring about"),
+        "{text}"
+    );
+    assert!(text.contains("4 threads (0,0,0) to (3,0,0) wait for phase 1 of the mbarrier"), "{text}");
+}
+
+#[test]
+fn endless_polling_and_endless_barriers_end_in_a_fault() {
+    let memory = GlobalMemory::new();
+    let flag = Words::new(&memory, 1, 0);
+    let address = flag.address();
+    let polling = || {
+        if thread_idx().x > 0 {
+            sync_threads();
+        }
+        while load_global::<u32>(address) == 0 {}
+    };
+    let error = fault(launch(&memory, 4).access_budget(1 << 20), &polling);
+    assert!(matches!(error.kind, FaultKind::NoProgress { steps, .. } if steps >= 1 << 20), "{error}");
+    assert!(error.to_string().contains("3 threads (1,0,0) to (3,0,0) wait at barrier 0"), "{error}");
+
+    let barriers = || {
+        loop {
+            sync_threads();
+        }
+    };
+    let error = fault(launch(&memory, 4).rendezvous_budget(1000), &barriers);
+    assert!(matches!(error.kind, FaultKind::NoProgress { steps: 1001, .. }), "{error}");
+}
+
+#[test]
+fn a_warp_that_polls_by_warp_operations_lets_the_others_run() {
+    let memory = GlobalMemory::new();
+    let flag = Words::new(&memory, 1, 0);
+    let address = flag.address();
+    let kernel = || {
+        if warp_id() == 1 {
+            store_global(address, 1u32);
+        }
+        while !vote_any(u32::MAX, lane_id() == 0 && load_global::<u32>(address) == 1) {}
+    };
+    launch(&memory, 64).rendezvous_budget(100_000).run(&kernel).expect("warp 1 gets its turn");
+}
+
+#[test]
+fn a_panic_is_told_with_message_and_line_and_the_next_launch_works() {
+    let memory = GlobalMemory::new();
+    let value = 3;
+    let error = fault(launch(&memory, 64), &|| {
+        sync_threads();
+        if thread_idx().x == 40 {
+            panic!("value {value} is odd");
+        }
+        sync_threads();
+    });
+    assert_eq!((error.thread, error.location.map(|l| l.line())), (Dim3::new(40, 0, 0), Some(line!() - 4)));
+    assert!(error.to_string().ends_with("the kernel panicked: value 3 is odd"), "{error}");
+    let error = fault(launch(&memory, 1), &|| std::panic::panic_any(7));
+    assert!(error.to_string().ends_with("the kernel panicked: with a payload that is no text"), "{error}");
+    launch(&memory, 64).run(&sync_threads).expect("a fault leaves nothing behind");
+}
+
+#[test]
+fn a_faulted_block_drops_what_lives_on_the_stacks_of_all_its_threads() {
+    struct Counted<'a>(&'a AtomicUsize);
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Relaxed);
+            // Destructors of a thread that unwinds may call whatever they like.
+            sync_threads();
+            sync_warp(u32::MAX);
+            store_shared(0, load_shared::<u32>(0));
+            assert_eq!(load_global::<u32>(1), u32::MAX);
+            wait_until("never", || false);
+        }
+    }
+    let (made, dropped) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let memory = GlobalMemory::new();
+    for wait in [|| sync_threads(), || sync_warp(u32::MAX), || wait_until("never", || false)] {
+        fault(launch(&memory, 100), &|| {
+            made.fetch_add(1, Relaxed);
+            let _counted = Counted(&dropped);
+            if thread_idx().x == 99 {
+                panic!("the last thread");
+            }
+            wait();
+        });
+        assert_eq!(made.load(Relaxed), dropped.load(Relaxed), "every thread that started was unwound");
+    }
+    assert_eq!(made.into_inner(), 300);
+}
+
+#[test]
+fn a_kernel_that_catches_the_unwinding_is_ended_nevertheless() {
+    let memory = GlobalMemory::new();
+    let error = fault(launch(&memory, 2), &|| {
+        if thread_idx().x == 1 {
+            load_shared::<u32>(0);
+        }
+        for _ in 0..3 {
+            let _ = std::panic::catch_unwind(sync_threads);
+        }
+    });
+    assert_eq!(error.thread, Dim3::new(1, 0, 0), "{error}");
+}
