@@ -14,6 +14,11 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 /// 300 instructions and looks at no more than 10 iterations.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000 -unroll-max-iteration-count-to-analyze=512";
 
+/// A function is compiled where it is used and not where it is written: a dependency costs nothing but what the kernels
+/// take of it. Without this the whole of every library, the layout algebra above all, would go through the optimiser
+/// with the limits above, which takes minutes.
+const LAZY: &str = "-Zcross-crate-inline-threshold=always";
+
 /// The profile of device code, whatever the crate's own workspace says.
 const PROFILE: &[&str] = &[
     "profile.release.opt-level=3",
@@ -95,7 +100,8 @@ fn run_cargo(
     target_dir: &Path,
     asm: &Path,
 ) -> Result<std::process::Output, BuildError> {
-    let mut rustflags = vec![format!("-Ctarget-cpu={arch}"), "-Clinker=true".into(), UNROLL.into()];
+    let mut rustflags =
+        vec![format!("-Ctarget-cpu={arch}"), "-Clinker=true".into(), UNROLL.into(), LAZY.into()];
     rustflags.extend_from_slice(job.rustflags);
 
     let cargo = environment::cargo();

@@ -97,6 +97,9 @@ impl PtxBuilder {
     }
 
     /// Where the nested build keeps what it builds. Without it: `ptx` in the outer build's target directory.
+    ///
+    /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo names sources relative
+    /// to the workspace, and may build `core` anew each time that the other one was built.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self

@@ -1,11 +1,29 @@
 //! The host side of moye: devices, buffers, typed launches, and matrix operations by kernels written in Rust.
 //!
 //! A [`Device`] is a GPU or the CPU simulator of one; everything here works on both.
+//!
+//! # From another workspace
+//! Nothing of CUDA is needed to build or to start a program: the driver is opened when a GPU is first asked for
+//! ([`driver`]). But the build script of `cust`, which lies underneath, insists on a folder with `lib64` in it. Where
+//! `/usr/local/cuda/lib64` exists, that is found; elsewhere an empty folder does, named to cargo once:
+//!
+//! ```text
+//! mkdir -p .cargo/cuda/lib64 && touch .cargo/cuda/lib64/.gitkeep
+//! ```
+//! ```toml
+//! # .cargo/config.toml
+//! [env]
+//! CUDA_LIBRARY_PATH = { value = ".cargo/cuda", relative = true }
+//! ```
+//!
+//! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`).
 
 mod device;
 pub mod draw;
 pub mod driver;
 mod error;
+#[cfg(feature = "eval")]
+pub mod eval;
 mod event;
 mod launch;
 mod matmul;
@@ -25,7 +43,7 @@ pub use launch::{Grid, KernelArg, KernelArgs};
 pub use matmul::{matmul, matmul_kernel, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
-pub use module::{KernelAttributes, Module, Ptx};
+pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::kernels;
 pub use moye_device::layout;

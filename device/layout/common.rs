@@ -79,7 +79,7 @@ const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
             let runs = modes.count > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
             if runs { modes.extent[0] } else { 1 }
         }
-        Err(Fault::Stride { .. } | Fault::Run { .. }) => compared(a, &inverse),
+        Err(Fault::Stride { .. } | Fault::Run { .. } | Fault::Carry { .. }) => compared(a, &inverse),
         Err(fault) => return Err(fault),
     };
     Ok((inverse, size))

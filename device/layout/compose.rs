@@ -45,13 +45,31 @@ const fn composed_by_tiler(layout: &Layout, tiler: &Tiler) -> Result<Layout, Fau
 /// See [`composition`].
 pub(crate) const fn composed(a: &Layout, b: &Layout) -> Result<Layout, Fault> {
     let mut builder = LayoutBuilder::new();
+    let mut sum = Sum { used: [0; MAX_LEAVES], carries: None };
     let left = Left::of(a, ROOT);
-    tri!(compose_into(&mut builder, &left, a, b, ROOT));
-    builder.finish()
+    tri!(compose_into(&mut builder, &mut sum, &left, a, b, ROOT));
+    let result = tri!(builder.finish());
+    match sum.carries {
+        Some(carry) if !same_values(&result, a, b) => Err(carry),
+        _ => Ok(result),
+    }
+}
+
+/// What the modes of the right operand add up to.
+///
+/// A composition mode by mode is right only if the left operand is additive over the sums of their steps. It is where
+/// no digit of a sum, in the mixed radix of its extents, reaches the extent.
+struct Sum {
+    /// The largest digit of a sum, for each mode of the left operand. The modes are coalesced, within the whole
+    /// operand or within each mode of it; either way they come at most to its leaves.
+    used: [i64; MAX_LEAVES],
+    /// The fault of the first digit that carries.
+    carries: Option<Fault>,
 }
 
 const fn compose_into(
     builder: &mut LayoutBuilder,
+    sum: &mut Sum,
     left: &Left,
     a: &Layout,
     b: &Layout,
@@ -60,24 +78,44 @@ const fn compose_into(
     if b.profile.is_leaf(at) {
         let (count, stride, basis) = (b.shape[at.leaf], b.stride[at.leaf], b.basis[at.leaf]);
         if basis == NO_BASIS {
-            return left.steps_into(builder, count, stride);
+            if stride != 0 && b.is_coordinate() {
+                return Err(Fault::MixedBasis { left: basis, right: basis });
+            }
+            return left.steps_into(builder, sum, 0, count, stride);
         }
         if basis as usize >= a.rank() {
             return Err(Fault::NoBasisMode { basis: basis as usize, rank: a.rank() });
         }
-        let mode = Left::of(a, a.profile.mode(ROOT, basis as usize));
-        return mode.steps_into(builder, count, stride);
+        let mode = a.profile.mode(ROOT, basis as usize);
+        return Left::of(a, mode).steps_into(builder, sum, mode.leaf, count, stride);
     }
     let rank = b.profile.rank(at);
     tri!(builder.open(rank));
     let mut mode = b.profile.first(at);
     let mut i = 0;
     while i < rank {
-        tri!(compose_into(builder, left, a, b, mode));
+        tri!(compose_into(builder, sum, left, a, b, mode));
         mode = b.profile.next(mode);
         i += 1;
     }
     Ok(())
+}
+
+/// Whether `result(i) == a(b(i))`, by comparing all values: for what the digits do not prove.
+const fn same_values(result: &Layout, a: &Layout, b: &Layout) -> bool {
+    let size = b.size();
+    if size > SEARCH || a.is_coordinate() || b.is_coordinate() {
+        return false;
+    }
+    let left = Left::of(a, ROOT);
+    let mut i = 0;
+    while i < size {
+        match left.value(1, b.at(i)) {
+            Some(value) if value == result.at(i) => i += 1,
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// The left operand: its modes coalesced, the last of them unbounded.
@@ -104,8 +142,16 @@ impl Left {
         Self { modes }
     }
 
-    /// Adds the mode (a leaf or a flat tuple) whose element `i` is the left operand at `i * step`, `i < count`.
-    const fn steps_into(&self, builder: &mut LayoutBuilder, count: i64, step: i64) -> Result<(), Fault> {
+    /// Adds the mode (a leaf or a flat tuple) whose element `i` is the left operand at `i * step`, `i < count`. The
+    /// digits of this operand are those from `first` on in `sum`.
+    const fn steps_into(
+        &self,
+        builder: &mut LayoutBuilder,
+        sum: &mut Sum,
+        first: usize,
+        count: i64,
+        step: i64,
+    ) -> Result<(), Fault> {
         if step == 0 {
             return builder.leaf(count, 0, NO_BASIS);
         }
@@ -134,12 +180,24 @@ impl Left {
             };
         }
         let mut found = Modes::new();
-        match self.digits(&mut found, count, step) {
-            Ok(()) => {}
+        let mut used = [0; MAX_LEAVES];
+        match self.digits(&mut found, &mut used, count, step) {
+            Ok(()) => {
+                let mut i = 0;
+                while i < last {
+                    let reach = sum.used[first + i] + used[i];
+                    sum.used[first + i] = reach;
+                    if reach >= modes.extent[i] && sum.carries.is_none() {
+                        sum.carries = Some(Fault::Carry { mode: i, extent: modes.extent[i], reach });
+                    }
+                    i += 1;
+                }
+            }
             Err(fault) => {
                 if !self.search(&mut found, count, step) {
                     return Err(fault);
                 }
+                sum.carries = Some(fault);
             }
         }
         // Not `Modes::add_to`, which would join modes: the runs are as long as they can be already.
@@ -159,10 +217,15 @@ impl Left {
     /// As long as no digit carries, the left operand is additive, so steps with the same digits make one mode. The
     /// first carry ends a mode; the next one steps by as much as the first has come. In the end every digit, at the
     /// last element, must still be below its extent: then no sum of steps carries, which proves the result.
-    const fn digits(&self, found: &mut Modes, count: i64, first: i64) -> Result<(), Fault> {
+    const fn digits(
+        &self,
+        found: &mut Modes,
+        used: &mut [i64; MAX_LEAVES],
+        count: i64,
+        first: i64,
+    ) -> Result<(), Fault> {
         let modes = &self.modes;
         let last = modes.count - 1;
-        let mut used = [0i64; MAX_LEAVES];
         let mut rest = count;
         let mut step = first;
         while rest > 1 {

@@ -147,6 +147,8 @@ pub(crate) enum Fault {
     },
     /// Composition: `count` elements cannot be split into whole runs of `run`.
     Run { count: i64, run: i64, mode: usize, extent: i64, total: i64, values: [i64; 4], known: usize },
+    /// Composition: the steps of several modes add up to `reach` in mode `mode` of the first layout.
+    Carry { mode: usize, extent: i64, reach: i64 },
     /// Composition with a negative stride through several modes.
     NegativeStride { stride: i64 },
     /// Strides along different basis vectors that one stride cannot hold.
@@ -162,8 +164,10 @@ pub(crate) enum Fault {
     Indivisible { what: &'static str, left: i64, right: i64 },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
-    /// A layout that covers fewer elements than are asked for.
+    /// A layout that reaches, without a gap, fewer elements than are needed.
     Short { size: i64, want: i64 },
+    /// Two sizes that must be equal.
+    Sizes { left: i64, right: i64 },
     /// Something said in full.
     Said { kind: LayoutErrorKind, text: &'static str },
     /// Text that does not parse: what was expected.
@@ -187,9 +191,11 @@ impl Fault {
             Self::NoMode { .. } | Self::Extent { .. } | Self::Least { .. } => LayoutErrorKind::Range,
             Self::Stride { .. }
             | Self::Run { .. }
+            | Self::Carry { .. }
             | Self::NegativeStride { .. }
             | Self::Indivisible { .. }
             | Self::NotAMultiple { .. }
+            | Self::Sizes { .. }
             | Self::Short { .. } => LayoutErrorKind::Divisibility,
             Self::Overlap { .. } => LayoutErrorKind::NotInjective,
             Self::Said { kind, .. } => *kind,
@@ -287,6 +293,16 @@ impl Fault {
                 text.int(run);
                 text.str(" or a multiple of it would do");
             }
+            Self::Carry { mode, extent, reach } => {
+                text.str("the modes of the second layout add up to ");
+                text.int(reach);
+                text.str(" along mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced) of the first, whose extent is ");
+                text.int(extent);
+                text.str(", so that a mode by itself does not step as it does beside the others; strides that nest \
+                          (each a multiple of the reach of those before it) would do");
+            }
             Self::NegativeStride { stride } => {
                 text.str("the stride ");
                 text.int(stride);
@@ -295,6 +311,9 @@ impl Fault {
                           first layout's strides instead",
                 );
             }
+            Self::MixedBasis { left, right } if left == right => text.str(
+                "strides along basis vectors (such as 1@0) and integer strides do not add up to one index",
+            ),
             Self::MixedBasis { left, right } => {
                 text.str("a step goes along basis vectors ");
                 text.int(left as i64);
@@ -338,11 +357,18 @@ impl Fault {
                 text.int(right);
             }
             Self::Short { size, want } => {
-                text.str("there are ");
+                text.str("only ");
                 text.int(size);
-                text.str(" elements where ");
+                text.str(" of ");
                 text.int(want);
-                text.str(" are asked for");
+                text.str(" elements are reached, each once and without a gap");
+            }
+            Self::Sizes { left, right } => {
+                text.str("the sizes ");
+                text.int(left);
+                text.str(" and ");
+                text.int(right);
+                text.str(" differ");
             }
             Self::Said { text: said, .. } => text.str(said),
             Self::Parse { column, expected } => {

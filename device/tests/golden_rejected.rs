@@ -49,16 +49,16 @@ fn what_pycute_rejects_is_rejected_or_right() {
                     failures.add(&line, error);
                 }
             }
-            ("error_or_correct", Ok(Answer::Layout(got))) => match line["correct_functional"].as_array() {
-                Some(right) => {
+            // Lines without values are products and tilers; `layout_laws` holds their laws.
+            ("error_or_correct", Ok(Answer::Layout(got))) => {
+                if let Some(right) = line["correct_functional"].as_array() {
                     let right: Vec<i64> = right.iter().map(|value| value.as_i64().unwrap()).collect();
                     if values(&got) != right {
                         failures
                             .add(&line, format!("{got} has the values {:?}, not {right:?}", values(&got)));
                     }
                 }
-                None => println!("without values to compare: {} {}: {got}", line["op"], line["args"]),
-            },
+            }
             (expect, Ok(got)) => failures.add(&line, format!("{got:?}, {expect}")),
         }
     }

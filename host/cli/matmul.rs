@@ -72,8 +72,7 @@ impl Matmul {
         let mut matrix = |rows, cols| Array2::from_shape_simple_fn((rows, cols), || 2.0 * random.f32() - 1.0);
         let (a, b) = (matrix(m, k), matrix(k, n));
         let (c, comparison) = multiply(&mut report, &device, a.view(), b.view())?;
-        // Not a number is no small error either.
-        if !(comparison.relative_error <= RANDOM_TOLERANCE) {
+        if comparison.relative_error.is_nan() || comparison.relative_error > RANDOM_TOLERANCE {
             bail!(
                 "the product is wrong: its relative error is {:.1e}, where {RANDOM_TOLERANCE:.0e} is the most that rounding makes",
                 comparison.relative_error

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod draw;
+mod eval;
 mod input;
 mod matmul;
 mod output;
@@ -31,6 +32,8 @@ enum Command {
     Transpose(transpose::Transpose),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
     Draw(draw::Draw),
+    /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
+    Eval(eval::Eval),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -42,6 +45,7 @@ impl Cli {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
             Command::Draw(command) => command.run(),
+            Command::Eval(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }
     }

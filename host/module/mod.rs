@@ -16,7 +16,7 @@ use moye_device::kernel::{Kernel, Params};
 use std::sync::Arc;
 
 /// The kernels that this crate ships.
-pub(crate) static SHIPPED: Ptx = crate::include_ptx!("moye_device");
+pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_device");
 
 /// The package that declares the shipped kernels.
 pub(crate) const SHIPPED_PACKAGE: &str = "moye-device";
@@ -65,7 +65,7 @@ impl Device {
         if self.is_gpu() && kernel.package() != SHIPPED_PACKAGE {
             return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
         }
-        self.load(&SHIPPED)
+        self.load(&SHIPPED_PTX)
     }
 }
 
@@ -135,7 +135,7 @@ impl Module {
     /// Whether the simulator may run the kernel. It has the kernel's body in the program, but is held to what a GPU
     /// would find in the PTX, where there is any.
     pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
-        let shipped = self.ptx.name() == SHIPPED.name();
+        let shipped = self.ptx.name() == SHIPPED_PTX.name();
         let declared = shipped || self.ptx.images().is_empty() || self.ptx.declares(kernel.name());
         if declared { Ok(()) } else { Err(self.no_such(kernel)) }
     }

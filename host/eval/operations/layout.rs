@@ -1,0 +1,146 @@
+//! Layouts: how they are made, asked and transformed.
+
+use moye_device::layout::{
+    ComposedLayout, IntTuple, Layout, LayoutError, Tiler, try_coalesce, try_coalesce_profile, try_complement,
+    try_composition, try_composition_swizzled, try_composition_tiler, try_crd2idx, try_dice,
+    try_domain_distribute, try_downcast, try_filter, try_filter_profile, try_filter_zeros,
+    try_identity_layout, try_left_inverse, try_make_col_major, try_make_layout, try_make_layout_like,
+    try_make_layout_tv, try_make_ordered_layout, try_make_row_major, try_max_common_layout,
+    try_max_common_vector, try_nullspace, try_recast, try_right_inverse, try_slice, try_slice_and_offset,
+    try_slice_offset, try_upcast,
+};
+
+use super::{Group, operations};
+use crate::eval::error::EvalError;
+use crate::eval::operand::{AnyLayout, Inner, Outer, TupleOrLayout};
+use crate::eval::value::{Answer, Value};
+
+pub(super) const GROUP: Group = Group {
+    title: "Layouts",
+    operations: operations! {
+        make_layout(shape: IntTuple, stride: Option<IntTuple>) = match stride {
+            Some(stride) => try_make_layout(shape, stride),
+            None => try_make_col_major(shape),
+        }, "shape:stride; without a stride the compact column-major layout";
+        make_col_major(shape: IntTuple) = try_make_col_major(shape), "the compact layout, first mode fastest";
+        make_row_major(shape: IntTuple) = try_make_row_major(shape), "the compact layout, last mode fastest";
+        make_ordered_layout(shape: IntTuple, order: IntTuple) = try_make_ordered_layout(shape, order),
+            "the compact layout, the extent of the smallest order fastest";
+        make_layout_like(layout: Layout) = try_make_layout_like(layout),
+            "the compact layout whose strides have the same order";
+        identity_layout(shape: IntTuple) = try_identity_layout(shape),
+            "each coordinate to itself, with strides such as 1@0";
+        make_layout_tv(threads: Layout, values: Layout) = thread_value(threads, values),
+            "(tile, layout) of the thread-value layout of a thread and a value layout";
+        shape(layout: AnyLayout) = match layout {
+            AnyLayout::Layout(layout) => layout.shape(),
+            AnyLayout::ComposedLayout(layout) => layout.shape(),
+        }, "its shape";
+        stride(layout: Layout) = layout.stride(), "its stride";
+        size(of: TupleOrLayout) = match of {
+            TupleOrLayout::IntTuple(tuple) => tuple.try_size(),
+            TupleOrLayout::Layout(layout) => Ok(layout.size()),
+        }, "the number of coordinates: the product of the shape";
+        cosize(layout: Layout) = layout.cosize(), "one more than the largest index";
+        crd2idx(layout: Layout, coord: IntTuple) = try_crd2idx(layout, coord), "the index of a coordinate";
+        slice(layout: AnyLayout, coord: IntTuple) = match layout {
+            AnyLayout::Layout(layout) => try_slice(layout, coord).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_slice(coord).answer(),
+        }, "the modes under the wildcards of a coordinate";
+        slice_offset(layout: Layout, coord: IntTuple) = try_slice_offset(layout, coord),
+            "the index at which a slice begins";
+        slice_and_offset(coord: IntTuple, layout: Layout) = slice_and_offset(layout, coord), "(slice, offset)";
+        dice(layout: Layout, coord: IntTuple) = try_dice(layout, coord),
+            "the modes under the integers of a coordinate";
+        coalesce(layout: Layout, profile: Option<IntTuple>) = match profile {
+            Some(profile) => try_coalesce_profile(layout, profile),
+            None => try_coalesce(layout),
+        }, "the same function with as few modes as possible, of each mode at a leaf of the profile";
+        coalesce_profile(layout: Layout, profile: IntTuple) = try_coalesce_profile(layout, profile),
+            "coalesce with a profile";
+        filter(layout: Layout, profile: Option<IntTuple>) = match profile {
+            Some(profile) => try_filter_profile(layout, profile),
+            None => try_filter(layout),
+        }, "without modes of stride 0 and extent 1, of each mode at a leaf of the profile";
+        filter_profile(layout: Layout, profile: IntTuple) = try_filter_profile(layout, profile),
+            "filter with a profile";
+        filter_zeros(layout: Layout) = try_filter_zeros(layout), "modes of stride 0 get the extent 1";
+        composition(a: Outer, b: Inner) = composition(a, b), "R with R(i) == a(b(i)); by mode where b is a tuple";
+        composition_tiler(layout: AnyLayout, tiler: Tiler) = by_tiler(layout, tiler), "composition with a tiler";
+        complement(layout: Layout, cotarget: Option<IntTuple>) = complement(layout, cotarget),
+            "what it leaves out below an integer or a shape; without one, below its cosize";
+        right_inverse(layout: Layout) = try_right_inverse(layout), "R with layout(R(i)) == i, as large as can be";
+        left_inverse(layout: Layout) = try_left_inverse(layout), "L with L(layout(i)) == i";
+        nullspace(layout: Layout) = try_nullspace(layout), "the coordinates that strides of 0 map to 0";
+        max_common_layout(a: Layout, b: Layout) = try_max_common_layout(a, b),
+            "the longest R found with a(R(i)) == i and b(R(i)) == i";
+        max_common_vector(a: Layout, b: Layout) = try_max_common_vector(a, b), "the size of max_common_layout";
+        domain_distribute(shape: IntTuple, count: i64) = try_domain_distribute(shape, count),
+            "up to count coordinates of a shape, spread over its modes";
+        upcast(layout: AnyLayout, count: i64) = match layout {
+            AnyLayout::Layout(layout) => try_upcast(layout, count).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_upcast(count).answer(),
+        }, "in elements count times as large";
+        downcast(layout: AnyLayout, count: i64) = match layout {
+            AnyLayout::Layout(layout) => try_downcast(layout, count).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_downcast(count).answer(),
+        }, "in elements of which count make one";
+        recast(layout: AnyLayout, from_bits: i64, to_bits: i64) = match layout {
+            AnyLayout::Layout(layout) => try_recast(layout, from_bits, to_bits).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_recast(from_bits, to_bits).answer(),
+        }, "in elements of another number of bits";
+        with_shape(layout: Layout, shape: IntTuple) = layout.try_with_shape(shape),
+            "with another shape of the same size";
+    },
+};
+
+/// The complement below an integer, or below the size of a shape.
+fn complement(layout: Layout, cotarget: Option<IntTuple>) -> Result<Layout, LayoutError> {
+    let cotarget = match cotarget {
+        Some(shape) => shape.try_size()?,
+        None => layout.cosize(),
+    };
+    try_complement(layout, cotarget)
+}
+
+fn composition(a: Outer, b: Inner) -> Result<Value, EvalError> {
+    match (a, b) {
+        (Outer::Layout(a), Inner::Tiler(b)) => by_tiler(AnyLayout::Layout(a), b),
+        (Outer::ComposedLayout(a), Inner::Tiler(b)) => by_tiler(AnyLayout::ComposedLayout(a), b),
+        (Outer::Layout(a), Inner::ComposedLayout(b)) => try_composition_swizzled(a, b).answer(),
+        (Outer::Swizzle(a), Inner::Tiler(b)) => match b.as_layout() {
+            Some(b) => ComposedLayout::try_new(a, 0, b).answer(),
+            None => {
+                Err(EvalError::Call(format!("composition({a}, {b}): a swizzle has no modes to compose with")))
+            }
+        },
+        (Outer::Swizzle(a), Inner::ComposedLayout(b)) => Err(nothing_holds(&a, &b)),
+        (Outer::ComposedLayout(a), Inner::ComposedLayout(b)) => Err(nothing_holds(&a, &b)),
+    }
+}
+
+fn by_tiler(a: AnyLayout, tiler: Tiler) -> Result<Value, EvalError> {
+    match (a, tiler.as_layout()) {
+        (AnyLayout::Layout(a), Some(b)) => try_composition(a, b).answer(),
+        (AnyLayout::Layout(a), None) => try_composition_tiler(a, tiler).answer(),
+        (AnyLayout::ComposedLayout(a), Some(b)) => a.try_composition(b).answer(),
+        (AnyLayout::ComposedLayout(a), None) => a.try_composition_tiler(tiler).answer(),
+    }
+}
+
+/// The error of two swizzles after one another.
+fn nothing_holds(a: &impl std::fmt::Display, b: &ComposedLayout) -> EvalError {
+    EvalError::Call(format!(
+        "composition({a}, {b}): a composed layout has one swizzle; compose the layouts before the swizzle"
+    ))
+}
+
+fn slice_and_offset(layout: Layout, coord: IntTuple) -> Result<Vec<Value>, LayoutError> {
+    let (slice, offset) = try_slice_and_offset(layout, coord)?;
+    Ok(vec![slice.into(), offset.into()])
+}
+
+fn thread_value(threads: Layout, values: Layout) -> Result<Vec<Value>, LayoutError> {
+    let tv = try_make_layout_tv(threads, values)?;
+    Ok(vec![tv.tile.into(), tv.layout.into()])
+}

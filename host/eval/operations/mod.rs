@@ -1,0 +1,146 @@
+//! The operations by name: one entry each, which parsing, the requests and the help all go by.
+
+mod divide;
+mod edit;
+mod layout;
+mod swizzle;
+mod tuple;
+
+use std::vec::Drain;
+
+use super::error::EvalError;
+use super::operand::Operands;
+use super::value::Value;
+
+/// An operation that can be asked for by name.
+pub struct Operation {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub parameters: &'static [Parameter],
+    /// What it does, in one line.
+    pub about: &'static str,
+    run: fn(&mut Operands) -> Result<Value, EvalError>,
+}
+
+/// What an operation takes at one place.
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is: `layout`, `tuple`, `tiler`, ...
+    pub kind: &'static str,
+    /// How many values it takes.
+    pub arity: Arity,
+}
+
+/// How many values a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// One.
+    One,
+    /// One or none.
+    Optional,
+    /// All that are left.
+    Many,
+}
+
+/// Operations that belong together.
+pub struct Group {
+    /// What they have in common.
+    pub title: &'static str,
+    /// The operations.
+    pub operations: &'static [Operation],
+}
+
+/// Declares operations: `name(parameter: Type, ...) = body, "what it does";`. The body is a `Result`.
+macro_rules! operations {
+    ($($name:ident($($arg:ident: $ty:ty),*) = $body:expr, $about:literal;)+) => {
+        &[$($crate::eval::operations::Operation {
+            name: stringify!($name),
+            parameters: &[$($crate::eval::operations::Parameter {
+                name: stringify!($arg),
+                kind: <$ty as $crate::eval::operand::Operand>::NAME,
+                arity: <$ty as $crate::eval::operand::Operand>::ARITY,
+            }),*],
+            about: $about,
+            run: |operands| {
+                $(let $arg: $ty = operands.take()?;)*
+                $crate::eval::value::Answer::answer($body)
+            },
+        }),+]
+    };
+}
+use operations;
+
+/// All operations.
+pub static GROUPS: &[Group] = &[layout::GROUP, divide::GROUP, edit::GROUP, swizzle::GROUP, tuple::GROUP];
+
+impl Operation {
+    /// The operation of a name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        all().find(|operation| operation.name == name)
+    }
+
+    /// The operation with what it takes: `complement(layout: layout, cotarget?: tuple)`.
+    pub fn signature(&self) -> String {
+        let parameters: Vec<String> = self
+            .parameters
+            .iter()
+            .map(|Parameter { name, kind, arity }| {
+                let mark = match arity {
+                    Arity::One => "",
+                    Arity::Optional => "?",
+                    Arity::Many => "...",
+                };
+                if name == kind { format!("{name}{mark}") } else { format!("{name}{mark}: {kind}") }
+            })
+            .collect();
+        format!("{}({})", self.name, parameters.join(", "))
+    }
+
+    /// What the operation answers.
+    pub(super) fn call(&self, values: Drain<'_, Value>) -> Result<Value, EvalError> {
+        let takes_all = self.parameters.iter().any(|parameter| parameter.arity == Arity::Many);
+        if values.len() > self.parameters.len() && !takes_all {
+            return Err(Operands::miscounted(self, values.len()));
+        }
+        (self.run)(&mut Operands::new(self, values))
+    }
+}
+
+/// All operations, group after group.
+pub fn all() -> impl Iterator<Item = &'static Operation> {
+    GROUPS.iter().flat_map(|group| group.operations)
+}
+
+/// What says that there is no such operation, with the nearest name where one is near.
+pub(super) fn unknown(name: &str) -> EvalError {
+    // Names are short; a long one is no misspelling, and would make a long message.
+    let shown: String = name.chars().take(40).collect();
+    let nearest = all()
+        .map(|operation| (strsim::damerau_levenshtein(&shown, operation.name), operation.name))
+        .min()
+        .filter(|(distance, nearest)| *distance <= nearest.len() / 3);
+    EvalError::Call(match nearest {
+        Some((_, nearest)) => format!("there is no operation `{shown}`; did you mean `{nearest}`?"),
+        None => format!("there is no operation `{shown}`; `moye eval --help` lists them"),
+    })
+}
+
+/// A list of all operations, one line each.
+pub fn help() -> String {
+    let signatures: Vec<String> = all().map(Operation::signature).collect();
+    let width = signatures.iter().map(String::len).max().unwrap_or(0);
+    let mut signature = signatures.iter();
+    let mut text = String::new();
+    for group in GROUPS {
+        text.push_str(group.title);
+        text.push_str(":\n");
+        for (operation, signature) in group.operations.iter().zip(signature.by_ref()) {
+            text.push_str(&format!("  {signature:width$}  {}\n", operation.about));
+        }
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text
+}

@@ -1,0 +1,334 @@
+//! The expression language.
+//!
+//! ```text
+//! expression := layout { "o" layout }           composition, or swizzle o offset o layout
+//! layout     := term [ ":" term ]               shape:stride
+//! term       := integer [ "@" integer ] | "_" | "true" | "false"
+//!             | "(" list ")" | "<" list ">"      a tuple, or a tiler by mode
+//!             | "Sw" "<" list ">"                a swizzle
+//!             | name "(" list ")"                an operation
+//! list       := [ expression { "," expression } [ "," ] ]
+//! ```
+//!
+//! Spaces are free. Integers may be written as CuTe prints static ones (`_4`).
+
+use std::vec::Drain;
+
+use moye_device::layout::{ComposedLayout, IntTuple, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout};
+
+use super::error::EvalError;
+use super::operand::{Single, Unfit};
+use super::operations::{self, Operation};
+use super::value::Value;
+
+/// Nesting beyond this is refused before it overflows the stack. It is more than a tuple may nest.
+const DEEPEST: usize = 64;
+
+/// The value of an expression.
+///
+/// # Errors
+/// Where the text is no expression (the error names the column and what was expected there), where an operation is
+/// given what it does not take, or where it has no answer (the error is its own, with the operands).
+///
+/// ```
+/// let value = moye::eval::evaluate("coalesce(composition((6,2):(8,2), (4,3):(3,1)))").unwrap();
+/// assert_eq!(value.to_string(), "(2,2,3):(24,2,8)");
+/// ```
+pub fn evaluate(text: &str) -> Result<Value, EvalError> {
+    let mut reader = Reader { text, at: 0, depth: 0, values: Vec::new() };
+    reader.expression()?;
+    reader.skip_spaces();
+    if reader.at < text.len() {
+        return Err(reader.expected("an operator or the end"));
+    }
+    Ok(reader.pop())
+}
+
+/// Values are large: those that wait stand on a stack of their own, so that nested calls need little of the program's.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    values: Vec<Value>,
+}
+
+impl Reader<'_> {
+    /// Reads an expression and pushes its value.
+    fn expression(&mut self) -> Result<(), EvalError> {
+        let start = self.start();
+        self.layout()?;
+        while self.eat_after() {
+            self.layout()?;
+            if self.awaits_layout() {
+                if !self.eat_after() {
+                    return Err(self.expected("`o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`"));
+                }
+                self.layout()?;
+                self.compose_swizzle(start)?;
+            } else {
+                self.call("composition", 2, start)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn layout(&mut self) -> Result<(), EvalError> {
+        let start = self.start();
+        self.term()?;
+        if !self.eat(":") {
+            return Ok(());
+        }
+        let column = self.start();
+        self.term()?;
+        self.join(start, column)
+    }
+
+    fn term(&mut self) -> Result<(), EvalError> {
+        let start = self.start();
+        match self.text.as_bytes().get(start) {
+            Some(b'(') => {
+                self.at += 1;
+                let count = self.list(")")?;
+                self.tuple(count)
+            }
+            Some(b'<') => {
+                self.at += 1;
+                let count = self.list(">")?;
+                self.tuple(count)
+            }
+            Some(b'_' | b'-' | b'0'..=b'9') => self.leaf(),
+            Some(byte) if byte.is_ascii_alphabetic() => self.named(start),
+            _ => Err(self.expected("an integer, `_`, `(`, a swizzle or an operation")),
+        }
+    }
+
+    /// A name and what follows it.
+    fn named(&mut self, start: usize) -> Result<(), EvalError> {
+        let text = self.text;
+        let name = word(&text[start..]);
+        self.at += name.len();
+        match name {
+            "true" | "false" => {
+                self.values.push(Value::Bool(name == "true"));
+                Ok(())
+            }
+            "Sw" | "Swizzle" => {
+                if !self.eat("<") {
+                    return Err(self.expected("`<`, as in `Sw<3,4,3>`"));
+                }
+                let count = self.list(">")?;
+                self.swizzle(count, start)
+            }
+            _ if Operation::named(name).is_none() => Err(operations::unknown(name).at(self.column(start))),
+            _ => {
+                if !self.eat("(") {
+                    return Err(self.expected(&format!("`(` after the operation `{name}`")));
+                }
+                let count = self.list(")")?;
+                self.call(name, count, start)
+            }
+        }
+    }
+
+    /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how many.
+    fn list(&mut self, close: &str) -> Result<usize, EvalError> {
+        if self.depth == DEEPEST {
+            return Err(
+                self.error(self.at - 1, format!("expected at most {DEEPEST} brackets in one another"))
+            );
+        }
+        self.depth += 1;
+        let mut count = 0;
+        while !self.eat(close) {
+            if count == MAX_NODES {
+                return Err(self.error(self.at, format!("expected at most {MAX_NODES} values in a list")));
+            }
+            self.expression()?;
+            count += 1;
+            if !self.eat(",") {
+                if self.eat(close) {
+                    break;
+                }
+                return Err(self.expected(&format!("`,` or `{close}`")));
+            }
+        }
+        self.depth -= 1;
+        Ok(count)
+    }
+
+    /// The value that was pushed last.
+    fn pop(&mut self) -> Value {
+        self.values.pop().expect("a value was pushed for each expression that was read")
+    }
+
+    /// The values that were pushed last.
+    fn pop_all(&mut self, count: usize) -> Drain<'_, Value> {
+        self.values.drain(self.values.len() - count..)
+    }
+
+    /// The values that were pushed last, side by side.
+    fn tuple(&mut self, count: usize) -> Result<(), EvalError> {
+        let tuple = Value::of_list(self.pop_all(count))?;
+        self.values.push(tuple);
+        Ok(())
+    }
+
+    /// The layout of the shape and the stride that were pushed last.
+    fn join(&mut self, start: usize, column: usize) -> Result<(), EvalError> {
+        let stride = self.pop();
+        match (self.pop(), stride) {
+            (Value::Tuple(shape), Value::Tuple(stride)) => {
+                self.values.push(try_make_layout(shape, stride)?.into());
+                Ok(())
+            }
+            (Value::Tuple(_), other) => {
+                Err(self.error(column, format!("expected a stride, found {}", other.kind())))
+            }
+            (other, _) => {
+                Err(self.error(start, format!("expected a shape before `:`, found {}", other.kind())))
+            }
+        }
+    }
+
+    /// The swizzle of the numbers that were pushed last.
+    fn swizzle(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
+        let numbers = Value::of_list(self.pop_all(count))?;
+        let swizzle = Swizzle::of(numbers)
+            .map_err(|unfit| self.unfit(start, "a swizzle has three integers, as in `Sw<3,4,3>`", unfit))?;
+        self.values.push(swizzle.into());
+        Ok(())
+    }
+
+    /// Whether a swizzle and an offset were pushed last: the layout that they are for must follow.
+    fn awaits_layout(&self) -> bool {
+        matches!(self.values.as_slice(), [.., Value::Swizzle(_), Value::Tuple(offset)] if offset.is_int())
+    }
+
+    /// The composed layout of the swizzle, the offset and the layout that were pushed last.
+    fn compose_swizzle(&mut self, start: usize) -> Result<(), EvalError> {
+        let parts = Value::List(self.pop_all(3).collect());
+        let layout = ComposedLayout::of(parts)
+            .map_err(|unfit| self.unfit(start, "after a swizzle comes `offset o layout`", unfit))?;
+        self.values.push(layout.into());
+        Ok(())
+    }
+
+    /// Calls an operation with the values that were pushed last.
+    fn call(&mut self, name: &str, count: usize, start: usize) -> Result<(), EvalError> {
+        let value = match Operation::named(name) {
+            Some(operation) => operation.call(self.pop_all(count)),
+            None => Err(operations::unknown(name)),
+        };
+        self.values.push(value.map_err(|error| error.at(self.column(start)))?);
+        Ok(())
+    }
+
+    /// Takes the sign of composition: `o`, as CuTe writes it, or `∘`.
+    fn eat_after(&mut self) -> bool {
+        self.eat_word("o") || self.eat("∘")
+    }
+
+    fn leaf(&mut self) -> Result<(), EvalError> {
+        let leaf = self.read_leaf()?;
+        self.values.push(leaf.into());
+        Ok(())
+    }
+
+    fn read_leaf(&mut self) -> Result<IntTuple, EvalError> {
+        if self.eat("_") && !self.number_is_next() {
+            return Ok(IntTuple::any());
+        }
+        let value = self.integer()?;
+        if !self.eat("@") {
+            return Ok(IntTuple::int(value));
+        }
+        let start = self.start();
+        match usize::try_from(self.integer()?) {
+            Ok(basis) if basis < MAX_BASIS => Ok(IntTuple::scaled(value, basis)),
+            _ => Err(self
+                .error(start, format!("expected the number of a basis vector, from 0 to {}", MAX_BASIS - 1))),
+        }
+    }
+
+    fn integer(&mut self) -> Result<i64, EvalError> {
+        let start = self.start();
+        let rest = &self.text[start..];
+        let sign = usize::from(rest.starts_with('-'));
+        let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            self.at += sign;
+            return Err(self.expected("an integer"));
+        }
+        self.at += sign + digits;
+        rest[..sign + digits]
+            .parse()
+            .map_err(|_| self.error(start, "expected an integer of at most 64 bits".to_owned()))
+    }
+
+    /// Whether a digit, or a minus, comes next without a space.
+    fn number_is_next(&self) -> bool {
+        matches!(self.text.as_bytes().get(self.at), Some(b'-' | b'0'..=b'9'))
+    }
+
+    fn skip_spaces(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// The place of the next character that is no space.
+    fn start(&mut self) -> usize {
+        self.skip_spaces();
+        self.at
+    }
+
+    fn eat(&mut self, token: &str) -> bool {
+        self.skip_spaces();
+        let found = self.text[self.at..].starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    /// Takes `token` where it is a word of its own.
+    fn eat_word(&mut self, token: &str) -> bool {
+        self.skip_spaces();
+        let found = word(&self.text[self.at..]) == token;
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    /// The column of a place, counted from 1 in characters.
+    fn column(&self, place: usize) -> usize {
+        self.text[..place].chars().count() + 1
+    }
+
+    fn error(&self, place: usize, reason: String) -> EvalError {
+        EvalError::At { column: self.column(place), reason }
+    }
+
+    fn unfit(&self, place: usize, reason: &str, unfit: Unfit) -> EvalError {
+        match unfit {
+            Unfit::Layout(error) => EvalError::Layout(error),
+            Unfit::Kind(kind) => self.error(place, format!("{reason}, and not {kind}")),
+        }
+    }
+
+    /// The error of something else than `what` at the next character.
+    fn expected(&mut self, what: &str) -> EvalError {
+        let place = self.start();
+        let found = match self.text[place..].chars().next() {
+            Some(character) => format!("`{}`", character.escape_debug()),
+            None => "the end".to_owned(),
+        };
+        self.error(place, format!("expected {what}, found {found}"))
+    }
+}
+
+/// The word at the beginning of `text`; empty where there is none.
+fn word(text: &str) -> &str {
+    let end = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    &text[..end]
+}

@@ -1,0 +1,48 @@
+//! One request a line in, one answer a line out.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use super::json;
+
+/// How much is read and written at a time.
+const BUFFER: usize = 64 * 1024;
+
+/// The longest line that is read as a request.
+const LONGEST_LINE: u64 = 1024 * 1024;
+
+/// Answers each line of `input` by a line of `output`, in order, until the input ends. Lines of spaces are left aside.
+///
+/// A line that is no request is answered by an error, as is one of more than 1 MiB, and the next is read. Answers are
+/// written when many have gathered or no further line has arrived: a peer that waits for an answer gets it at once.
+///
+/// # Errors
+/// Where reading or writing fails.
+pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(BUFFER, input);
+    let mut answerer = json::Answerer::default();
+    let mut line = Vec::new();
+    let mut answers = Vec::with_capacity(2 * BUFFER);
+    loop {
+        let must_wait = !input.buffer().contains(&b'\n');
+        if must_wait && !answers.is_empty() || answers.len() >= BUFFER {
+            output.write_all(&answers)?;
+            output.flush()?;
+            answers.clear();
+        }
+        line.clear();
+        if input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if line.len() as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
+            input.skip_until(b'\n')?;
+            json::error(&format!("a line has at most {LONGEST_LINE} bytes"), &mut answers);
+        } else if line.trim_ascii().is_empty() {
+            continue;
+        } else {
+            answerer.answer(&line, &mut answers);
+        }
+        answers.push(b'\n');
+    }
+    output.write_all(&answers)?;
+    output.flush()
+}

@@ -1,0 +1,5 @@
+pub fn upload(device: &moye::Device) {
+    device.upload(&[true, false]);
+}
+
+fn main() {}

@@ -1,0 +1,147 @@
+//! The expression language.
+
+use moye::eval::{all, evaluate, help};
+use rstest::rstest;
+
+#[rstest]
+#[case("composition((6,2):(8,2), (4,3):(3,1))", "((2,2),3):((24,2),8)")]
+#[case("(6,2):(8,2) o (4,3):(3,1)", "((2,2),3):((24,2),8)")]
+#[case("composition((12,(4,8)):(59,(13,1)), <3:4, 8:2>)", "(3,(2,4)):(236,(26,1))")]
+#[case("composition((12,(4,8)):(59,(13,1)), (3:4, 8:2))", "(3,(2,4)):(236,(26,1))")]
+#[case("coalesce(composition((6,2):(8,2), (4,3):(3,1)))", "(2,2,3):(24,2,8)")]
+#[case(" ( _4 , ( 2 , 2 , ) ) : ( 2 , ( 1 , 8 ) ) ", "(4,(2,2)):(2,(1,8))")]
+#[case("zipped_divide((256,64), (64,16))", "((64,16),(4,4)):((1,256),(64,4096))")]
+#[case("identity_layout((4,3))", "(4,3):(1@0,1@1)")]
+#[case("(4,3):(1@0,1@1)", "(4,3):(1@0,1@1)")]
+#[case("(4:2,_,(2,2))", "(4:2,_,(2,2))")]
+#[case("Sw<3,3,3> o 0 o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
+#[case("Sw<3,3,3> o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
+#[case(
+    "tile_to_shape(Sw<3,3,3> o 0 o (8,64):(64,1), (16,64))",
+    "Sw<3,3,3> o 0 o ((8,2),(64,1)):((64,512),(1,0))"
+)]
+#[case("composed_layout_table((1,0,2), 0, (4,4):(4,1))", "(0,5,8,13,1,4,9,12,2,7,10,15,3,6,11,14)")]
+#[case("slice_and_offset((1,_), (4,3):(3,1))", "((3):(1),3)")]
+#[case("slice(Sw<1,0,2> o 0 o (4,4):(4,1), (1,_))", "Sw<1,0,2> o 4 o (4):(1)")]
+#[case("complement(4:2)", "2:1")]
+#[case("complement(4:2, (2,12))", "(2,3):(1,8)")]
+#[case("size((4,(2,3)))", "24")]
+#[case("idx2crd(7, (3,(2,3)))", "(1,(0,1))")]
+#[case("crd2crd((1,2), 24, (4,6))", "9")]
+#[case("elem_less((3,7), (4,8))", "true")]
+#[case("select((2,3,5):(1,2,6), 2, 0)", "(5,2):(6,1)")]
+#[case("concat(4:1, (2,2):(4,8))", "(4,(2,2)):(1,(4,8))")]
+#[case("append((4,2):(1,4), 3:8)", "(4,2,3):(1,4,8)")]
+#[case("shape((4,2):(1,4)) : (2,1)", "(4,2):(2,1)")]
+#[case("():()", "():()")]
+#[case("-3", "-3")]
+fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
+    let value = evaluate(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(value.to_string(), expected, "{text}");
+    let again = evaluate(expected)
+        .unwrap_or_else(|error| panic!("the answer {expected} does not read back: {error}"));
+    assert_eq!(again.to_string(), expected, "the answer to {text} reads back as itself");
+}
+
+#[rstest]
+#[case("", "column 1: expected an integer, `_`, `(`, a swizzle or an operation, found the end")]
+#[case("(4,2", "column 5: expected `,` or `)`, found the end")]
+#[case("(4 2)", "column 4: expected `,` or `)`, found `2`")]
+#[case("(4,2):(1,4) 7", "column 13: expected an operator or the end, found `7`")]
+#[case("4:é", "column 3: expected an integer, `_`, `(`, a swizzle or an operation, found `é`")]
+#[case("(é", "column 2: expected an integer, `_`, `(`, a swizzle or an operation, found `é`")]
+#[case("4:2:1", "column 4: expected an operator or the end, found `:`")]
+#[case("1@64", "column 3: expected the number of a basis vector, from 0 to 63")]
+#[case("  99999999999999999999", "column 3: expected an integer of at most 64 bits")]
+#[case("-", "column 2: expected an integer, found the end")]
+#[case("coalesce 4", "column 10: expected `(` after the operation `coalesce`, found `4`")]
+#[case("size(compositon(4, 2))", "column 6: there is no operation `compositon`; did you mean `composition`?")]
+#[case("xyzzy(1)", "column 1: there is no operation `xyzzy`; `moye eval --help` lists them")]
+#[case("size(cosize(4:1, 2))", "column 6: cosize(layout) was given 2 arguments")]
+#[case("coalesce()", "column 1: coalesce(layout, profile?: tuple) was given 0 arguments")]
+#[case("(8:1):2", "column 1: expected a shape before `:`, found a list")]
+#[case("8:(4:1)", "column 3: expected a stride, found a list")]
+#[case(
+    "Sw<1,2>",
+    "column 1: a swizzle has three integers, as in `Sw<3,4,3>`, and not a tuple of something else"
+)]
+#[case(
+    "Sw<3,4,3> o 0",
+    "column 14: expected `o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`, found the end"
+)]
+fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expected: &str) {
+    match evaluate(text) {
+        Ok(value) => panic!("{text} is {value}, where an error is due"),
+        Err(error) => assert_eq!(error.to_string(), expected, "the error of {text}"),
+    }
+}
+
+#[rstest]
+#[case(
+    "composition((4,6):(1,10), 4:3)",
+    "the stride 3 neither divides nor is divided by the extent 4 of mode 0"
+)]
+#[case("size(composition((4,6):(1,10), 4:3))", "no layout has the function (0, 3, 12, 21)")]
+#[case("(4,2):(1)", "make_layout((4,2), (1)): shape and stride nest differently")]
+#[case("0:1", "the extent 0 is below 1")]
+#[case("Sw<4,0,2>", "4")]
+#[case("Sw<3,3,3> o -1 o 8:1", "-1")]
+#[case("composition(Sw<3,3,3>, Sw<3,3,3> o 0 o 8:1)", "a composed layout has one swizzle")]
+#[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
+#[case("swizzle(1,0,1,-4)", "an index is at least 0")]
+#[case("swizzle_table(1,0,1,1000000000)", "a table of 1000000000 values is asked for")]
+#[case(
+    "mode(4:1, -1)",
+    "argument 2 of mode(of: tuple or layout, index) must be an integer from 0, and is negative"
+)]
+#[case(
+    "coalesce(Sw<3,3,3>)",
+    "argument 1 of coalesce(layout, profile?: tuple) must be a layout, and is a swizzle"
+)]
+fn what_has_no_answer_is_told_with_its_operands(#[case] text: &str, #[case] part: &str) {
+    match evaluate(text) {
+        Ok(value) => panic!("{text} is {value}, where an error is due"),
+        Err(error) => assert!(error.to_string().contains(part), "the error of {text} says {part:?}: {error}"),
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_no_overflow() {
+    for (open, close) in [("(", ")"), ("<", ">"), ("size(", ")"), ("Sw<", ">")] {
+        for depth in [65, 100, 100_000] {
+            let text = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            let error = evaluate(&text).expect_err("nesting beyond the limit").to_string();
+            assert!(
+                error.contains("expected at most 64 brackets in one another"),
+                "{depth} of {open}: {error}"
+            );
+        }
+    }
+    let nested = format!("{}7:1{}", "coalesce(".repeat(60), ")".repeat(60));
+    assert_eq!(evaluate(&nested).map(|value| value.to_string()), Ok("7:1".to_owned()), "60 calls nest");
+}
+
+#[test]
+fn long_lists_are_an_error() {
+    let text = format!("({})", "1,".repeat(100_000));
+    let error = evaluate(&text).expect_err("a long list").to_string();
+    assert!(error.contains("expected at most 64 values in a list"), "{error}");
+    let text = format!("({})", "1,".repeat(40));
+    let error = evaluate(&text).expect_err("more integers than a tuple holds").to_string();
+    assert!(error.contains("more than 32 integers"), "{error}");
+}
+
+#[test]
+fn help_has_a_line_for_each_operation() {
+    let help = help();
+    let mut names: Vec<&str> = all().map(|operation| operation.name).collect();
+    for operation in all() {
+        let line = help.lines().find(|line| line.trim_start().starts_with(&format!("{}(", operation.name)));
+        let line = line.unwrap_or_else(|| panic!("no line for {} in\n{help}", operation.name));
+        assert!(line.contains(operation.about), "{line} says what {} does", operation.name);
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "each name stands for one operation");
+}

@@ -1,0 +1,93 @@
+//! A stand-in for NVIDIA's driver: as much of `libcuda.so.1` as a matrix product asks for, on a machine without one.
+//! `FAKE_DRIVER` says what is wrong with it.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+fn fault(name: &str) -> bool {
+    std::env::var("FAKE_DRIVER").is_ok_and(|fault| fault == name)
+}
+
+/// `code` where this fault was asked for, success otherwise.
+fn unless(name: &str, code: c_int) -> c_int {
+    if fault(name) { code } else { 0 }
+}
+
+unsafe fn put<T>(place: *mut T, value: T) -> c_int {
+    // SAFETY: the callers pass a place for the result, as the driver's interface has it.
+    unsafe { place.write(value) };
+    0
+}
+
+macro_rules! driver {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) = $body:expr;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[allow(unused_variables)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
+            // SAFETY: called as the driver's interface has it.
+            #[allow(unused_unsafe)]
+            unsafe { $body }
+        }
+    )* };
+}
+
+driver! {
+    fn cuInit(flags: c_uint) = unless("no gpu", 100);
+    fn cuDriverGetVersion(version: *mut c_int) = put(version, 11040);
+    fn cuDeviceGetCount(count: *mut c_int) = put(count, 1);
+    fn cuDeviceGet(device: *mut c_int, ordinal: c_int) = put(device, ordinal);
+    fn cuDeviceGetName(name: *mut c_char, len: c_int, device: c_int) = {
+        let text = c"Fake GPU";
+        std::ptr::copy_nonoverlapping(text.as_ptr(), name, text.count_bytes() + 1);
+        0
+    };
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) = put(bytes, 1 << 30);
+    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) = put(value, match attribute {
+        75 => if fault("old gpu") { 7 } else { 8 },
+        76 => if fault("old gpu") { 5 } else { 0 },
+        97 => 163 * 1024,
+        _ => 1,
+    });
+    fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) = put(context, 1);
+    fn cuCtxSetCurrent(context: usize) = 0;
+    fn cuCtxSynchronize() = unless("kernel fault", 700);
+    fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) = put(stream, 2);
+    fn cuMemAlloc_v2(address: *mut u64, bytes: usize) = if fault("memory") { 2 } else { put(address, 1 << 40) };
+    fn cuMemFree_v2(address: u64) = 0;
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = { put(total, 1 << 30); put(free, 1000) };
+    fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) = 0;
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) = unless("kernel fault", 700);
+    fn cuEventCreate(event: *mut usize, flags: c_uint) = put(event, 3);
+    fn cuEventDestroy_v2(event: usize) = 0;
+    fn cuEventRecord(event: usize, stream: usize) = 0;
+    fn cuEventSynchronize(event: usize) = unless("kernel fault", 700);
+    fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) = put(milliseconds, 1.0);
+    fn cuModuleLoadDataEx(module: *mut usize, image: *const c_char, count: c_uint, options: *const c_int,
+        values: *const *mut c_char) = {
+        if fault("ptx version") {
+            222
+        } else if fault("ptx") {
+            if count > 0 {
+                let log = c"ptxas application ptx input, line 9; error";
+                std::ptr::copy_nonoverlapping(log.as_ptr(), *values, log.count_bytes() + 1);
+            }
+            218
+        } else {
+            put(module, 4)
+        }
+    };
+    fn cuModuleUnload(module: usize) = 0;
+    fn cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) =
+        if fault("no kernel") { 500 } else { put(function, 5) };
+    fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: usize) =
+        put(value, if fault("registers") { 128 } else { 1024 });
+    fn cuFuncSetAttribute(function: usize, attribute: c_int, value: c_int) = 0;
+    fn cuGetErrorName(code: c_int, text: *mut *const c_char) = put(text, c"CUDA_ERROR_FAKE".as_ptr());
+    fn cuGetErrorString(code: c_int, text: *mut *const c_char) = put(text, c"something fake".as_ptr());
+}
+
+// Compiled without this, it is a driver that lacks a function.
+#[cfg(not(lacks_a_function))]
+driver! {
+    fn cuLaunchKernel(function: usize, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, stream: usize, parameters: *mut *mut c_void, extra: *mut *mut c_void) = unless("launch", 701);
+}

@@ -1,0 +1,185 @@
+//! `matmul`, `copy` and `transpose` of matrices in every order, against a reference, on every device there is, and what
+//! they refuse.
+
+mod common;
+
+use common::devices;
+use moye::{Buffer, Device, Error, Matrix, MatrixMut, copy, matmul, transpose};
+use rstest::rstest;
+
+/// How a matrix lies in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    RowMajor,
+    ColMajor,
+    /// Row-major with gaps between rows and between elements.
+    Spread,
+}
+
+impl Order {
+    fn strides(self, rows: usize, cols: usize) -> (usize, usize) {
+        match self {
+            Self::RowMajor => (cols, 1),
+            Self::ColMajor => (1, rows),
+            Self::Spread => (2 * cols + 3, 2),
+        }
+    }
+
+    /// Elements that the matrix reaches over, and a few behind it.
+    fn len(self, rows: usize, cols: usize) -> usize {
+        let (row_stride, col_stride) = self.strides(rows, cols);
+        rows * row_stride + cols * col_stride + 5
+    }
+}
+
+/// Whole numbers, so that sums are exact in any order.
+fn element(row: usize, col: usize) -> f32 {
+    ((13 * row + 5 * col) % 17) as f32 - 8.0
+}
+
+/// The buffer of a matrix of [`element`]s, NaN elsewhere.
+fn filled(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<f32> {
+    let mut elements = vec![f32::NAN; order.len(rows, cols)];
+    let (row_stride, col_stride) = order.strides(rows, cols);
+    for i in 0..rows {
+        for j in 0..cols {
+            elements[i * row_stride + j * col_stride] = element(i, j);
+        }
+    }
+    device.upload(&elements).unwrap()
+}
+
+/// Asserts that the matrix holds `expected`, and that the elements of its buffer between and behind it are as they were.
+fn assert_matrix(
+    buffer: &Buffer<f32>,
+    (rows, cols): (usize, usize),
+    order: Order,
+    expected: impl Fn(usize, usize) -> f32,
+) {
+    let elements = buffer.download().unwrap();
+    let mut wanted = vec![UNTOUCHED; elements.len()];
+    let (row_stride, col_stride) = order.strides(rows, cols);
+    for i in 0..rows {
+        for j in 0..cols {
+            wanted[i * row_stride + j * col_stride] = expected(i, j);
+        }
+    }
+    let wrong = elements.iter().zip(&wanted).position(|(a, b)| a != b);
+    assert_eq!(wrong.map(|at| (at, elements[at], wanted[at])), None, "{buffer:?}, {rows}x{cols} {order:?}");
+}
+
+/// What a result's buffer holds before.
+const UNTOUCHED: f32 = -1234.5;
+
+/// A buffer for a result.
+fn untouched(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<f32> {
+    device.upload(&vec![UNTOUCHED; order.len(rows, cols)]).unwrap()
+}
+
+#[rstest]
+fn a_product_is_exact_in_every_order(
+    #[values((1, 1, 1), (3, 130, 9), (129, 2, 17), (50, 60, 0), (0, 5, 3))] (m, n, k): (usize, usize, usize),
+    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] a_order: Order,
+    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] b_order: Order,
+    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] c_order: Order,
+) {
+    for device in devices() {
+        let (a, b) = (filled(&device, m, k, a_order), filled(&device, k, n, b_order));
+        let mut c = untouched(&device, m, n, c_order);
+        matmul(
+            &device,
+            &Matrix::new(&a, m, k, a_order.strides(m, k)).unwrap(),
+            &Matrix::new(&b, k, n, b_order.strides(k, n)).unwrap(),
+            &mut MatrixMut::new(&mut c, m, n, c_order.strides(m, n)).unwrap(),
+        )
+        .unwrap();
+        assert_matrix(&c, (m, n), c_order, |i, j| (0..k).map(|p| element(i, p) * element(p, j)).sum());
+    }
+}
+
+#[rstest]
+fn copies_and_transposes_are_exact_in_every_order(
+    #[values((1, 1), (33, 70), (64, 32), (0, 4))] (rows, cols): (usize, usize),
+    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] from: Order,
+    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] to: Order,
+) {
+    for device in devices() {
+        let source = filled(&device, rows, cols, from);
+        let source = Matrix::new(&source, rows, cols, from.strides(rows, cols)).unwrap();
+        let mut same = untouched(&device, rows, cols, to);
+        let strides = to.strides(rows, cols);
+        copy(&device, &source, &mut MatrixMut::new(&mut same, rows, cols, strides).unwrap()).unwrap();
+        assert_matrix(&same, (rows, cols), to, element);
+        let mut turned = untouched(&device, cols, rows, to);
+        let strides = to.strides(cols, rows);
+        transpose(&device, &source, &mut MatrixMut::new(&mut turned, cols, rows, strides).unwrap()).unwrap();
+        assert_matrix(&turned, (cols, rows), to, |i, j| element(j, i));
+    }
+}
+
+#[test]
+fn a_transposed_view_is_taken_as_it_is() {
+    for device in devices() {
+        let a = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let mut c = device.alloc_uninit::<f32>(9).unwrap();
+        let a = Matrix::row_major(&a, 2, 3).unwrap();
+        // The transposed result is written through a transposed view too.
+        let mut result = MatrixMut::row_major(&mut c, 3, 3).unwrap().t();
+        matmul(&device, &a.clone().t(), &a, &mut result).unwrap();
+        assert_eq!(result.as_matrix().strides(), (1, 3));
+        assert_eq!(
+            c.download().unwrap(),
+            [17.0, 22.0, 27.0, 22.0, 29.0, 36.0, 27.0, 36.0, 45.0],
+            "a^T a, {device:?}"
+        );
+    }
+}
+
+#[test]
+fn matrices_that_do_not_fit_their_buffers_are_refused_with_the_values() {
+    let device = Device::sim();
+    let mut buffer = device.alloc_zeroed::<f32>(11).unwrap();
+    let error = Matrix::row_major(&buffer, 3, 4).unwrap_err().to_string();
+    assert_eq!(error, "a 3x4 matrix with strides (4, 1) needs 12 elements, the buffer has 11");
+    assert!(Matrix::row_major(buffer.slice(1..).unwrap(), 2, 5).is_ok(), "a range is enough where it is");
+    assert!(Matrix::row_major(buffer.slice(2..).unwrap(), 2, 5).is_err());
+    assert!(Matrix::new(&buffer, 2, 3, (usize::MAX, usize::MAX)).is_err(), "no overflow");
+    let error = MatrixMut::new(&mut buffer, 3, 3, (2, 1)).unwrap_err().to_string();
+    assert!(
+        error.contains("3x3 matrix with strides (2, 1) has the same element at several places"),
+        "{error}"
+    );
+    assert!(Matrix::new(&buffer, 3, 3, (0, 1)).is_ok(), "what is only read may repeat");
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_refused_with_the_values() {
+    let device = Device::sim();
+    let buffer = device.alloc_zeroed::<f32>(100).unwrap();
+    let mut result = device.alloc_zeroed::<f32>(100).unwrap();
+    let matrix = |rows, cols| Matrix::row_major(&buffer, rows, cols).unwrap();
+    let mut c = MatrixMut::row_major(&mut result, 4, 5).unwrap();
+    let message = |outcome: moye::Result<()>| match outcome.unwrap_err() {
+        error @ Error::ShapeMismatch { .. } => error.to_string(),
+        other => panic!("{other}"),
+    };
+    let error = message(matmul(&device, &matrix(4, 3), &matrix(2, 5), &mut c));
+    assert_eq!(error, "matmul: a is 4x3 and b is 2x5; a must have as many columns as b has rows");
+    let error = message(matmul(&device, &matrix(5, 3), &matrix(3, 4), &mut c));
+    assert_eq!(error, "matmul: the product of 5x3 and 3x4 is 5x4, but c is 4x5");
+    assert!(message(copy(&device, &matrix(5, 4), &mut c)).contains("src is 5x4 and dst is 4x5"));
+    assert!(message(transpose(&device, &matrix(4, 5), &mut c)).contains("dst must be 5x4, not 4x5"));
+}
+
+#[test]
+fn matrices_of_another_device_are_refused() {
+    let (device, other) = (Device::sim(), Device::sim());
+    let (here, there) = (device.alloc_zeroed::<f32>(4).unwrap(), other.alloc_zeroed::<f32>(4).unwrap());
+    let mut result = device.alloc_zeroed::<f32>(4).unwrap();
+    let mut c = MatrixMut::row_major(&mut result, 2, 2).unwrap();
+    let (a, b) = (Matrix::row_major(&here, 2, 2).unwrap(), Matrix::row_major(&there, 2, 2).unwrap());
+    let error = matmul(&device, &a, &b, &mut c).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { kernel: "matmul", argument: 1, .. }), "{error}");
+    assert!(matmul(&other, &a, &b, &mut c).is_err());
+    assert!(copy(&device, &b, &mut c).is_err() && transpose(&device, &b, &mut c).is_err());
+}

@@ -1,0 +1,132 @@
+//! What the compiler made of the shipped kernels, for every architecture: nothing in local memory, no spills, no calls,
+//! and the instructions that each kernel exists for.
+
+mod common;
+
+use common::gpu;
+use moye::{Device, Kernel, Params, SHIPPED_PTX, kernels};
+use moye_build::ptx::{Function, Module};
+use moye_build::report::Ptxas;
+use rstest::rstest;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The module for an architecture, read once.
+fn module(arch: &str) -> &'static Module {
+    static MODULES: LazyLock<BTreeMap<&str, Module>> = LazyLock::new(|| {
+        SHIPPED_PTX.images().iter().map(|&(arch, text)| (arch, Module::parse(text).unwrap())).collect()
+    });
+    &MODULES[arch]
+}
+
+fn function(arch: &str, name: &str) -> Function {
+    module(arch).kernel(name).unwrap_or_else(|| panic!("{name} is not in the PTX for {arch}")).clone()
+}
+
+#[rstest]
+fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a")] arch: &str) {
+    let module = module(arch);
+    assert!(module.functions.is_empty(), "functions that were not inlined: {:?}", module.functions);
+    assert!(!module.kernels.is_empty(), "there are shipped kernels");
+    for kernel in &module.kernels {
+        assert!(
+            !kernel.uses_local(),
+            "{} for {arch} uses local memory: {:?}",
+            kernel.name,
+            kernel.instructions
+        );
+        assert_eq!(kernel.shared_bytes, 0, "{}: shared memory is dynamic", kernel.name);
+    }
+}
+
+#[rstest]
+fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch: &str) {
+    let Some(ptxas) = Ptxas::find() else {
+        eprintln!("skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
+        return;
+    };
+    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
+    let assembled = ptxas.assemble(text, arch.parse().unwrap()).unwrap();
+    assert_eq!(assembled.warnings, [] as [String; 0], "{arch}");
+    assert_eq!(assembled.kernels.len(), module(arch).kernels.len(), "{arch}: a report for each kernel");
+    for (name, usage) in &assembled.kernels {
+        assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} for {arch} spills: {usage:?}");
+        let bounds = function(arch, name).bounds;
+        if bounds.min_blocks == Some(2) && bounds.threads == Some(256) {
+            assert!(
+                usage.registers <= 128,
+                "{name}: two blocks of 256 threads share 65,536 registers: {usage:?}"
+            );
+        }
+    }
+}
+
+#[rstest]
+fn the_copies_move_each_element_once(#[values("sm_80", "sm_90a")] arch: &str) {
+    // A thread of 256 has 4 elements of a 32 x 32 tile.
+    let copy = function(arch, "copy");
+    assert_eq!(copy.count("ld.global"), 4, "{:?}", copy.instructions);
+    assert_eq!(copy.count("st.shared"), 4, "{:?}", copy.instructions);
+    assert_eq!(copy.count("ld.shared"), 4, "{:?}", copy.instructions);
+    assert_eq!(copy.count("st.global"), 4, "{:?}", copy.instructions);
+    let with_cp_async = function(arch, "copy_async");
+    assert_eq!(with_cp_async.count("cp.async.ca.shared.global"), 4, "{:?}", with_cp_async.instructions);
+    assert_eq!(
+        with_cp_async.count("ld.global") + with_cp_async.count("st.shared"),
+        0,
+        "nothing goes through registers"
+    );
+    let transpose = function(arch, "transpose");
+    assert_eq!(
+        transpose.count("ld.global") + transpose.count("st.global"),
+        8,
+        "{:?}",
+        transpose.instructions
+    );
+    for kernel in [copy, with_cp_async, transpose] {
+        assert_eq!(kernel.count("bar.sync"), 1, "{}: one barrier between writing and reading", kernel.name);
+    }
+}
+
+#[rstest]
+fn the_matmuls_are_fma_over_fragments(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values("matmul_f32_nt", "matmul_f32_nn", "matmul_f32_tt", "matmul_f32_tn")] name: &str,
+) {
+    let kernel = function(arch, name);
+    // 8 x 8 accumulators a thread, 8 steps along K in a tile, all unrolled; 16 elements read for 64 products.
+    assert_eq!(kernel.count("fma.rn.f32"), 8 * 8 * 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared"), 8 * (8 + 8), "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global"), 64, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("cp.async.ca.shared.global"), 8, "4 elements of A and 4 of B a thread and tile");
+    assert_eq!(kernel.count("cp.async.wait_group"), 1, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("bar.sync"), 2, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("mul.rn.f32") + kernel.count("add.rn.f32"), 0, "products and sums are fused");
+}
+
+#[test]
+fn launch_bounds_are_in_the_ptx() {
+    for (arch, text) in SHIPPED_PTX.images() {
+        let start = text.find(".entry matmul_f32_nt(").unwrap();
+        let head = &text[start..start + text[start..].find('{').unwrap()];
+        assert!(head.contains(".maxntid 256"), "{arch}: {head}");
+        assert!(head.contains(".minnctapersm 2"), "{arch}: {head}");
+    }
+}
+
+#[test]
+fn the_driver_agrees() {
+    let Some(device) = gpu() else { return };
+    fn check<P: Params>(device: &Device, kernel: &Kernel<P>) {
+        let attributes = device.load(&SHIPPED_PTX).unwrap().attributes(kernel).unwrap().unwrap();
+        assert_eq!(attributes.local_bytes, 0, "{} uses local memory: {attributes:?}", kernel.name());
+        assert!(attributes.max_threads >= 256, "{}: {attributes:?}", kernel.name());
+    }
+    check(&device, &kernels::copy);
+    check(&device, &kernels::copy_async);
+    check(&device, &kernels::transpose);
+    check(&device, &kernels::matmul_f32_nt);
+    check(&device, &kernels::matmul_f32_nn);
+    check(&device, &kernels::matmul_f32_tt);
+    check(&device, &kernels::matmul_f32_tn);
+}
