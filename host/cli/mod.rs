@@ -1,8 +1,8 @@
 //! The command line: one file a command.
 
 mod doctor;
-mod eval;
 mod draw;
+mod eval;
 mod input;
 mod matmul;
 mod output;
@@ -30,10 +30,10 @@ enum Command {
     Matmul(matmul::Matmul),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
-    /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
-    Eval(eval::Eval),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
     Draw(draw::Draw),
+    /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
+    Eval(eval::Eval),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -44,8 +44,8 @@ impl Cli {
         match self.command {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
-            Command::Eval(command) => command.run(),
             Command::Draw(command) => command.run(),
+            Command::Eval(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }
     }
