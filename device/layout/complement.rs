@@ -10,7 +10,8 @@ use super::profile::ROOT;
 
 operation! {
     /// The layout of what `layout` leaves out below `cotarget`: ordered (its strides grow), disjoint from `layout` (the
-    /// two side by side map no two coordinates to one index), and reaching at least to `cotarget` with it.
+    /// two side by side map no two coordinates to one index), and repeating it until its last period ends at `cotarget`
+    /// or beyond.
     ///
     /// Where the strides leave gaps that a stride does not divide, CuTe rounds down, and so does this: indices in the
     /// gaps are then reached by neither.

@@ -158,7 +158,7 @@ const fn transpose(layout: &Layout) -> Result<Layout, Fault> {
 pub(crate) const fn with_shape(layout: &Layout, shape: &IntTuple) -> Result<Layout, Fault> {
     let domain = tri!(make::col_major(shape));
     if domain.size() != layout.size() {
-        return Err(Fault::Short { size: layout.size(), want: domain.size() });
+        return Err(Fault::Sizes { left: layout.size(), right: domain.size() });
     }
     composed(layout, &domain)
 }

@@ -164,8 +164,10 @@ pub(crate) enum Fault {
     Indivisible { what: &'static str, left: i64, right: i64 },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
-    /// A layout that covers fewer elements than are asked for.
+    /// A layout that reaches, without a gap, fewer elements than are needed.
     Short { size: i64, want: i64 },
+    /// Two sizes that must be equal.
+    Sizes { left: i64, right: i64 },
     /// Something said in full.
     Said { kind: LayoutErrorKind, text: &'static str },
     /// Text that does not parse: what was expected.
@@ -193,6 +195,7 @@ impl Fault {
             | Self::NegativeStride { .. }
             | Self::Indivisible { .. }
             | Self::NotAMultiple { .. }
+            | Self::Sizes { .. }
             | Self::Short { .. } => LayoutErrorKind::Divisibility,
             Self::Overlap { .. } => LayoutErrorKind::NotInjective,
             Self::Said { kind, .. } => *kind,
@@ -354,11 +357,18 @@ impl Fault {
                 text.int(right);
             }
             Self::Short { size, want } => {
-                text.str("there are ");
+                text.str("only ");
                 text.int(size);
-                text.str(" elements where ");
+                text.str(" of ");
                 text.int(want);
-                text.str(" are asked for");
+                text.str(" elements are reached, each once and without a gap");
+            }
+            Self::Sizes { left, right } => {
+                text.str("the sizes ");
+                text.int(left);
+                text.str(" and ");
+                text.int(right);
+                text.str(" differ");
             }
             Self::Said { text: said, .. } => text.str(said),
             Self::Parse { column, expected } => {

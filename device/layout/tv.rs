@@ -61,6 +61,8 @@ pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLay
 }
 
 const fn of(threads: &Layout, values: &Layout) -> Result<TvLayout, Fault> {
+    tri!(each_number_once(threads));
+    tri!(each_number_once(values));
     // (m, n) -> (thread, value)
     let places = tri!(raked(threads, values));
     let inverse = tri!(right(&places));
@@ -70,6 +72,15 @@ const fn of(threads: &Layout, values: &Layout) -> Result<TvLayout, Fault> {
     }
     let shape = IntTuple::flat(&[threads.size(), values.size()]);
     Ok(TvLayout { tile, layout: tri!(with_shape(&inverse, &shape)) })
+}
+
+/// Refuses a layout of numbers that are left out or used twice: a place is counted in whole sets of them.
+const fn each_number_once(layout: &Layout) -> Result<(), Fault> {
+    let inverse = tri!(right(layout));
+    if inverse.size() != layout.size() {
+        return Err(Fault::Short { size: inverse.size(), want: layout.size() });
+    }
+    Ok(())
 }
 
 impl TvLayout {

@@ -1,0 +1,48 @@
+//! What kernels ask of the compiler: a tile's copies and partitions as constants. That the file compiles shows that
+//! they stay below the limit of the lint `long_running_const_eval`.
+
+use moye_device::layout::*;
+
+/// Each operation as a constant and at run time.
+macro_rules! agree {
+    ($($name:ident = $value:expr;)+) => {$(
+        #[test]
+        fn $name() {
+            const AT_COMPILE_TIME: Layout = $value;
+            assert_eq!(AT_COMPILE_TIME, $value, "constant and run-time evaluation differ");
+        }
+    )+};
+}
+
+agree! {
+    compositions_agree = composition(layout!((128, 64):(64, 1)), layout!(((8, 16), (4, 2)):((512, 1), (128, 16))));
+    tiled_divides_agree = tiled_divide(layout!((4096, 4096):(4096, 1)), tiler!((128, 64)));
+    copies_agree = make_layout_tv(layout!((32, 8):(8, 1)), layout!((4, 8):(8, 1))).layout;
+    coordinates_agree = zipped_divide(identity_layout(tuple!((4096, 4096))), tiler!((128, 64)));
+    inverses_agree = left_inverse(right_inverse(layout!((4, (8, 2), 16):(16, (1, 64), 128))));
+    atoms_agree = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64))).layout;
+    parsed_text_agrees = match Layout::parse("((4,8),(2,2,16)):((128,1),(64,8,256))") {
+        Ok(layout) => layout,
+        Err(error) => panic!("{}", error.text()),
+    };
+}
+
+/// The accumulator of a warpgroup's m64n256 instruction, by thread and value.
+const ACCUMULATOR: Layout = layout!(((4, 8, 4), (2, 2, 32)):((128, 1, 16), (64, 8, 512)));
+
+/// The coordinates of the accumulator's elements in a tile of 128 by 256, for two such instructions.
+const COORDINATES: Layout = {
+    let tile = zipped_divide(identity_layout(tuple!((128, 256))), tiler!((64, 256)));
+    Layout::concat(&[composition(tile.mode(0), ACCUMULATOR), tile.mode(1)])
+};
+
+#[test]
+fn an_accumulator_knows_its_coordinates() {
+    let thread = 37;
+    for value in 0..128 {
+        let index = thread + 128 * value;
+        let linear = ACCUMULATOR.at(index);
+        assert_eq!(COORDINATES.coordinate::<2>(index), [linear % 64, linear / 64], "value {value}");
+    }
+    assert_eq!(COORDINATES.coordinate::<2>(128 * 128), [64, 0], "the second instruction is 64 rows further");
+}
