@@ -201,7 +201,7 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
     #[inline(always)]
     pub(crate) fn existing<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
         let c = Self::coordinate::<L>(index);
-        let unit = if let Some(axis) = S::UNIT { axis } else { 0 };
+        let unit = S::UNIT.unwrap_or(0);
         let across = c[1 - unit] < self.left[1 - unit];
         let run = (self.left[unit] - c[unit]).clamp(0, count as i32) as u32;
         if across { run } else { 0 }
