@@ -1,8 +1,8 @@
 //! The command line: one file a command.
 
 mod doctor;
-mod eval;
 mod draw;
+mod eval;
 mod input;
 mod matmul;
 mod output;
