@@ -8,7 +8,10 @@ use serde_json::Value;
 
 /// The lines of one file.
 pub fn lines(file: &str) -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/golden").join(file);
+    // A bundle for machines without cargo sets the variable too, and the folder that was compiled in is not there.
+    let package =
+        std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = Path::new(&package).join("../tests/data/golden").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
