@@ -56,13 +56,18 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
                 ptx::without_warnings(checkout)
             });
         }
-        "tests" => summary.step("tests of all crates", || {
-            if has_nextest(checkout) {
-                shown(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]))
-            } else {
-                shown(&mut cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]))
+        "tests" => {
+            summary.step("tests of all crates", || {
+                if has_nextest(checkout) {
+                    shown(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]))
+                } else {
+                    shown(&mut cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]))
+                }
+            });
+            if let Some(reason) = no_gpu(checkout) {
+                summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));
             }
-        }),
+        }
         "doctests" => summary.step("doctests: the examples in the documentation", || {
             shown(&mut cargo(&["test", "--workspace", "--doc", "--quiet"]))
         }),
@@ -80,6 +85,19 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
         }
         _ => unreachable!("`run` lets only known steps through"),
     }
+}
+
+/// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one.
+fn no_gpu(checkout: &Checkout) -> Option<String> {
+    let output = checkout.cargo().args(["run", "--quiet", "--bin", "moye", "--", "doctor"]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = |part: &str| {
+        let line = text.lines().find(|line| line.starts_with(part))?;
+        let mut words =
+            line.split_whitespace().skip_while(|word| !matches!(*word, "ok" | "missing" | "unknown"));
+        (words.next()? != "ok").then(|| words.collect::<Vec<_>>().join(" "))
+    };
+    found("driver").or_else(|| found("GPU"))
 }
 
 fn shown(command: &mut Command) -> Result<()> {
