@@ -84,7 +84,7 @@ macro_rules! emulation {
         b: emulation!(@operand $b $b_layout),
         c: emulation!(@operand $c $c_layout),
             d: MmaResult {
-                bits: <$d as Number>::BITS,
+                bits: <$d as Number>::WIDTH,
                 values: fragments::$d_layout.extent(1) as usize,
                 place: |thread, value| fragments::$d_layout.at_coord([thread as i64, value as i64]) as usize,
                 encode: |value| <$d as Scalar>::nearest(value).low_bits(),
@@ -97,7 +97,7 @@ macro_rules! emulation {
     }};
     (@operand $t:ident $layout:ident) => {
         MmaOperand {
-            bits: <$t as Number>::BITS,
+            bits: <$t as Number>::WIDTH,
             values: fragments::$layout.extent(1) as usize,
             place: |thread, value| fragments::$layout.at_coord([thread as i64, value as i64]) as usize,
             decode: |bits| <$t as Scalar>::from_low_bits(bits).to_f64(),
@@ -146,7 +146,7 @@ macro_rules! instructions {
                         "mma.sync.aligned.", $text, " (the atom ", stringify!($atom), ") needs the architecture sm_",
                         stringify!($sm), " and the PTX version ", stringify!($ptx),
                         " (major and minor): compile the kernel for a newer GPU, or in a newer PTX version \
-                         (PtxBuilder::arch_with_ptx), or leave it out of this build by #[cfg(target_feature = \"sm_",
+                         (PtxBuilder::rustflag, say -Ctarget-feature=+ptx87), or leave it out of this build by #[cfg(target_feature = \"sm_",
                         stringify!($sm), "\")]"
                     );
                 }
