@@ -9,6 +9,9 @@ use std::process::{Command, ExitCode, Stdio};
 /// The steps, in the order they run: what tells most in the shortest time first.
 const STEPS: &[&str] = &["format", "lints", "tests", "doctests", "docs", "own-kernels"];
 
+/// A crate of its own: no member of the workspace.
+const OWN_KERNELS: &str = "examples/own-kernels";
+
 pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     if let Some(unknown) = wanted.iter().find(|step| !STEPS.contains(&step.as_str())) {
         bail!("there is no step `{unknown}`; the steps are {}", STEPS.join(", "));
@@ -34,7 +37,8 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
     };
     match step {
         "format" => summary.step("format: all code is as rustfmt writes it", || {
-            shown(&mut cargo(&["fmt", "--all", "--check"]))
+            shown(&mut cargo(&["fmt", "--all", "--check"]))?;
+            shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))
         }),
         "lints" => {
             summary.step("lints: clippy, warnings denied, all targets", || {
@@ -69,7 +73,7 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
         "own-kernels" => {
             summary.step("own-kernels: a crate with kernels of its own is built and run", || {
                 let mut run = cargo(&["run", "--quiet"]);
-                run.current_dir(checkout.root.join("examples/own-kernels"));
+                run.current_dir(checkout.root.join(OWN_KERNELS));
                 // The same target directory: what it has in common with the workspace, `core` above all, is built.
                 shown(run.env("CARGO_TARGET_DIR", &checkout.target))
             })

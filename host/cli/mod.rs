@@ -2,6 +2,7 @@
 
 mod atoms;
 mod doctor;
+mod draw;
 mod eval;
 mod input;
 mod matmul;
@@ -32,6 +33,8 @@ enum Command {
     Transpose(transpose::Transpose),
     /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
     Eval(eval::Eval),
+    /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
+    Draw(draw::Draw),
     /// List the matrix instructions: names, architectures, registers, thread-value layouts.
     Atoms(atoms::Atoms),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
@@ -45,6 +48,7 @@ impl Cli {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
             Command::Eval(command) => command.run(),
+            Command::Draw(command) => command.run(),
             Command::Atoms(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }
