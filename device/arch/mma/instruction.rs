@@ -123,7 +123,7 @@ macro_rules! instructions {
             "), A [`", stringify!($a_layout), "`](fragments::", stringify!($a_layout),
             "), B [`", stringify!($b_layout), "`](fragments::", stringify!($b_layout),
             "), C [`", stringify!($c_layout), "`](fragments::", stringify!($c_layout),
-            "). Needs sm_", stringify!($sm), " and PTX version ", stringify!($ptx), " (major and minor)."
+            "). Needs sm_", stringify!($sm), " and PTX ", stringify!($ptx), "."
         )]
         ///
         /// # Safety
@@ -141,13 +141,13 @@ macro_rules! instructions {
                 struct Need;
                 impl Needs for Need {
                     const SM: u32 = $sm;
-                    const PTX: u32 = $ptx;
+                    const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
                     const MESSAGE: &'static str = concat!(
-                        "mma.sync.aligned.", $text, " (the atom ", stringify!($atom), ") needs the architecture sm_",
-                        stringify!($sm), " and the PTX version ", stringify!($ptx),
-                        " (major and minor): compile the kernel for a newer GPU, or in a newer PTX version \
-                         (PtxBuilder::rustflag, say -Ctarget-feature=+ptx87), or leave it out of this build by #[cfg(target_feature = \"sm_",
-                        stringify!($sm), "\")]"
+                        "mma.sync.aligned.", $text, " (the atom ", stringify!($atom), ") needs sm_", stringify!($sm),
+                        " and PTX ", stringify!($ptx),
+                        ": compile the kernel for a newer GPU or PTX version (PtxBuilder::arch; PtxBuilder::rustflag \
+                         with -Ctarget-feature=+ptx87, say), or leave it out where the GPU is older \
+                         (#[cfg(target_feature = \"sm_", stringify!($sm), "\")])"
                     );
                 }
                 require::<Need>();

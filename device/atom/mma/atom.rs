@@ -68,3 +68,8 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
 pub(super) const fn name(name: &'static str) -> Option<&'static str> {
     if name.is_empty() { None } else { Some(name) }
 }
+
+/// Major and minor version of ten times the version.
+pub(super) const fn version(tenfold: u32) -> (u32, u32) {
+    (tenfold / 10, tenfold % 10)
+}
