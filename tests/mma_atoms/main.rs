@@ -101,7 +101,8 @@ fn check<M: TestAtom>(device: &Device, kernel: &AtomKernel, inputs: Inputs) {
                 largest_share = largest_share.max(error / bound);
             }
             // NaN is not within any bound.
-            if !(error <= bound) {
+            let within = error <= bound;
+            if !within {
                 wrong.push((tile, index, got, *expected, error, bound));
             }
         }
