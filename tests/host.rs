@@ -3,8 +3,8 @@
 mod common;
 
 use common::{PTX, SCALE, devices, one_thread};
-use std::time::{Duration, Instant};
 use moye::{Device, Error, Grid, Kernel, LaunchBounds, Ptx};
+use std::time::{Duration, Instant};
 
 /// A kernel that does nothing, with these bounds and this much shared memory.
 fn nothing(threads: Option<u32>, shared_bytes: usize) -> Kernel<()> {

@@ -78,8 +78,8 @@ while read -r kind name package; do
     test) given=(${arguments[@]+"${arguments[@]}"}) ;;
     bench) given=(--bench ${arguments[@]+"${arguments[@]}"}) ;;
     esac
-    # Tests start in their package's folder, as cargo starts them.
-    (cd "$here/files/$package" && exec ${wrap[@]+"${wrap[@]}"} "$here/$kind/$name" ${given[@]+"${given[@]}"}) </dev/null
+    # Tests start in their package's folder and know it, as from cargo.
+    (cd "$here/files/$package" && export CARGO_MANIFEST_DIR="$PWD" && exec ${wrap[@]+"${wrap[@]}"} "$here/$kind/$name" ${given[@]+"${given[@]}"}) </dev/null
     code=$?
     [ $code -eq 0 ] || failed+=("$kind $name (exit code $code)")
 done <"$here/list"

@@ -8,7 +8,10 @@ use std::path::Path;
 
 /// What CuTe says of its atoms, by name.
 fn cute() -> BTreeMap<String, Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/golden/cute_cpp.jsonl");
+    // A bundle for machines without cargo sets the variable too, and the folder that was compiled in is not there.
+    let package =
+        std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = Path::new(&package).join("tests/data/golden/cute_cpp.jsonl");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"))
