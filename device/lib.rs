@@ -16,11 +16,13 @@ extern crate self as moye_device;
 
 pub mod algorithm;
 pub mod arch;
+pub mod atom;
 pub mod kernel;
 #[cfg(feature = "kernels")]
 pub mod kernels;
 pub mod layout;
 pub mod memory;
+pub mod number;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 pub mod tensor;

@@ -66,6 +66,7 @@ mod fault;
 pub mod intrinsics;
 mod launch;
 pub mod memory;
+mod mma;
 mod pod;
 
 pub use dim::Dim3;

@@ -10,14 +10,17 @@
 
 mod barrier;
 mod cp_async;
+mod dot;
 mod fma;
 mod index;
+pub mod mma;
 mod shared;
 mod warp;
 mod word;
 
 pub use barrier::{sync_threads, sync_warp};
 pub use cp_async::{CpAsyncSize, cp_async, cp_async_commit, cp_async_wait, cp_async_wait_all};
+pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use fma::Fma;
 pub use index::{Dim3, block_dim, block_idx, grid_dim, lane_id, thread_idx};
 pub use shared::shared_base;

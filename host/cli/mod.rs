@@ -1,5 +1,6 @@
 //! The command line: one file a command.
 
+mod atoms;
 mod doctor;
 mod draw;
 mod eval;
@@ -34,6 +35,8 @@ enum Command {
     Draw(draw::Draw),
     /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
     Eval(eval::Eval),
+    /// List the matrix instructions: names, architectures, registers, thread-value layouts.
+    Atoms(atoms::Atoms),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -46,6 +49,7 @@ impl Cli {
             Command::Transpose(command) => command.run(),
             Command::Draw(command) => command.run(),
             Command::Eval(command) => command.run(),
+            Command::Atoms(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }
     }

@@ -16,6 +16,7 @@ mod shared;
 mod warp;
 
 pub use crate::block::{ExitedLanes, warp_collective};
+pub use crate::mma::{MMA_WORDS, Mma, MmaOperand, MmaResult, MmaSum, MmaTables};
 pub use atomic::{
     AtomicInteger, AtomicNumber, AtomicSpace, atomic_add, atomic_and, atomic_compare_exchange,
     atomic_exchange, atomic_max, atomic_min, atomic_or, atomic_update, atomic_xor, fence,

@@ -1,0 +1,78 @@
+//! The registers that a thread gives to an operand.
+
+use crate::memory::Element;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`.
+pub trait Register: Element + Default + sealed::Sealed {}
+
+macro_rules! register {
+    ($($t:ty),*) => { $(
+        impl sealed::Sealed for $t {}
+        impl Register for $t {}
+    )* };
+}
+register!(u32, i32, f32, f64);
+
+/// A thread's registers of one operand: an array.
+pub trait Registers: Copy + Default + Send + Sync + 'static {
+    /// The register type.
+    type Register: Register;
+
+    /// How many registers.
+    const COUNT: usize;
+
+    /// How many registers of 32 bits they take.
+    const WORDS: usize = Self::COUNT * Self::Register::BYTES / 4;
+
+    /// The registers `f(0)`, `f(1)`, ...
+    fn from_fn(f: impl FnMut(usize) -> Self::Register) -> Self;
+
+    /// The registers in order.
+    fn as_slice(&self) -> &[Self::Register];
+
+    /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lower half of a 64-bit register first.
+    #[inline(always)]
+    fn from_words(mut f: impl FnMut(usize) -> u32) -> Self {
+        let per_register = Self::Register::BYTES / 4;
+        Self::from_fn(|register| {
+            let words = [f(register * per_register), if per_register == 2 { f(register * 2 + 1) } else { 0 }];
+            // SAFETY: a register is 4 or 8 bytes and any bits are a value.
+            unsafe { core::ptr::from_ref(&words).cast::<Self::Register>().read_unaligned() }
+        })
+    }
+
+    /// Word `index` of the registers' bits.
+    ///
+    /// # Panics
+    /// Where `index` is not below [`Registers::WORDS`].
+    #[inline(always)]
+    fn word(&self, index: usize) -> u32 {
+        assert!(index < Self::WORDS, "an operand has fewer words");
+        // SAFETY: within the registers, which have at least the alignment of a word.
+        unsafe { self.as_slice().as_ptr().cast::<u32>().add(index).read() }
+    }
+}
+
+macro_rules! registers {
+    ($($n:literal),*) => { $(
+        impl<T: Register> Registers for [T; $n] {
+            type Register = T;
+            const COUNT: usize = $n;
+
+            #[inline(always)]
+            fn from_fn(f: impl FnMut(usize) -> T) -> Self {
+                core::array::from_fn(f)
+            }
+
+            #[inline(always)]
+            fn as_slice(&self) -> &[T] {
+                self
+            }
+        }
+    )* };
+}
+registers!(1, 2, 4, 6, 8);

@@ -1,0 +1,41 @@
+//! Which GPU and which PTX version an instruction needs, checked when it is compiled for a GPU.
+
+/// What an instruction needs.
+pub trait Needs {
+    /// The oldest architecture, 89 for `sm_89`.
+    const SM: u32;
+    /// The oldest PTX version, 84 for 8.4.
+    const PTX: u32;
+    /// What is said where one of them is missing.
+    const MESSAGE: &'static str;
+}
+
+/// Does not compile for a GPU that does not have the instruction.
+#[inline(always)]
+pub fn require<N: Needs>() {
+    const {
+        assert!(TARGET_SM >= N::SM && TARGET_PTX >= N::PTX, "{}", N::MESSAGE);
+    }
+}
+
+/// The highest of the listed features that the code is compiled with. A feature implies those before it.
+macro_rules! highest {
+    ($($feature:literal = $number:literal),* $(,)?) => {{
+        let mut highest = 0;
+        $(if cfg!(target_feature = $feature) {
+            highest = $number;
+        })*
+        highest
+    }};
+}
+
+const TARGET_SM: u32 = highest! {
+    "sm_61" = 61, "sm_62" = 62, "sm_70" = 70, "sm_72" = 72, "sm_75" = 75, "sm_80" = 80, "sm_86" = 86, "sm_87" = 87,
+    "sm_89" = 89, "sm_90" = 90, "sm_100" = 100, "sm_101" = 101, "sm_120" = 120,
+};
+
+const TARGET_PTX: u32 = highest! {
+    "ptx50" = 50, "ptx60" = 60, "ptx61" = 61, "ptx62" = 62, "ptx63" = 63, "ptx64" = 64, "ptx65" = 65, "ptx70" = 70,
+    "ptx71" = 71, "ptx72" = 72, "ptx73" = 73, "ptx74" = 74, "ptx75" = 75, "ptx76" = 76, "ptx77" = 77, "ptx78" = 78,
+    "ptx80" = 80, "ptx81" = 81, "ptx82" = 82, "ptx83" = 83, "ptx84" = 84, "ptx85" = 85, "ptx86" = 86, "ptx87" = 87,
+};

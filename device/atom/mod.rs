@@ -1,0 +1,3 @@
+//! Atoms: an instruction together with its thread-value layouts.
+
+pub mod mma;

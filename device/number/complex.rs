@@ -1,0 +1,75 @@
+//! Complex numbers of the complex f64 atoms.
+
+use super::scalar::{Number, number};
+use core::ops::{Add, Mul};
+
+/// A complex number: real and imaginary part, 16 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct Complex64 {
+    /// The real part.
+    pub re: f64,
+    /// The imaginary part.
+    pub im: f64,
+}
+
+/// A sum of products of complex numbers as Gauss multiplies them, with three products instead of four: of
+/// `(a + bi)(c + di)` it holds the sums of `ac`, of `bd`, and of `(a + b)(c + d)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub struct GaussComplex {
+    /// The sum of products of real parts.
+    pub t0: f64,
+    /// The sum of products of imaginary parts.
+    pub t1: f64,
+    /// The sum of products of (real + imaginary) parts.
+    pub t2: f64,
+}
+
+number! {
+    Complex64: "c64", 128, f64;
+    GaussComplex: "gc64", 192, f64;
+}
+
+impl Complex64 {
+    /// The number `re + im i`.
+    pub const fn new(re: f64, im: f64) -> Self {
+        Self { re, im }
+    }
+}
+
+impl Add for Complex64 {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self::new(self.re + other.re, self.im + other.im)
+    }
+}
+
+impl Mul for Complex64 {
+    type Output = Self;
+    fn mul(self, other: Self) -> Self {
+        Self::new(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
+    }
+}
+
+/// The number that the three sums make up.
+impl From<GaussComplex> for Complex64 {
+    fn from(sums: GaussComplex) -> Self {
+        let GaussComplex { t0, t1, t2 } = sums;
+        Self::new(t0 - t1, t2 - t0 - t1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_products_make_up_four() {
+        let (x, y) = (Complex64::new(2.0, -3.0), Complex64::new(5.0, 7.0));
+        let sums = GaussComplex { t0: x.re * y.re, t1: x.im * y.im, t2: (x.re + x.im) * (y.re + y.im) };
+        assert_eq!(Complex64::from(sums), x * y);
+        assert_eq!(x * y, Complex64::new(31.0, -1.0));
+        assert_eq!(x + y, Complex64::new(7.0, 4.0));
+    }
+}

@@ -1,0 +1,193 @@
+//! What matrix instructions know of a number type.
+
+use crate::memory::Element;
+use core::fmt::Debug;
+use half::{bf16, f16};
+
+/// A type that a matrix instruction multiplies or accumulates.
+pub trait Number: Copy + PartialEq + Debug + Send + Sync + 'static {
+    /// The name in tables: `f16`, `tf32`, `s4`, ...
+    const NAME: &'static str;
+
+    /// The bits of one number. Numbers follow each other in a register without gaps, the first in the lowest bits.
+    const WIDTH: usize;
+
+    /// The register type that holds it (or several, or a part of it): `f32`, `f64`, `i32`, or `u32` for packed bits.
+    type Register: Element;
+}
+
+/// A [`Number`] of at most 64 bits, with its value.
+pub trait Scalar: Number {
+    /// The number with these bits; bits above [`Number::WIDTH`] are ignored.
+    fn from_low_bits(bits: u64) -> Self;
+
+    /// The number's bits.
+    fn low_bits(self) -> u64;
+
+    /// The value, exactly.
+    fn to_f64(self) -> f64;
+
+    /// The nearest number to a value, ties to even. Where the value is too large: infinity where the type has one,
+    /// otherwise the largest number of its sign.
+    fn nearest(value: f64) -> Self;
+}
+
+/// A value of f64 as f32, with everything that is lost kept in the last bit (rounding to odd), so that one more rounding to
+/// a type of at most 22 bits of precision is as good as one from the value itself.
+#[expect(clippy::cast_possible_truncation, reason = "the rounding is what this function is for")]
+pub(super) fn to_odd_f32(value: f64) -> f32 {
+    let nearest = value as f32;
+    let back = f64::from(nearest);
+    if back == value || !nearest.is_finite() || value.is_nan() {
+        return nearest;
+    }
+    let bits = nearest.to_bits();
+    if bits & 1 == 1 {
+        return nearest;
+    }
+    // The nearest is even and not exact: the odd neighbour on the value's side is the result.
+    let away_from_zero = back.abs() < value.abs();
+    f32::from_bits(if away_from_zero { bits + 1 } else { bits - 1 })
+}
+
+macro_rules! number {
+    ($($t:ty: $name:literal, $bits:literal, $register:ty;)*) => { $(
+        impl Number for $t {
+            const NAME: &'static str = $name;
+            const WIDTH: usize = $bits;
+            type Register = $register;
+        }
+    )* };
+}
+pub(super) use number;
+
+number! {
+    f16: "f16", 16, u32;
+    bf16: "bf16", 16, u32;
+    f32: "f32", 32, f32;
+    f64: "f64", 64, f64;
+    i8: "s8", 8, u32;
+    u8: "u8", 8, u32;
+    i16: "s16", 16, u32;
+    i32: "s32", 32, i32;
+}
+
+macro_rules! half {
+    ($($t:ty),*) => { $(
+        impl Scalar for $t {
+            fn from_low_bits(bits: u64) -> Self {
+                Self::from_bits(bits as u16)
+            }
+            fn low_bits(self) -> u64 {
+                u64::from(self.to_bits())
+            }
+            fn to_f64(self) -> f64 {
+                f64::from(self.to_f32())
+            }
+            fn nearest(value: f64) -> Self {
+                Self::from_f32(to_odd_f32(value))
+            }
+        }
+    )* };
+}
+half!(f16, bf16);
+
+impl Scalar for f32 {
+    fn from_low_bits(bits: u64) -> Self {
+        Self::from_bits(bits as u32)
+    }
+    fn low_bits(self) -> u64 {
+        u64::from(self.to_bits())
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+    fn nearest(value: f64) -> Self {
+        value as Self
+    }
+}
+
+impl Scalar for f64 {
+    fn from_low_bits(bits: u64) -> Self {
+        Self::from_bits(bits)
+    }
+    fn low_bits(self) -> u64 {
+        self.to_bits()
+    }
+    fn to_f64(self) -> f64 {
+        self
+    }
+    fn nearest(value: f64) -> Self {
+        value
+    }
+}
+
+macro_rules! integer {
+    ($($t:ty as $unsigned:ty),*) => { $(
+        impl Scalar for $t {
+            fn from_low_bits(bits: u64) -> Self {
+                bits as $unsigned as Self
+            }
+            fn low_bits(self) -> u64 {
+                u64::from(self as $unsigned)
+            }
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            fn nearest(value: f64) -> Self {
+                round_ties_even(value) as Self
+            }
+        }
+    )* };
+}
+integer!(i8 as u8, u8 as u8, i16 as u16, i32 as u32);
+
+/// The nearest whole number, ties to even, of a value below 2^52 in magnitude; larger ones are whole already.
+pub(super) fn round_ties_even(value: f64) -> f64 {
+    const WHOLE: f64 = 4_503_599_627_370_496.0; // 2^52
+    if value.is_nan() || value.abs() >= WHOLE {
+        return value;
+    }
+    // Adding 2^52 leaves no bits for a fraction, and the addition rounds to nearest, ties to even.
+    if value < 0.0 { (value - WHOLE) + WHOLE } else { (value + WHOLE) - WHOLE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_is_the_nearest_even_where_two_roundings_would_not_be() {
+        // A tie of f16, and a little more than f32 can tell from it.
+        let tie = 1.0 + f64::powi(2.0, -11);
+        let above = tie + f64::powi(2.0, -40);
+        assert_eq!(f16::nearest(tie).to_f64(), 1.0, "a tie goes to the even neighbour");
+        assert_eq!(f16::nearest(above).to_f64(), 1.0 + f64::powi(2.0, -10), "above the tie is above");
+        assert_eq!(f16::nearest(-above).to_f64(), -1.0 - f64::powi(2.0, -10));
+        assert_eq!(f16::nearest(1e9).to_f64(), f64::INFINITY);
+        assert!(f16::nearest(f64::NAN).to_f64().is_nan());
+    }
+
+    #[test]
+    fn every_16_bit_float_is_its_own_nearest() {
+        for bits in 0..=u16::MAX {
+            let value = f16::from_bits(bits);
+            if !value.is_nan() {
+                assert_eq!(f16::nearest(value.to_f64()).to_bits(), bits);
+            }
+            let value = bf16::from_bits(bits);
+            if !value.is_nan() {
+                assert_eq!(bf16::nearest(value.to_f64()).to_bits(), bits);
+            }
+        }
+    }
+
+    #[test]
+    fn integers_round_ties_to_even_and_saturate() {
+        for (value, expected) in [(2.5, 2), (3.5, 4), (-2.5, -2), (-0.6, -1), (1e9, 127), (-1e9, -128)] {
+            assert_eq!(i8::nearest(value), expected, "{value}");
+        }
+        assert_eq!(i32::from_low_bits(i8::from_low_bits(0xff).low_bits()), 255, "bits, not values");
+        assert_eq!(i8::from_low_bits(0xff), -1);
+    }
+}

@@ -1,0 +1,155 @@
+//! One `mma.sync` as a value, and its emulation.
+
+use super::operand::{MmaOperand, MmaResult, extract, insert, places};
+use super::product::MmaSum;
+use crate::block::{ExitedLanes, WARP_SIZE, current};
+use std::panic::Location;
+use std::sync::OnceLock;
+
+/// The most 32-bit registers that a lane gives to one operand of any instruction.
+pub const MMA_WORDS: usize = 8;
+
+const LANES: usize = WARP_SIZE as usize;
+
+/// An `mma.sync` instruction: `D = A B + C` of an `m x k`, a `k x n` and an `m x n` matrix.
+#[derive(Debug)]
+pub struct Mma {
+    /// The instruction's name in messages.
+    pub operation: &'static str,
+    /// The extents m, n and k.
+    pub shape: [usize; 3],
+    /// How many threads hold one set of matrices: 32, or 8 where a warp holds four sets.
+    pub threads: usize,
+    /// The lane of a thread of the first set. The other sets lie the same way from the other lanes on.
+    pub lane: fn(usize) -> usize,
+    /// The matrix A, (m, k).
+    pub a: MmaOperand,
+    /// The matrix B, (n, k): counted column by column, n runs first.
+    pub b: MmaOperand,
+    /// The matrix C, (m, n).
+    pub c: MmaOperand,
+    /// The result D, (m, n).
+    pub d: MmaResult,
+    /// How products are summed.
+    pub sum: MmaSum,
+    /// What is derived from the above at the first use: `MmaTables::new()`.
+    pub tables: MmaTables,
+}
+
+/// Where all elements are, computed once.
+#[derive(Debug, Default)]
+pub struct MmaTables(OnceLock<Tables>);
+
+impl MmaTables {
+    /// Tables that are computed at the first use.
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+#[derive(Debug)]
+struct Tables {
+    /// For each set and thread its lane.
+    sets: Vec<Vec<usize>>,
+    a: Vec<usize>,
+    b: Vec<usize>,
+    c: Vec<usize>,
+    d: Vec<usize>,
+}
+
+/// A lane's registers of one operand; unused ones follow the used.
+type Words = [u32; MMA_WORDS];
+
+impl Mma {
+    /// What the running lane gets in its registers of D for its registers of A, B and C. All 32 lanes of the warp come
+    /// together.
+    #[track_caller]
+    pub fn run(&'static self, a: Words, b: Words, c: Words) -> Words {
+        let compute = |lanes: &[Option<[Words; 3]>; LANES]| self.compute(lanes);
+        let exited = ExitedLanes::Fault;
+        current().collective(self.operation, u32::MAX, exited, [a, b, c], compute, Location::caller())
+    }
+
+    fn compute(&self, lanes: &[Option<[Words; 3]>; LANES]) -> [Words; LANES] {
+        // A lane is missing only where a thread unwinds, and nobody looks at the result.
+        let lanes = lanes.map(Option::unwrap_or_default);
+        let tables = self.tables.0.get_or_init(|| self.make_tables());
+        let mut result = [Words::default(); LANES];
+        for set in &tables.sets {
+            self.multiply(tables, set, &lanes, &mut result);
+        }
+        result
+    }
+
+    fn make_tables(&self) -> Tables {
+        let first: Vec<_> = (0..self.threads).map(self.lane).collect();
+        let mut sets: Vec<Vec<usize>> = Vec::new();
+        for base in 0..LANES {
+            if sets.iter().flatten().any(|&lane| lane == base) {
+                continue;
+            }
+            sets.push(first.iter().map(|lane| base + lane).collect());
+        }
+        let operand = |operand: &MmaOperand| places(self.threads, operand.values, operand.place);
+        Tables {
+            sets,
+            a: operand(&self.a),
+            b: operand(&self.b),
+            c: operand(&self.c),
+            d: places(self.threads, self.d.values, self.d.place),
+        }
+    }
+
+    fn multiply(
+        &self,
+        tables: &Tables,
+        set: &[usize],
+        lanes: &[[Words; 3]; LANES],
+        result: &mut [Words; LANES],
+    ) {
+        let [m, n, k] = self.shape;
+        // A and B are turned so that the elements of one sum follow each other.
+        let a = transposed(&gather(&self.a, &tables.a, m * k, set, |lane| &lanes[lane][0]), m);
+        let b = transposed(&gather(&self.b, &tables.b, n * k, set, |lane| &lanes[lane][1]), n);
+        let c = gather(&self.c, &tables.c, m * n, set, |lane| &lanes[lane][2]);
+        for (thread, &lane) in set.iter().enumerate() {
+            for value in 0..self.d.values {
+                let place = tables.d[thread * self.d.values + value];
+                let (row, column) = (place % m, place / m);
+                let (row, column) = (&a[row * k..][..k], &b[column * k..][..k]);
+                let element = self.sum.element(row, column, c[place]);
+                let bits =
+                    if element.is_nan() { canonical_nan(self.d.bits) } else { (self.d.encode)(element) };
+                insert(&mut result[lane], self.d.bits, value, bits);
+            }
+        }
+    }
+}
+
+/// A tile's values from the registers of the lanes.
+fn gather<'a>(
+    operand: &MmaOperand,
+    places: &[usize],
+    size: usize,
+    set: &[usize],
+    registers: impl Fn(usize) -> &'a [u32],
+) -> Vec<f64> {
+    let mut tile = vec![0.0; size];
+    for (thread, &lane) in set.iter().enumerate() {
+        for value in 0..operand.values {
+            let bits = extract(registers(lane), operand.bits, value);
+            tile[places[thread * operand.values + value]] = (operand.decode)(bits);
+        }
+    }
+    tile
+}
+
+/// A tile of `rows`, kept column by column, row by row.
+fn transposed(tile: &[f64], rows: usize) -> Vec<f64> {
+    (0..rows).flat_map(|row| tile[row..].iter().step_by(rows).copied()).collect()
+}
+
+/// The NaN that floating-point instructions of a GPU give: all bits but the sign.
+fn canonical_nan(bits: usize) -> u64 {
+    u64::MAX >> (64 - bits) >> 1
+}
