@@ -11,8 +11,10 @@ fn main() {
 
 /// The requests of the reference vectors, as a script would send them: without the answers.
 fn golden(op: Option<&str>) -> Vec<u8> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/golden/pycute.jsonl");
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let package =
+        std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = format!("{package}/tests/data/golden/pycute.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut requests = Vec::new();
     for line in text.lines() {
         let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");

@@ -30,3 +30,8 @@ pub mod tensor;
 
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};
 pub use moye_macros::{kernel, layout, tiler, tuple};
+
+/// The kernel in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -19,6 +19,8 @@
 //! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`).
 
 mod device;
+#[cfg(feature = "draw")]
+pub mod draw;
 pub mod driver;
 mod error;
 #[cfg(feature = "eval")]

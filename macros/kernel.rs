@@ -326,5 +326,5 @@ fn shared_bytes(ty: &Type) -> TokenStream {
 }
 
 fn is_cfg(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr")
+    attribute.path().is_ident("cfg")
 }

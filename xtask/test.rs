@@ -9,6 +9,9 @@ use std::process::{Command, ExitCode, Stdio};
 /// The steps, in the order they run: what tells most in the shortest time first.
 const STEPS: &[&str] = &["format", "lints", "tests", "doctests", "docs", "own-kernels"];
 
+/// A crate of its own: no member of the workspace.
+const OWN_KERNELS: &str = "examples/own-kernels";
+
 pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     if let Some(unknown) = wanted.iter().find(|step| !STEPS.contains(&step.as_str())) {
         bail!("there is no step `{unknown}`; the steps are {}", STEPS.join(", "));
@@ -34,7 +37,8 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
     };
     match step {
         "format" => summary.step("format: all code is as rustfmt writes it", || {
-            shown(&mut cargo(&["fmt", "--all", "--check"]))
+            shown(&mut cargo(&["fmt", "--all", "--check"]))?;
+            shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))
         }),
         "lints" => {
             summary.step("lints: clippy, warnings denied, all targets", || {
@@ -52,13 +56,18 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
                 ptx::without_warnings(checkout)
             });
         }
-        "tests" => summary.step("tests of all crates", || {
-            if has_nextest(checkout) {
-                shown(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]))
-            } else {
-                shown(&mut cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]))
+        "tests" => {
+            summary.step("tests of all crates", || {
+                if has_nextest(checkout) {
+                    shown(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]))
+                } else {
+                    shown(&mut cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]))
+                }
+            });
+            if let Some(reason) = no_gpu(checkout) {
+                summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));
             }
-        }),
+        }
         "doctests" => summary.step("doctests: the examples in the documentation", || {
             shown(&mut cargo(&["test", "--workspace", "--doc", "--quiet"]))
         }),
@@ -69,13 +78,26 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
         "own-kernels" => {
             summary.step("own-kernels: a crate with kernels of its own is built and run", || {
                 let mut run = cargo(&["run", "--quiet"]);
-                run.current_dir(checkout.root.join("examples/own-kernels"));
+                run.current_dir(checkout.root.join(OWN_KERNELS));
                 // The same target directory: what it has in common with the workspace, `core` above all, is built.
                 shown(run.env("CARGO_TARGET_DIR", &checkout.target))
             })
         }
         _ => unreachable!("`run` lets only known steps through"),
     }
+}
+
+/// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one.
+fn no_gpu(checkout: &Checkout) -> Option<String> {
+    let output = checkout.cargo().args(["run", "--quiet", "--bin", "moye", "--", "doctor"]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = |part: &str| {
+        let line = text.lines().find(|line| line.starts_with(part))?;
+        let mut words =
+            line.split_whitespace().skip_while(|word| !matches!(*word, "ok" | "missing" | "unknown"));
+        (words.next()? != "ok").then(|| words.collect::<Vec<_>>().join(" "))
+    };
+    found("driver").or_else(|| found("GPU"))
 }
 
 fn shown(command: &mut Command) -> Result<()> {

@@ -15,7 +15,7 @@ macro_rules! dot {
                 impl Needs for Need {
                     const SM: u32 = 61;
                     const PTX: u32 = 50;
-                    const MESSAGE: &'static str = concat!($ptx, " needs the architecture sm_61 and the PTX version 5.0");
+                    const MESSAGE: &'static str = concat!($ptx, " needs sm_61 and PTX 5.0");
                 }
                 require::<Need>();
                 let d: i32;

@@ -22,7 +22,8 @@ pub type Storage = SharedArray<f32, Smem>;
 /// (grid `(ceil(m / 32), ceil(n / 32))`).
 ///
 /// # Safety
-/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not overlap.
+/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not overlap. Both
+/// extents are at most 2^31 - 128.
 #[kernel(threads = 256, shared = Storage)]
 pub unsafe fn copy(
     src: Global<f32>,

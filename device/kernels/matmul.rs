@@ -119,12 +119,12 @@ macro_rules! matmul_f32 {
         $(#[$doc])*
         ///
         /// `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, strides in elements, one block of 256
-        /// threads per 128 x 128 tile of `c` (grid `(ceil(m / 128), ceil(n / 128))`). Any extents and strides are
-        /// right; the name says which are fast.
+        /// threads per 128 x 128 tile of `c` (grid `(ceil(m / 128), ceil(n / 128))`). Any strides are right; the
+        /// name says which are fast.
         ///
         /// # Safety
         /// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps
-        /// neither of the others, nor itself.
+        /// neither of the others, nor itself. Each extent is at most 2^31 - 128.
         #[kernel(threads = 256, min_blocks = 2, shared = Storage<$a, $b>)]
         pub unsafe fn $name(
             a: Global<f32>,

@@ -19,7 +19,7 @@ macro_rules! operation {
             }
         }
 
-        #[doc = concat!("[`", stringify!($name), "`] as a `Result`.")]
+        #[doc = concat!("[`", stringify!($name), "()`] as a `Result`.")]
         ///
         /// # Errors
         /// Where no value is the answer; the error names the operands, what does not fit, and what would.

@@ -20,14 +20,14 @@ operation! {
     /// ```
     slice / try_slice(layout: Layout, coord: IntTuple) -> Layout = sliced;
 
-    /// The modes of `layout` under the integers of `coord`: what [`slice`] leaves out.
+    /// The modes of `layout` under the integers of `coord`: what [`slice()`] leaves out.
     dice / try_dice(layout: Layout, coord: IntTuple) -> Layout = diced;
 
     /// The index of `coord` with its wildcards as 0: where the slice begins.
     slice_offset / try_slice_offset(layout: Layout, coord: IntTuple) -> i64 = offset;
 }
 
-/// [`slice`] and [`slice_offset`] in one.
+/// [`slice()`] and [`slice_offset`] in one.
 ///
 /// # Panics
 /// Where [`try_slice_and_offset`] gives an error.

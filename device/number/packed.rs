@@ -96,11 +96,11 @@ pub struct Packed<T> {
 impl<T: Scalar> Packed<T> {
     /// How many numbers a register holds.
     pub const LEN: usize = {
-        assert!(T::BITS <= 32, "a 32-bit register holds no such number");
-        32 / T::BITS
+        assert!(T::WIDTH <= 32, "a 32-bit register holds no such number");
+        32 / T::WIDTH
     };
 
-    const MASK: u32 = u32::MAX >> (32 - T::BITS);
+    const MASK: u32 = u32::MAX >> (32 - T::WIDTH);
 
     /// The register with these bits.
     pub const fn from_bits(bits: u32) -> Self {
@@ -128,7 +128,7 @@ impl<T: Scalar> Packed<T> {
     #[track_caller]
     pub fn get(self, index: usize) -> T {
         assert!(index < Self::LEN, "number {index} of a register of {}", Self::LEN);
-        T::from_low_bits(u64::from(self.bits >> (index * T::BITS) & Self::MASK))
+        T::from_low_bits(u64::from(self.bits >> (index * T::WIDTH) & Self::MASK))
     }
 
     /// Replaces number `index`.
@@ -138,7 +138,7 @@ impl<T: Scalar> Packed<T> {
     #[track_caller]
     pub fn set(&mut self, index: usize, value: T) {
         assert!(index < Self::LEN, "number {index} of a register of {}", Self::LEN);
-        let shift = index * T::BITS;
+        let shift = index * T::WIDTH;
         self.bits = self.bits & !(Self::MASK << shift) | (value.low_bits() as u32 & Self::MASK) << shift;
     }
 }

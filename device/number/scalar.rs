@@ -10,7 +10,7 @@ pub trait Number: Copy + PartialEq + Debug + Send + Sync + 'static {
     const NAME: &'static str;
 
     /// The bits of one number. Numbers follow each other in a register without gaps, the first in the lowest bits.
-    const BITS: usize;
+    const WIDTH: usize;
 
     /// The register type that holds it (or several, or a part of it): `f32`, `f64`, `i32`, or `u32` for packed bits.
     type Register: Element;
@@ -18,7 +18,7 @@ pub trait Number: Copy + PartialEq + Debug + Send + Sync + 'static {
 
 /// A [`Number`] of at most 64 bits, with its value.
 pub trait Scalar: Number {
-    /// The number with these bits; bits above [`Number::BITS`] are ignored.
+    /// The number with these bits; bits above [`Number::WIDTH`] are ignored.
     fn from_low_bits(bits: u64) -> Self;
 
     /// The number's bits.
@@ -54,7 +54,7 @@ macro_rules! number {
     ($($t:ty: $name:literal, $bits:literal, $register:ty;)*) => { $(
         impl Number for $t {
             const NAME: &'static str = $name;
-            const BITS: usize = $bits;
+            const WIDTH: usize = $bits;
             type Register = $register;
         }
     )* };

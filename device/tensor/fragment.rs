@@ -100,7 +100,7 @@ impl<T: Element> Engine for Registers<T> {
 unsafe impl<T: Element, L: StaticLayout> Access<L> for Registers<T> {
     const RUN: usize = {
         let mut run = 16 / T::BYTES;
-        while L::LAYOUT.size() as usize % run != 0 {
+        while !(L::LAYOUT.size() as usize).is_multiple_of(run) {
             run /= 2;
         }
         run

@@ -4,6 +4,7 @@ use super::static_layout::{IdentityOf, StaticLayout};
 use super::tables::{Digits, Offsets, run};
 use super::{Access, AccessMut, Engine, Tensor};
 use crate::arch::Word;
+use crate::layout::Text;
 use crate::memory::{Element, GlobalMut, GlobalPointer};
 use core::mem::MaybeUninit;
 
@@ -66,7 +67,15 @@ pub struct Aligned<S, const BYTES: usize>(pub S);
 
 impl<S: Strides, const BYTES: usize> Strides for Aligned<S, BYTES> {
     const UNIT: Option<usize> = S::UNIT;
-    const ALIGN: usize = BYTES;
+    const ALIGN: usize = {
+        if !BYTES.is_power_of_two() {
+            let mut text = Text::<200>::new();
+            text.str("Aligned: the alignment is a power of two of bytes, 4, 8 or 16 say; this is ");
+            text.int(BYTES as i64);
+            panic!("{}", text.as_str());
+        }
+        BYTES
+    };
 
     #[inline(always)]
     fn along(self, axis: usize) -> i64 {
@@ -76,6 +85,8 @@ impl<S: Strides, const BYTES: usize> Strides for Aligned<S, BYTES> {
 
 impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// The matrix of `shape` elements at `pointer`.
+    ///
+    /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, stays below 2^31.
     #[inline(always)]
     pub fn new(pointer: P, shape: (u32, u32), strides: S) -> Self {
         Self { pointer, shape: [shape.0, shape.1], strides }
@@ -201,7 +212,7 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
     #[inline(always)]
     pub(crate) fn existing<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
         let c = Self::coordinate::<L>(index);
-        let unit = if let Some(axis) = S::UNIT { axis } else { 0 };
+        let unit = S::UNIT.unwrap_or(0);
         let across = c[1 - unit] < self.left[1 - unit];
         let run = (self.left[unit] - c[unit]).clamp(0, count as i32) as u32;
         if across { run } else { 0 }

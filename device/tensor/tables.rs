@@ -123,7 +123,7 @@ pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Diviso
     let size = layout.size() as usize;
     let mut length = most;
     while length > 1 {
-        if size % length == 0 && is_run(layout, axis, rank, origin, length) {
+        if size.is_multiple_of(length) && is_run(layout, axis, rank, origin, length) {
             return length;
         }
         length /= 2;

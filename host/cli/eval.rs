@@ -6,14 +6,16 @@ use std::io::{self, Write};
 
 /// Evaluates an expression of layouts, or answers requests.
 #[derive(Args)]
-#[command(after_help = after_help(), arg_required_else_help = true)]
+// Lines are broken here: each operation keeps to one.
+#[command(after_help = after_help(), arg_required_else_help = true, term_width = 0)]
 pub struct Eval {
     /// What to evaluate: a layout, a tuple or an operation on them, which nest.
     #[arg(value_name = "EXPRESSION", allow_hyphen_values = true, required_unless_present = "jsonl")]
     expression: Option<String>,
-    /// Read requests from the standard input, one JSON object a line, and answer each by a line: `{"op":
-    /// "composition", "args": ["(6,2):(8,2)", {"shape": [4, 3], "stride": [3, 1]}]}` by `{"result": ...}` or
-    /// `{"error": "..."}`.
+    /// Answer requests from the standard input, one JSON object a line, by a line each.
+    ///
+    /// A request is {"op": "composition", "args": [{"shape": [6, 2], "stride": [8, 2]}, "(4,3):(3,1)"]},
+    /// its answer {"result": ...} or {"error": "..."}.
     #[arg(long, conflicts_with = "expression")]
     jsonl: bool,
 }
@@ -35,11 +37,18 @@ impl Eval {
 
 fn after_help() -> String {
     format!(
-        "An expression is a layout, (4,(2,2)):(2,(1,8)); a shape or a coordinate, (4,(2,_)); a tiler, a tuple of \
-         these as in (3:4, 8:2) or <3:4, 8:2>; a swizzle, Sw<3,4,3>, or Sw<3,3,3> o 0 o (8,64):(64,1); or an \
-         operation, which may also be written A o B where it is a composition. A shape alone is its compact \
-         column-major layout where a layout is due, and a tiler by mode where a tiler is.\n\nOperations (`?` may be \
-         left out, `...` any number):\n\n{}",
+        "\
+An expression is
+  a layout                    (4,(2,2)):(2,(1,8))
+  a shape, a coordinate       (4,(2,_)); a shape is its compact column-major layout where one is needed
+  a tiler                     a layout, a shape, or a tuple of them: (3:4,_,8), <3:4,_,8>
+  a swizzle                   Sw<3,4,3>
+  a composed layout           Sw<3,3,3> o 0 o (8,64):(64,1)
+  an operation                composition((6,2):(8,2), (4,3):(3,1)), or for this one A o B
+
+Operations (`?` may be left out, `...` any number):
+
+{}",
         moye::eval::help()
     )
 }

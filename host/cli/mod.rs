@@ -1,6 +1,8 @@
 //! The command line: one file a command.
 
+mod atoms;
 mod doctor;
+mod draw;
 mod eval;
 mod input;
 mod matmul;
@@ -29,8 +31,12 @@ enum Command {
     Matmul(matmul::Matmul),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
+    /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
+    Draw(draw::Draw),
     /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
     Eval(eval::Eval),
+    /// List the matrix instructions: names, architectures, registers, thread-value layouts.
+    Atoms(atoms::Atoms),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -41,7 +47,9 @@ impl Cli {
         match self.command {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
+            Command::Draw(command) => command.run(),
             Command::Eval(command) => command.run(),
+            Command::Atoms(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }
     }

@@ -227,6 +227,8 @@ impl Single for ComposedLayout {
 macro_rules! either {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $kind:literal { $($variant:ident: $($value:ident)|+),+ $(,)? })+) => {$(
         $(#[$doc])*
+        // It lives for one call, where a box would cost more than the room.
+        #[allow(clippy::large_enum_variant)]
         pub(super) enum $name {
             $($variant($variant)),+
         }

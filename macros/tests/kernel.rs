@@ -9,7 +9,6 @@ const WARPS: usize = 4;
 /// Documentation, conditions and lint levels pass through.
 #[kernel(threads = WARPS * 32, min_blocks = 2)]
 #[allow(clippy::needless_return)]
-#[cfg(all())]
 unsafe fn everything(n: u32, mut scale: f32, half: half::f16, x: Global<f32>, y: GlobalMut<u64>) {
     scale *= 2.0;
     assert_eq!(x.address(), 64);
@@ -27,7 +26,8 @@ unsafe fn left_out(of: NoSuchType) {}
 
 #[test]
 fn a_kernel_is_a_value_with_name_package_parameters_and_bounds() {
-    let kernel: Kernel<(u32, f32, half::f16, Global<f32>, GlobalMut<u64>)> = everything;
+    type Parameters = (u32, f32, half::f16, Global<f32>, GlobalMut<u64>);
+    let kernel: Kernel<Parameters> = everything;
     assert_eq!(kernel.name(), "everything", "the name in the PTX is the function's");
     assert_eq!(kernel.package(), "moye-macros", "the package is the one that declares it");
     assert_eq!(kernel.bounds(), LaunchBounds { threads: Some(128), min_blocks: Some(2) });

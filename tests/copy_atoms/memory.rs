@@ -121,7 +121,7 @@ fn copies_that_arrive_at_an_mbarrier_are_there_for_all_threads() {
                 let from = device.upload(&source).unwrap();
                 let mut to = poisoned::<u32>(device, 128);
                 // SAFETY: 128 elements each, which one block of 64 threads takes in two rounds.
-                unsafe { module.launch(kernel, Grid::new(1, 64), (&from, &mut to)) }.unwrap();
+                unsafe { module.launch(kernel, Grid::new(1, 64), (&from, &mut to, 2)) }.unwrap();
                 to.download().unwrap()
             },
         );

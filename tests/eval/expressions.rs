@@ -28,6 +28,7 @@ use rstest::rstest;
 #[case("size((4,(2,3)))", "24")]
 #[case("idx2crd(7, (3,(2,3)))", "(1,(0,1))")]
 #[case("crd2crd((1,2), 24, (4,6))", "9")]
+#[case("increment((3,1), (4,8))", "(0,2)")]
 #[case("elem_less((3,7), (4,8))", "true")]
 #[case("select((2,3,5):(1,2,6), 2, 0)", "(5,2):(6,1)")]
 #[case("concat(4:1, (2,2):(4,8))", "(4,(2,2)):(1,(4,8))")]
@@ -90,6 +91,7 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 #[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
 #[case("swizzle(1,0,1,-4)", "an index is at least 0")]
 #[case("swizzle_table(1,0,1,1000000000)", "a table of 1000000000 values is asked for")]
+#[case("increment((9223372036854775807,0), (4,4))", "the coordinate is not within the shape")]
 #[case(
     "mode(4:1, -1)",
     "argument 2 of mode(of: tuple or layout, index) must be an integer from 0, and is negative"

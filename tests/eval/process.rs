@@ -1,12 +1,21 @@
 //! The program, as a shell and a script meet it.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+/// A bundle for machines without cargo has the program beside the tests.
+fn program() -> PathBuf {
+    std::env::var_os("MOYE_BUNDLE").map_or_else(
+        || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
+        |bundle| Path::new(&bundle).join("bin/moye"),
+    )
+}
+
 fn eval(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_moye"));
+    let mut command = Command::new(program());
     command.arg("eval").args(arguments);
     command
 }

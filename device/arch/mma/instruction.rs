@@ -84,7 +84,7 @@ macro_rules! emulation {
         b: emulation!(@operand $b $b_layout),
         c: emulation!(@operand $c $c_layout),
             d: MmaResult {
-                bits: <$d as Number>::BITS,
+                bits: <$d as Number>::WIDTH,
                 values: fragments::$d_layout.extent(1) as usize,
                 place: |thread, value| fragments::$d_layout.at_coord([thread as i64, value as i64]) as usize,
                 encode: |value| <$d as Scalar>::nearest(value).low_bits(),
@@ -97,7 +97,7 @@ macro_rules! emulation {
     }};
     (@operand $t:ident $layout:ident) => {
         MmaOperand {
-            bits: <$t as Number>::BITS,
+            bits: <$t as Number>::WIDTH,
             values: fragments::$layout.extent(1) as usize,
             place: |thread, value| fragments::$layout.at_coord([thread as i64, value as i64]) as usize,
             decode: |bits| <$t as Scalar>::from_low_bits(bits).to_f64(),
@@ -123,7 +123,7 @@ macro_rules! instructions {
             "), A [`", stringify!($a_layout), "`](fragments::", stringify!($a_layout),
             "), B [`", stringify!($b_layout), "`](fragments::", stringify!($b_layout),
             "), C [`", stringify!($c_layout), "`](fragments::", stringify!($c_layout),
-            "). Needs sm_", stringify!($sm), " and PTX version ", stringify!($ptx), " (major and minor)."
+            "). Needs sm_", stringify!($sm), " and PTX ", stringify!($ptx), "."
         )]
         ///
         /// # Safety
@@ -141,13 +141,13 @@ macro_rules! instructions {
                 struct Need;
                 impl Needs for Need {
                     const SM: u32 = $sm;
-                    const PTX: u32 = $ptx;
+                    const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
                     const MESSAGE: &'static str = concat!(
-                        "mma.sync.aligned.", $text, " (the atom ", stringify!($atom), ") needs the architecture sm_",
-                        stringify!($sm), " and the PTX version ", stringify!($ptx),
-                        " (major and minor): compile the kernel for a newer GPU, or in a newer PTX version \
-                         (PtxBuilder::arch_with_ptx), or leave it out of this build by #[cfg(target_feature = \"sm_",
-                        stringify!($sm), "\")]"
+                        "mma.sync.aligned.", $text, " (the atom ", stringify!($atom), ") needs sm_", stringify!($sm),
+                        " and PTX ", stringify!($ptx),
+                        ": compile the kernel for a newer GPU or PTX version (PtxBuilder::arch; PtxBuilder::rustflag \
+                         with -Ctarget-feature=+ptx87, say), or leave it out where the GPU is older \
+                         (#[cfg(target_feature = \"sm_", stringify!($sm), "\")])"
                     );
                 }
                 require::<Need>();

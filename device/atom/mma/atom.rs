@@ -6,7 +6,7 @@ use crate::number::Number;
 
 /// A matrix instruction with its layouts: `D = A B + C`.
 ///
-/// The layouts [`A`](MmaAtom::A), [`B`](MmaAtom::B), [`C`](MmaAtom::C) and [`D`](MmaAtom::D) are CuTe's thread-value
+/// The layouts [`A`](const@MmaAtom::A), [`B`](const@MmaAtom::B), [`C`](const@MmaAtom::C) and [`D`](const@MmaAtom::D) are CuTe's thread-value
 /// layouts: they map `(thread, value)` to the index of an element in its tile, counted column by column: `m + M k`,
 /// `n + N k`, `m + M n`. "Thread" counts the threads of one set of matrices; [`THR_ID`](MmaAtom::THR_ID) says which
 /// lane each is.
@@ -67,4 +67,9 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
 /// The name, where there is one.
 pub(super) const fn name(name: &'static str) -> Option<&'static str> {
     if name.is_empty() { None } else { Some(name) }
+}
+
+/// Major and minor version of ten times the version.
+pub(super) const fn version(tenfold: u32) -> (u32, u32) {
+    (tenfold / 10, tenfold % 10)
 }

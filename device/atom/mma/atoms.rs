@@ -1,7 +1,7 @@
 //! The table as types.
 #![allow(non_camel_case_types)]
 
-use super::atom::{MmaAtom, name};
+use super::atom::{MmaAtom, name, version};
 use crate::arch::mma::{self, fragments};
 use crate::layout::Layout;
 use crate::number::{B1, F8E4M3, F8E5M2, Number, S4, Tf32, U4};
@@ -33,7 +33,7 @@ macro_rules! atoms {
                 const MOYE_NAME: Option<&'static str> = name(concat!($($moye)?));
                 const ARCH: u32 = $arch;
                 const OLDEST_ARCH: u32 = $sm;
-                const PTX_VERSION: (u32, u32) = ($ptx / 10, $ptx % 10);
+                const PTX_VERSION: (u32, u32) = version(($ptx * 10.0 + 0.5) as u32);
                 const INSTRUCTION: &'static str = concat!("mma.sync.aligned.", $text);
                 const SHAPE_MNK: [i64; 3] = $shape;
                 const THR_ID: Layout = fragments::$lanes;

@@ -57,7 +57,7 @@ impl MmaOperandInfo {
     const fn of<T: Number, R: Registers>(layout: Layout) -> Self {
         Self {
             element: T::NAME,
-            bits: T::BITS,
+            bits: T::WIDTH,
             register: <R::Register as crate::memory::Element>::NAME,
             registers: R::COUNT,
             words: R::WORDS,

@@ -8,7 +8,10 @@ use serde_json::Value;
 
 /// The lines of one file.
 pub fn lines(file: &str) -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/golden").join(file);
+    // A bundle for machines without cargo sets the variable too, and the folder that was compiled in is not there.
+    let package =
+        std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = Path::new(&package).join("../tests/data/golden").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
@@ -133,21 +136,6 @@ pub fn answer(op: &str, args: &[Value]) -> Result<Answer, LayoutError> {
         }
         other => panic!("an operation that the tests do not know: {other}"),
     })
-}
-
-/// The layout with the stride 0 at every extent of 1, where pycute and CuTe C++ choose differently.
-pub fn without_unit_strides(layout: Layout) -> Layout {
-    let shape = layout.shape();
-    let mut strides = Vec::new();
-    for leaf in 0..shape.leaves() {
-        let Leaf::Int(extent) = shape.leaf(leaf) else { panic!("a shape of integers") };
-        let Leaf::Int(stride) = layout.stride().leaf(leaf) else { panic!("integer strides") };
-        strides.push(if extent == 1 { 0 } else { stride });
-    }
-    if shape.is_int() {
-        return Layout::new(shape, IntTuple::int(strides[0]));
-    }
-    Layout::new(shape, IntTuple::flat(&strides).unflatten(shape))
 }
 
 /// The first 4,096 values of a layout.

@@ -129,15 +129,14 @@ pub(super) fn unknown(name: &str) -> EvalError {
 
 /// A list of all operations, one line each.
 pub fn help() -> String {
-    let signatures: Vec<String> = all().map(Operation::signature).collect();
-    let width = signatures.iter().map(String::len).max().unwrap_or(0);
-    let mut signature = signatures.iter();
+    // A few long signatures stand out, so that the others leave room.
+    const WIDTH: usize = 44;
     let mut text = String::new();
     for group in GROUPS {
         text.push_str(group.title);
         text.push_str(":\n");
-        for (operation, signature) in group.operations.iter().zip(signature.by_ref()) {
-            text.push_str(&format!("  {signature:width$}  {}\n", operation.about));
+        for operation in group.operations {
+            text.push_str(&format!("  {:WIDTH$}  {}\n", operation.signature(), operation.about));
         }
         text.push('\n');
     }

@@ -11,7 +11,10 @@ use serde_json::Value;
 
 /// The lines of a file and the answers to them.
 fn asked(file: &str) -> Vec<(Value, Value)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/golden").join(file);
+    // A bundle for machines without cargo sets the variable too, and the folder that was compiled in is not there.
+    let package =
+        std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    let path = Path::new(&package).join("tests/data/golden").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut requests = String::new();
     let mut lines = Vec::new();

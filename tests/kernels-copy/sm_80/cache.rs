@@ -146,13 +146,13 @@ moye_device::static_layout! {
 pub type BarrierStorage = moye_device::memory::SharedArray<u32, SlotsAndBarrier>;
 
 /// Thread `i` of a block of 64 copies `source[i]` into shared memory, and its copies arrive at an mbarrier; then it writes
-/// what the *next* thread copied to `output[i]`, twice over.
+/// what the *next* thread copied to `output[i]`; all that `rounds` times, on the next 64 elements each.
 macro_rules! mbarrier {
     ($($name:ident $count:literal $arrive:ident;)*) => { $(
         #[kernel(threads = 64, shared = BarrierStorage)]
-        pub unsafe fn $name(source: Global<u32>, output: GlobalMut<u32>) {
+        pub unsafe fn $name(source: Global<u32>, output: GlobalMut<u32>, rounds: u32) {
             let thread = thread_idx().x;
-            // SAFETY: `source` has 128 elements, `output` too, and the kernel declares `BarrierStorage`.
+            // SAFETY: `source` and `output` have 64 elements for each round, and the kernel declares `BarrierStorage`.
             unsafe {
                 let slots = Shared::<u32>::from_address(shared_base());
                 let barrier = slots.offset(64).address();
@@ -161,7 +161,7 @@ macro_rules! mbarrier {
                 }
                 sync_threads();
                 let mut round = 0;
-                while round < 2 {
+                while round < rounds {
                     let at = i64::from(64 * round + thread);
                     let slot = slots.offset(thread as i32).address();
                     cp_async_plain(CpAsyncKind::Ca4, L2Prefetch::None, slot, source.offset(at).address());

@@ -1,0 +1,260 @@
+//! `moye draw`: pictures of layouts and of what is made of them.
+
+mod file;
+mod json;
+mod text;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use moye::draw::{self, Colours, Format, Memory, Scene, Style, Theme};
+use moye_device::layout::{ComposedLayout, Layout};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The options of `moye draw`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  moye draw '(8,8):(8,1)' -o grid.svg
+  moye draw --tv '((4,8),(2,2)):((32,1),(16,8))' --tile 16x8
+  moye draw --copy '(16,8):(8,1)' '(1,4)' --format typst
+  moye draw '(8,64):(64,1)' --swizzle 3,3,3 -o swizzle.tex
+  moye draw '(32,32):(32,1)' --banks f32 --access 32:1
+  moye draw --mma 16x8x8 --a '((4,8),(2,2)):((16,1),(8,64))' --b '((4,8),2):((8,1),32)' \\
+            --c '((4,8),(2,2)):((32,1),(16,8))' -o mma.svg")]
+#[command(group(clap::ArgGroup::new("what").args(["layout", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
+pub struct Draw {
+    /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major.
+    #[arg(conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
+    layout: Option<String>,
+
+    /// Draw a thread-value layout: which thread holds each element of the tile as which value.
+    #[arg(long, value_name = "LAYOUT", requires = "tile", conflicts_with_all = ["copy", "source", "mma", "json"])]
+    tv: Option<String>,
+    /// The tile's extents, such as 16x8.
+    #[arg(long, value_name = "MxN")]
+    tile: Option<String>,
+    /// The thread ids of thread indices 0, 1, ..., as a layout (an atom's thr_id).
+    #[arg(long, value_name = "LAYOUT")]
+    threads: Option<String>,
+
+    /// Draw the tiled copy of a thread layout and a value layout.
+    #[arg(long, num_args = 2, value_names = ["THREADS", "VALUES"], conflicts_with_all = ["source", "mma", "json"])]
+    copy: Option<Vec<String>>,
+    /// Draw a tiled copy by its source's thread-value layout.
+    #[arg(long, value_name = "LAYOUT", requires_all = ["destination", "tile"], conflicts_with_all = ["mma", "json"])]
+    source: Option<String>,
+    /// The destination's thread-value layout.
+    #[arg(long, value_name = "LAYOUT", requires = "source")]
+    destination: Option<String>,
+
+    /// Draw a matrix instruction: its shape, such as 16x8x16 (M, N, K), with --a, --b and --c; or its name, with --json.
+    #[arg(long, value_name = "SHAPE|NAME")]
+    mma: Option<String>,
+    /// The thread-value layout of A, to indices of M x K.
+    #[arg(long, value_name = "LAYOUT", requires = "mma")]
+    a: Option<String>,
+    /// The thread-value layout of B, to indices of N x K.
+    #[arg(long, value_name = "LAYOUT", requires = "mma")]
+    b: Option<String>,
+    /// The thread-value layout of C, to indices of M x N.
+    #[arg(long, value_name = "LAYOUT", requires = "mma")]
+    c: Option<String>,
+    /// Draw what a line of this file describes (`-`: standard input): an object with `kind` mma_traits, tiled_mma,
+    /// tiled_copy or mma_copy and its layouts.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Which line of the file: the one with this `id`.
+    #[arg(long, requires = "json", conflicts_with = "mma")]
+    id: Option<i64>,
+
+    /// Swizzle the layout: bits, base and shift, such as 3,4,3.
+    #[arg(long, value_name = "B,M,S", requires = "layout")]
+    swizzle: Option<String>,
+    /// Draw the bank of shared memory of each element of this type: f32, bf16, e4m3, ..., or its bits.
+    #[arg(long, value_name = "TYPE", requires = "layout")]
+    banks: Option<String>,
+    /// A warp's access: (thread, value) to the linear coordinate of an element. Conflicts are marked.
+    #[arg(long, value_name = "LAYOUT", requires = "banks")]
+    access: Option<String>,
+
+    /// The file to write; its suffix chooses the format: .svg, .tex, .typ, .txt. Without it, or with `-`, the picture
+    /// goes to standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The format. Without it, what the file's suffix says, or a table.
+    #[arg(long)]
+    format: Option<FormatName>,
+    /// Overwrite the file where there is one.
+    #[arg(long)]
+    force: bool,
+    /// The colours of SVG, TikZ and Typst: `auto` follows the reader's choice in SVG and is light elsewhere.
+    #[arg(long, default_value = "auto")]
+    theme: ThemeName,
+    /// Count indices from 1, as Julia does.
+    #[arg(long)]
+    one_based: bool,
+    /// The characters of a line of the table. Without it, the terminal's width, and no limit where there is none.
+    #[arg(long, value_name = "N")]
+    width: Option<u16>,
+    /// Whether the table is coloured; `auto`: where standard output is a terminal with colours.
+    #[arg(long, default_value = "auto")]
+    colour: ColourName,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormatName {
+    Table,
+    Svg,
+    #[value(alias = "tex")]
+    Tikz,
+    #[value(alias = "typ")]
+    Typst,
+    /// MoYe's print_layout.
+    Moye,
+    /// CuTe's print_layout.
+    Cute,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ThemeName {
+    Auto,
+    Light,
+    Dark,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ColourName {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Draw {
+    /// Draws and writes.
+    pub fn run(self) -> Result<()> {
+        let file = self.output.as_deref().filter(|path| *path != Path::new("-"));
+        let format = match (self.format, file) {
+            (Some(name), _) => name.format(),
+            (None, Some(path)) => Format::of_path(path)?,
+            (None, None) => Format::Table,
+        };
+        let text = self.scene()?.render(format, &self.style(file.is_some()));
+        match file {
+            Some(path) => file::write(path, &text, self.force),
+            None => print(&text, format),
+        }
+    }
+
+    fn scene(&self) -> Result<Scene> {
+        let threads = self.threads.as_deref().map(|text| text::layout("--threads", text)).transpose()?;
+        if let Some(path) = &self.json {
+            let mut scene = json::scene(path, self.id, self.mma.as_deref(), threads.as_ref())?;
+            scene.title.retain(|letter| !letter.is_control());
+            return Ok(scene);
+        }
+        if let Some(tv) = &self.tv {
+            let tv = text::layout("--tv", tv)?;
+            return Ok(draw::thread_value(&tv, self.tile()?, threads.as_ref())?);
+        }
+        if let Some([threads, values]) = self.copy.as_deref() {
+            let (threads, values) = (text::layout("--copy", threads)?, text::layout("--copy", values)?);
+            return Ok(draw::tiled_copy_of(&threads, &values)?);
+        }
+        if let (Some(source), Some(destination)) = (&self.source, &self.destination) {
+            let source = text::layout("--source", source)?;
+            let destination = text::layout("--destination", destination)?;
+            return Ok(draw::tiled_copy(&source, &destination, self.tile()?)?);
+        }
+        if let Some(shape) = &self.mma {
+            return self.mma(shape, threads.as_ref());
+        }
+        let Some(layout) = &self.layout else { bail!("give a layout to draw; see --help") };
+        self.memory(Layout::parse(layout)?)
+    }
+
+    fn tile(&self) -> Result<[i64; 2]> {
+        text::extents("--tile", self.tile.as_deref().unwrap_or_default())
+    }
+
+    fn mma(&self, shape: &str, threads: Option<&Layout>) -> Result<Scene> {
+        let shape: [i64; 3] = text::extents("--mma", shape)
+            .context("a shape is needed, or the instruction's name and --json with its description")?;
+        let operand = |name: &str, text: &Option<String>| match text {
+            Some(text) => text::layout(name, text),
+            None => {
+                bail!("--mma with a shape needs the thread-value layouts --a, --b and --c; {name} is missing")
+            }
+        };
+        let (a, b, c) = (operand("--a", &self.a)?, operand("--b", &self.b)?, operand("--c", &self.c)?);
+        Ok(draw::mma(shape, &a, &b, &c, threads)?)
+    }
+
+    /// A layout by itself, swizzled, or by bank.
+    fn memory(&self, layout: Layout) -> Result<Scene> {
+        let swizzled = match &self.swizzle {
+            Some(swizzle) => Some(ComposedLayout::try_new(text::swizzle(swizzle)?, 0, layout)?),
+            None => None,
+        };
+        match (&self.banks, swizzled) {
+            (Some(element), swizzled) => {
+                let memory = swizzled.map_or(Memory::Plain(layout), Memory::Swizzled);
+                let access = self.access.as_deref().map(|text| text::layout("--access", text)).transpose()?;
+                Ok(draw::banks(memory, text::element_bits(element)?, access.as_ref())?)
+            }
+            (None, Some(swizzled)) => Ok(draw::swizzle(&swizzled)?),
+            (None, None) => Ok(draw::layout(&layout)?),
+        }
+    }
+
+    fn style(&self, to_file: bool) -> Style {
+        let theme = match self.theme {
+            ThemeName::Auto => Theme::Auto,
+            ThemeName::Light => Theme::Light,
+            ThemeName::Dark => Theme::Dark,
+        };
+        let coloured = match self.colour {
+            ColourName::Always => true,
+            ColourName::Never => false,
+            ColourName::Auto => {
+                let choice = anstream::AutoStream::choice(&std::io::stdout());
+                !to_file && choice != anstream::ColorChoice::Never
+            }
+        };
+        let rich = std::env::var("COLORTERM").is_ok_and(|value| value == "truecolor" || value == "24bit");
+        let colours = match (coloured, rich) {
+            (false, _) => Colours::None,
+            (true, false) => Colours::Fixed256,
+            (true, true) => Colours::True,
+        };
+        let terminal = || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+        let width = self.width.or_else(|| if to_file { None } else { terminal() }).map(usize::from);
+        Style { theme, colours, width, one_based: self.one_based }
+    }
+}
+
+impl FormatName {
+    fn format(self) -> Format {
+        match self {
+            Self::Table => Format::Table,
+            Self::Svg => Format::Svg,
+            Self::Tikz => Format::Tikz,
+            Self::Typst => Format::Typst,
+            Self::Moye => Format::MoYe,
+            Self::Cute => Format::CuTe,
+        }
+    }
+}
+
+/// To standard output; a reader that has seen enough (`| head`) is no error.
+fn print(text: &str, format: Format) -> Result<()> {
+    let stdout = std::io::stdout().lock();
+    // The table has colours only where they are wanted; on old Windows consoles they have to be translated.
+    let result = match format {
+        Format::Table => anstream::AutoStream::always(stdout).write_all(text.as_bytes()),
+        _ => { stdout }.write_all(text.as_bytes()),
+    };
+    match result {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
+}

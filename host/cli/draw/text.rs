@@ -1,0 +1,54 @@
+//! The values of options, from their text.
+
+use anyhow::{Context, Result, bail};
+use moye_device::layout::{Layout, Swizzle};
+
+/// A layout; the error says the column.
+pub fn layout(option: &str, text: &str) -> Result<Layout> {
+    Layout::parse(text).with_context(|| option.to_owned())
+}
+
+/// Extents such as `16x8`, each at least 1.
+pub fn extents<const N: usize>(option: &str, text: &str) -> Result<[i64; N]> {
+    let parts: Vec<_> = text.split(['x', 'X', ',']).map(|part| part.trim().parse::<i64>()).collect();
+    let wanted = ["16", "8", "16"][..N].join("x");
+    match parts.into_iter().collect::<Result<Vec<_>, _>>() {
+        Ok(parts) if parts.len() == N && parts.iter().all(|&part| part >= 1) => {
+            Ok(std::array::from_fn(|i| parts[i]))
+        }
+        _ => bail!("{option} {text:?}: expected {N} positive integers such as {wanted}"),
+    }
+}
+
+/// A swizzle such as `3,4,3` or `Sw<3,4,3>`.
+pub fn swizzle(text: &str) -> Result<Swizzle> {
+    let inner = text.trim().strip_prefix("Sw<").and_then(|rest| rest.strip_suffix('>')).unwrap_or(text);
+    let parts: Result<Vec<i64>, _> = inner.split(',').map(|part| part.trim().parse()).collect();
+    match parts.as_deref() {
+        Ok(&[bits, base, shift]) => Ok(Swizzle::try_new(bits, base, shift).context("--swizzle")?),
+        _ => bail!("--swizzle {text:?}: expected the three integers bits, base and shift, such as 3,4,3"),
+    }
+}
+
+/// The bits of an element type, or a number of bits.
+pub fn element_bits(text: &str) -> Result<i64> {
+    let name = text.trim().to_ascii_lowercase();
+    let bits = match name.as_str() {
+        "e4m3" | "e5m2" | "fp8" => Some(8),
+        "half" => Some(16),
+        "float" => Some(32),
+        "double" => Some(64),
+        _ => {
+            let letters = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+            let known = matches!(letters, "" | "b" | "f" | "bf" | "fp" | "tf" | "float" | "i" | "s" | "u");
+            name[letters.len()..].parse::<i64>().ok().filter(|_| known)
+        }
+    };
+    match bits {
+        Some(bits @ (1 | 2 | 4 | 8 | 16 | 32 | 64 | 128)) => Ok(bits),
+        _ => bail!(
+            "--banks {text:?}: expected an element type such as f32, bf16, f16, e4m3, i8, u64, or its bits, a power of \
+             two up to 128"
+        ),
+    }
+}

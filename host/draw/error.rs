@@ -1,0 +1,79 @@
+//! What can go wrong with a picture, each with the values and the way out.
+
+use moye_device::layout::LayoutError;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// The most cells that a picture holds, over all its grids: more cannot be read.
+pub const MAX_CELLS: i64 = 16_384;
+
+/// Why there is no picture.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DrawError {
+    /// An operation of the layout algebra, or a layout's text, is wrong.
+    #[error(transparent)]
+    Layout(Box<LayoutError>),
+    /// The picture would have too many cells.
+    #[error(
+        "{what} has {cells} cells, and a picture holds at most {MAX_CELLS}; draw a part of it, such as one tile of \
+         its zipped_divide or a slice"
+    )]
+    TooLarge {
+        /// What was to be drawn.
+        what: String,
+        /// Its cells.
+        cells: i64,
+    },
+    /// A thread's value lies outside the tile.
+    #[error(
+        "the thread-value layout {layout} puts value {value} of thread {thread} at {index}, outside the tile of \
+         {rows} x {columns} (0 to {last}, counted down the columns); give the tile that it was made for"
+    )]
+    OutsideTile {
+        /// The thread-value layout.
+        layout: String,
+        /// The thread.
+        thread: i64,
+        /// The value.
+        value: i64,
+        /// Where it lies.
+        index: String,
+        /// The tile's rows.
+        rows: i64,
+        /// The tile's columns.
+        columns: i64,
+        /// The tile's last index.
+        last: i64,
+    },
+    /// A layout is of the wrong kind for a picture.
+    #[error("{layout} cannot be drawn {how}: {why}")]
+    Unsuited {
+        /// The layout.
+        layout: String,
+        /// The kind of picture.
+        how: &'static str,
+        /// What is wrong with it, and what would do.
+        why: String,
+    },
+    /// A file's name says no format.
+    #[error("{}: no format has this suffix; name the file .svg, .tex, .typ or .txt, or choose one with --format", path.display())]
+    Suffix {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl From<LayoutError> for DrawError {
+    fn from(error: LayoutError) -> Self {
+        Self::Layout(Box::new(error))
+    }
+}
+
+/// Refuses what has more than [`MAX_CELLS`] cells.
+pub(super) fn check_cells(what: impl Into<String>, cells: i64) -> Result<(), DrawError> {
+    if cells > MAX_CELLS {
+        return Err(DrawError::TooLarge { what: what.into(), cells });
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Pictures of layouts, of thread-value layouts and of what is made of them.
+//!
+//! A function for each kind of picture makes a [`Scene`]: grids of labelled, coloured cells. [`Scene::render`] writes it
+//! in a [`Format`]: SVG, LaTeX (TikZ), Typst, a table for the terminal, or the text of MoYe's and CuTe's `print_layout`.
+//!
+//! ```
+//! use moye::draw::{self, Format, Style};
+//! use moye_device::layout::layout;
+//!
+//! let scene = draw::layout(&layout!((8, 8):(8, 1))).unwrap();
+//! let svg = scene.render(Format::Svg, &Style::default());
+//! assert!(svg.starts_with("<svg"));
+//! ```
+
+mod error;
+mod format;
+mod geometry;
+mod grid;
+mod palette;
+mod print_layout;
+mod scene;
+mod shared_memory;
+mod svg;
+mod table;
+mod thread_value;
+mod tikz;
+mod typst;
+
+pub use error::{DrawError, MAX_CELLS};
+pub use format::{Colours, Format, Style, Theme};
+pub use grid::layout;
+pub use palette::{DARK, LIGHT, Palette, Rgb};
+pub use scene::{CATEGORIES, Cell, Fill, Grid, Heading, Label, Mark, Panel, RAMP_STEPS, Scene};
+pub use shared_memory::{Memory, banks, swizzle};
+pub use thread_value::{mma, thread_value, tiled_copy, tiled_copy_of};

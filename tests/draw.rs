@@ -1,0 +1,17 @@
+//! Pictures: what they show, in every format.
+
+#[cfg(feature = "cli")]
+#[path = "draw/cli.rs"]
+mod cli;
+#[path = "draw/common.rs"]
+mod common;
+#[path = "draw/formats.rs"]
+mod formats;
+#[path = "draw/golden.rs"]
+mod golden;
+#[path = "draw/kinds.rs"]
+mod kinds;
+#[path = "draw/palette.rs"]
+mod palette;
+#[path = "draw/space.rs"]
+mod space;

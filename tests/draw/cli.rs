@@ -1,0 +1,153 @@
+//! `moye draw` as a command.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn moye(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_moye"));
+    command.arg("draw").args(args).env_remove("COLORTERM").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    moye(args).output().expect("the program starts")
+}
+
+fn printed(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("pictures are UTF-8")
+}
+
+fn refused(args: &[&str]) -> String {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(1), "{args:?} is refused");
+    assert!(output.stdout.is_empty(), "{args:?} prints nothing");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(error.trim_end().lines().count(), 1, "{args:?}: an error is one line: {error}");
+    error
+}
+
+fn atoms() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/draw/atoms.jsonl")
+}
+
+#[test]
+fn the_suffix_chooses_the_format_and_no_file_is_overwritten_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (name, start) in [
+        ("a.svg", "<svg"),
+        ("a.tex", "% The layout"),
+        ("a.typ", "// The layout"),
+        ("a.txt", "(8, 8):(8, 1)\n"),
+    ] {
+        let file = path(name);
+        assert_eq!(printed(&["(8,8):(8,1)", "-o", &file]), "", "a picture in a file is not printed too");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with(start), "{name} begins with {start:?}");
+
+        let error = refused(&["4:1", "-o", &file]);
+        assert!(error.contains("exists") && error.contains("--force"), "{error}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "what was refused changed nothing");
+        printed(&["4:1", "-o", &file, "--force"]);
+        assert_ne!(std::fs::read_to_string(&file).unwrap(), text, "--force overwrites");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "temporary files are gone");
+}
+
+#[test]
+fn places_that_cannot_be_written_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("no/such.svg");
+    let error = refused(&["4:1", "-o", missing.to_str().unwrap()]);
+    assert!(error.contains("no/such.svg"), "{error}");
+    let error = refused(&["4:1", "-o", folder.path().to_str().unwrap(), "--format", "svg"]);
+    assert!(error.contains("is a folder"), "{error}");
+    assert!(refused(&["4:1", "-o", "picture.pdf"]).contains("--format"));
+}
+
+#[test]
+fn what_goes_into_a_pipe_has_no_colours_unless_asked_for() {
+    assert!(!printed(&["(4,4)"]).contains('\x1b'));
+    assert!(printed(&["(4,4)", "--colour", "always"]).contains("\x1b["));
+    let output = moye(&["(4,4)"]).env("NO_COLOR", "1").env("CLICOLOR_FORCE", "1").output().unwrap();
+    let forced = moye(&["(4,4)"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(forced.stdout.contains(&0x1b), "CLICOLOR_FORCE is honoured");
+    assert!(!output.stdout.contains(&0x1b), "NO_COLOR is stronger");
+}
+
+#[test]
+fn errors_say_the_column_and_the_option() {
+    assert!(refused(&["(4,2):(2,1"]).contains("column 11"));
+    let error = refused(&["--tv", "(4,x)", "--tile", "4x2"]);
+    assert!(error.contains("--tv") && error.contains("column 4"), "{error}");
+    assert!(refused(&["--tv", "4:1", "--tile", "4x"]).contains("16x8"));
+    assert!(refused(&["(300,300)"]).contains("at most 16384"));
+    assert!(refused(&["(4,4)", "--banks", "f31"]).contains("bf16"));
+    assert!(refused(&["(4,4)", "--swizzle", "3,3"]).contains("bits, base and shift"));
+    assert!(refused(&["(4,4)", "--swizzle", "3,0,1"]).contains("Sw<3,0,1>"));
+    assert!(refused(&["--mma", "16x8"]).contains("16x8x16"));
+    assert!(refused(&["--mma", "8x8x4", "--a", "4:1"]).contains("--b"));
+}
+
+#[test]
+fn every_kind_can_be_asked_for() {
+    assert!(printed(&["(2,3)", "--format", "cute"]).starts_with("(2,3):(1,2)\n      0"), "column-major");
+    assert!(printed(&["(2,3)", "--format", "moye", "--one-based"]).contains(" 2  | 2 | 4 | 6 |"));
+    assert!(printed(&["--tv", "(4,2):(2,1)", "--tile", "8x1"]).contains("T3 V1"));
+    assert!(printed(&["--copy", "(4,2)", "(1,2)"]).contains("Source ((4,2),2):((1,8),4)"));
+    let copy = ["--source", "(4,2):(1,4)", "--destination", "(4,2):(2,1)", "--tile", "4x2"];
+    assert!(printed(&copy).contains("Destination"));
+    assert!(printed(&["(8,8)", "--swizzle", "3,0,3"]).contains("After Sw<3,0,3>"));
+    assert!(
+        printed(&["(32,32):(32,1)", "--banks", "f32", "--access", "32:1"]).contains("32-way bank conflict")
+    );
+    let swizzled = ["(8,64):(64,1)", "--swizzle", "3,3,3", "--banks", "f16", "--access", "(8,8):(1,8)"];
+    assert!(printed(&swizzled).contains("no bank conflict"));
+    let mma = ["--mma", "2x2x1", "--a", "(2,1)", "--b", "(2,1)", "--c", "(2,2)", "--threads", "2:5"];
+    assert!(printed(&mma).contains("T5 V1"));
+}
+
+#[test]
+fn instructions_and_copies_are_read_from_json() {
+    let file = atoms();
+    let file = file.to_str().unwrap();
+    let name = "SM80_16x8x16_F32F16F16F32_TN";
+    let text = printed(&["--json", file, "--mma", name]);
+    assert!(text.starts_with(name) && text.contains("T31 V3"), "{text}");
+    let text = printed(&["--json", file, "--mma", "SM70_8x8x4_F32F16F16F32_NT"]);
+    assert!(text.contains("T19") && !text.contains("T4 "), "thread ids are the quad pair's: {text}");
+    assert!(printed(&["--json", file, "--id", "297"]).contains("Destination ((8,4),((2,2,2),1))"));
+    assert!(refused(&["--json", file]).contains("--id"));
+    assert!(refused(&["--json", file, "--id", "5"]).contains("no line with id 5"));
+    assert!(refused(&["--json", file, "--mma", "none"]).contains("named none"));
+}
+
+#[test]
+fn wrong_json_is_refused_with_its_line() {
+    for (text, parts) in [
+        ("{\"kind\": \"algebra\"}", ["-:1", "\"algebra\""]),
+        ("\n{\"kind\": \"tiled_copy\"}", ["-:2", "layout_src_tv"]),
+        ("{", ["-:1", "EOF"]),
+        (
+            "{\"kind\":\"mma_traits\",\"shape_mnk\":[1,1],\"A\":{\"shape\":1,\"stride\":0}}",
+            ["-:1", "shape_mnk"],
+        ),
+    ] {
+        let mut child = moye(&["--json", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        for part in parts {
+            assert!(error.contains(part), "{part:?} in {error}");
+        }
+    }
+}

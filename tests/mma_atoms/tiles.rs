@@ -1,0 +1,84 @@
+//! Matrices in and out of the registers of a warp, by thread-value layouts.
+
+use crate::numbers::TestNumber;
+use moye_device::layout::Layout;
+
+/// The lanes of a warp that hold each of its sets of matrices, by thread.
+pub fn sets(thr_id: Layout) -> Vec<Vec<usize>> {
+    let threads = thr_id.size() as usize;
+    // Four quad pairs lie 4 lanes apart; single threads side by side.
+    let distance = match threads {
+        32 => 32,
+        8 => 4,
+        1 => 1,
+        _ => panic!("no instruction has {threads} threads"),
+    };
+    let lane = |set: usize, thread: usize| set * distance + thr_id.at(thread as i64) as usize;
+    (0..32 / threads).map(|set| (0..threads).map(|thread| lane(set, thread)).collect()).collect()
+}
+
+/// How one operand lies in the registers of a warp.
+#[derive(Clone, Copy)]
+pub struct Operand {
+    pub thr_id: Layout,
+    /// `(thread, value)` to the index in the tile.
+    pub layout: Layout,
+    /// Words that a lane has.
+    pub words: usize,
+}
+
+impl Operand {
+    /// Elements of one tile.
+    pub fn tile(&self) -> usize {
+        self.layout.cosize() as usize
+    }
+
+    /// For each lane and value of a set: the lane and the element's index.
+    fn places(&self, set: &[usize]) -> Vec<(usize, usize, usize)> {
+        let values = self.layout.extent(1);
+        let place = |thread: usize, value: i64| self.layout.at_coord([thread as i64, value]) as usize;
+        set.iter()
+            .enumerate()
+            .flat_map(|(thread, &lane)| (0..values).map(move |v| (lane, v as usize, place(thread, v))))
+            .collect()
+    }
+
+    /// The registers of a warp, lane by lane, that hold the tiles, one for each set.
+    pub fn scatter<T: TestNumber>(&self, tiles: &[Vec<T>]) -> Vec<u32> {
+        let mut registers = vec![0; 32 * self.words];
+        for (set, tile) in sets(self.thr_id).iter().zip(tiles) {
+            for (lane, value, place) in self.places(set) {
+                let at = lane * self.words * 32 + value * T::WIDTH;
+                for (i, word) in tile[place].to_words().into_iter().enumerate() {
+                    registers[at / 32 + i] |= word << (at % 32);
+                }
+            }
+        }
+        registers
+    }
+
+    /// The tiles that the registers of a warp hold.
+    pub fn gather<T: TestNumber>(&self, registers: &[u32]) -> Vec<Vec<T>> {
+        let gather = |set: &Vec<usize>| {
+            let mut tile = vec![None; self.tile()];
+            for (lane, value, place) in self.places(set) {
+                let at = lane * self.words * 32 + value * T::WIDTH;
+                let element = if T::WIDTH < 32 {
+                    T::from_words(&[registers[at / 32] >> (at % 32)])
+                } else {
+                    T::from_words(&registers[at / 32..][..T::WIDTH / 32])
+                };
+                tile[place] = Some(element);
+            }
+            tile.into_iter().map(|element| element.expect("the layout covers the tile")).collect()
+        };
+        sets(self.thr_id).iter().map(gather).collect()
+    }
+
+    /// The lane and value that hold an element, for messages.
+    pub fn holder(&self, set: usize, index: usize) -> (usize, usize) {
+        let places = self.places(&sets(self.thr_id)[set]);
+        let (lane, value, _) = places.into_iter().find(|&(.., place)| place == index).expect("it is held");
+        (lane, value)
+    }
+}
