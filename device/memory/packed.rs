@@ -21,11 +21,11 @@ use core::marker::PhantomData;
 const fn per_byte<T: Scalar>() -> i64 {
     const {
         assert!(
-            matches!(T::BITS, 1 | 2 | 4),
+            matches!(T::WIDTH, 1 | 2 | 4),
             "packed elements have 1, 2 or 4 bits; use Global<T> for whole bytes"
         );
     }
-    8 / T::BITS as i64
+    8 / T::WIDTH as i64
 }
 
 /// Where an element lies in a unit of `per` elements: the unit, and the element's place in it.
@@ -37,22 +37,22 @@ const fn place(index: i64, per: i64) -> (i64, u32) {
 /// The element at place `at` of a byte.
 #[inline(always)]
 fn extract<T: Scalar>(byte: u8, at: u32) -> T {
-    T::from_low_bits(u64::from(byte) >> (at * T::BITS as u32))
+    T::from_low_bits(u64::from(byte) >> (at * T::WIDTH as u32))
 }
 
 /// `unit` with the element at place `at` replaced.
 #[inline(always)]
 fn insert<T: Scalar>(unit: u8, at: u32, value: T) -> u8 {
-    let shift = at * T::BITS as u32;
-    let mask = ((1u32 << T::BITS) - 1) << shift;
+    let shift = at * T::WIDTH as u32;
+    let mask = ((1u32 << T::WIDTH) - 1) << shift;
     (u32::from(unit) & !mask | (value.low_bits() as u32) << shift & mask) as u8
 }
 
 /// The masks of an element in the 32-bit word around its byte: what stays, and its new bits.
 #[inline(always)]
 fn masks<T: Scalar>(byte_in_word: u32, at: u32, value: T) -> (u32, u32) {
-    let shift = 8 * byte_in_word + at * T::BITS as u32;
-    let mask = ((1u32 << T::BITS) - 1) << shift;
+    let shift = 8 * byte_in_word + at * T::WIDTH as u32;
+    let mask = ((1u32 << T::WIDTH) - 1) << shift;
     (!mask, (value.low_bits() as u32) << shift & mask)
 }
 
@@ -96,7 +96,7 @@ macro_rules! pointer {
             #[inline(always)]
             pub fn address(self) -> ($address, u32) {
                 let (byte, at) = place(self.index, Self::PER_BYTE);
-                (self.bytes.offset(byte as _).address(), at * T::BITS as u32)
+                (self.bytes.offset(byte as _).address(), at * T::WIDTH as u32)
             }
 
             /// Reads the element `index` elements further on.

@@ -9,8 +9,8 @@ const ELEMENTS: usize = kernels::ELEMENTS as usize;
 
 /// Element `i` of packed bytes, the first of a byte in its lowest bits.
 fn element<T: Scalar>(bytes: &[u8], i: usize) -> T {
-    let per_byte = 8 / T::BITS;
-    T::from_low_bits(u64::from(bytes[i / per_byte]) >> (i % per_byte * T::BITS))
+    let per_byte = 8 / T::WIDTH;
+    T::from_low_bits(u64::from(bytes[i / per_byte]) >> (i % per_byte * T::WIDTH))
 }
 
 /// The elements in reverse order, packed.
@@ -18,7 +18,7 @@ fn reversed<T: Scalar>(bytes: &[u8]) -> Vec<u8> {
     let mut result = vec![0; bytes.len()];
     for i in 0..ELEMENTS {
         let bits = element::<T>(bytes, ELEMENTS - 1 - i).low_bits() as u8;
-        result[i * T::BITS / 8] |= bits << (i * T::BITS % 8);
+        result[i * T::WIDTH / 8] |= bits << (i * T::WIDTH % 8);
     }
     result
 }
@@ -28,7 +28,7 @@ fn check<T: Scalar>(
     global: &Kernel<(Global<u8>, GlobalMut<u8>, GlobalMut<f32>)>,
     shared: &Kernel<(Global<u8>, GlobalMut<u8>)>,
 ) {
-    let bytes: Vec<u8> = random(61, ELEMENTS * T::BITS / 8).into_iter().map(|r| r as u8).collect();
+    let bytes: Vec<u8> = random(61, ELEMENTS * T::WIDTH / 8).into_iter().map(|r| r as u8).collect();
     let want = reversed::<T>(&bytes);
     let want_values: Vec<f32> = (0..ELEMENTS).map(|i| element::<T>(&bytes, i).to_f64() as f32).collect();
     for module in modules(&SM_80) {

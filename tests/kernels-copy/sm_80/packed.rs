@@ -42,7 +42,7 @@ unsafe fn reverse_in_shared<T: Scalar>(input: Global<u8>, output: GlobalMut<u8>)
     unsafe {
         let (from, to) = (GlobalPacked::<T>::new(input), GlobalPackedMut::<T>::new(output));
         let shared = SharedPacked::<T>::new(Shared::from_address(shared_base()));
-        let per_word = 128 / T::BITS as i64;
+        let per_word = 128 / T::WIDTH as i64;
         let words = i64::from(ELEMENTS) / per_word;
         if thread < words {
             shared.write_word::<Word128>(thread * per_word, from.read_word(thread * per_word));
