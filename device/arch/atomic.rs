@@ -195,13 +195,13 @@ macro_rules! add {
         }
     };
 }
-add!(u32, "u32", reg32 u32, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(i32, "s32", reg32 u32, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(u64, "u64", reg64 u64, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(i64, "u64", reg64 u64, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(f32, "f32", reg32 u32, (), |old, value| flushed(flushed(old) + flushed(value)), old + value);
-add!(f64, "f64", reg64 u64, (), |old, value| old + value, old + value);
-add!(F16x2, "noftz.f16x2", reg32 u32, (), |old, value| old + value, old + value);
+add!(u32, "u32", reg32 u32, needs::<80, 70>(), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(i32, "s32", reg32 u32, needs::<80, 70>(), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(u64, "u64", reg64 u64, needs::<80, 70>(), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(i64, "u64", reg64 u64, needs::<80, 70>(), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(f32, "f32", reg32 u32, needs::<80, 70>(), |old, value| flushed(flushed(old) + flushed(value)), old + value);
+add!(f64, "f64", reg64 u64, needs::<80, 70>(), |old, value| old + value, old + value);
+add!(F16x2, "noftz.f16x2", reg32 u32, needs::<80, 70>(), |old, value| old + value, old + value);
 add!(Bf16x2, "noftz.bf16x2", reg32 u32, needs::<90, 78>(), |old, value| old + value, old + value);
 
 /// Zero of the same sign for a subnormal.
@@ -247,25 +247,25 @@ macro_rules! integer {
     ($($t:ty, $suffix:literal, $bits:literal, $class:ident $register:ty;)*) => { $(
         impl AtomicInteger for $t {
             atom!(atomic_min_global(address: reg64 u64, value), concat!("atom.global.min.", $suffix),
-                $class $register, (), sim_update(address, |old: Self| old.min(value)));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old.min(value)));
             atom!(atomic_max_global(address: reg64 u64, value), concat!("atom.global.max.", $suffix),
-                $class $register, (), sim_update(address, |old: Self| old.max(value)));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old.max(value)));
             atom!(atomic_and_global(address: reg64 u64, value), concat!("atom.global.and.", $bits),
-                $class $register, (), sim_update(address, |old: Self| old & value));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old & value));
             atom!(atomic_or_global(address: reg64 u64, value), concat!("atom.global.or.", $bits),
-                $class $register, (), sim_update(address, |old: Self| old | value));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old | value));
             atom!(atomic_xor_global(address: reg64 u64, value), concat!("atom.global.xor.", $bits),
-                $class $register, (), sim_update(address, |old: Self| old ^ value));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old ^ value));
             atom!(atomic_min_shared(address: reg32 u32, value), concat!("atom.shared.min.", $suffix),
-                $class $register, (), sim_update(address, |old: Self| old.min(value)));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old.min(value)));
             atom!(atomic_max_shared(address: reg32 u32, value), concat!("atom.shared.max.", $suffix),
-                $class $register, (), sim_update(address, |old: Self| old.max(value)));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old.max(value)));
             atom!(atomic_and_shared(address: reg32 u32, value), concat!("atom.shared.and.", $bits),
-                $class $register, (), sim_update(address, |old: Self| old & value));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old & value));
             atom!(atomic_or_shared(address: reg32 u32, value), concat!("atom.shared.or.", $bits),
-                $class $register, (), sim_update(address, |old: Self| old | value));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old | value));
             atom!(atomic_xor_shared(address: reg32 u32, value), concat!("atom.shared.xor.", $bits),
-                $class $register, (), sim_update(address, |old: Self| old ^ value));
+                $class $register, needs::<80, 70>(), sim_update(address, |old: Self| old ^ value));
         }
     )* };
 }
@@ -280,14 +280,14 @@ macro_rules! exchange {
     ($($t:ty, $bits:literal, $class:ident $register:ty;)*) => { $(
         impl AtomicExchange for $t {
             atom!(atomic_exchange_global(address: reg64 u64, value), concat!("atom.global.exch.", $bits),
-                $class $register, (), sim_update(address, |_: Self| value));
+                $class $register, needs::<80, 70>(), sim_update(address, |_: Self| value));
             atom!(atomic_exchange_shared(address: reg32 u32, value), concat!("atom.shared.exch.", $bits),
-                $class $register, (), sim_update(address, |_: Self| value));
+                $class $register, needs::<80, 70>(), sim_update(address, |_: Self| value));
             atom!(atomic_compare_exchange_global(address: reg64 u64, expected, value),
-                concat!("atom.global.cas.", $bits), $class $register, (),
+                concat!("atom.global.cas.", $bits), $class $register, needs::<80, 70>(),
                 sim_update(address, |old: Self| if old.to_word() == expected.to_word() { value } else { old }));
             atom!(atomic_compare_exchange_shared(address: reg32 u32, expected, value),
-                concat!("atom.shared.cas.", $bits), $class $register, (),
+                concat!("atom.shared.cas.", $bits), $class $register, needs::<80, 70>(),
                 sim_update(address, |old: Self| if old.to_word() == expected.to_word() { value } else { old }));
         }
     )* };

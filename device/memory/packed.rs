@@ -114,7 +114,7 @@ macro_rules! pointer {
             /// The address of the word that starts with the element `index` elements further on.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn word_address<W: Word>(self, index: i64) -> $address {
+            fn word_address(self, index: i64) -> $address {
                 let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
                 debug_assert!(at == 0, "a word starts with the first element of a byte, not with element {at} of it");
                 self.bytes.offset(byte as _).address()
@@ -149,7 +149,7 @@ macro_rules! load {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn read_word<W: Word>(self, index: i64) -> W {
                 // SAFETY: the caller's contract.
-                unsafe { W::$load(self.word_address::<W>(index)) }
+                unsafe { W::$load(self.word_address(index)) }
             }
         }
     };
@@ -203,7 +203,7 @@ macro_rules! store {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write_word<W: Word>(self, index: i64, word: W) {
                 // SAFETY: the caller's contract.
-                unsafe { W::$store(self.word_address::<W>(index), word) }
+                unsafe { W::$store(self.word_address(index), word) }
             }
         }
     };

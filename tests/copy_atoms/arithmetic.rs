@@ -126,7 +126,7 @@ fn triples() -> Vec<[u16; 3]> {
             let any = (i & 0xFFFF) as u16;
             let (b, c) = (r as u16, (r >> 16) as u16);
             // Half of them near 1 in size, where a product and a sum meet.
-            let near = |bits: u16| bits & 0x83FF | 0x3800 + (bits & 0x0C00);
+            let near = |bits: u16| bits & 0x83FF | (0x3800 + (bits & 0x0C00));
             let (b, c) = if r >> 40 & 1 == 0 { (near(b), c) } else { (b, near(c)) };
             match i >> 16 {
                 0 => [any, b, c],

@@ -6,6 +6,8 @@ use moye::{Global, GlobalMut, Grid, Kernel, Ptx};
 use moye_device::arch::{Bf16x2, F16x2};
 use moye_kernels_copy as kernels;
 
+type Exchange<T> = Kernel<(Global<T>, GlobalMut<T>, GlobalMut<T>)>;
+type CompareExchange<T> = Kernel<(Global<T>, Global<T>, GlobalMut<T>, GlobalMut<T>)>;
 type Operation<T> = Kernel<(Global<T>, GlobalMut<T>)>;
 
 /// Runs `kernel` with 64 `values` on four `cells` and checks what is in them then.
@@ -129,8 +131,8 @@ fn minimum_maximum_and_bits() {
 /// them, what was taken out.
 #[track_caller]
 fn exchanges<T: Bits + PartialEq>(
-    exchange: &Kernel<(Global<T>, GlobalMut<T>, GlobalMut<T>)>,
-    compare: &Kernel<(Global<T>, Global<T>, GlobalMut<T>, GlobalMut<T>)>,
+    exchange: &Exchange<T>,
+    compare: &CompareExchange<T>,
     of: impl Fn(u64) -> T,
 ) {
     let before: Vec<T> = random(41, 64).into_iter().map(&of).collect();
@@ -149,7 +151,7 @@ fn exchanges<T: Bits + PartialEq>(
     let want = |i: usize| {
         Some(if i >= 64 {
             before[i - 64]
-        } else if i % 2 == 0 {
+        } else if i.is_multiple_of(2) {
             values[i]
         } else {
             before[i]

@@ -189,9 +189,12 @@ const SM_90: &[(&str, &str)] = &[
     ("red_add_bf16x2", "red.global.add.noftz.bf16x2"),
 ];
 
+/// A kernel and its instruction, or an architecture and its PTX.
+type Pair = (&'static str, &'static str);
+
 /// Both modules: the architecture, its text, and what is in it.
-fn modules() -> [(&'static str, &'static str, &'static [(&'static str, &'static str)]); 2] {
-    let of = |images: &'static [(&'static str, &'static str)]| {
+fn modules() -> [(&'static str, &'static str, &'static [Pair]); 2] {
+    let of = |images: &'static [Pair]| {
         assert_eq!(images.len(), 1, "one architecture each");
         images[0]
     };

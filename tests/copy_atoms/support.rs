@@ -126,14 +126,14 @@ pub fn on_each<U: Bits>(
     }
 }
 
+/// A kernel over one, two or three inputs: `output[i] = f(a[i], ...)` for a count of elements.
+pub type Unary<T, U> = Kernel<(Global<T>, GlobalMut<U>, u32)>;
+pub type Binary<T, U> = Kernel<(Global<T>, Global<T>, GlobalMut<U>, u32)>;
+pub type Ternary<T> = Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, u32)>;
+
 /// `output[i] = f(input[i])`, checked against `want`.
 #[track_caller]
-pub fn unary<T: Bits, U: Bits>(
-    ptx: &Ptx,
-    kernel: &Kernel<(Global<T>, GlobalMut<U>, u32)>,
-    inputs: &[T],
-    want: impl Fn(T) -> U,
-) {
+pub fn unary<T: Bits, U: Bits>(ptx: &Ptx, kernel: &Unary<T, U>, inputs: &[T], want: impl Fn(T) -> U) {
     let want = |i: usize| Some(want(inputs[i]));
     on_each(
         ptx,
@@ -154,11 +154,7 @@ pub fn unary<T: Bits, U: Bits>(
 
 /// `output[i] = f(a[i], b[i])`, checked against `want`.
 #[track_caller]
-pub fn binary<T: Bits, U: Bits>(
-    kernel: &Kernel<(Global<T>, Global<T>, GlobalMut<U>, u32)>,
-    inputs: &[[T; 2]],
-    want: impl Fn(T, T) -> U,
-) {
+pub fn binary<T: Bits, U: Bits>(kernel: &Binary<T, U>, inputs: &[[T; 2]], want: impl Fn(T, T) -> U) {
     let column = |at: usize| inputs.iter().map(|values| values[at]).collect::<Vec<T>>();
     let want = |i: usize| Some(want(inputs[i][0], inputs[i][1]));
     on_each(
@@ -180,11 +176,7 @@ pub fn binary<T: Bits, U: Bits>(
 
 /// `output[i] = f(a[i], b[i], c[i])`, checked against `want` where that knows.
 #[track_caller]
-pub fn ternary<T: Bits>(
-    kernel: &Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, u32)>,
-    inputs: &[[T; 3]],
-    want: impl Fn(T, T, T) -> Option<T>,
-) {
+pub fn ternary<T: Bits>(kernel: &Ternary<T>, inputs: &[[T; 3]], want: impl Fn(T, T, T) -> Option<T>) {
     let column = |at: usize| inputs.iter().map(|values| values[at]).collect::<Vec<T>>();
     let want = |i: usize| want(inputs[i][0], inputs[i][1], inputs[i][2]);
     on_each(

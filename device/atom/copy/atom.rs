@@ -168,7 +168,7 @@ pub const fn values_of<A: CopyAtom, T: Element>() -> ValueLayouts {
     match A::LAYOUTS.try_values(8 * T::BYTES as i64) {
         Ok(values) => values,
         Err(AtomError::Torn { element_bits, most, .. }) => torn(element_bits, most),
-        Err(AtomError::Layout { error, .. }) => panic!("{}", error.text()),
+        Err(AtomError::Width { .. }) => unreachable!(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The layouts of a copy atom, in bits and in elements.
 
-use crate::layout::{Layout, LayoutError, LayoutErrorKind, try_upcast};
+use crate::layout::{Layout, LayoutErrorKind, try_upcast};
 
 /// The layouts of a copy atom in bits: `(thread, bit)` to the place of the bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +42,10 @@ pub enum AtomError {
         /// The most bits that an element may have.
         most: i64,
     },
-    /// The layout has no form in elements of this size.
-    Layout {
-        /// `source`, `destination` or `reference`.
-        side: &'static str,
+    /// No element has this size.
+    Width {
         /// The bits of an element.
         element_bits: i64,
-        /// What the algebra says.
-        error: LayoutError,
     },
 }
 
@@ -61,11 +57,8 @@ impl core::fmt::Display for AtomError {
                 "elements of {element_bits} bits are torn between threads on the {side} side of the atom, where {most} \
                  consecutive bits belong to one thread; take elements of at most {most} bits, or another atom"
             ),
-            Self::Layout { side, element_bits, error } => {
-                write!(
-                    f,
-                    "the {side} side of the atom cannot be cut into elements of {element_bits} bits: {error}"
-                )
+            Self::Width { element_bits } => {
+                write!(f, "an element of {element_bits} bits; it has at least 1")
             }
         }
     }
@@ -131,7 +124,7 @@ const fn in_values(
         Err(error) if matches!(error.kind(), LayoutErrorKind::Divisibility) => {
             Err(AtomError::Torn { side, element_bits: bits, most: bits_of_a_thread(layout) })
         }
-        Err(error) => Err(AtomError::Layout { side, element_bits: bits, error }),
+        Err(_) => Err(AtomError::Width { element_bits: bits }),
     }
 }
 

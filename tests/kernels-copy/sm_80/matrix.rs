@@ -23,8 +23,8 @@ where
         }
         sync_threads();
         let registers = A::call(row, ());
-        for i in 0..N {
-            output.write(i64::from(lane) * N as i64 + i as i64, registers[i]);
+        for (i, register) in registers.into_iter().enumerate() {
+            output.write(i64::from(lane) * N as i64 + i as i64, register);
         }
     }
 }
@@ -57,8 +57,8 @@ where
     // SAFETY: the buffers have 32 * N words.
     unsafe {
         let registers = A::call(core::array::from_fn(|i| input.read(first + i as i64)), ());
-        for i in 0..N {
-            output.write(first + i as i64, registers[i]);
+        for (i, register) in registers.into_iter().enumerate() {
+            output.write(first + i as i64, register);
         }
     }
 }
