@@ -73,7 +73,13 @@ pub(crate) const fn index_at(
 }
 
 /// The index of the integer coordinate `index` over the leaves `first..end`, checked.
-const fn linear(layout: &Layout, first: usize, end: usize, index: i64, basis: Option<u8>) -> Option<i64> {
+pub(crate) const fn linear(
+    layout: &Layout,
+    first: usize,
+    end: usize,
+    index: i64,
+    basis: Option<u8>,
+) -> Option<i64> {
     let mut rest = index;
     let mut sum = 0i64;
     let mut leaf = first;
@@ -101,7 +107,8 @@ const fn linear(layout: &Layout, first: usize, end: usize, index: i64, basis: Op
 impl Layout {
     /// The index of the integer coordinate `index`, counted along the first mode first.
     ///
-    /// Beyond the size, the last extent counts as unbounded, as in CuTe.
+    /// Beyond the size, the last extent counts as unbounded, as in CuTe. Every index within the size fits in 64 bits;
+    /// for coordinates so far beyond it that their index may not, [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
     /// Where the layout is one of coordinates (strides such as `1@0`): see [`along`](Self::along) and

@@ -105,6 +105,31 @@ impl Swizzle {
         index ^ if self.shift >= 0 { taken >> self.shift } else { taken << -self.shift }
     }
 
+    /// The largest of what the indices `0..end` become; `end` is at least 1.
+    ///
+    /// The range is cut into one aligned block for each bit of `end`. Within a block the low bits take all values, and
+    /// the largest result has all of them set, except where they are the source of a bit above the block: that bit
+    /// counts for more, so its source is chosen to set it.
+    pub(crate) const fn largest_below(&self, end: i64) -> i64 {
+        let mut largest = 0;
+        let mut rest = end;
+        while rest != 0 {
+            let low = (rest & -rest) - 1;
+            rest &= rest - 1;
+            let forced = if self.shift < 0 {
+                ((self.source_mask() & low) << -self.shift & !low) >> -self.shift
+            } else {
+                0
+            };
+            let chosen = if self.shift < 0 { !(rest >> -self.shift) & forced } else { 0 };
+            let most = self.apply(rest | chosen) | low & !forced;
+            if most > largest {
+                largest = most;
+            }
+        }
+        largest
+    }
+
     /// The swizzle of the same memory in elements `count` times as large, a power of two.
     ///
     /// # Errors
