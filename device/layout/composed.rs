@@ -63,15 +63,20 @@ impl ComposedLayout {
     /// # Errors
     /// Where an index would be negative, or the layout is one of coordinates.
     pub const fn try_new(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
-        let composed = Self { swizzle, offset, layout };
-        match composed.check() {
-            Ok(()) => Ok(composed),
+        match Self::of(swizzle, offset, layout) {
+            Ok(composed) => Ok(composed),
             Err(fault) => {
                 let mut text = Text::new();
-                composed.write(&mut text);
+                Self { swizzle, offset, layout }.write(&mut text);
                 Err(LayoutError::after(text, fault))
             }
         }
+    }
+
+    pub(crate) const fn of(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, Fault> {
+        let composed = Self { swizzle, offset, layout };
+        tri!(composed.check());
+        Ok(composed)
     }
 
     const fn check(&self) -> Result<(), Fault> {

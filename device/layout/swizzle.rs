@@ -45,30 +45,32 @@ impl Swizzle {
     /// # Errors
     /// Where a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach beyond bit 62.
     pub const fn try_new(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
-        let mut text = Text::new();
-        text.str("Sw<");
-        text.int(bits);
-        text.str(",");
-        text.int(base);
-        text.str(",");
-        text.int(shift);
-        text.str(">");
-        let fault = if bits < 0 {
-            Fault::Least { what: "number of bits", value: bits, least: 0 }
-        } else if base < 0 {
-            Fault::Least { what: "base", value: base, least: 0 }
-        } else if bits > 62 || base > 62 || shift > 62 || shift < -62 || bits + base + shift.abs() > 63 {
-            Fault::Said { kind: LayoutErrorKind::Range, text: "the bits reach beyond bit 62 of an index" }
-        } else if shift.abs() < bits {
-            Fault::Least {
-                what: "distance |shift| of the two groups of bits",
-                value: shift.abs(),
-                least: bits,
+        match Self::of(bits, base, shift) {
+            Ok(swizzle) => Ok(swizzle),
+            Err(fault) => {
+                let mut text = Text::new();
+                write(&mut text, bits, base, shift);
+                Err(LayoutError::after(text, fault))
             }
+        }
+    }
+
+    pub(crate) const fn of(bits: i64, base: i64, shift: i64) -> Result<Self, Fault> {
+        if bits < 0 {
+            Err(Fault::Least { what: "number of bits", value: bits, least: 0 })
+        } else if base < 0 {
+            Err(Fault::Least { what: "base", value: base, least: 0 })
+        } else if bits > 62 || base > 62 || shift > 62 || shift < -62 || bits + base + shift.abs() > 63 {
+            Err(Fault::Said {
+                kind: LayoutErrorKind::Range,
+                text: "the bits reach beyond bit 62 of an index",
+            })
+        } else if shift.abs() < bits {
+            let what = "distance |shift| of the two groups of bits";
+            Err(Fault::Least { what, value: shift.abs(), least: bits })
         } else {
-            return Ok(Self { bits: bits as u8, base: base as u8, shift: shift as i8 });
-        };
-        Err(LayoutError::after(text, fault))
+            Ok(Self { bits: bits as u8, base: base as u8, shift: shift as i8 })
+        }
     }
 
     /// The number of bits in each group.
@@ -159,13 +161,7 @@ impl Swizzle {
     }
 
     pub(crate) const fn write<const N: usize>(&self, text: &mut Text<N>) {
-        text.str("Sw<");
-        text.int(self.bits as i64);
-        text.str(",");
-        text.int(self.base as i64);
-        text.str(",");
-        text.int(self.shift as i64);
-        text.str(">");
+        write(text, self.bits(), self.base(), self.shift());
     }
 
     pub(crate) const fn text<const N: usize>(&self) -> Text<N> {
@@ -173,6 +169,16 @@ impl Swizzle {
         self.write(&mut text);
         text
     }
+}
+
+const fn write<const N: usize>(text: &mut Text<N>, bits: i64, base: i64, shift: i64) {
+    text.str("Sw<");
+    text.int(bits);
+    text.str(",");
+    text.int(base);
+    text.str(",");
+    text.int(shift);
+    text.str(">");
 }
 
 pub(crate) const NOT_A_POWER: Fault =

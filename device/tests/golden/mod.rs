@@ -135,21 +135,6 @@ pub fn answer(op: &str, args: &[Value]) -> Result<Answer, LayoutError> {
     })
 }
 
-/// The layout with the stride 0 at every extent of 1, where pycute and CuTe C++ choose differently.
-pub fn without_unit_strides(layout: Layout) -> Layout {
-    let shape = layout.shape();
-    let mut strides = Vec::new();
-    for leaf in 0..shape.leaves() {
-        let Leaf::Int(extent) = shape.leaf(leaf) else { panic!("a shape of integers") };
-        let Leaf::Int(stride) = layout.stride().leaf(leaf) else { panic!("integer strides") };
-        strides.push(if extent == 1 { 0 } else { stride });
-    }
-    if shape.is_int() {
-        return Layout::new(shape, IntTuple::int(strides[0]));
-    }
-    Layout::new(shape, IntTuple::flat(&strides).unflatten(shape))
-}
-
 /// The first 4,096 values of a layout.
 pub fn values(layout: &Layout) -> Vec<i64> {
     (0..layout.size().min(4096)).map(|i| layout.at(i)).collect()
