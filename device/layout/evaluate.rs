@@ -148,10 +148,22 @@ impl Layout {
         let mut leaf = first;
         while leaf < end {
             assert!(self.basis[leaf] == NO_BASIS, "a layout of coordinates has no index; see Layout::along");
-            let digit = if leaf + 1 == end { rest } else { rest % self.shape[leaf] };
-            rest /= self.shape[leaf];
-            sum += digit * self.stride[leaf];
+            let (mut extent, stride) = (self.shape[leaf], self.stride[leaf]);
             leaf += 1;
+            // Modes that continue one another are one digit: a division less, and for a constant layout the arithmetic
+            // that one would write by hand, since compilers do not put the digits together again.
+            while leaf < end && self.basis[leaf] == NO_BASIS {
+                match extent.checked_mul(stride) {
+                    Some(next) if next == self.stride[leaf] => extent *= self.shape[leaf],
+                    _ => break,
+                }
+                leaf += 1;
+            }
+            if leaf == end {
+                return sum + rest * stride;
+            }
+            sum += rest % extent * stride;
+            rest /= extent;
         }
         sum
     }
