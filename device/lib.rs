@@ -17,6 +17,9 @@ extern crate self as moye_device;
 pub mod algorithm;
 pub mod arch;
 pub mod atom;
+// Text and its tests alone: ordinary builds need not read it.
+#[cfg(any(doc, doctest))]
+pub mod guide;
 pub mod kernel;
 #[cfg(feature = "kernels")]
 pub mod kernels;

@@ -42,11 +42,19 @@ pub(crate) struct Modes {
     pub stride: [i64; MAX_LEAVES],
     pub basis: [u8; MAX_LEAVES],
     pub count: usize,
+    /// Whether a mode was left out, because there was no place for it.
+    overfull: bool,
 }
 
 impl Modes {
     pub const fn new() -> Self {
-        Self { extent: [0; MAX_LEAVES], stride: [0; MAX_LEAVES], basis: [NO_BASIS; MAX_LEAVES], count: 0 }
+        Self {
+            extent: [0; MAX_LEAVES],
+            stride: [0; MAX_LEAVES],
+            basis: [NO_BASIS; MAX_LEAVES],
+            count: 0,
+            overfull: false,
+        }
     }
 
     /// Adds a mode at the end, joined with the last one where it continues it.
@@ -61,6 +69,10 @@ impl Modes {
                 self.extent[last] *= extent;
                 return;
             }
+        }
+        if self.count == MAX_LEAVES {
+            self.overfull = true;
+            return;
         }
         self.extent[self.count] = extent;
         self.stride[self.count] = stride;
@@ -84,6 +96,9 @@ impl Modes {
 
     /// Adds the modes to `builder`: `1:0` for none, an integer mode for one, otherwise a tuple.
     pub const fn add_to(&self, builder: &mut LayoutBuilder) -> Result<(), Fault> {
+        if self.overfull {
+            return Err(Fault::Capacity);
+        }
         if self.count == 0 {
             return builder.leaf(1, 0, NO_BASIS);
         }

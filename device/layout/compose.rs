@@ -185,7 +185,7 @@ impl Left {
             Ok(()) => {
                 let mut i = 0;
                 while i < last {
-                    let reach = sum.used[first + i] + used[i];
+                    let reach = sum.used[first + i].saturating_add(used[i]);
                     sum.used[first + i] = reach;
                     if reach >= modes.extent[i] && sum.carries.is_none() {
                         sum.carries = Some(Fault::Carry { mode: i, extent: modes.extent[i], reach });
@@ -268,6 +268,9 @@ impl Left {
                     return Err(self.fault(count, first));
                 }
                 i += 1;
+            }
+            if found.count == MAX_LEAVES {
+                return Err(Fault::Capacity);
             }
             found.extent[found.count] = run;
             found.stride[found.count] = stride;

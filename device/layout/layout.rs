@@ -180,7 +180,10 @@ impl Layout {
         let mut last = 0;
         let mut leaf = 0;
         while leaf < self.leaves() {
-            last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
+            // The stride of an extent of 1 is never stepped along, and may be any number.
+            if self.shape[leaf] > 1 {
+                last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
+            }
             leaf += 1;
         }
         last + 1

@@ -71,3 +71,18 @@ fn answers_are_those_of_pycute() {
     }
     failures.none(4000);
 }
+
+/// The layout with the stride 0 at every extent of 1, where pycute and CuTe C++ choose differently.
+fn without_unit_strides(layout: Layout) -> Layout {
+    let shape = layout.shape();
+    let mut strides = Vec::new();
+    for leaf in 0..shape.leaves() {
+        let Leaf::Int(extent) = shape.leaf(leaf) else { panic!("a shape of integers") };
+        let Leaf::Int(stride) = layout.stride().leaf(leaf) else { panic!("integer strides") };
+        strides.push(if extent == 1 { 0 } else { stride });
+    }
+    if shape.is_int() {
+        return Layout::new(shape, IntTuple::int(strides[0]));
+    }
+    Layout::new(shape, IntTuple::flat(&strides).unflatten(shape))
+}
