@@ -4,7 +4,9 @@
 mod common;
 
 use common::devices;
-use moye::{Buffer, Device, Error, Matrix, MatrixMut, copy, matmul, transpose};
+use moye::{
+    Buffer, Device, Error, Matrix, MatrixMut, copy, copy_on, matmul, matmul_on, transpose, transpose_on,
+};
 use rstest::rstest;
 
 /// How a matrix lies in its buffer.
@@ -114,6 +116,30 @@ fn copies_and_transposes_are_exact_in_every_order(
         let strides = to.strides(cols, rows);
         transpose(&device, &source, &mut MatrixMut::new(&mut turned, cols, rows, strides).unwrap()).unwrap();
         assert_matrix(&turned, (cols, rows), to, |i, j| element(j, i));
+    }
+}
+
+#[test]
+fn operations_on_a_stream_follow_one_another() {
+    for device in devices() {
+        let stream = device.new_stream().unwrap();
+        let (n, order) = (40, Order::RowMajor);
+        let a = filled(&device, n, n, order);
+        let a = Matrix::row_major(&a, n, n).unwrap();
+        let mut buffers = [(); 3].map(|()| untouched(&device, n, n, order));
+        let [copied, turned, product] = buffers.each_mut().map(|buffer| MatrixMut::row_major(buffer, n, n));
+        let (mut copied, mut turned, mut product) = (copied.unwrap(), turned.unwrap(), product.unwrap());
+        // SAFETY: nothing else uses these buffers before the downloads, which wait.
+        unsafe {
+            copy_on(&stream, &a, &mut copied).unwrap();
+            transpose_on(&stream, &copied.as_matrix(), &mut turned).unwrap();
+            matmul_on(&stream, &copied.as_matrix(), &turned.as_matrix(), &mut product).unwrap();
+        }
+        stream.synchronize().unwrap();
+        assert_matrix(&buffers[0], (n, n), order, element);
+        assert_matrix(&buffers[1], (n, n), order, |i, j| element(j, i));
+        let expected = |i, j| (0..n).map(|p| element(i, p) * element(j, p)).sum();
+        assert_matrix(&buffers[2], (n, n), order, expected);
     }
 }
 

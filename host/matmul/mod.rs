@@ -41,14 +41,22 @@ pub fn matmul(
     b: &Matrix<'_, f32>,
     c: &mut MatrixMut<'_, f32>,
 ) -> Result<()> {
-    matmul_on(&device.default_stream(), a, b, c)
+    // SAFETY: the default stream runs its launches one after the other, a transfer waits for those before it and holds up
+    // those after it, and the memory of a dropped buffer is freed when they have ended. Whoever launches on another stream
+    // has promised that nothing else, this call included, meets that launch's data before it has ended.
+    unsafe { matmul_on(&device.default_stream(), a, b, c) }
 }
 
 /// As [`matmul`], on a stream.
 ///
 /// # Errors
 /// As for [`matmul`].
-pub fn matmul_on(
+///
+/// # Safety
+/// The call returns while the product is computed, and its borrows end with it. Until the work has ended, no other stream
+/// (the default one counts) may write the elements of `a` or `b`, or read or write those of `c`, be it in a launch or in a
+/// call that is safe in itself, such as [`matmul`]. [`Stream::synchronize`] waits for it, and so does every transfer.
+pub unsafe fn matmul_on(
     stream: &Stream,
     a: &Matrix<'_, f32>,
     b: &Matrix<'_, f32>,
@@ -65,7 +73,8 @@ pub fn matmul_on(
     let kernel = select::select(&problem);
     let grid = Grid::new((problem.m.div_ceil(TILE), problem.n.div_ceil(TILE)), THREADS);
     // SAFETY: the three matrices lie within their buffers (`Matrix::new`), the extents and strides passed are theirs,
-    // and `c`, borrowed mutably, shares no element with the others and holds none twice.
+    // and `c`, borrowed mutably, shares no element with the others and holds none twice. The caller answers for what other
+    // streams do.
     unsafe { stream.launch(&kernel, grid, problem.parameters()) }
 }
 
