@@ -156,7 +156,9 @@ fn times_are_measured() {
             })
             .unwrap();
         let wall = wall.elapsed();
-        assert!(Duration::ZERO < time && time <= wall, "{device:?}: {time:?}, of {wall:?} by the clock");
+        // The device's clock and the host's differ a little.
+        let most = wall + Duration::from_millis(1);
+        assert!(Duration::ZERO < time && time <= most, "{device:?}: {time:?}, of {wall:?} by the clock");
     }
     let (a, b) = (Device::sim(), Device::gpu(0));
     if let Ok(b) = b {
