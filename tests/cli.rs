@@ -151,7 +151,27 @@ fn files_that_are_no_float32_matrices_are_refused_with_what_to_do() {
     fs::write(folder.join("big_endian.npy"), patched("<f4", ">f4")).unwrap();
     fs::write(folder.join("huge.npy"), patched("(20, 30)", "(4611686018427387904, 30)")).unwrap();
     fs::write(folder.join("larger.npy"), patched("(20, 30)", "(20000000000, 30)")).unwrap();
+    for (name, shape) in [
+        ("none_of_many.npy", "(0, 9223372036854775808)"),
+        ("none_of_bytes.npy", "(2305843009213693952, 0)"),
+        ("overflow.npy", "(9223372036854775808, 2)"),
+        ("negative.npy", "(-20, 30)"),
+        ("absurd.npy", "(123456789012345678901234567890, 0)"),
+    ] {
+        fs::write(folder.join(name), patched("(20, 30)", shape)).unwrap();
+    }
     for (file, expected) in [
+        ("none_of_many.npy", "shape [0, 9223372036854775808] is larger than any memory; save it again"),
+        ("none_of_bytes.npy", "shape [2305843009213693952, 0] is larger than any memory; save it again"),
+        ("overflow.npy", "shape [9223372036854775808, 2] is larger than any memory; save it again"),
+        (
+            "negative.npy",
+            "negative.npy has a header with the shape (-20, 30), which no array has; save it again",
+        ),
+        (
+            "absurd.npy",
+            "with the shape (123456789012345678901234567890, 0), which no array has; save it again",
+        ),
         ("double.npy", "double.npy holds float64, not float32; convert it with a.astype('float32')"),
         ("integer.npy", "integer.npy holds int32, not float32; convert it with a.astype('float32')"),
         ("big_endian.npy", "float32 of the other byte order; convert it with a.astype('float32')"),
