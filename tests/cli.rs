@@ -242,6 +242,28 @@ fn a_full_disk_is_one_line() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_write_that_fails_half_way_leaves_nothing_behind() {
+    let folder = TempDir::new().unwrap();
+    // 160 kB, of which 100 KiB may be written.
+    save(folder.path(), "a.npy", &matrix(200, 200, false));
+    let whole = command(folder.path(), &["transpose", "a.npy", "-o"]);
+    let limited = |output: &str, force: &str| {
+        let mut command = Command::new("bash");
+        // Past the limit the system sends a signal; where that is ignored, the write fails.
+        command.args(["-c", "ulimit -f 100; trap '' XFSZ; exec \"$@\"", "bash"]).arg(whole.get_program());
+        command.args(whole.get_args()).arg(output).args((!force.is_empty()).then_some(force));
+        command.current_dir(folder.path()).env("MOYE_DEVICE", "sim").output().unwrap()
+    };
+    assert_eq!(failed(&limited("b.npy", "")), "cannot write b.npy: File too large (os error 27)");
+    assert_eq!(names(folder.path()), ["a.npy"], "the part that was written is gone");
+    fs::write(folder.path().join("b.npy"), "precious").unwrap();
+    failed(&limited("b.npy", "--force"));
+    assert_eq!(fs::read(folder.path().join("b.npy")).unwrap(), b"precious", "what was there stays");
+    assert_eq!(names(folder.path()), ["a.npy", "b.npy"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_result_may_go_to_a_pipe() {
     let (folder, product) = two_files();
     let output = moye(folder.path(), &["matmul", "a.npy", "b.npy", "-o", "/dev/stdout"]);
