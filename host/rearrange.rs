@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::launch::Grid;
-use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
+use crate::matrix::{Matrix, MatrixMut, Shape, check_device, kernel_extent};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernels;
@@ -17,8 +17,8 @@ const THREADS: u32 = 256;
 /// Copies `src` to `dst`, of the same shape and any strides, on the default stream of a device.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is over the kernel's
-/// limit, and those of [`Device::launch`].
+/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is over 2,147,483,647
+/// (2^31 - 1) or both are over 2,097,120 (65,535 tiles of 32), and those of [`Device::launch`].
 pub fn copy(device: &Device, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
     // SAFETY: the default stream has its work in order, as in `matmul`.
     unsafe { copy_on(&device.default_stream(), src, dst) }
@@ -107,10 +107,7 @@ pub unsafe fn transpose_on(
 /// The grid for a source of this shape, its extents, and whether its axes are exchanged: as `exchange` wishes, or the
 /// other way round where only that fits into a grid. `None` where there is no element.
 fn plan(operation: &'static str, shape: Shape, exchange: bool) -> Result<Option<(Grid, u32, u32, bool)>> {
-    let extent = |what, value: usize| {
-        let limit = u32::MAX.into();
-        u32::try_from(value).map_err(|_| Error::MatrixTooLarge { operation, what, value, limit })
-    };
+    let extent = |what, value| kernel_extent(operation, what, value);
     let (rows, cols) = (extent("rows", shape.rows)?, extent("columns", shape.cols)?);
     if rows == 0 || cols == 0 {
         return Ok(None);

@@ -209,3 +209,41 @@ fn matrices_of_another_device_are_refused() {
     assert!(matmul(&other, &a, &b, &mut c).is_err());
     assert!(copy(&device, &b, &mut c).is_err() && transpose(&device, &b, &mut c).is_err());
 }
+
+#[test]
+fn extents_over_31_bits_are_refused_with_the_limit() {
+    const LIMIT: usize = i32::MAX as usize;
+    let device = Device::sim();
+    let one = device.upload(&[3.0f32]).unwrap();
+    // Of one element behind every place, and of no element.
+    let large = |rows, cols| Matrix::new(&one, rows, cols, (0, 0)).unwrap();
+    fn empty(none: &mut Buffer<f32>, rows: usize, cols: usize) -> MatrixMut<'_, f32> {
+        MatrixMut::new(none, rows, cols, (0, 0)).unwrap()
+    }
+    let none = &mut device.alloc_zeroed::<f32>(0).unwrap();
+    let refused = |outcome: moye::Result<()>, expected: &str| {
+        let error = outcome.unwrap_err();
+        assert!(
+            matches!(error, Error::MatrixTooLarge { value, limit: 2_147_483_647, .. } if value == LIMIT + 1)
+        );
+        assert_eq!(
+            error.to_string(),
+            format!("{expected} = 2147483648 is over the kernel's limit of 2147483647; split the matrix")
+        );
+    };
+    let over = LIMIT + 1;
+    refused(matmul(&device, &large(over, 1), &large(1, 0), &mut empty(none, over, 0)), "matmul: M");
+    refused(matmul(&device, &large(0, 1), &large(1, over), &mut empty(none, 0, over)), "matmul: N");
+    refused(matmul(&device, &large(0, over), &large(over, 1), &mut empty(none, 0, 1)), "matmul: K");
+    refused(copy(&device, &large(over, 0), &mut empty(none, over, 0)), "copy: rows");
+    refused(copy(&device, &large(0, over), &mut empty(none, 0, over)), "copy: columns");
+    refused(transpose(&device, &large(over, 0), &mut empty(none, 0, over)), "transpose: rows");
+    refused(transpose(&device, &large(0, over), &mut empty(none, over, 0)), "transpose: columns");
+    let mut result = device.alloc_zeroed::<f32>(1).unwrap();
+    let mut c = MatrixMut::row_major(&mut result, 1, 1).unwrap();
+    refused(matmul(&device, &large(1, over), &large(over, 1), &mut c), "matmul: K");
+
+    matmul(&device, &large(LIMIT, 1), &large(1, 0), &mut empty(none, LIMIT, 0)).unwrap();
+    copy(&device, &large(0, LIMIT), &mut empty(none, 0, LIMIT)).unwrap();
+    transpose(&device, &large(0, LIMIT), &mut empty(none, LIMIT, 0)).unwrap();
+}

@@ -33,8 +33,8 @@ use select::{THREADS, TILE};
 /// ```
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes do not fit, [`Error::MatrixTooLarge`] where an extent is over 32 bits, and
-/// those of [`Device::launch`].
+/// [`Error::ShapeMismatch`] where the shapes do not fit, [`Error::MatrixTooLarge`] where M, N or K is over 2,147,483,647
+/// (2^31 - 1) or both M and N are over 8,388,480 (65,535 tiles of 128), and those of [`Device::launch`].
 pub fn matmul(
     device: &Device,
     a: &Matrix<'_, f32>,
