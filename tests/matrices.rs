@@ -247,3 +247,34 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
     copy(&device, &large(0, LIMIT), &mut empty(none, 0, LIMIT)).unwrap();
     transpose(&device, &large(0, LIMIT), &mut empty(none, LIMIT, 0)).unwrap();
 }
+
+#[test]
+fn strides_that_lead_to_no_element_do_no_harm() {
+    // A thread past the edge multiplies its coordinate with the stride, which overflows in a build that checks.
+    const HUGE: usize = 1 << 61;
+    for device in devices() {
+        let n = 40;
+        let elements: Vec<f32> = (0..n).map(|i| element(0, i)).collect();
+        let x = device.upload(&elements).unwrap();
+        let row = Matrix::new(&x, 1, n, (HUGE, 1)).unwrap();
+        let mut result = device.alloc_uninit::<f32>(1).unwrap();
+        let mut c = MatrixMut::new(&mut result, 1, 1, (HUGE, HUGE)).unwrap();
+        matmul(&device, &row, &row.clone().t(), &mut c).unwrap();
+        let squares: f32 = elements.iter().map(|x| x * x).sum();
+        assert_eq!(result.download().unwrap(), [squares], "{device:?}: the product of a row and a column");
+
+        let mut moved = device.alloc_uninit::<f32>(n).unwrap();
+        copy(&device, &row, &mut MatrixMut::new(&mut moved, 1, n, (HUGE, 1)).unwrap()).unwrap();
+        assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row copied");
+        moved.fill_bytes(0).unwrap();
+        transpose(&device, &row, &mut MatrixMut::new(&mut moved, n, 1, (1, HUGE)).unwrap()).unwrap();
+        assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row transposed");
+
+        // Nothing to add up, and strides that no buffer bounds.
+        let (a, b) =
+            (Matrix::new(&x, 3, 0, (HUGE, HUGE)).unwrap(), Matrix::new(&x, 0, 2, (HUGE, HUGE)).unwrap());
+        let mut zeros = device.alloc_uninit::<f32>(6).unwrap();
+        matmul(&device, &a, &b, &mut MatrixMut::row_major(&mut zeros, 3, 2).unwrap()).unwrap();
+        assert_eq!(zeros.download().unwrap(), [0.0; 6], "{device:?}");
+    }
+}

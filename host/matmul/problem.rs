@@ -65,7 +65,7 @@ impl Problem {
             k,
         };
         let fits = |problem: &Self| problem.n.div_ceil(tile) <= MAX_TILES_N;
-        let (first, second) = if straight.c.strides.1 < straight.c.strides.0 {
+        let (first, second) = if c.shape().col_stride < c.shape().row_stride {
             (straight.exchanged(), straight)
         } else {
             let exchanged = straight.exchanged();
