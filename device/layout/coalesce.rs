@@ -94,6 +94,19 @@ impl Modes {
         modes
     }
 
+    /// The modes of a filtered layout: without those of extent 1 or stride 0, and joined.
+    pub const fn filtered(layout: &Layout) -> Self {
+        let mut modes = Self::new();
+        let mut leaf = 0;
+        while leaf < layout.leaves() {
+            if layout.shape[leaf] != 1 && layout.stride[leaf] != 0 {
+                modes.push(layout.shape[leaf], layout.stride[leaf], layout.basis[leaf]);
+            }
+            leaf += 1;
+        }
+        modes
+    }
+
     /// Adds the modes to `builder`: `1:0` for none, an integer mode for one, otherwise a tuple.
     pub const fn add_to(&self, builder: &mut LayoutBuilder) -> Result<(), Fault> {
         if self.overfull {
@@ -137,7 +150,7 @@ pub(crate) const fn zeros_filtered(layout: &Layout) -> Result<Layout, Fault> {
 }
 
 pub(crate) const fn filtered(layout: &Layout) -> Result<Layout, Fault> {
-    coalesced(&tri!(zeros_filtered(layout)))
+    Modes::filtered(layout).layout()
 }
 
 pub(crate) const fn by_profile(layout: &Layout, profile: &IntTuple) -> Result<Layout, Fault> {
