@@ -34,6 +34,9 @@ fn a_lane_that_has_returned_is_a_fault_that_names_the_instruction() {
 #[test]
 fn a_block_that_is_no_whole_warp_is_a_fault() {
     let memory = GlobalMemory::new();
-    let fault = Launch::new("short", 1, 16, &memory).run(&|| assert_eq!(product(), [5.0; 2])).unwrap_err().to_string();
+    let fault = Launch::new("short", 1, 16, &memory)
+        .run(&|| assert_eq!(product(), [5.0; 2]))
+        .unwrap_err()
+        .to_string();
     assert!(fault.contains("mma.sync"), "{fault}");
 }
