@@ -19,6 +19,11 @@ const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000 -unroll-max-iteration-
 /// with the limits above, which takes minutes.
 const LAZY: &str = "-Zcross-crate-inline-threshold=always";
 
+/// rustc's own optimiser knows nothing of instructions that a warp executes together: its jump threading copies the block
+/// with a `shfl.sync` or `bar.sync` into both arms of an `if` on the thread. LLVM's passes know, and do the same to all
+/// other code.
+const NO_COPIED_BLOCKS: &str = "-Zmir-enable-passes=-JumpThreading";
+
 /// The profile of device code, whatever the crate's own workspace says.
 const PROFILE: &[&str] = &[
     "profile.release.opt-level=3",
@@ -100,8 +105,13 @@ fn run_cargo(
     target_dir: &Path,
     asm: &Path,
 ) -> Result<std::process::Output, BuildError> {
-    let mut rustflags =
-        vec![format!("-Ctarget-cpu={arch}"), "-Clinker=true".into(), UNROLL.into(), LAZY.into()];
+    let mut rustflags = vec![
+        format!("-Ctarget-cpu={arch}"),
+        "-Clinker=true".into(),
+        UNROLL.into(),
+        LAZY.into(),
+        NO_COPIED_BLOCKS.into(),
+    ];
     rustflags.extend_from_slice(job.rustflags);
 
     let cargo = environment::cargo();

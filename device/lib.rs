@@ -7,7 +7,7 @@
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, link_llvm_intrinsics)
+    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, link_llvm_intrinsics, abi_unadjusted)
 )]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
@@ -15,6 +15,7 @@
 extern crate self as moye_device;
 
 pub mod algorithm;
+pub mod analysis;
 pub mod arch;
 pub mod atom;
 // Text and its tests alone: ordinary builds need not read it.

@@ -4,7 +4,9 @@
 //! the newest `N` of its groups have arrived with [`cp_async_wait`]. Other threads see the data after a barrier that
 //! follows the wait.
 
-/// How many bytes one `cp.async` moves.
+use super::cache::L2Prefetch;
+
+/// How many bytes one [`cp_async`] moves, through the caches that suit the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpAsyncSize {
     /// 4 bytes, cached in L1 and L2 (`.ca`).
@@ -18,11 +20,7 @@ pub enum CpAsyncSize {
 impl CpAsyncSize {
     /// The size in bytes.
     pub const fn bytes(self) -> u32 {
-        match self {
-            Self::B4 => 4,
-            Self::B8 => 8,
-            Self::B16 => 16,
-        }
+        self.kind().bytes()
     }
 
     /// The size that moves `bytes`, where there is one.
@@ -34,39 +32,184 @@ impl CpAsyncSize {
             _ => None,
         }
     }
+
+    const fn kind(self) -> CpAsyncKind {
+        match self {
+            Self::B4 => CpAsyncKind::Ca4,
+            Self::B8 => CpAsyncKind::Ca8,
+            Self::B16 => CpAsyncKind::Cg16,
+        }
+    }
+}
+
+/// The forms of `cp.async`: which caches keep the line, and how many bytes it moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpAsyncKind {
+    /// 4 bytes, L1 and L2 (`.ca`).
+    Ca4,
+    /// 8 bytes, L1 and L2 (`.ca`).
+    Ca8,
+    /// 16 bytes, L1 and L2 (`.ca`).
+    Ca16,
+    /// 16 bytes, L2 only (`.cg`).
+    Cg16,
+}
+
+impl CpAsyncKind {
+    /// The size in bytes.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Ca4 => 4,
+            Self::Ca8 => 8,
+            Self::Ca16 | Self::Cg16 => 16,
+        }
+    }
+}
+
+/// One `asm!` for each form: `$text` around the instruction's name, size and operands.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! each_form {
+    ($kind:ident, $prefetch:ident, $form:ident) => {
+        match ($kind, $prefetch) {
+            (CpAsyncKind::Ca4, L2Prefetch::None) => $form!("ca.shared.global", "4"),
+            (CpAsyncKind::Ca8, L2Prefetch::None) => $form!("ca.shared.global", "8"),
+            (CpAsyncKind::Ca16, L2Prefetch::None) => $form!("ca.shared.global", "16"),
+            (CpAsyncKind::Cg16, L2Prefetch::None) => $form!("cg.shared.global", "16"),
+            (CpAsyncKind::Ca4, L2Prefetch::B64) => $form!("ca.shared.global.L2::64B", "4"),
+            (CpAsyncKind::Ca8, L2Prefetch::B64) => $form!("ca.shared.global.L2::64B", "8"),
+            (CpAsyncKind::Ca16, L2Prefetch::B64) => $form!("ca.shared.global.L2::64B", "16"),
+            (CpAsyncKind::Cg16, L2Prefetch::B64) => $form!("cg.shared.global.L2::64B", "16"),
+            (CpAsyncKind::Ca4, L2Prefetch::B128) => $form!("ca.shared.global.L2::128B", "4"),
+            (CpAsyncKind::Ca8, L2Prefetch::B128) => $form!("ca.shared.global.L2::128B", "8"),
+            (CpAsyncKind::Ca16, L2Prefetch::B128) => $form!("ca.shared.global.L2::128B", "16"),
+            (CpAsyncKind::Cg16, L2Prefetch::B128) => $form!("cg.shared.global.L2::128B", "16"),
+            (CpAsyncKind::Ca4, L2Prefetch::B256) => $form!("ca.shared.global.L2::256B", "4"),
+            (CpAsyncKind::Ca8, L2Prefetch::B256) => $form!("ca.shared.global.L2::256B", "8"),
+            (CpAsyncKind::Ca16, L2Prefetch::B256) => $form!("ca.shared.global.L2::256B", "16"),
+            (CpAsyncKind::Cg16, L2Prefetch::B256) => $form!("cg.shared.global.L2::256B", "16"),
+        }
+    };
 }
 
 /// Starts a copy of `size` bytes from global to shared memory: the first `valid_bytes` from `source`, zeros for the
 /// rest. With `valid_bytes` of 0 the source is not read.
 ///
 /// # Safety
-/// Both addresses are aligned to `size`; the destination lies in the block's shared memory; `valid_bytes` bytes at the
-/// source are readable; `valid_bytes <= size`. Nobody touches the destination before the wait.
+/// As [`cp_async_zfill`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_bytes: u32) {
+    // SAFETY: the caller's contract.
+    unsafe { cp_async_zfill(size.kind(), L2Prefetch::None, destination, source, valid_bytes) }
+}
+
+/// Starts a copy from global to shared memory (`cp.async`). `kind` and `prefetch` are constants; a prefetch needs PTX
+/// 7.4.
+///
+/// # Safety
+/// Both addresses are aligned to the copy's size; the destination lies in the block's shared memory; the source is
+/// readable. Nobody touches the destination before the wait.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destination: u32, source: u64) {
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {
-            ($text:literal) => {
+            ($form:literal, $size:literal) => {
                 // SAFETY: the caller's contract.
                 unsafe {
                     core::arch::asm!(
-                        $text,
+                        concat!("cp.async.", $form, " [{destination}], [{source}], ", $size, ";"),
+                        destination = in(reg32) destination, source = in(reg64) source,
+                        options(nostack)
+                    )
+                }
+            };
+        }
+        each_form!(kind, prefetch, copy)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let _ = prefetch;
+        moye_sim::intrinsics::cp_async(destination, source, kind.bytes(), kind.bytes());
+    }
+}
+
+/// Starts a copy from global to shared memory of which the first `valid_bytes` come from `source` and the rest are
+/// zeros (`cp.async` with a source size). With `valid_bytes` of 0 the source is not read. `kind` and `prefetch` are
+/// constants; a prefetch needs PTX 7.4.
+///
+/// # Safety
+/// Both addresses are aligned to the copy's size; the destination lies in the block's shared memory; `valid_bytes`
+/// bytes at the source are readable, and no more than the copy's size. Nobody touches the destination before the wait.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn cp_async_zfill(
+    kind: CpAsyncKind,
+    prefetch: L2Prefetch,
+    destination: u32,
+    source: u64,
+    valid_bytes: u32,
+) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        macro_rules! copy {
+            ($form:literal, $size:literal) => {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("cp.async.", $form, " [{destination}], [{source}], ", $size, ", {valid};"),
                         destination = in(reg32) destination, source = in(reg64) source, valid = in(reg32) valid_bytes,
                         options(nostack)
                     )
                 }
             };
         }
-        match size {
-            CpAsyncSize::B4 => copy!("cp.async.ca.shared.global [{destination}], [{source}], 4, {valid};"),
-            CpAsyncSize::B8 => copy!("cp.async.ca.shared.global [{destination}], [{source}], 8, {valid};"),
-            CpAsyncSize::B16 => copy!("cp.async.cg.shared.global [{destination}], [{source}], 16, {valid};"),
-        }
+        each_form!(kind, prefetch, copy)
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    moye_sim::intrinsics::cp_async(destination, source, size.bytes(), valid_bytes);
+    {
+        let _ = prefetch;
+        moye_sim::intrinsics::cp_async(destination, source, kind.bytes(), valid_bytes);
+    }
+}
+
+/// [`cp_async_plain`] where `valid`; otherwise nothing happens, the destination keeps what it has (`@p cp.async`).
+///
+/// # Safety
+/// As [`cp_async_plain`], where `valid`.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn cp_async_if(
+    valid: bool,
+    kind: CpAsyncKind,
+    prefetch: L2Prefetch,
+    destination: u32,
+    source: u64,
+) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        macro_rules! copy {
+            ($form:literal, $size:literal) => {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        "{{ .reg .pred p; setp.ne.b32 p, {valid}, 0;",
+                        concat!("@p cp.async.", $form, " [{destination}], [{source}], ", $size, "; }}"),
+                        destination = in(reg32) destination, source = in(reg64) source,
+                        valid = in(reg32) valid as u32,
+                        options(nostack)
+                    )
+                }
+            };
+        }
+        each_form!(kind, prefetch, copy)
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    if valid {
+        // SAFETY: passed on.
+        unsafe { cp_async_plain(kind, prefetch, destination, source) }
+    }
 }
 
 /// Closes the thread's copies issued so far into a group (`cp.async.commit_group`).

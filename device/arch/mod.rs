@@ -8,22 +8,61 @@
 //! an `asm!` into both arms of a branch. Everything else is one `asm!` per instruction, because there is no other way
 //! to name the shared address space, nor to keep a 16-byte access in one piece.
 
+mod atomic;
 mod barrier;
+mod cache;
+mod convert;
 mod cp_async;
 mod dot;
 mod fma;
+mod half2;
 mod index;
+mod ldmatrix;
+mod mbarrier;
 pub mod mma;
+mod movmatrix;
+mod reduce;
 mod shared;
+mod stmatrix;
+mod target;
 mod warp;
 mod word;
 
+pub use atomic::{AtomicAdd, AtomicExchange, AtomicInteger};
 pub use barrier::{sync_threads, sync_warp};
-pub use cp_async::{CpAsyncSize, cp_async, cp_async_commit, cp_async_wait, cp_async_wait_all};
+pub use cache::{
+    CachePolicy, CachedAccess, Coherence, L2Evict, L2Prefetch, LoadCache, LoadHint, StoreCache, prefetch_l2,
+};
+pub use convert::{
+    Convert, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16, f32_to_f16_relu,
+    f32_to_i8_saturating, f32_to_i32_saturating, f32_to_tf32, f32_to_tf32_rn, f32_to_tf32_rn_relu,
+    f32_to_tf32_rz, f32_to_u8_saturating, f32_to_u32_saturating, f32x2_to_bf16x2, f32x2_to_bf16x2_relu,
+    f32x2_to_f16x2, f32x2_to_f16x2_relu,
+};
+pub use cp_async::{
+    CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait,
+    cp_async_wait_all, cp_async_zfill,
+};
 pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use fma::Fma;
+pub use half2::{Bf16x2, F16x2};
 pub use index::{Dim3, block_dim, block_idx, grid_dim, lane_id, thread_idx};
+pub use ldmatrix::{
+    ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans,
+};
+pub use mbarrier::{
+    cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_init,
+    mbarrier_test_wait, mbarrier_wait,
+};
+pub use movmatrix::movmatrix_trans;
+pub use reduce::{
+    ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,
+    reduce_or, reduce_xor,
+};
 pub use shared::shared_base;
+pub use stmatrix::{
+    stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans,
+};
 pub use warp::{
     FULL_WARP, ShuffleValue, ballot, shuffle, shuffle_down, shuffle_up, shuffle_xor, vote_all, vote_any,
 };

@@ -1,3 +1,4 @@
-//! Atoms: an instruction together with its thread-value layouts.
+//! Atoms: an instruction together with the thread-value layouts of what it does.
 
+pub mod copy;
 pub mod mma;

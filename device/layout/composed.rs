@@ -79,6 +79,15 @@ impl ComposedLayout {
         Ok(composed)
     }
 
+    /// A layout as it is, for what takes swizzled ones too.
+    ///
+    /// # Panics
+    /// Where an index would be negative, or the layout is one of coordinates.
+    #[track_caller]
+    pub const fn plain(layout: Layout) -> Self {
+        Self::new(Swizzle::NONE, 0, layout)
+    }
+
     const fn check(&self) -> Result<(), Fault> {
         if self.layout.is_coordinate() {
             return Err(Fault::HasBasis);

@@ -1,6 +1,6 @@
 //! The types that a kernel may keep in global or shared memory.
 
-use crate::arch::{Word, Word128};
+use crate::arch::{Bf16x2, F16x2, Word, Word128};
 use half::{bf16, f16};
 
 /// A type that device memory can hold: fixed size, no padding, valid for every bit pattern.
@@ -50,4 +50,5 @@ macro_rules! element {
     )* };
 }
 element!(i8: u8, u8: u8, i16: u16, u16: u16, f16: u16, bf16: u16, i32: u32, u32: u32, f32: u32);
+element!(F16x2: u32, Bf16x2: u32);
 element!(i64: u64, u64: u64, f64: u64, u128: Word128);

@@ -2,8 +2,10 @@
 
 mod element;
 mod global;
+mod packed;
 mod shared;
 
 pub use element::Element;
 pub use global::{Global, GlobalMut, GlobalPointer};
+pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};
 pub use shared::{Shared, SharedArray, SharedStorage};

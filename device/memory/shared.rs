@@ -20,7 +20,7 @@
 //! the arrays as tensors.
 
 use super::Element;
-use crate::arch;
+use crate::arch::{self, Word};
 use crate::tensor::{SharedTensor, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
@@ -59,6 +59,31 @@ impl<T: Element> Shared<T> {
     #[inline(always)]
     pub const fn cast<U: Element>(self) -> Shared<U> {
         Shared(self.0, PhantomData)
+    }
+}
+
+impl<T: Element> Shared<T> {
+    /// Reads the element `index` elements further on.
+    ///
+    /// # Safety
+    /// The element lies in the block's shared memory and was written, ordered before by a barrier where another thread
+    /// did it; no thread writes it meanwhile.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn read(self, index: i32) -> T {
+        // SAFETY: the caller's contract.
+        T::from_bits(unsafe { T::Bits::load_shared(self.offset(index).address()) })
+    }
+
+    /// Writes the element `index` elements further on.
+    ///
+    /// # Safety
+    /// The element lies in the block's shared memory, and no other thread touches it meanwhile.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn write(self, index: i32, value: T) {
+        // SAFETY: the caller's contract.
+        unsafe { T::Bits::store_shared(self.offset(index).address(), value.to_bits()) }
     }
 }
 

@@ -5,6 +5,7 @@ use super::shared::SHARED_BASE;
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::Location;
 
@@ -27,6 +28,20 @@ pub(crate) struct CpAsyncQueue {
     groups: VecDeque<usize>,
     /// Copies that no group has yet; the youngest.
     uncommitted: usize,
+    /// Copies that were issued, and those of them that have completed.
+    issued: u64,
+    landed: u64,
+    /// Arrivals at mbarriers that are to follow the copies issued before them, oldest first.
+    arrivals: VecDeque<Arrival>,
+}
+
+/// An arrival at an mbarrier that waits for copies.
+#[derive(Clone, Copy)]
+struct Arrival {
+    /// Copies of the thread that were issued before it.
+    after: u64,
+    /// The shared address of the mbarrier.
+    mbarrier: u32,
 }
 
 impl CpAsyncQueue {
@@ -34,6 +49,25 @@ impl CpAsyncQueue {
         self.copies.clear();
         self.groups.clear();
         self.uncommitted = 0;
+        (self.issued, self.landed) = (0, 0);
+        self.arrivals.clear();
+    }
+
+    /// Takes the oldest copy out of the queue and of its group.
+    fn take_oldest(&mut self) -> Option<Copy> {
+        let copy = self.copies.pop_front()?;
+        self.landed += 1;
+        match self.groups.iter_mut().find(|size| **size > 0) {
+            Some(size) => *size -= 1,
+            None => self.uncommitted -= 1,
+        }
+        Some(copy)
+    }
+
+    /// The mbarrier of the oldest arrival, if the copies before it have completed.
+    fn take_arrival(&mut self) -> Option<u32> {
+        let due = self.arrivals.front()?.after <= self.landed;
+        due.then(|| self.arrivals.pop_front().map(|arrival| arrival.mbarrier)).flatten()
     }
 }
 
@@ -74,6 +108,7 @@ impl BlockContext {
         let mut queue = self.thread().cp_async.borrow_mut();
         queue.copies.push_back(Copy { offset, bytes, source, source_bytes, issued_at: location });
         queue.uncommitted += 1;
+        queue.issued += 1;
     }
 
     /// Makes the running thread's uncommitted copies a group, which may be empty.
@@ -85,29 +120,65 @@ impl BlockContext {
 
     /// Completes the running thread's oldest groups until `pending` are left.
     pub(crate) fn cp_async_wait_group(&self, pending: usize) {
-        let queue = &mut *self.thread().cp_async.borrow_mut();
-        while queue.groups.len() > pending {
-            for _ in 0..queue.groups.pop_front().unwrap_or(0) {
-                self.land_copy(queue.copies.pop_front());
+        let queue = &self.thread().cp_async;
+        while queue.borrow().groups.len() > pending {
+            let size = queue.borrow().groups.front().copied().unwrap_or(0);
+            for _ in 0..size {
+                self.land_oldest(queue);
             }
+            queue.borrow_mut().groups.pop_front();
         }
     }
 
     /// Completes all copies of the running thread, committed or not.
     pub(crate) fn cp_async_wait_all(&self) {
-        let queue = &mut *self.thread().cp_async.borrow_mut();
-        while let Some(copy) = queue.copies.pop_front() {
-            self.land_copy(Some(copy));
+        let queue = &self.thread().cp_async;
+        while !queue.borrow().copies.is_empty() {
+            self.land_oldest(queue);
         }
-        queue.clear();
+        queue.borrow_mut().groups.clear();
     }
 
-    fn land_copy(&self, copy: Option<Copy>) {
-        let Some(Copy { offset, bytes, source, source_bytes, .. }) = copy else { return };
-        let mut buffer = [0; 16];
-        // SAFETY: the source was checked when the copy was issued, and the launch keeps all allocations.
-        unsafe { words::copy_out(source, &mut buffer[..source_bytes]) };
-        self.shared.land(offset, &buffer[..bytes]);
+    /// Lets the running thread arrive at an mbarrier when the copies that it has issued have completed.
+    pub(crate) fn cp_async_arrive(&self, mbarrier: u32) {
+        let queue = &self.thread().cp_async;
+        {
+            let queue = &mut *queue.borrow_mut();
+            queue.arrivals.push_back(Arrival { after: queue.issued, mbarrier });
+        }
+        self.arrive_where_due(queue);
+    }
+
+    /// Completes the copies of all threads that an arrival at `mbarrier` waits for.
+    pub(crate) fn land_before_arrivals(&self, mbarrier: u32) {
+        for thread in &self.threads {
+            let queue = &thread.cp_async;
+            let wanted =
+                |queue: &CpAsyncQueue| queue.arrivals.iter().any(|arrival| arrival.mbarrier == mbarrier);
+            while wanted(&queue.borrow()) {
+                self.land_oldest(queue);
+            }
+        }
+    }
+
+    /// Completes the oldest copy of a queue, and the arrivals that waited for it.
+    fn land_oldest(&self, queue: &RefCell<CpAsyncQueue>) {
+        let copy = queue.borrow_mut().take_oldest();
+        if let Some(Copy { offset, bytes, source, source_bytes, .. }) = copy {
+            let mut buffer = [0; 16];
+            // SAFETY: the source was checked when the copy was issued, and the launch keeps all allocations.
+            unsafe { words::copy_out(source, &mut buffer[..source_bytes]) };
+            self.shared.land(offset, &buffer[..bytes]);
+        }
+        self.arrive_where_due(queue);
+    }
+
+    fn arrive_where_due(&self, queue: &RefCell<CpAsyncQueue>) {
+        loop {
+            let due = queue.borrow_mut().take_arrival();
+            let Some(mbarrier) = due else { return };
+            self.count_arrival(mbarrier);
+        }
     }
 
     fn holds(&self, address: u64, bytes: u64) -> bool {

@@ -10,6 +10,7 @@ mod barrier;
 mod collective;
 mod context;
 mod cp_async;
+mod mbarrier;
 mod panics;
 mod scheduler;
 mod shared;
@@ -17,6 +18,7 @@ mod stack;
 
 pub use collective::{ExitedLanes, warp_collective};
 pub(crate) use context::{BlockContext, Limits, RawFault, current, within_simulated_thread};
+pub(crate) use mbarrier::{MAX_COUNT, Mbarrier};
 pub(crate) use panics::install_hook;
 pub(crate) use scheduler::Worker;
 pub(crate) use shared::SHARED_BASE;

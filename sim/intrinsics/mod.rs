@@ -8,10 +8,14 @@
 
 mod atomic;
 mod barrier;
+mod convert;
 mod cp_async;
 mod fma;
 mod global;
 mod index;
+mod matching;
+mod matrix;
+mod mbarrier;
 mod shared;
 mod warp;
 
@@ -22,11 +26,21 @@ pub use atomic::{
     atomic_exchange, atomic_max, atomic_min, atomic_or, atomic_update, atomic_xor, fence,
 };
 pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
+pub use convert::{
+    Rounding, add_f16, cvt_f32_f16, cvt_rn_bf16, cvt_rn_f16, cvt_rn_relu_bf16, cvt_rn_relu_f16,
+    cvt_rni_sat_s8, cvt_rni_sat_s32, cvt_rni_sat_u8, cvt_rni_sat_u32, cvt_tf32, fma_bf16, fma_f16,
+    fma_relu_bf16, fma_relu_f16, max_bf16, max_f16, min_bf16, min_f16, mul_f16, sub_f16,
+};
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
 pub use fma::{fma_f32, fma_f64};
 pub use global::{load_global, store_global};
 pub use index::{
     block_dim, block_idx, dynamic_shared_bytes, grid_dim, lane_id, shared_base, thread_idx, warp_id,
+};
+pub use matching::{match_all, match_any_u64};
+pub use matrix::{ldmatrix, movmatrix_transposed, stmatrix};
+pub use mbarrier::{
+    cp_async_mbarrier_arrive, mbarrier_arrive, mbarrier_init, mbarrier_test_wait, mbarrier_wait,
 };
 pub use shared::{load_shared, store_shared};
 pub use warp::{

@@ -1,0 +1,149 @@
+//! One request: what the lanes of a warp touch by one instruction.
+
+/// Bytes of a sector of global memory.
+pub const SECTOR_BYTES: i64 = 32;
+
+/// Banks of shared memory, of 4 bytes each.
+pub const BANKS: i64 = 32;
+
+const BANK_BYTES: i64 = 4;
+const LANES: usize = 32;
+
+/// The accesses of up to 32 lanes by one instruction: a byte address for each lane, and how many bytes each touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarpAccess {
+    addresses: [i64; LANES],
+    lanes: usize,
+    bytes: i64,
+}
+
+impl WarpAccess {
+    /// Lane `i` touches `bytes` bytes (1, 2, 4, 8 or 16) at `addresses[i]`; lanes without an address touch nothing.
+    ///
+    /// # Panics
+    /// With more than 32 addresses, another size, or an address that is negative or no multiple of the size.
+    #[track_caller]
+    pub const fn new(addresses: &[i64], bytes: i64) -> Self {
+        assert!(addresses.len() <= LANES, "a warp has 32 lanes");
+        assert!(matches!(bytes, 1 | 2 | 4 | 8 | 16), "an access moves 1, 2, 4, 8 or 16 bytes");
+        let mut access = Self { addresses: [0; LANES], lanes: addresses.len(), bytes };
+        let mut lane = 0;
+        while lane < addresses.len() {
+            let address = addresses[lane];
+            assert!(address >= 0 && address % bytes == 0, "an address is a multiple of the access's size");
+            access.addresses[lane] = address;
+            lane += 1;
+        }
+        access
+    }
+
+    /// The sectors of 32 bytes that the request moves.
+    pub const fn sectors(&self) -> u32 {
+        // An access is aligned and at most 16 bytes, so it lies in one sector.
+        self.distinct(0, self.lanes, SECTOR_BYTES)
+    }
+
+    /// The fewest sectors that could hold as many different bytes as the request touches.
+    pub const fn fewest_sectors(&self) -> u32 {
+        let bytes = self.distinct(0, self.lanes, self.bytes) as i64 * self.bytes;
+        ((bytes + SECTOR_BYTES - 1) / SECTOR_BYTES) as u32
+    }
+
+    /// Phases in which shared memory serves the request when nothing conflicts: 1 up to 4 bytes a lane, 2 for 8, 4 for 16,
+    /// fewer where lanes are missing.
+    pub const fn phases(&self) -> u32 {
+        self.lanes.div_ceil(self.lanes_of_a_phase()) as u32
+    }
+
+    const fn lanes_of_a_phase(&self) -> usize {
+        match self.bytes {
+            8 => 16,
+            16 => 8,
+            _ => 32,
+        }
+    }
+
+    /// The wavefronts in which shared memory serves the request: [`phases`](Self::phases) when nothing conflicts.
+    pub const fn wavefronts(&self) -> u32 {
+        let step = self.lanes_of_a_phase();
+        let (mut start, mut all) = (0, 0);
+        while start < self.lanes {
+            all += self.degree(start, min(start + step, self.lanes));
+            start += step;
+        }
+        all
+    }
+
+    /// The most different words that one phase asks of one bank: 1 where nothing conflicts.
+    pub const fn conflict_degree(&self) -> u32 {
+        let step = self.lanes_of_a_phase();
+        let (mut start, mut most) = (0, 0);
+        while start < self.lanes {
+            let degree = self.degree(start, min(start + step, self.lanes));
+            if degree > most {
+                most = degree;
+            }
+            start += step;
+        }
+        most
+    }
+
+    /// The most different words of one bank among the lanes `start..end`.
+    const fn degree(&self, start: usize, end: usize) -> u32 {
+        let words = if self.bytes > BANK_BYTES { self.bytes / BANK_BYTES } else { 1 };
+        let mut counts = [0; BANKS as usize];
+        let mut most = 0;
+        let mut lane = start;
+        while lane < end {
+            // A word that an earlier lane asks for is given to both. Accesses are aligned, so two lanes share all of
+            // their words or none.
+            if !self.seen(start, lane, max(self.bytes, BANK_BYTES)) {
+                let mut word = self.addresses[lane] / BANK_BYTES;
+                let end = word + words;
+                while word < end {
+                    let bank = (word % BANKS) as usize;
+                    counts[bank] += 1;
+                    if counts[bank] > most {
+                        most = counts[bank];
+                    }
+                    word += 1;
+                }
+            }
+            lane += 1;
+        }
+        most
+    }
+
+    /// How many different aligned blocks of `block` bytes the lanes `start..end` touch.
+    const fn distinct(&self, start: usize, end: usize, block: i64) -> u32 {
+        let mut count = 0;
+        let mut lane = start;
+        while lane < end {
+            if !self.seen(start, lane, block) {
+                count += 1;
+            }
+            lane += 1;
+        }
+        count
+    }
+
+    /// Whether a lane of `start..lane` touches the block of `block` bytes that `lane` does.
+    const fn seen(&self, start: usize, lane: usize, block: i64) -> bool {
+        let mut other = start;
+        while other < lane {
+            if self.addresses[other] / block == self.addresses[lane] / block {
+                return true;
+            }
+            other += 1;
+        }
+        false
+    }
+}
+
+const fn min(a: usize, b: usize) -> usize {
+    if a < b { a } else { b }
+}
+
+const fn max(a: i64, b: i64) -> i64 {
+    if a > b { a } else { b }
+}

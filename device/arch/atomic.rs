@@ -1,0 +1,302 @@
+//! Atomic operations on global and shared memory, one `atom` or `red` each.
+//!
+//! All are relaxed and of the GPU's scope: each is one step to every thread of the device, and orders nothing else.
+//! Methods of the traits come in four: on global memory (a 64-bit address) and on shared memory (a 32-bit address), with
+//! the value from before (`atom`) and, for sums, without (`red`, which does not wait for it).
+//!
+//! Sums of floats depend on the order of the additions, which nobody knows. A sum of f32 in global memory flushes
+//! subnormal operands and results to zero, one in shared memory does not; so has the hardware it, and the simulator.
+
+use super::half2::{Bf16x2, F16x2};
+use super::target::needs;
+use crate::memory::Element;
+
+/// Numbers with atomic addition.
+pub trait AtomicAdd: Element {
+    /// Adds `value` to the number in global memory and gives what it was (`atom.global.add`).
+    ///
+    /// # Safety
+    /// `address` is that of a number in global memory that the kernel may write, aligned to its size.
+    unsafe fn atomic_add_global(address: u64, value: Self) -> Self;
+
+    /// Adds `value` to the number in shared memory and gives what it was (`atom.shared.add`).
+    ///
+    /// # Safety
+    /// `address` is that of a number in the block's shared memory that was written, aligned to its size.
+    unsafe fn atomic_add_shared(address: u32, value: Self) -> Self;
+
+    /// Adds `value` to the number in global memory (`red.global.add`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn reduce_add_global(address: u64, value: Self);
+
+    /// Adds `value` to the number in shared memory (`red.shared.add`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn reduce_add_shared(address: u32, value: Self);
+}
+
+/// Integers with atomic minimum, maximum and bit operations.
+pub trait AtomicInteger: Element {
+    /// Keeps the smaller of the number in global memory and `value`, and gives what it was (`atom.global.min`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_min_global(address: u64, value: Self) -> Self;
+
+    /// Keeps the larger of the number in global memory and `value`, and gives what it was (`atom.global.max`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_max_global(address: u64, value: Self) -> Self;
+
+    /// Keeps the bits that `value` has too, and gives what the number was (`atom.global.and`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_and_global(address: u64, value: Self) -> Self;
+
+    /// Sets the bits of `value`, and gives what the number was (`atom.global.or`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_or_global(address: u64, value: Self) -> Self;
+
+    /// Flips the bits of `value`, and gives what the number was (`atom.global.xor`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_xor_global(address: u64, value: Self) -> Self;
+
+    /// [`AtomicInteger::atomic_min_global`] in shared memory (`atom.shared.min`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn atomic_min_shared(address: u32, value: Self) -> Self;
+
+    /// [`AtomicInteger::atomic_max_global`] in shared memory (`atom.shared.max`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn atomic_max_shared(address: u32, value: Self) -> Self;
+
+    /// [`AtomicInteger::atomic_and_global`] in shared memory (`atom.shared.and`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn atomic_and_shared(address: u32, value: Self) -> Self;
+
+    /// [`AtomicInteger::atomic_or_global`] in shared memory (`atom.shared.or`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn atomic_or_shared(address: u32, value: Self) -> Self;
+
+    /// [`AtomicInteger::atomic_xor_global`] in shared memory (`atom.shared.xor`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn atomic_xor_shared(address: u32, value: Self) -> Self;
+}
+
+/// Values of 32 or 64 bits that can be exchanged in one step.
+pub trait AtomicExchange: Element {
+    /// Puts `value` into global memory and gives what was there (`atom.global.exch`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_exchange_global(address: u64, value: Self) -> Self;
+
+    /// Puts `value` into shared memory and gives what was there (`atom.shared.exch`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn atomic_exchange_shared(address: u32, value: Self) -> Self;
+
+    /// Puts `value` into global memory if `expected` is there, bit for bit, and gives what was there (`atom.global.cas`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_compare_exchange_global(address: u64, expected: Self, value: Self) -> Self;
+
+    /// Puts `value` into shared memory if `expected` is there, bit for bit, and gives what was there (`atom.shared.cas`).
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_shared`].
+    unsafe fn atomic_compare_exchange_shared(address: u32, expected: Self, value: Self) -> Self;
+}
+
+/// One method that gives the old value: `atom` with the given operation, and the simulator's expression.
+macro_rules! atom {
+    (
+        $name:ident($address:ident: $address_class:ident $address_ty:ty, $($operand:ident),+),
+        $ptx:expr, $class:ident $register:ty, $needs:expr, $sim:expr
+    ) => {
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        unsafe fn $name($address: $address_ty, $($operand: Self),+) -> Self {
+            let () = $needs;
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let old: $register;
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        concat!($ptx, " {old}, [{address}]" $(, ", {", stringify!($operand), "}")+, ";"),
+                        old = out($class) old, address = in($address_class) $address,
+                        $($operand = in($class) Element::to_bits($operand),)+
+                        options(nostack)
+                    )
+                };
+                Element::from_bits(old)
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            $sim
+        }
+    };
+}
+
+/// One method without a result: `red`.
+macro_rules! red {
+    ($name:ident($address_class:ident $address_ty:ty), $ptx:expr, $class:ident, $needs:expr, $atom:ident) => {
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        unsafe fn $name(address: $address_ty, value: Self) {
+            let () = $needs;
+            #[cfg(target_arch = "nvptx64")]
+            // SAFETY: the caller's contract.
+            unsafe {
+                core::arch::asm!(
+                    concat!($ptx, " [{address}], {value};"),
+                    address = in($address_class) address, value = in($class) Element::to_bits(value),
+                    options(nostack)
+                )
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                // SAFETY: passed on.
+                let _ = unsafe { Self::$atom(address, value) };
+            }
+        }
+    };
+}
+
+macro_rules! add {
+    ($t:ty, $suffix:literal, $class:ident $register:ty, $needs:expr, |$old:ident, $value:ident| $global:expr, $shared:expr) => {
+        impl AtomicAdd for $t {
+            atom!(atomic_add_global(address: reg64 u64, value), concat!("atom.global.add.", $suffix),
+                $class $register, $needs, sim_update(address, |$old: Self| { let $value = value; $global }));
+            atom!(atomic_add_shared(address: reg32 u32, value), concat!("atom.shared.add.", $suffix),
+                $class $register, $needs, sim_update(address, |$old: Self| { let $value = value; $shared }));
+            red!(reduce_add_global(reg64 u64), concat!("red.global.add.", $suffix), $class, $needs, atomic_add_global);
+            red!(reduce_add_shared(reg32 u32), concat!("red.shared.add.", $suffix), $class, $needs, atomic_add_shared);
+        }
+    };
+}
+add!(u32, "u32", reg32 u32, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(i32, "s32", reg32 u32, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(u64, "u64", reg64 u64, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(i64, "u64", reg64 u64, (), |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(f32, "f32", reg32 u32, (), |old, value| flushed(flushed(old) + flushed(value)), old + value);
+add!(f64, "f64", reg64 u64, (), |old, value| old + value, old + value);
+add!(F16x2, "noftz.f16x2", reg32 u32, (), |old, value| old + value, old + value);
+add!(Bf16x2, "noftz.bf16x2", reg32 u32, needs::<90, 78>(), |old, value| old + value, old + value);
+
+/// Zero of the same sign for a subnormal.
+#[cfg(not(target_arch = "nvptx64"))]
+fn flushed(value: f32) -> f32 {
+    if value.is_subnormal() { f32::from_bits(value.to_bits() & (1 << 31)) } else { value }
+}
+
+/// The simulator's update of an element: of its bits, which are what the simulator's memory holds.
+#[cfg(not(target_arch = "nvptx64"))]
+#[track_caller]
+fn sim_update<T: AtomicBits>(address: impl moye_sim::intrinsics::AtomicSpace, update: impl Fn(T) -> T) -> T {
+    let update = |bits: T::Word| T::to_word(update(T::from_word(bits)));
+    T::from_word(moye_sim::intrinsics::atomic_update(address, update))
+}
+
+/// An element as the simulator holds it.
+#[cfg(not(target_arch = "nvptx64"))]
+trait AtomicBits: Copy {
+    type Word: moye_sim::Pod;
+    fn to_word(self) -> Self::Word;
+    fn from_word(word: Self::Word) -> Self;
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! bits {
+    ($($t:ty: $word:ty),*) => { $(
+        impl AtomicBits for $t {
+            type Word = $word;
+            fn to_word(self) -> $word {
+                Element::to_bits(self)
+            }
+            fn from_word(word: $word) -> Self {
+                Element::from_bits(word)
+            }
+        }
+    )* };
+}
+#[cfg(not(target_arch = "nvptx64"))]
+bits!(u32: u32, i32: u32, f32: u32, F16x2: u32, Bf16x2: u32, u64: u64, i64: u64, f64: u64);
+
+macro_rules! integer {
+    ($($t:ty, $suffix:literal, $bits:literal, $class:ident $register:ty;)*) => { $(
+        impl AtomicInteger for $t {
+            atom!(atomic_min_global(address: reg64 u64, value), concat!("atom.global.min.", $suffix),
+                $class $register, (), sim_update(address, |old: Self| old.min(value)));
+            atom!(atomic_max_global(address: reg64 u64, value), concat!("atom.global.max.", $suffix),
+                $class $register, (), sim_update(address, |old: Self| old.max(value)));
+            atom!(atomic_and_global(address: reg64 u64, value), concat!("atom.global.and.", $bits),
+                $class $register, (), sim_update(address, |old: Self| old & value));
+            atom!(atomic_or_global(address: reg64 u64, value), concat!("atom.global.or.", $bits),
+                $class $register, (), sim_update(address, |old: Self| old | value));
+            atom!(atomic_xor_global(address: reg64 u64, value), concat!("atom.global.xor.", $bits),
+                $class $register, (), sim_update(address, |old: Self| old ^ value));
+            atom!(atomic_min_shared(address: reg32 u32, value), concat!("atom.shared.min.", $suffix),
+                $class $register, (), sim_update(address, |old: Self| old.min(value)));
+            atom!(atomic_max_shared(address: reg32 u32, value), concat!("atom.shared.max.", $suffix),
+                $class $register, (), sim_update(address, |old: Self| old.max(value)));
+            atom!(atomic_and_shared(address: reg32 u32, value), concat!("atom.shared.and.", $bits),
+                $class $register, (), sim_update(address, |old: Self| old & value));
+            atom!(atomic_or_shared(address: reg32 u32, value), concat!("atom.shared.or.", $bits),
+                $class $register, (), sim_update(address, |old: Self| old | value));
+            atom!(atomic_xor_shared(address: reg32 u32, value), concat!("atom.shared.xor.", $bits),
+                $class $register, (), sim_update(address, |old: Self| old ^ value));
+        }
+    )* };
+}
+integer! {
+    u32, "u32", "b32", reg32 u32;
+    i32, "s32", "b32", reg32 u32;
+    u64, "u64", "b64", reg64 u64;
+    i64, "s64", "b64", reg64 u64;
+}
+
+macro_rules! exchange {
+    ($($t:ty, $bits:literal, $class:ident $register:ty;)*) => { $(
+        impl AtomicExchange for $t {
+            atom!(atomic_exchange_global(address: reg64 u64, value), concat!("atom.global.exch.", $bits),
+                $class $register, (), sim_update(address, |_: Self| value));
+            atom!(atomic_exchange_shared(address: reg32 u32, value), concat!("atom.shared.exch.", $bits),
+                $class $register, (), sim_update(address, |_: Self| value));
+            atom!(atomic_compare_exchange_global(address: reg64 u64, expected, value),
+                concat!("atom.global.cas.", $bits), $class $register, (),
+                sim_update(address, |old: Self| if old.to_word() == expected.to_word() { value } else { old }));
+            atom!(atomic_compare_exchange_shared(address: reg32 u32, expected, value),
+                concat!("atom.shared.cas.", $bits), $class $register, (),
+                sim_update(address, |old: Self| if old.to_word() == expected.to_word() { value } else { old }));
+        }
+    )* };
+}
+exchange! {
+    u32, "b32", reg32 u32;
+    i32, "b32", reg32 u32;
+    f32, "b32", reg32 u32;
+    u64, "b64", reg64 u64;
+    i64, "b64", reg64 u64;
+    f64, "b64", reg64 u64;
+}

@@ -1,0 +1,393 @@
+//! Loads and stores of global memory that say what the caches are to do, and prefetches.
+//!
+//! None of this changes what a load gives, with one exception that the contracts name: a non-coherent load
+//! ([`Coherence::ReadOnly`]) may miss what the same kernel wrote. The simulator does the plain access.
+
+use super::target::needs;
+use super::word::{Word, Word64x2, Word128};
+
+/// How much of the surrounding memory an access brings into L2 along with what it reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum L2Prefetch {
+    /// Only what is read.
+    #[default]
+    None,
+    /// The aligned 64 bytes around it (`.L2::64B`).
+    B64,
+    /// The aligned 128 bytes around it (`.L2::128B`).
+    B128,
+    /// The aligned 256 bytes around it (`.L2::256B`).
+    B256,
+}
+
+/// Which path a load takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coherence {
+    /// `ld.global`: it sees what this thread, and after a barrier other threads, wrote.
+    #[default]
+    Coherent,
+    /// `ld.global.nc`: for memory that nothing writes while the kernel runs.
+    ReadOnly,
+}
+
+/// What the caches keep of a line that is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadCache {
+    /// The GPU's default: in L1 and L2.
+    #[default]
+    Default,
+    /// At all levels (`.ca`).
+    Ca,
+    /// In L2 and not in L1 (`.cg`).
+    Cg,
+    /// As data that are used once (`.cs`).
+    Cs,
+    /// Last in L1 to be evicted (`.L1::evict_last`).
+    L1EvictLast,
+    /// First in L1 to be evicted (`.L1::evict_first`).
+    L1EvictFirst,
+    /// The order of eviction in L1 stays as it is (`.L1::evict_unchanged`).
+    L1EvictUnchanged,
+    /// Not in L1 (`.L1::no_allocate`).
+    L1NoAllocate,
+    /// Last use of the line (`.lu`); [`Coherence::Coherent`] only.
+    Lu,
+}
+
+/// What the caches keep of what is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreCache {
+    /// The GPU's default.
+    #[default]
+    Default,
+    /// In all caches that are coherent (`.wb`).
+    Wb,
+    /// In L2 and not in L1 (`.cg`).
+    Cg,
+    /// As data that are used once (`.cs`).
+    Cs,
+    /// Through L2 to memory (`.wt`).
+    Wt,
+    /// Last in L1 to be evicted (`.L1::evict_last`).
+    L1EvictLast,
+    /// First in L1 to be evicted (`.L1::evict_first`).
+    L1EvictFirst,
+    /// Not in L1 (`.L1::no_allocate`).
+    L1NoAllocate,
+}
+
+/// What a load asks of the caches. Make it a constant: the instruction is chosen by it.
+///
+/// Evictions and prefetches need PTX 7.4.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadHint {
+    /// The path.
+    pub coherence: Coherence,
+    /// What is kept.
+    pub cache: LoadCache,
+    /// What comes along into L2.
+    pub prefetch: L2Prefetch,
+}
+
+impl LoadHint {
+    /// `ld.global`.
+    pub const PLAIN: Self =
+        Self { coherence: Coherence::Coherent, cache: LoadCache::Default, prefetch: L2Prefetch::None };
+
+    /// `ld.global.nc`.
+    pub const READ_ONLY: Self = Self { coherence: Coherence::ReadOnly, ..Self::PLAIN };
+
+    /// The same with another policy of the caches.
+    #[must_use]
+    pub const fn cache(self, cache: LoadCache) -> Self {
+        Self { cache, ..self }
+    }
+
+    /// The same with a prefetch into L2.
+    #[must_use]
+    pub const fn prefetch(self, prefetch: L2Prefetch) -> Self {
+        Self { prefetch, ..self }
+    }
+}
+
+/// How long L2 is to keep what accesses with a [`CachePolicy`] touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum L2Evict {
+    /// Evicted after everything else.
+    Last,
+    /// The usual order.
+    Normal,
+    /// Evicted before everything else.
+    First,
+    /// The order stays as it is.
+    Unchanged,
+}
+
+/// A policy of L2 that accesses may name, in a register; made by [`CachePolicy::new`].
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct CachePolicy(#[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))] u64);
+
+impl CachePolicy {
+    /// The policy for all accesses that name it (`createpolicy.fractional`). sm_80, PTX 7.4.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(evict: L2Evict) -> Self {
+        needs::<80, 74>();
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let policy: u64;
+            macro_rules! create {
+                ($primary:literal) => {
+                    // SAFETY: computes a value.
+                    unsafe {
+                        core::arch::asm!(
+                            concat!("createpolicy.fractional.L2::", $primary, ".b64 {policy}, 0f3F800000;"),
+                            policy = out(reg64) policy,
+                            options(pure, nomem, nostack)
+                        )
+                    }
+                };
+            }
+            match evict {
+                L2Evict::Last => create!("evict_last"),
+                L2Evict::Normal => create!("evict_normal"),
+                L2Evict::First => create!("evict_first"),
+                L2Evict::Unchanged => create!("evict_unchanged"),
+            }
+            Self(policy)
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        Self(evict as u64)
+    }
+}
+
+/// Words whose accesses may carry hints: all of them.
+pub trait CachedAccess: Word {
+    /// Loads the word with `hint`, a constant.
+    ///
+    /// # Safety
+    /// As [`Word::load_global`]. With [`Coherence::ReadOnly`] nothing writes the word while the kernel runs.
+    unsafe fn load_global_hint(hint: LoadHint, address: u64) -> Self;
+
+    /// Loads the word with a policy for L2 (`.L2::cache_hint`).
+    ///
+    /// # Safety
+    /// As [`Word::load_global`].
+    unsafe fn load_global_policy(policy: CachePolicy, address: u64) -> Self;
+
+    /// Stores the word with `cache`, a constant.
+    ///
+    /// # Safety
+    /// As [`Word::store_global`].
+    unsafe fn store_global_hint(cache: StoreCache, address: u64, value: Self);
+
+    /// Stores the word with a policy for L2 (`.L2::cache_hint`).
+    ///
+    /// # Safety
+    /// As [`Word::store_global`].
+    unsafe fn store_global_policy(policy: CachePolicy, address: u64, value: Self);
+}
+
+/// One arm for each prefetch of a load.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! each_prefetch {
+    ($hint:ident, $load:ident, $name:literal) => {
+        match $hint.prefetch {
+            L2Prefetch::None => $load!($name),
+            L2Prefetch::B64 => $load!(concat!($name, ".L2::64B")),
+            L2Prefetch::B128 => $load!(concat!($name, ".L2::128B")),
+            L2Prefetch::B256 => $load!(concat!($name, ".L2::256B")),
+        }
+    };
+}
+
+/// One arm for each hint of a load.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! each_load {
+    ($hint:ident, $load:ident) => {
+        match ($hint.coherence, $hint.cache) {
+            (Coherence::Coherent, LoadCache::Default) => each_prefetch!($hint, $load, "ld.global"),
+            (Coherence::Coherent, LoadCache::Ca) => each_prefetch!($hint, $load, "ld.global.ca"),
+            (Coherence::Coherent, LoadCache::Cg) => each_prefetch!($hint, $load, "ld.global.cg"),
+            (Coherence::Coherent, LoadCache::Cs) => each_prefetch!($hint, $load, "ld.global.cs"),
+            (_, LoadCache::Lu) => each_prefetch!($hint, $load, "ld.global.lu"),
+            (Coherence::Coherent, LoadCache::L1EvictLast) => {
+                each_prefetch!($hint, $load, "ld.global.L1::evict_last")
+            }
+            (Coherence::Coherent, LoadCache::L1EvictFirst) => {
+                each_prefetch!($hint, $load, "ld.global.L1::evict_first")
+            }
+            (Coherence::Coherent, LoadCache::L1EvictUnchanged) => {
+                each_prefetch!($hint, $load, "ld.global.L1::evict_unchanged")
+            }
+            (Coherence::Coherent, LoadCache::L1NoAllocate) => {
+                each_prefetch!($hint, $load, "ld.global.L1::no_allocate")
+            }
+            (Coherence::ReadOnly, LoadCache::Default) => each_prefetch!($hint, $load, "ld.global.nc"),
+            (Coherence::ReadOnly, LoadCache::Ca) => each_prefetch!($hint, $load, "ld.global.ca.nc"),
+            (Coherence::ReadOnly, LoadCache::Cg) => each_prefetch!($hint, $load, "ld.global.cg.nc"),
+            (Coherence::ReadOnly, LoadCache::Cs) => each_prefetch!($hint, $load, "ld.global.cs.nc"),
+            (Coherence::ReadOnly, LoadCache::L1EvictLast) => {
+                each_prefetch!($hint, $load, "ld.global.nc.L1::evict_last")
+            }
+            (Coherence::ReadOnly, LoadCache::L1EvictFirst) => {
+                each_prefetch!($hint, $load, "ld.global.nc.L1::evict_first")
+            }
+            (Coherence::ReadOnly, LoadCache::L1EvictUnchanged) => {
+                each_prefetch!($hint, $load, "ld.global.nc.L1::evict_unchanged")
+            }
+            (Coherence::ReadOnly, LoadCache::L1NoAllocate) => {
+                each_prefetch!($hint, $load, "ld.global.nc.L1::no_allocate")
+            }
+        }
+    };
+}
+
+/// One arm for each policy of a store.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! each_store {
+    ($cache:ident, $store:ident) => {
+        match $cache {
+            StoreCache::Default => $store!("st.global"),
+            StoreCache::Wb => $store!("st.global.wb"),
+            StoreCache::Cg => $store!("st.global.cg"),
+            StoreCache::Cs => $store!("st.global.cs"),
+            StoreCache::Wt => $store!("st.global.wt"),
+            StoreCache::L1EvictLast => $store!("st.global.L1::evict_last"),
+            StoreCache::L1EvictFirst => $store!("st.global.L1::evict_first"),
+            StoreCache::L1NoAllocate => $store!("st.global.L1::no_allocate"),
+        }
+    };
+}
+
+/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they make up the word.
+macro_rules! word {
+    ($word:ty, $ptx:literal, $list:literal, $(($reg:ident: $class:ident $ty:ty = $part:expr)),+ => $join:expr, |$value:ident|) => {
+        impl CachedAccess for $word {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn load_global_hint(hint: LoadHint, address: u64) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                {
+                    $(let $reg: $ty;)+
+                    // A load from memory that may be written must stay where it is; LLVM sees that by `readonly`.
+                    macro_rules! load {
+                        ($name:expr) => {
+                            // SAFETY: the caller's contract.
+                            unsafe {
+                                core::arch::asm!(
+                                    concat!($name, ".", $ptx, " ", $list, ", [{address}];"),
+                                    $($reg = out($class) $reg,)+ address = in(reg64) address,
+                                    options(pure, readonly, nostack)
+                                )
+                            }
+                        };
+                    }
+                    each_load!(hint, load);
+                    $join
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                {
+                    let _ = hint;
+                    // SAFETY: passed on.
+                    unsafe { Self::load_global(address) }
+                }
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn load_global_policy(policy: CachePolicy, address: u64) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                {
+                    $(let $reg: $ty;)+
+                    // SAFETY: the caller's contract.
+                    unsafe {
+                        core::arch::asm!(
+                            concat!("ld.global.L2::cache_hint.", $ptx, " ", $list, ", [{address}], {policy};"),
+                            $($reg = out($class) $reg,)+ address = in(reg64) address, policy = in(reg64) policy.0,
+                            options(pure, readonly, nostack)
+                        )
+                    };
+                    $join
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                {
+                    let _ = policy;
+                    // SAFETY: passed on.
+                    unsafe { Self::load_global(address) }
+                }
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store_global_hint(cache: StoreCache, address: u64, $value: Self) {
+                #[cfg(target_arch = "nvptx64")]
+                {
+                    macro_rules! store {
+                        ($name:expr) => {
+                            // SAFETY: the caller's contract.
+                            unsafe {
+                                core::arch::asm!(
+                                    concat!($name, ".", $ptx, " [{address}], ", $list, ";"),
+                                    $($reg = in($class) $part,)+ address = in(reg64) address,
+                                    options(nostack)
+                                )
+                            }
+                        };
+                    }
+                    each_store!(cache, store)
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                {
+                    let _ = cache;
+                    // SAFETY: passed on.
+                    unsafe { Self::store_global(address, $value) }
+                }
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store_global_policy(policy: CachePolicy, address: u64, $value: Self) {
+                #[cfg(target_arch = "nvptx64")]
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("st.global.L2::cache_hint.", $ptx, " [{address}], ", $list, ", {policy};"),
+                        $($reg = in($class) $part,)+ address = in(reg64) address, policy = in(reg64) policy.0,
+                        options(nostack)
+                    )
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                {
+                    let _ = policy;
+                    // SAFETY: passed on.
+                    unsafe { Self::store_global(address, $value) }
+                }
+            }
+        }
+    };
+}
+
+word!(u8, "u8", "{a}", (a: reg32 u32 = value as u32) => a as u8, |value|);
+word!(u16, "b16", "{a}", (a: reg16 u16 = value) => a, |value|);
+word!(u32, "b32", "{a}", (a: reg32 u32 = value) => a, |value|);
+word!(u64, "b64", "{a}", (a: reg64 u64 = value) => a, |value|);
+word!(Word64x2, "v2.b32", "{{{a}, {b}}}",
+    (a: reg32 u32 = value.0[0]), (b: reg32 u32 = value.0[1]) => Word64x2([a, b]), |value|);
+word!(Word128, "v4.b32", "{{{a}, {b}, {c}, {d}}}",
+    (a: reg32 u32 = value.0[0]), (b: reg32 u32 = value.0[1]), (c: reg32 u32 = value.0[2]), (d: reg32 u32 = value.0[3])
+    => Word128([a, b, c, d]), |value|);
+
+/// Brings the line around a global address into L2 (`prefetch.global.L2`). Any address will do; one that is not
+/// mapped is passed over.
+#[inline(always)]
+pub fn prefetch_l2(address: u64) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: changes no memory.
+    unsafe {
+        core::arch::asm!("prefetch.global.L2 [{}];", in(reg64) address, options(nostack))
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    let _ = address;
+}

@@ -1,0 +1,215 @@
+//! Conversions: floats to narrower floats and to integers, one `cvt` each.
+//!
+//! Subnormals are kept. A NaN stays a NaN; which one is not specified (GPUs and the simulator give the canonical one
+//! for results narrower than 32 bits).
+
+use super::half2::{Bf16x2, F16x2};
+use half::{bf16, f16};
+
+/// One conversion of a register to another.
+macro_rules! convert {
+    (
+        $(#[$doc:meta])* $name:ident($from:ty) -> $to:ty, $ptx:literal $(needs $sm:literal $language:literal)?,
+        in $in_class:ident |$value:ident| $operand:expr, out $out_class:ident $register:ty |$bits:ident| $result:expr,
+        sim $sim:expr
+    ) => {
+        $(#[$doc])*
+        #[doc = concat!("(`", $ptx, "`)")]
+        #[inline(always)]
+        #[must_use]
+        pub fn $name($value: $from) -> $to {
+            $(super::target::needs::<$sm, $language>();)?
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let $bits: $register;
+                // SAFETY: arithmetic on registers.
+                unsafe {
+                    core::arch::asm!(
+                        concat!($ptx, " {d}, {a};"),
+                        d = out($out_class) $bits, a = in($in_class) $operand,
+                        options(pure, nomem, nostack)
+                    )
+                };
+                $result
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                use moye_sim::intrinsics as sim;
+                $sim
+            }
+        }
+    };
+}
+
+/// f32 to a 16-bit float.
+macro_rules! narrow {
+    ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal, $sim:ident) => {
+        convert! {
+            $(#[$doc])*
+            $name(f32) -> $t, $ptx,
+            in reg32 |value| value, out reg16 u16 |bits| $t::from_bits(bits), sim sim::$sim(value)
+        }
+    };
+}
+narrow! {
+    /// The nearest f16.
+    f32_to_f16 -> f16, "cvt.rn.f16.f32", cvt_rn_f16
+}
+narrow! {
+    /// The nearest bf16.
+    f32_to_bf16 -> bf16, "cvt.rn.bf16.f32", cvt_rn_bf16
+}
+narrow! {
+    /// The nearest f16, 0 where the value is negative.
+    f32_to_f16_relu -> f16, "cvt.rn.relu.f16.f32", cvt_rn_relu_f16
+}
+narrow! {
+    /// The nearest bf16, 0 where the value is negative.
+    f32_to_bf16_relu -> bf16, "cvt.rn.relu.bf16.f32", cvt_rn_relu_bf16
+}
+
+/// Two f32 to a pair of 16-bit floats. PTX names the upper half's operand first.
+macro_rules! pack {
+    ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal, $sim:ident) => {
+        $(#[$doc])*
+        #[doc = concat!("(`", $ptx, "`)")]
+        #[inline(always)]
+        #[must_use]
+        pub fn $name(low: f32, high: f32) -> $t {
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let bits: u32;
+                // SAFETY: arithmetic on registers.
+                unsafe {
+                    core::arch::asm!(
+                        concat!($ptx, " {d}, {high}, {low};"),
+                        d = out(reg32) bits, high = in(reg32) high, low = in(reg32) low,
+                        options(pure, nomem, nostack)
+                    )
+                };
+                $t::from_bits(bits)
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            $t::new(moye_sim::intrinsics::$sim(low), moye_sim::intrinsics::$sim(high))
+        }
+    };
+}
+pack! {
+    /// The nearest f16 of two values.
+    f32x2_to_f16x2 -> F16x2, "cvt.rn.f16x2.f32", cvt_rn_f16
+}
+pack! {
+    /// The nearest bf16 of two values.
+    f32x2_to_bf16x2 -> Bf16x2, "cvt.rn.bf16x2.f32", cvt_rn_bf16
+}
+pack! {
+    /// The nearest f16 of two values, 0 where one is negative.
+    f32x2_to_f16x2_relu -> F16x2, "cvt.rn.relu.f16x2.f32", cvt_rn_relu_f16
+}
+pack! {
+    /// The nearest bf16 of two values, 0 where one is negative.
+    f32x2_to_bf16x2_relu -> Bf16x2, "cvt.rn.relu.bf16x2.f32", cvt_rn_relu_bf16
+}
+
+/// f32 to tf32: an f32 whose 13 low bits are 0.
+macro_rules! tf32 {
+    ($(#[$doc:meta])* $name:ident, $ptx:literal $(needs $sm:literal $language:literal)?, $rounding:ident $relu:literal) => {
+        convert! {
+            $(#[$doc])*
+            ///
+            /// The result is the tf32 value as an f32, its 13 low bits 0.
+            $name(f32) -> f32, $ptx $(needs $sm $language)?,
+            in reg32 |value| value, out reg32 u32 |bits| f32::from_bits(bits),
+            sim f32::from_bits(sim::cvt_tf32(value, sim::Rounding::$rounding, $relu))
+        }
+    };
+}
+tf32! {
+    /// The nearest tf32 value; from half way the one of larger magnitude.
+    f32_to_tf32, "cvt.rna.tf32.f32", NearestAway false
+}
+tf32! {
+    /// The nearest tf32 value; from half way the even one. From sm_90 on.
+    f32_to_tf32_rn, "cvt.rn.tf32.f32" needs 90 78, NearestEven false
+}
+tf32! {
+    /// The tf32 value next to it towards 0. From sm_90 on.
+    f32_to_tf32_rz, "cvt.rz.tf32.f32" needs 90 78, Zero false
+}
+tf32! {
+    /// The nearest tf32 value, from half way the even one; 0 where the value is negative. From sm_90 on.
+    f32_to_tf32_rn_relu, "cvt.rn.relu.tf32.f32" needs 90 78, NearestEven true
+}
+
+convert! {
+    /// The same value as an f32.
+    f16_to_f32(f16) -> f32, "cvt.f32.f16",
+    in reg16 |value| value.to_bits(), out reg32 f32 |wide| wide, sim sim::cvt_f32_f16(value)
+}
+
+/// The same value as an f32: its bits are the upper half (`shl`, or `prmt`; `cvt.f32.bf16` exists from sm_90 on only,
+/// and gives the same).
+#[inline(always)]
+#[must_use]
+pub fn bf16_to_f32(value: bf16) -> f32 {
+    f32::from_bits((value.to_bits() as u32) << 16)
+}
+
+/// f32 to an integer, rounded to nearest even and saturated.
+macro_rules! integer {
+    ($(#[$doc:meta])* $name:ident -> $t:ty, $ptx:literal, $sim:ident) => {
+        convert! {
+            $(#[$doc])*
+            $name(f32) -> $t, $ptx, in reg32 |value| value, out reg32 u32 |bits| bits as $t, sim sim::$sim(value)
+        }
+    };
+}
+integer! {
+    /// The nearest integer from -128 to 127, ties to even; 0 for NaN.
+    f32_to_i8_saturating -> i8, "cvt.rni.sat.s8.f32", cvt_rni_sat_s8
+}
+integer! {
+    /// The nearest integer from 0 to 255, ties to even; 0 for NaN.
+    f32_to_u8_saturating -> u8, "cvt.rni.sat.u8.f32", cvt_rni_sat_u8
+}
+integer! {
+    /// The nearest 32-bit integer, ties to even; the first or last for values beyond, 0 for NaN.
+    f32_to_i32_saturating -> i32, "cvt.rni.sat.s32.f32", cvt_rni_sat_s32
+}
+integer! {
+    /// The nearest unsigned 32-bit integer, ties to even; 0 or the last for values beyond, 0 for NaN.
+    f32_to_u32_saturating -> u32, "cvt.rni.sat.u32.f32", cvt_rni_sat_u32
+}
+
+/// A value of one number type as the nearest one of another, by one instruction: what an epilogue that is generic over
+/// its types calls. Integers saturate; ties go to even.
+pub trait Convert<To> {
+    /// The nearest value of the other type.
+    #[must_use]
+    fn convert(self) -> To;
+}
+
+macro_rules! conversions {
+    ($($from:ty => $to:ty: $function:expr;)*) => { $(
+        impl Convert<$to> for $from {
+            #[inline(always)]
+            fn convert(self) -> $to {
+                $function(self)
+            }
+        }
+    )* };
+}
+conversions! {
+    f32 => f16: f32_to_f16;
+    f32 => bf16: f32_to_bf16;
+    f32 => i8: f32_to_i8_saturating;
+    f32 => u8: f32_to_u8_saturating;
+    f32 => i32: f32_to_i32_saturating;
+    f32 => u32: f32_to_u32_saturating;
+    f16 => f32: f16_to_f32;
+    bf16 => f32: bf16_to_f32;
+    f16 => f16: core::convert::identity;
+    bf16 => bf16: core::convert::identity;
+    f32 => f32: core::convert::identity;
+    i32 => i32: core::convert::identity;
+}

@@ -1,0 +1,65 @@
+//! `ldmatrix`: matrices of 8 x 8 elements of 16 bits from shared memory, spread over a warp as `mma.sync` takes them.
+//!
+//! Of each matrix lane `4 * row + column / 2` gets the elements `(row, column)` and `(row, column + 1)`, `column`
+//! even, in one register, the first in its lower half; the transposing forms give it those of the transposed matrix.
+//! A matrix lies in shared memory as 8 rows of 16 bytes, each anywhere at a multiple of 16: lane `8 * i + r` gives
+//! the address of row `r` of matrix `i`. With one or two matrices the addresses of the lanes from 8 or 16 on are not
+//! looked at.
+//!
+//! LLVM's intrinsics for it take pointers to the shared address space, which Rust cannot name, so these are `asm!`
+//! and not marked convergent: call them where all 32 lanes of the warp come by, outside of branches that depend on
+//! the thread.
+
+macro_rules! ldmatrix {
+    ($(#[$doc:meta])* $name:ident $count:literal $transposed:literal, $ptx:literal $list:literal, $($part:ident)+) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// All 32 lanes of the warp call it together. The address that counts is a multiple of 16 in the block's
+        /// shared memory, with 16 bytes behind it that have been written and are ordered before by a barrier.
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        pub unsafe fn $name(address: u32) -> [u32; $count] {
+            #[cfg(target_arch = "nvptx64")]
+            {
+                $(let $part: u32;)+
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("ldmatrix.sync.aligned.m8n8.", $ptx, ".shared.b16 ", $list, ", [{address}];"),
+                        $($part = out(reg32) $part,)+ address = in(reg32) address,
+                        options(nostack)
+                    )
+                };
+                [$($part),+]
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            moye_sim::intrinsics::ldmatrix::<$count>($transposed, address)
+        }
+    };
+}
+
+ldmatrix! {
+    /// One matrix.
+    ldmatrix_x1 1 false, "x1" "{{{a}}}", a
+}
+ldmatrix! {
+    /// Two matrices.
+    ldmatrix_x2 2 false, "x2" "{{{a}, {b}}}", a b
+}
+ldmatrix! {
+    /// Four matrices.
+    ldmatrix_x4 4 false, "x4" "{{{a}, {b}, {c}, {d}}}", a b c d
+}
+ldmatrix! {
+    /// One matrix, transposed.
+    ldmatrix_x1_trans 1 true, "x1.trans" "{{{a}}}", a
+}
+ldmatrix! {
+    /// Two matrices, each transposed.
+    ldmatrix_x2_trans 2 true, "x2.trans" "{{{a}, {b}}}", a b
+}
+ldmatrix! {
+    /// Four matrices, each transposed.
+    ldmatrix_x4_trans 4 true, "x4.trans" "{{{a}, {b}, {c}, {d}}}", a b c d
+}

@@ -1,0 +1,117 @@
+//! mbarriers: barriers in shared memory, at which `cp.async` copies arrive as well as threads (sm_80).
+//!
+//! An mbarrier is 8 bytes of shared memory, aligned to 8. One thread makes it with [`mbarrier_init`], and a barrier of the
+//! block tells the others. A phase ends when as many arrivals have come as the mbarrier was made for; then the next begins.
+//! An arrival gives a state that names its phase, and [`mbarrier_wait`] waits for the end of that.
+
+/// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1 (`mbarrier.init`).
+///
+/// # Safety
+/// `address` is a multiple of 8 in the block's shared memory, and nobody uses those 8 bytes for anything else.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_init(address: u32, count: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!(
+            "mbarrier.init.shared.b64 [{address}], {count};",
+            address = in(reg32) address, count = in(reg32) count, options(nostack)
+        )
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_init(address, count);
+}
+
+/// Arrives and gives the state of the phase that the arrival belongs to (`mbarrier.arrive`).
+///
+/// # Safety
+/// `address` is that of an mbarrier that [`mbarrier_init`] made.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let state: u64;
+        // SAFETY: the caller's contract.
+        unsafe {
+            core::arch::asm!(
+                "mbarrier.arrive.shared.b64 {state}, [{address}];",
+                state = out(reg64) state, address = in(reg32) address, options(nostack)
+            )
+        };
+        state
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_arrive(address)
+}
+
+/// Whether the phase of `state` is over; what was written before its arrivals is then visible (`mbarrier.test_wait`).
+///
+/// # Safety
+/// As [`mbarrier_arrive`], which gave the state, in this phase or the one before.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let done: u32;
+        // SAFETY: the caller's contract.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [{address}], {state}; selp.b32 {done}, 1, 0, p; }}",
+                done = out(reg32) done, address = in(reg32) address, state = in(reg64) state, options(nostack)
+            )
+        };
+        done != 0
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_test_wait(address, state)
+}
+
+/// Waits until the phase of `state` is over.
+///
+/// # Safety
+/// As [`mbarrier_test_wait`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_wait(address: u32, state: u64) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    while !unsafe { mbarrier_test_wait(address, state) } {}
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_wait(address, state);
+}
+
+/// Lets the thread arrive when all its `cp.async` copies so far are complete. The phase waits for this arrival on top of
+/// those that the mbarrier was made for (`cp.async.mbarrier.arrive`).
+///
+/// # Safety
+/// As [`mbarrier_arrive`]; the current phase cannot end before the call.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!("cp.async.mbarrier.arrive.shared.b64 [{}];", in(reg32) address, options(nostack))
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::cp_async_mbarrier_arrive(address, false);
+}
+
+/// [`cp_async_mbarrier_arrive`] as one of the arrivals that the mbarrier was made for (`.noinc`).
+///
+/// # Safety
+/// As [`mbarrier_arrive`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn cp_async_mbarrier_arrive_noinc(address: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!("cp.async.mbarrier.arrive.noinc.shared.b64 [{}];", in(reg32) address, options(nostack))
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::cp_async_mbarrier_arrive(address, true);
+}

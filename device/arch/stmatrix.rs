@@ -1,0 +1,57 @@
+//! `stmatrix`: the reverse of [`ldmatrix`](super::ldmatrix_x4), from sm_90 on (PTX 7.8).
+//!
+//! Registers and addresses are laid out as for `ldmatrix`, and it is called under the same conditions.
+
+macro_rules! stmatrix {
+    ($(#[$doc:meta])* $name:ident $count:literal $transposed:literal, $ptx:literal $list:literal, $($part:ident)+) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// All 32 lanes of the warp call it together. The address that counts is a multiple of 16 in the block's
+        /// shared memory; nobody else touches those 16 bytes, and others see them after a barrier.
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        pub unsafe fn $name(address: u32, matrices: [u32; $count]) {
+            super::target::needs::<90, 78>();
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let [$($part),+] = matrices;
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("stmatrix.sync.aligned.m8n8.", $ptx, ".shared.b16 [{address}], ", $list, ";"),
+                        $($part = in(reg32) $part,)+ address = in(reg32) address,
+                        options(nostack)
+                    )
+                }
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            moye_sim::intrinsics::stmatrix::<$count>($transposed, address, matrices);
+        }
+    };
+}
+
+stmatrix! {
+    /// One matrix.
+    stmatrix_x1 1 false, "x1" "{{{a}}}", a
+}
+stmatrix! {
+    /// Two matrices.
+    stmatrix_x2 2 false, "x2" "{{{a}, {b}}}", a b
+}
+stmatrix! {
+    /// Four matrices.
+    stmatrix_x4 4 false, "x4" "{{{a}, {b}, {c}, {d}}}", a b c d
+}
+stmatrix! {
+    /// One matrix, transposed.
+    stmatrix_x1_trans 1 true, "x1.trans" "{{{a}}}", a
+}
+stmatrix! {
+    /// Two matrices, each transposed.
+    stmatrix_x2_trans 2 true, "x2.trans" "{{{a}, {b}}}", a b
+}
+stmatrix! {
+    /// Four matrices, each transposed.
+    stmatrix_x4_trans 4 true, "x4.trans" "{{{a}, {b}, {c}, {d}}}", a b c d
+}

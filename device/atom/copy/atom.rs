@@ -1,0 +1,215 @@
+//! What a copy atom is.
+
+use super::layouts::{AtomError, BitLayouts, ValueLayouts};
+use crate::layout::Layout;
+use crate::memory::Element;
+use core::fmt;
+use core::marker::PhantomData;
+
+/// Where data are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemorySpace {
+    /// Global memory.
+    Global,
+    /// The block's shared memory.
+    Shared,
+    /// A thread's registers.
+    Registers,
+    /// Any of them: the atom moves a word between whatever two tensors there are.
+    Any,
+}
+
+/// One side of a copy as a type: which space, and what the atom's call takes and gives for it.
+pub trait Side: 'static {
+    /// The space.
+    const SPACE: MemorySpace;
+
+    /// What a call takes where this is the source: an address in bytes, or the registers.
+    type Input: Copy;
+
+    /// What a call takes where this is the destination: an address in bytes, or nothing.
+    type Place: Copy;
+
+    /// What a call gives where this is the destination: nothing, or the registers.
+    type Output: Copy;
+}
+
+/// A side in global memory: a 64-bit address.
+pub struct GlobalMemory;
+
+/// A side in shared memory: a 32-bit address.
+pub struct SharedMemory;
+
+/// A side of `N` registers of 32 bits.
+pub struct RegisterFile<const N: usize>;
+
+/// A side in any memory: the value itself, which the tensors' engines load and store.
+pub struct AnySpace<T>(PhantomData<T>);
+
+impl Side for GlobalMemory {
+    const SPACE: MemorySpace = MemorySpace::Global;
+    type Input = u64;
+    type Place = u64;
+    type Output = ();
+}
+
+impl Side for SharedMemory {
+    const SPACE: MemorySpace = MemorySpace::Shared;
+    type Input = u32;
+    type Place = u32;
+    type Output = ();
+}
+
+impl<const N: usize> Side for RegisterFile<N> {
+    const SPACE: MemorySpace = MemorySpace::Registers;
+    type Input = [u32; N];
+    type Place = ();
+    type Output = [u32; N];
+}
+
+impl<T: Copy + 'static> Side for AnySpace<T> {
+    const SPACE: MemorySpace = MemorySpace::Any;
+    type Input = T;
+    type Place = ();
+    type Output = T;
+}
+
+/// An instruction that moves data, with its layouts. A type without size, named as in CuTe.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a copy atom",
+    note = "copy atoms are `UniversalCopy<T>`, `SM80_CP_ASYNC_CACHEGLOBAL<u128>`, `SM75_U32x4_LDSM_N` and the others of `moye_device::atom::copy`"
+)]
+pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
+    /// CuTe's name, without its parameter.
+    const NAME: &'static str;
+
+    /// The parameter in the name's angle brackets, where it has one.
+    const PARAMETER: Option<&'static str> = None;
+
+    /// The oldest architecture that has the instruction, 75 for sm_75; 0 where all have it.
+    const ARCH: u32;
+
+    /// The instruction in PTX, where it is one.
+    const PTX: Option<&'static str>;
+
+    /// Where it reads.
+    type Source: Side;
+
+    /// Where it writes.
+    type Destination: Side;
+
+    /// The threads that execute it together, as a layout over their numbers.
+    const THR_ID: Layout;
+
+    /// `(thread, bit)` to the place of the bit in the source.
+    const SRC: Layout;
+
+    /// `(thread, bit)` to the place of the bit in the destination.
+    const DST: Layout;
+
+    /// `(thread, bit)` to the place of the bit in the order of the data.
+    const REF: Layout;
+
+    /// The layouts together.
+    const LAYOUTS: BitLayouts =
+        BitLayouts { thr_id: Self::THR_ID, src: Self::SRC, dst: Self::DST, reference: Self::REF };
+
+    /// Executes the instruction.
+    ///
+    /// # Safety
+    /// As for the instruction (`moye_device::arch`): addresses are aligned to the bytes behind them and may be read or
+    /// written; an instruction of a warp is executed by all 32 lanes together.
+    unsafe fn call(
+        source: <Self::Source as Side>::Input,
+        destination: <Self::Destination as Side>::Place,
+    ) -> <Self::Destination as Side>::Output;
+}
+
+/// A copy atom that takes a predicate for each thread.
+pub trait PredicatedCopyAtom: CopyAtom {
+    /// Whether the destination becomes zeros where the predicate does not hold; it keeps what it has otherwise.
+    const ZERO_FILL: bool;
+
+    /// Executes the instruction where `valid`.
+    ///
+    /// # Safety
+    /// As [`CopyAtom::call`]; where not `valid` the source may be any address, and without [`Self::ZERO_FILL`] the
+    /// destination too.
+    unsafe fn call_if(
+        valid: bool,
+        source: <Self::Source as Side>::Input,
+        destination: <Self::Destination as Side>::Place,
+    ) -> <Self::Destination as Side>::Output;
+}
+
+/// The atom's name with its parameter, for messages and tables: `UniversalCopy<u32>`.
+pub fn name<A: CopyAtom>() -> impl fmt::Display {
+    Name(A::NAME, A::PARAMETER)
+}
+
+struct Name(&'static str, Option<&'static str>);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Some(parameter) => write!(f, "{}<{parameter}>", self.0),
+            None => f.write_str(self.0),
+        }
+    }
+}
+
+/// The atom's layouts in elements of type `T`.
+///
+/// # Panics
+/// In a `const`: does not compile. Where elements of that size would be torn between threads, see
+/// [`BitLayouts::try_values`].
+#[track_caller]
+pub const fn values_of<A: CopyAtom, T: Element>() -> ValueLayouts {
+    match A::LAYOUTS.try_values(8 * T::BYTES as i64) {
+        Ok(values) => values,
+        Err(AtomError::Torn { element_bits, most, .. }) => torn(element_bits, most),
+        Err(AtomError::Layout { error, .. }) => panic!("{}", error.text()),
+    }
+}
+
+/// Panics with a message that names both numbers; a panic in a `const` takes no formatted ones.
+#[track_caller]
+const fn torn(element_bits: i64, most: i64) -> ! {
+    const START: &str = "an element of the type would be torn between threads of the copy atom: it has ";
+    let mut text = [0; 200];
+    let mut end = put(&mut text, 0, START.as_bytes());
+    end = put_number(&mut text, end, element_bits);
+    end = put(&mut text, end, b" bits, and a thread has ");
+    end = put_number(&mut text, end, most);
+    end = put(&mut text, end, b" consecutive bits; take a type of at most ");
+    end = put_number(&mut text, end, most);
+    end = put(&mut text, end, b" bits, or another atom");
+    let (used, _) = text.split_at(end);
+    match core::str::from_utf8(used) {
+        Ok(text) => panic!("{}", text),
+        Err(_) => unreachable!(),
+    }
+}
+
+const fn put(text: &mut [u8], start: usize, part: &[u8]) -> usize {
+    let mut i = 0;
+    while i < part.len() {
+        text[start + i] = part[i];
+        i += 1;
+    }
+    start + part.len()
+}
+
+const fn put_number(text: &mut [u8], start: usize, number: i64) -> usize {
+    let mut unit = 1;
+    while number / unit >= 10 {
+        unit *= 10;
+    }
+    let mut end = start;
+    while unit > 0 {
+        text[end] = b'0' + (number / unit % 10) as u8;
+        end += 1;
+        unit /= 10;
+    }
+    end
+}

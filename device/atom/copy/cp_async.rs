@@ -1,0 +1,130 @@
+//! `cp.async`: copies of one thread from global to shared memory that run beside it.
+
+use super::atom::{CopyAtom, GlobalMemory, PredicatedCopyAtom, SharedMemory};
+use super::universal::one_thread;
+use crate::arch::{CpAsyncKind, L2Prefetch, cp_async_if, cp_async_plain, cp_async_zfill};
+use crate::layout::{Layout, layout};
+use core::marker::PhantomData;
+
+/// What one `cp.async` may move: 4, 8 or 16 bytes.
+pub trait CpAsyncBits: Copy + Send + Sync + 'static {
+    /// The name in the atom's.
+    const NAME: &'static str;
+    /// The form that caches in L1 too.
+    const ALWAYS: CpAsyncKind;
+    /// The form that caches in L2 only, where there is one.
+    const GLOBAL: Option<CpAsyncKind>;
+}
+
+impl CpAsyncBits for u32 {
+    const NAME: &'static str = "u32";
+    const ALWAYS: CpAsyncKind = CpAsyncKind::Ca4;
+    const GLOBAL: Option<CpAsyncKind> = None;
+}
+impl CpAsyncBits for u64 {
+    const NAME: &'static str = "u64";
+    const ALWAYS: CpAsyncKind = CpAsyncKind::Ca8;
+    const GLOBAL: Option<CpAsyncKind> = None;
+}
+impl CpAsyncBits for u128 {
+    const NAME: &'static str = "u128";
+    const ALWAYS: CpAsyncKind = CpAsyncKind::Ca16;
+    const GLOBAL: Option<CpAsyncKind> = Some(CpAsyncKind::Cg16);
+}
+
+/// The form of a `.cg` copy.
+const fn global<T: CpAsyncBits>() -> CpAsyncKind {
+    match T::GLOBAL {
+        Some(kind) => kind,
+        None => panic!(
+            "cp.async.cg (CACHEGLOBAL) moves 16 bytes only, and this atom's type has 4 or 8: take \
+             SM80_CP_ASYNC_CACHEGLOBAL<u128>, or SM80_CP_ASYNC_CACHEALWAYS of this type"
+        ),
+    }
+}
+
+macro_rules! atom {
+    ($(#[$doc:meta])* $name:ident, $kind:expr, $ptx:literal, zero_fill = $zero_fill:literal) => {
+        $(#[$doc])*
+        #[allow(non_camel_case_types)]
+        pub struct $name<T>(PhantomData<T>);
+
+        impl<T> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<T> Copy for $name<T> {}
+        impl<T> Default for $name<T> {
+            fn default() -> Self {
+                Self(PhantomData)
+            }
+        }
+
+        impl<T: CpAsyncBits> CopyAtom for $name<T> {
+            const NAME: &'static str = stringify!($name);
+            const PARAMETER: Option<&'static str> = Some(T::NAME);
+            const ARCH: u32 = 80;
+            const PTX: Option<&'static str> = Some($ptx);
+            type Source = GlobalMemory;
+            type Destination = SharedMemory;
+            const THR_ID: Layout = layout!(1:0);
+            const SRC: Layout = one_thread(8 * size_of::<T>());
+            const DST: Layout = Self::SRC;
+            const REF: Layout = Self::SRC;
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn call(source: u64, destination: u32) {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    if $zero_fill {
+                        cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, size_of::<T>() as u32);
+                    } else {
+                        cp_async_plain(const { $kind }, L2Prefetch::None, destination, source);
+                    }
+                }
+            }
+        }
+
+        impl<T: CpAsyncBits> PredicatedCopyAtom for $name<T> {
+            const ZERO_FILL: bool = $zero_fill;
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn call_if(valid: bool, source: u64, destination: u32) {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    if $zero_fill {
+                        // A product, where an `if` may become a branch with a copy in each arm.
+                        let bytes = u32::from(valid) * size_of::<T>() as u32;
+                        cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, bytes);
+                    } else {
+                        cp_async_if(valid, const { $kind }, L2Prefetch::None, destination, source);
+                    }
+                }
+            }
+        }
+    };
+}
+
+atom! {
+    /// `cp.async.ca`: a copy of 4, 8 or 16 bytes (`u32`, `u64`, `u128`) that leaves its line in L1 and L2. With a
+    /// predicate, what is not copied keeps what it has.
+    SM80_CP_ASYNC_CACHEALWAYS, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = false
+}
+atom! {
+    /// `cp.async.cg`: a copy of 16 bytes (`u128`) that leaves its line in L2 only. With a predicate, what is not copied
+    /// keeps what it has.
+    ///
+    /// The narrower ones have layouts, as in CuTe, but no instruction; calling one does not compile.
+    SM80_CP_ASYNC_CACHEGLOBAL, global::<T>(), "cp.async.cg.shared.global", zero_fill = false
+}
+atom! {
+    /// [`SM80_CP_ASYNC_CACHEALWAYS`] where what the predicate leaves out becomes zeros.
+    SM80_CP_ASYNC_CACHEALWAYS_ZFILL, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = true
+}
+atom! {
+    /// [`SM80_CP_ASYNC_CACHEGLOBAL`] where what the predicate leaves out becomes zeros.
+    SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, global::<T>(), "cp.async.cg.shared.global", zero_fill = true
+}

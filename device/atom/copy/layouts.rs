@@ -1,0 +1,155 @@
+//! The layouts of a copy atom, in bits and in elements.
+
+use crate::layout::{Layout, LayoutError, LayoutErrorKind, try_upcast};
+
+/// The layouts of a copy atom in bits: `(thread, bit)` to the place of the bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BitLayouts {
+    /// The threads that execute the instruction together, as a layout over their numbers.
+    pub thr_id: Layout,
+    /// Who reads what: for an instruction that takes addresses, the bits behind each thread's address.
+    pub src: Layout,
+    /// Who gets what.
+    pub dst: Layout,
+    /// The order of the data that both are counted in.
+    pub reference: Layout,
+}
+
+/// The layouts of a copy atom in elements: `(thread, value)` to the place of the element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueLayouts {
+    /// The size of an element in bits.
+    pub bits: i64,
+    /// The threads that execute the instruction together.
+    pub thr_id: Layout,
+    /// Who reads what.
+    pub src: Layout,
+    /// Who gets what.
+    pub dst: Layout,
+    /// The order of the data that both are counted in.
+    pub reference: Layout,
+}
+
+/// Why an instruction cannot move elements of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a layout's error carries its text in place; nothing is boxed in no_std"
+)]
+pub enum AtomError {
+    /// A thread has fewer bits of the data than an element has, so that elements would be torn between threads.
+    Torn {
+        /// `source`, `destination` or `reference`.
+        side: &'static str,
+        /// The bits of an element.
+        element_bits: i64,
+        /// The most bits that an element may have.
+        most: i64,
+    },
+    /// The layout has no form in elements of this size.
+    Layout {
+        /// `source`, `destination` or `reference`.
+        side: &'static str,
+        /// The bits of an element.
+        element_bits: i64,
+        /// What the algebra says.
+        error: LayoutError,
+    },
+}
+
+impl core::fmt::Display for AtomError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Torn { side, element_bits, most } => write!(
+                f,
+                "elements of {element_bits} bits are torn between threads on the {side} side of the atom, where {most} \
+                 consecutive bits belong to one thread; take elements of at most {most} bits, or another atom"
+            ),
+            Self::Layout { side, element_bits, error } => {
+                write!(
+                    f,
+                    "the {side} side of the atom cannot be cut into elements of {element_bits} bits: {error}"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for AtomError {}
+
+impl BitLayouts {
+    /// The bytes that the instruction reads behind each thread's address, or takes from its registers. 0 for an atom
+    /// that leaves the size to the tensors.
+    pub const fn src_bytes(&self) -> usize {
+        (self.src.extent(1) / 8) as usize
+    }
+
+    /// The bytes that each thread gets, or that are written behind its address.
+    pub const fn dst_bytes(&self) -> usize {
+        (self.dst.extent(1) / 8) as usize
+    }
+
+    /// The layouts in elements of `bits` bits.
+    ///
+    /// # Errors
+    /// Where elements of that size would be torn between threads.
+    pub const fn try_values(&self, bits: i64) -> Result<ValueLayouts, AtomError> {
+        let src = match in_values(&self.src, self.thr_id.size(), bits, "source") {
+            Ok(layout) => layout,
+            Err(error) => return Err(error),
+        };
+        let dst = match in_values(&self.dst, self.thr_id.size(), bits, "destination") {
+            Ok(layout) => layout,
+            Err(error) => return Err(error),
+        };
+        let reference = match in_values(&self.reference, self.thr_id.size(), bits, "reference") {
+            Ok(layout) => layout,
+            Err(error) => return Err(error),
+        };
+        Ok(ValueLayouts { bits, thr_id: self.thr_id, src, dst, reference })
+    }
+}
+
+impl ValueLayouts {
+    /// Elements that a thread reads.
+    pub const fn num_val_src(&self) -> i64 {
+        self.src.extent(1)
+    }
+
+    /// Elements that a thread gets.
+    pub const fn num_val_dst(&self) -> i64 {
+        self.dst.extent(1)
+    }
+}
+
+/// One layout in elements: CuTe's `recast_layout<uint1_t, T>`, with CuTe's check that no thread is lost by it.
+const fn in_values(
+    layout: &Layout,
+    threads: i64,
+    bits: i64,
+    side: &'static str,
+) -> Result<Layout, AtomError> {
+    match try_upcast(*layout, bits) {
+        Ok(values) if values.extent(0) == threads => Ok(values),
+        Ok(_) => Err(AtomError::Torn { side, element_bits: bits, most: bits_of_a_thread(layout) }),
+        Err(error) if matches!(error.kind(), LayoutErrorKind::Divisibility) => {
+            Err(AtomError::Torn { side, element_bits: bits, most: bits_of_a_thread(layout) })
+        }
+        Err(error) => Err(AtomError::Layout { side, element_bits: bits, error }),
+    }
+}
+
+/// How many consecutive bits a thread has: the smallest stride between threads.
+const fn bits_of_a_thread(layout: &Layout) -> i64 {
+    let threads = layout.mode(0).flatten();
+    let mut least = i64::MAX;
+    let mut leaf = 0;
+    while leaf < threads.rank() {
+        let mode = threads.mode(leaf);
+        if mode.size() > 1 && mode.at(1) > 0 && mode.at(1) < least {
+            least = mode.at(1);
+        }
+        leaf += 1;
+    }
+    least
+}

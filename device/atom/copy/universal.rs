@@ -1,0 +1,85 @@
+//! Copies of one thread by plain loads and stores, between any two memories.
+
+use super::atom::{AnySpace, CopyAtom};
+use crate::layout::{IntTuple, Layout, layout};
+use crate::memory::Element;
+use core::marker::PhantomData;
+
+/// One load and one store of a `T`: `UniversalCopy<u128>` moves 16 bytes at once, whatever the tensors' elements are.
+///
+/// Also found as MoYe's `UniversalCopy`.
+pub struct UniversalCopy<T>(PhantomData<T>);
+
+impl<T> Clone for UniversalCopy<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for UniversalCopy<T> {}
+impl<T> Default for UniversalCopy<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// `(1, bits):(0, 1)`: one thread, its bits in order.
+pub(super) const fn one_thread(bits: usize) -> Layout {
+    Layout::new(IntTuple::flat(&[1, bits as i64]), IntTuple::flat(&[0, 1]))
+}
+
+impl<T: Element> CopyAtom for UniversalCopy<T> {
+    const NAME: &'static str = "UniversalCopy";
+    const PARAMETER: Option<&'static str> = Some(T::NAME);
+    const ARCH: u32 = 0;
+    const PTX: Option<&'static str> = None;
+    type Source = AnySpace<T>;
+    type Destination = AnySpace<T>;
+    const THR_ID: Layout = layout!(1:0);
+    const SRC: Layout = one_thread(8 * T::BYTES);
+    const DST: Layout = Self::SRC;
+    const REF: Layout = Self::SRC;
+
+    /// The value as it is: the tensors load and store it.
+    #[inline(always)]
+    unsafe fn call(source: T, (): ()) -> T {
+        source
+    }
+}
+
+/// Loads and stores of the widest word that both layouts, the element type and an alignment of `BITS` bits allow, up
+/// to 16 bytes. The tensors decide, so its layouts are those of a single element.
+#[derive(Clone, Copy, Default)]
+pub struct AutoVectorizingCopyWithAssumedAlignment<const BITS: usize>;
+
+/// The widest loads and stores for tensors aligned to 16 bytes.
+pub type AutoVectorizingCopy = AutoVectorizingCopyWithAssumedAlignment<128>;
+
+/// Element by element, as far as alignment to a byte goes.
+pub type DefaultCopy = AutoVectorizingCopyWithAssumedAlignment<8>;
+
+impl<const BITS: usize> CopyAtom for AutoVectorizingCopyWithAssumedAlignment<BITS> {
+    const NAME: &'static str =
+        if BITS == 8 { "DefaultCopy" } else { "AutoVectorizingCopyWithAssumedAlignment" };
+    const PARAMETER: Option<&'static str> = match BITS {
+        16 => Some("16"),
+        32 => Some("32"),
+        64 => Some("64"),
+        128 => Some("128"),
+        _ => {
+            assert!(BITS == 8, "the assumed alignment is 8, 16, 32, 64 or 128 bits");
+            None
+        }
+    };
+    const ARCH: u32 = 0;
+    const PTX: Option<&'static str> = None;
+    type Source = AnySpace<()>;
+    type Destination = AnySpace<()>;
+    const THR_ID: Layout = layout!(1:0);
+    const SRC: Layout = layout!((1, 1):(0, 0));
+    const DST: Layout = Self::SRC;
+    const REF: Layout = Self::SRC;
+
+    /// Does nothing: the tensors load and store by themselves.
+    #[inline(always)]
+    unsafe fn call((): (), (): ()) {}
+}

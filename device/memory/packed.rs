@@ -1,0 +1,212 @@
+//! Elements smaller than a byte in global and shared memory.
+//!
+//! Elements lie without gaps, the first of a byte in its lowest bits, as CUTLASS's `subbyte_iterator` and the registers of
+//! `mma.sync` have them. Memory is addressed in bytes, so a pointer to such elements is a byte address with an index in
+//! elements:
+//!
+//! - Reading one reads its byte. Reading a [`Word`] of 1 to 16 bytes reads all elements in it by one instruction; the first
+//!   must start a word.
+//! - [`write`](GlobalPackedMut::write) reads the byte, changes the element's bits and writes it back, in two instructions.
+//!   It is for a thread that has the byte to itself.
+//! - [`write_shared_byte`](GlobalPackedMut::write_shared_byte) changes the element's bits alone, in two atomic steps
+//!   (clear, set) on the aligned 32-bit word around it. Other threads may write other elements of the word meanwhile; who
+//!   reads this element between the steps may see zeros.
+
+use super::{Global, GlobalMut, Shared};
+use crate::arch::{AtomicInteger, Word};
+use crate::number::Scalar;
+use core::marker::PhantomData;
+
+/// Elements of `T` that one byte holds. Compiles only for 1, 2 and 4 bits.
+const fn per_byte<T: Scalar>() -> i64 {
+    const {
+        assert!(
+            matches!(T::WIDTH, 1 | 2 | 4),
+            "packed elements have 1, 2 or 4 bits; use Global<T> for whole bytes"
+        );
+    }
+    8 / T::WIDTH as i64
+}
+
+/// Where an element lies in a unit of `per` elements: the unit, and the element's place in it.
+#[inline(always)]
+const fn place(index: i64, per: i64) -> (i64, u32) {
+    (index.div_euclid(per), index.rem_euclid(per) as u32)
+}
+
+/// The element at place `at` of a byte.
+#[inline(always)]
+fn extract<T: Scalar>(byte: u8, at: u32) -> T {
+    T::from_low_bits(u64::from(byte) >> (at * T::WIDTH as u32))
+}
+
+/// `unit` with the element at place `at` replaced.
+#[inline(always)]
+fn insert<T: Scalar>(unit: u8, at: u32, value: T) -> u8 {
+    let shift = at * T::WIDTH as u32;
+    let mask = ((1u32 << T::WIDTH) - 1) << shift;
+    (u32::from(unit) & !mask | (value.low_bits() as u32) << shift & mask) as u8
+}
+
+/// The masks of an element in the 32-bit word around its byte: what stays, and its new bits.
+#[inline(always)]
+fn masks<T: Scalar>(byte_in_word: u32, at: u32, value: T) -> (u32, u32) {
+    let shift = 8 * byte_in_word + at * T::WIDTH as u32;
+    let mask = ((1u32 << T::WIDTH) - 1) << shift;
+    (!mask, (value.low_bits() as u32) << shift & mask)
+}
+
+/// What the three pointers have in common.
+macro_rules! pointer {
+    ($(#[$doc:meta])* $name:ident, $bytes:ident, $address:ty) => {
+        $(#[$doc])*
+        pub struct $name<T: Scalar> {
+            bytes: $bytes<u8>,
+            /// Of the pointed-to element, counted from the first of `bytes`.
+            index: i64,
+            element: PhantomData<T>,
+        }
+
+        impl<T: Scalar> Clone for $name<T> {
+            #[inline(always)]
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<T: Scalar> Copy for $name<T> {}
+
+        impl<T: Scalar> $name<T> {
+            /// Elements in a byte.
+            pub const PER_BYTE: i64 = per_byte::<T>();
+
+            /// The pointer to the first element of the byte that `bytes` points to.
+            #[inline(always)]
+            pub const fn new(bytes: $bytes<u8>) -> Self {
+                Self { bytes, index: 0, element: PhantomData }
+            }
+
+            /// The pointer moved by `elements` (may be negative, and end within a byte). Only an access is checked.
+            #[inline(always)]
+            #[must_use]
+            pub const fn offset(self, elements: i64) -> Self {
+                Self { index: self.index.wrapping_add(elements), ..self }
+            }
+
+            /// The address of the byte that holds the element, and how many of its lower bits come before it.
+            #[inline(always)]
+            pub fn address(self) -> ($address, u32) {
+                let (byte, at) = place(self.index, Self::PER_BYTE);
+                (self.bytes.offset(byte as _).address(), at * T::WIDTH as u32)
+            }
+
+            /// Reads the element `index` elements further on.
+            ///
+            /// # Safety
+            /// Its byte may be read, and no other thread writes it meanwhile.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn read(self, index: i64) -> T {
+                let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
+                // SAFETY: the caller's contract.
+                extract(unsafe { self.bytes.read(byte as _) }, at)
+            }
+
+            /// The address of the word that starts with the element `index` elements further on.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn word_address(self, index: i64) -> $address {
+                let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
+                debug_assert!(at == 0, "a word starts with the first element of a byte, not with element {at} of it");
+                self.bytes.offset(byte as _).address()
+            }
+        }
+    };
+}
+
+pointer! {
+    /// A pointer to packed elements in global memory that the kernel only reads.
+    GlobalPacked, Global, u64
+}
+pointer! {
+    /// A pointer to packed elements in global memory that the kernel may write.
+    GlobalPackedMut, GlobalMut, u64
+}
+pointer! {
+    /// A pointer to packed elements in the block's shared memory.
+    SharedPacked, Shared, u32
+}
+
+macro_rules! load {
+    ($name:ident $load:ident) => {
+        impl<T: Scalar> $name<T> {
+            /// Reads all elements of a word, the first in its lowest bits, from the one `index` elements further on, by one
+            /// instruction.
+            ///
+            /// # Safety
+            /// That element starts a word: its address is a multiple of the word's size, and it is the first of its byte.
+            /// The word may be read, and no other thread writes it meanwhile.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn read_word<W: Word>(self, index: i64) -> W {
+                // SAFETY: the caller's contract.
+                unsafe { W::$load(self.word_address(index)) }
+            }
+        }
+    };
+}
+load!(GlobalPacked load_global);
+load!(GlobalPackedMut load_global);
+load!(SharedPacked load_shared);
+
+macro_rules! store {
+    ($name:ident $store:ident $and:ident $or:ident $address:ty) => {
+        impl<T: Scalar> $name<T> {
+            /// Writes the element `index` elements further on: reads its byte, and writes the byte with the element
+            /// replaced.
+            ///
+            /// # Safety
+            /// Its byte may be read and written, and no other thread touches *any element of the byte* meanwhile.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn write(self, index: i64, value: T) {
+                let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
+                // SAFETY: the caller's contract.
+                unsafe { self.bytes.write(byte as _, insert(self.bytes.read(byte as _), at, value)) }
+            }
+
+            /// Writes the element `index` elements further on where other threads may write others of the same byte: clears
+            /// and sets its bits by two atomic operations on the aligned 32-bit word around it.
+            ///
+            /// # Safety
+            /// That word may be read and written; no other thread touches this element meanwhile, and none writes another
+            /// of the word by [`write`](Self::write) or [`write_word`](Self::write_word).
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn write_shared_byte(self, index: i64, value: T) {
+                let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
+                let address = self.bytes.offset(byte as _).address();
+                let (stays, bits) = masks(address as u32 % 4, at, value);
+                let word = address & !(3 as $address);
+                // SAFETY: the caller's contract.
+                unsafe {
+                    let _ = u32::$and(word, stays);
+                    let _ = u32::$or(word, bits);
+                }
+            }
+
+            /// Writes all elements of a word, the first in its lowest bits, from the one `index` elements further on, by one
+            /// instruction.
+            ///
+            /// # Safety
+            /// As [`read_word`](Self::read_word), for writing.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn write_word<W: Word>(self, index: i64, word: W) {
+                // SAFETY: the caller's contract.
+                unsafe { W::$store(self.word_address(index), word) }
+            }
+        }
+    };
+}
+store!(GlobalPackedMut store_global atomic_and_global atomic_or_global u64);
+store!(SharedPacked store_shared atomic_and_shared atomic_or_shared u32);

@@ -1,0 +1,104 @@
+//! Matrices of 8 x 8 elements of 16 bits, held by a warp: `ldmatrix`, `stmatrix`, `movmatrix`.
+//!
+//! In registers, lane `4 * row + column / 2` holds the elements `(row, column)` and `(row, column + 1)` of a matrix
+//! (`column` even), the first in the lower half. In shared memory a matrix is 8 rows of 16 bytes each, and lane
+//! `8 * matrix + row` gives the address of one.
+
+use crate::block::{ExitedLanes, current, warp_collective};
+use crate::intrinsics::{load_shared, store_shared};
+
+const FULL_WARP: u32 = u32::MAX;
+
+/// One row of a matrix in memory.
+type Row = [u16; 8];
+
+/// The two halves of a register.
+const fn halves(register: u32) -> [u16; 2] {
+    [register as u16, (register >> 16) as u16]
+}
+
+const fn register(halves: [u16; 2]) -> u32 {
+    halves[0] as u32 | (halves[1] as u32) << 16
+}
+
+/// The instruction's name; a warp has rows for at most four matrices.
+const fn operation<const N: usize>(names: [&'static str; 3]) -> &'static str {
+    match N {
+        1 => names[0],
+        2 => names[1],
+        4 => names[2],
+        _ => panic!("one, two or four matrices of 8 x 8"),
+    }
+}
+
+/// The lane's part of element `(row, column)`: which lane, and which half of its register.
+const fn holder(row: usize, column: usize) -> (usize, usize) {
+    (4 * row + column / 2, column % 2)
+}
+
+/// The running lane.
+#[track_caller]
+fn lane() -> u32 {
+    current().running.get() % 32
+}
+
+/// Loads `N` matrices (1, 2 or 4): `ldmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`.
+///
+/// Lane `8 * i + r`, for `i` below `N`, gives in `address` where row `r` of matrix `i` starts, a multiple of 16; what
+/// the other lanes give is not looked at. The lane gets its two elements of each matrix, or of its transpose. All 32
+/// lanes take part.
+///
+/// A row is read when its lane comes, so what other lanes wrote must be ordered before by a barrier.
+#[track_caller]
+pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
+    let name = const { operation::<N>(["ldmatrix.x1", "ldmatrix.x2", "ldmatrix.x4"]) };
+    let row: Option<Row> = (lane() < 8 * N as u32).then(|| load_shared(address));
+    warp_collective(name, FULL_WARP, ExitedLanes::Fault, row, |rows| {
+        let element = |matrix: usize, row: usize, column: usize| {
+            let (row, column) = if transposed { (column, row) } else { (row, column) };
+            // A lane that unwinds computes alone; what it gets is not used.
+            rows[8 * matrix + row].flatten().map_or(u16::MAX, |row| row[column])
+        };
+        std::array::from_fn(|lane| {
+            let (row, column) = (lane / 4, lane % 4 * 2);
+            std::array::from_fn(|i| register([element(i, row, column), element(i, row, column + 1)]))
+        })
+    })
+}
+
+/// Stores `N` matrices (1, 2 or 4): `stmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`. The reverse of [`ldmatrix`].
+///
+/// A row is written as its lane leaves, so other lanes see it after a barrier.
+#[track_caller]
+pub fn stmatrix<const N: usize>(transposed: bool, address: u32, fragments: [u32; N]) {
+    let name = const { operation::<N>(["stmatrix.x1", "stmatrix.x2", "stmatrix.x4"]) };
+    let row: Row = warp_collective(name, FULL_WARP, ExitedLanes::Fault, fragments, |lanes| {
+        let element = |matrix: usize, row: usize, column: usize| {
+            let (row, column) = if transposed { (column, row) } else { (row, column) };
+            let (lane, half) = holder(row, column);
+            lanes[lane].map_or(u16::MAX, |fragments| halves(fragments[matrix])[half])
+        };
+        std::array::from_fn(|lane| {
+            let (matrix, row) = (lane / 8, lane % 8);
+            std::array::from_fn(|column| if matrix < N { element(matrix, row, column) } else { 0 })
+        })
+    });
+    if lane() < 8 * N as u32 {
+        store_shared(address, row);
+    }
+}
+
+/// The lane's part of the transpose of a matrix: `movmatrix.sync.aligned.m8n8.trans.b16`. All 32 lanes take part.
+#[track_caller]
+pub fn movmatrix_transposed(fragment: u32) -> u32 {
+    warp_collective("movmatrix", FULL_WARP, ExitedLanes::Fault, fragment, |lanes| {
+        let element = |row: usize, column: usize| {
+            let (lane, half) = holder(column, row);
+            lanes[lane].map_or(u16::MAX, |fragment| halves(fragment)[half])
+        };
+        std::array::from_fn(|lane| {
+            let (row, column) = (lane / 4, lane % 4 * 2);
+            register([element(row, column), element(row, column + 1)])
+        })
+    })
+}

@@ -1,0 +1,188 @@
+//! Atomic operations by 64 threads on four cells. Values are chosen so that no order of the threads changes the result.
+
+use crate::support::{Bits, SM_80, SM_90, on_each, poisoned, random};
+use half::{bf16, f16};
+use moye::{Global, GlobalMut, Grid, Kernel, Ptx};
+use moye_device::arch::{Bf16x2, F16x2};
+use moye_kernels_copy as kernels;
+
+type Operation<T> = Kernel<(Global<T>, GlobalMut<T>)>;
+
+/// Runs `kernel` with 64 `values` on four `cells` and checks what is in them then.
+#[track_caller]
+fn cells<T: Bits>(ptx: &Ptx, kernel: &Operation<T>, values: &[T], before: &[T; 4], fold: impl Fn(T, T) -> T) {
+    let want = |cell: usize| Some((cell..64).step_by(4).map(|i| values[i]).fold(before[cell], &fold));
+    on_each(
+        ptx,
+        kernel.name(),
+        want,
+        |cell| format!("cell {cell}"),
+        |module, device| {
+            let input = device.upload(values).unwrap();
+            let mut cells = device.upload(before).unwrap();
+            // SAFETY: 64 values and 4 cells.
+            unsafe { module.launch(kernel, Grid::new(1, 64), (&input, &mut cells)) }.unwrap();
+            cells.download().unwrap()
+        },
+    );
+}
+
+/// 64 numbers from 64 random ones.
+fn values<T>(of: impl Fn(u64) -> T) -> Vec<T> {
+    random(31, 64).into_iter().map(of).collect()
+}
+
+#[test]
+fn integers_are_added_with_wrapping() {
+    let (u, s) = (values(|r| r as u32), values(|r| r as i32));
+    let (u64s, i64s) = (values(|r| r), values(|r| r as i64));
+    for kernel in [
+        &kernels::atom_add_u32,
+        &kernels::red_add_u32,
+        &kernels::shared_atom_add_u32,
+        &kernels::shared_red_add_u32,
+    ] {
+        cells(&SM_80, kernel, &u, &[0, 1, u32::MAX, 7], u32::wrapping_add);
+    }
+    cells(&SM_80, &kernels::atom_add_s32, &s, &[0, -1, i32::MAX, i32::MIN], i32::wrapping_add);
+    for kernel in [&kernels::atom_add_u64, &kernels::red_add_u64, &kernels::shared_atom_add_u64] {
+        cells(&SM_80, kernel, &u64s, &[0, 1, u64::MAX, 7], u64::wrapping_add);
+    }
+    cells(&SM_80, &kernels::atom_add_s64, &i64s, &[0, -1, i64::MAX, i64::MIN], i64::wrapping_add);
+}
+
+#[test]
+fn floats_are_added() {
+    // Whole numbers: every order gives the same sum.
+    let small = |r: u64| (r % 9) as f32 - 4.0;
+    for kernel in [
+        &kernels::atom_add_f32,
+        &kernels::red_add_f32,
+        &kernels::shared_atom_add_f32,
+        &kernels::shared_red_add_f32,
+    ] {
+        cells(&SM_80, kernel, &values(small), &[0.0, 0.5, -1000.0, 1e6], |a, b| a + b);
+    }
+    for kernel in [&kernels::atom_add_f64, &kernels::red_add_f64, &kernels::shared_atom_add_f64] {
+        cells(&SM_80, kernel, &values(|r| f64::from(small(r))), &[0.0, 0.5, -1e9, 1e12], |a, b| a + b);
+    }
+    let pair = |r: u64| F16x2::new(f16::from_f32(small(r)), f16::from_f32(small(r >> 20)));
+    let kernels_f16 = [
+        &kernels::atom_add_f16x2,
+        &kernels::red_add_f16x2,
+        &kernels::shared_atom_add_f16x2,
+        &kernels::shared_red_add_f16x2,
+    ];
+    for kernel in kernels_f16 {
+        cells(&SM_80, kernel, &values(pair), &[F16x2::ZERO; 4], |a, b| {
+            F16x2::new(a.low() + b.low(), a.high() + b.high())
+        });
+    }
+    let pair = |r: u64| Bf16x2::new(bf16::from_f32(small(r)), bf16::from_f32(small(r >> 20)));
+    for kernel in [&kernels::sm_90::atom_add_bf16x2, &kernels::sm_90::red_add_bf16x2] {
+        cells(&SM_90, kernel, &values(pair), &[Bf16x2::ZERO; 4], |a, b| {
+            Bf16x2::new(a.low() + b.low(), a.high() + b.high())
+        });
+    }
+}
+
+#[test]
+fn subnormal_f32_count_in_shared_memory_and_not_in_global_memory() {
+    let tiny = f32::from_bits(1 << 20);
+    let addends = vec![tiny; 64];
+    cells(&SM_80, &kernels::shared_atom_add_f32, &addends, &[tiny; 4], |a, b| a + b);
+    for kernel in [&kernels::atom_add_f32, &kernels::red_add_f32] {
+        cells(&SM_80, kernel, &addends, &[tiny, -tiny, 1.0, 0.0], |a, _| if a == 1.0 { 1.0 } else { 0.0 });
+    }
+    // What is subnormal in pairs of f16 is kept (`.noftz`).
+    let tiny = F16x2::splat(f16::from_bits(3));
+    for kernel in [&kernels::atom_add_f16x2, &kernels::shared_atom_add_f16x2] {
+        cells(&SM_80, kernel, &vec![tiny; 64], &[F16x2::ZERO; 4], |a, b| {
+            F16x2::new(a.low() + b.low(), a.high() + b.high())
+        });
+    }
+}
+
+#[test]
+fn minimum_maximum_and_bits() {
+    let (u, s) = (values(|r| (r >> 32) as u32), values(|r| (r >> 32) as i32));
+    let (u64s, i64s) = (values(|r| r), values(|r| r as i64));
+    cells(&SM_80, &kernels::atom_min_u32, &u, &[u32::MAX; 4], Ord::min);
+    cells(&SM_80, &kernels::atom_max_u32, &u, &[0; 4], Ord::max);
+    cells(&SM_80, &kernels::atom_min_s32, &s, &[i32::MAX; 4], Ord::min);
+    cells(&SM_80, &kernels::atom_max_s32, &s, &[i32::MIN; 4], Ord::max);
+    cells(&SM_80, &kernels::shared_atom_min_s32, &s, &[i32::MAX; 4], Ord::min);
+    cells(&SM_80, &kernels::atom_min_u64, &u64s, &[u64::MAX; 4], Ord::min);
+    cells(&SM_80, &kernels::shared_atom_max_u64, &u64s, &[0; 4], Ord::max);
+    cells(&SM_80, &kernels::atom_max_s64, &i64s, &[i64::MIN; 4], Ord::max);
+    let sparse = values(|r| (r >> 32) as u32 | (r as u32));
+    cells(&SM_80, &kernels::atom_and_b32, &sparse, &[u32::MAX; 4], |a, b| a & b);
+    cells(&SM_80, &kernels::shared_atom_and_b64, &u64s, &[u64::MAX; 4], |a, b| a & b);
+    let dense = values(|r| 1 << (r % 32));
+    cells(&SM_80, &kernels::atom_or_b32, &dense, &[0; 4], |a, b| a | b);
+    cells(&SM_80, &kernels::shared_atom_or_b32, &dense, &[0; 4], |a, b| a | b);
+    cells(&SM_80, &kernels::atom_xor_b64, &u64s, &[0, 1, 2, 3], |a, b| a ^ b);
+    cells(&SM_80, &kernels::shared_atom_xor_b32, &u, &[0, 1, 2, 3], |a, b| a ^ b);
+}
+
+/// Cells of 64 threads, exchanged for `values`, all or those with `expected` in them: what is in the cells then and, behind
+/// them, what was taken out.
+#[track_caller]
+fn exchanges<T: Bits + PartialEq>(
+    exchange: &Kernel<(Global<T>, GlobalMut<T>, GlobalMut<T>)>,
+    compare: &Kernel<(Global<T>, Global<T>, GlobalMut<T>, GlobalMut<T>)>,
+    of: impl Fn(u64) -> T,
+) {
+    let before: Vec<T> = random(41, 64).into_iter().map(&of).collect();
+    let values: Vec<T> = random(42, 64).into_iter().map(&of).collect();
+    // Every other cell is as expected.
+    let expected: Vec<T> = (0..64).map(|i| if i % 2 == 0 { before[i] } else { values[i] }).collect();
+    let name = |i: usize| format!("{} of thread {}", if i < 64 { "cell" } else { "taken" }, i % 64);
+    let want = |i: usize| Some(if i < 64 { values[i] } else { before[i - 64] });
+    on_each(&SM_80, exchange.name(), want, name, |module, device| {
+        let input = device.upload(&values).unwrap();
+        let (mut cells, mut taken) = (device.upload(&before).unwrap(), poisoned::<T>(device, 64));
+        // SAFETY: 64 elements each.
+        unsafe { module.launch(exchange, Grid::new(1, 64), (&input, &mut cells, &mut taken)) }.unwrap();
+        [cells.download().unwrap(), taken.download().unwrap()].concat()
+    });
+    let want = |i: usize| {
+        Some(if i >= 64 {
+            before[i - 64]
+        } else if i.is_multiple_of(2) {
+            values[i]
+        } else {
+            before[i]
+        })
+    };
+    on_each(&SM_80, compare.name(), want, name, |module, device| {
+        let (known, input) = (device.upload(&expected).unwrap(), device.upload(&values).unwrap());
+        let (mut cells, mut taken) = (device.upload(&before).unwrap(), poisoned::<T>(device, 64));
+        // SAFETY: 64 elements each.
+        unsafe { module.launch(compare, Grid::new(1, 64), (&known, &input, &mut cells, &mut taken)) }
+            .unwrap();
+        [cells.download().unwrap(), taken.download().unwrap()].concat()
+    });
+}
+
+#[test]
+fn exchanges_hand_out_what_was_there() {
+    exchanges(&kernels::atom_exch_b32, &kernels::atom_cas_b32, |r| r as u32);
+    exchanges(&kernels::atom_exch_b64, &kernels::atom_cas_b64, |r| r);
+}
+
+#[test]
+fn nothing_is_lost_in_exchanges_of_many_threads() {
+    for module in crate::support::modules(&SM_80) {
+        let mut output = poisoned::<u32>(module.device(), 66);
+        // SAFETY: 66 words.
+        unsafe { module.launch(&kernels::shared_exchanges, Grid::new(1, 64), (&mut output,)) }.unwrap();
+        let words = output.download().unwrap();
+        let name = module.device().name();
+        assert_eq!(words[0], 64, "every thread added 1 on {name}");
+        // What was put in comes out once each: 0 from the start, and all numbers but the one that is left.
+        let mut seen = words[1..].to_vec();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..=64).collect::<Vec<u32>>(), "numbers put in and taken out on {name}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Conversions: every 16-bit input, and f32 inputs with every upper half and lower halves around the places where rounding
+//! turns.
+
+use crate::support::{SM_80, SM_90, binary, random, unary};
+use half::{bf16, f16};
+use moye_device::arch::{Bf16x2, F16x2};
+use moye_kernels_copy as kernels;
+
+/// Every upper half of an f32 with four lower halves, among them half of the last bit of f16, tf32 and bf16 and its
+/// neighbours.
+fn floats() -> Vec<f32> {
+    const LOW: [u32; 16] = [
+        0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x5000, 0x7000, 0x7FFF, 0x8000, 0x8001, 0x9000,
+        0xF000, 0xFFFF,
+    ];
+    let with = |high: u32| {
+        (0..4).map(move |k| f32::from_bits(high << 16 | LOW[((high * 5 + 4 * k + high / 97) % 16) as usize]))
+    };
+    let mut all: Vec<f32> = (0..=0xFFFF).flat_map(with).collect();
+    // Around the ends of what integers hold, and ties.
+    for value in
+        [0.5, 1.5, 2.5, 127.5, 126.5, 128.0, 255.5, 254.5, 256.0, 2147483648.0, 4294967296.0, 2147483500.0]
+    {
+        all.extend([value, -value]);
+    }
+    all
+}
+
+/// 0 for what is negative; NaN stays.
+fn relu(value: f32) -> f32 {
+    if value <= 0.0 { 0.0 } else { value }
+}
+
+#[test]
+fn f32_to_f16_is_the_nearest() {
+    unary(&SM_80, &kernels::cvt_f16, &floats(), f16::from_f32);
+    unary(&SM_80, &kernels::cvt_f16_relu, &floats(), |x| f16::from_f32(relu(x)));
+}
+
+#[test]
+fn f32_to_bf16_is_the_nearest() {
+    unary(&SM_80, &kernels::cvt_bf16, &floats(), bf16::from_f32);
+    unary(&SM_80, &kernels::cvt_bf16_relu, &floats(), |x| bf16::from_f32(relu(x)));
+}
+
+/// f32 inputs in pairs, each with another one.
+fn pairs() -> Vec<[f32; 2]> {
+    let all = floats();
+    (0..all.len()).step_by(2).map(|i| [all[i], all[(i * 7 + 13) % all.len()]]).collect()
+}
+
+#[test]
+fn pairs_of_f32_are_rounded_each_for_itself() {
+    let f16s = |a, b| F16x2::new(f16::from_f32(a), f16::from_f32(b));
+    let bf16s = |a, b| Bf16x2::new(bf16::from_f32(a), bf16::from_f32(b));
+    binary(&kernels::cvt_f16x2, &pairs(), f16s);
+    binary(&kernels::cvt_bf16x2, &pairs(), bf16s);
+    binary(&kernels::cvt_f16x2_relu, &pairs(), |a, b| f16s(relu(a), relu(b)));
+    binary(&kernels::cvt_bf16x2_relu, &pairs(), |a, b| bf16s(relu(a), relu(b)));
+}
+
+#[test]
+fn every_f16_and_bf16_keeps_its_value_as_f32() {
+    let all: Vec<u16> = (0..=u16::MAX).collect();
+    let f16s: Vec<f16> = all.iter().map(|&bits| f16::from_bits(bits)).collect();
+    let bf16s: Vec<bf16> = all.iter().map(|&bits| bf16::from_bits(bits)).collect();
+    unary(&SM_80, &kernels::cvt_f32_of_f16, &f16s, f16::to_f32);
+    unary(&SM_80, &kernels::cvt_f32_of_bf16, &bf16s, bf16::to_f32);
+}
+
+/// f32 with the 13 low bits rounded off: `half` is what is added before they are cut, at most a carry into the exponent.
+fn tf32(value: f32, half: impl Fn(u32) -> u32) -> f32 {
+    if value.is_finite() {
+        f32::from_bits((value.to_bits() + half(value.to_bits())) & !0x1FFF)
+    } else {
+        value
+    }
+}
+
+#[test]
+fn f32_to_tf32_rounds_ties_away() {
+    unary(&SM_80, &kernels::cvt_tf32, &floats(), |x| tf32(x, |_| 0x1000));
+}
+
+#[test]
+fn f32_to_tf32_rounds_to_even_and_towards_0() {
+    // A tie is carried only where the last bit that is kept is 1.
+    let even = |bits: u32| 0x0FFF + (bits >> 13 & 1);
+    unary(&SM_90, &kernels::sm_90::cvt_tf32_rn, &floats(), |x| tf32(x, even));
+    unary(&SM_90, &kernels::sm_90::cvt_tf32_rz, &floats(), |x| tf32(x, |_| 0));
+    unary(&SM_90, &kernels::sm_90::cvt_tf32_rn_relu, &floats(), |x| tf32(relu(x), even));
+}
+
+#[test]
+fn f32_to_integers_is_the_nearest_within_range() {
+    let mut inputs = floats();
+    // Most floats are far beyond the range of the small integers: more of those within.
+    inputs.extend(random(7, 1 << 14).into_iter().map(|r| (r as i32 % 4000) as f32 / 8.0));
+    unary(&SM_80, &kernels::cvt_s8, &inputs, |x| x.round_ties_even() as i8);
+    unary(&SM_80, &kernels::cvt_u8, &inputs, |x| x.round_ties_even() as u8);
+    unary(&SM_80, &kernels::cvt_s32, &inputs, |x| x.round_ties_even() as i32);
+    unary(&SM_80, &kernels::cvt_u32, &inputs, |x| x.round_ties_even() as u32);
+}

@@ -1,0 +1,247 @@
+//! The PTX of each kernel has its instruction once, and ptxas takes it for the oldest architecture that has it.
+
+use moye_build::ptx::Module;
+use moye_build::report::Ptxas;
+
+/// Kernels that need no more than sm_80, with their instructions.
+const SM_80: &[(&str, &str)] = &[
+    ("cvt_f16", "cvt.rn.f16.f32"),
+    ("cvt_bf16", "cvt.rn.bf16.f32"),
+    ("cvt_f16_relu", "cvt.rn.relu.f16.f32"),
+    ("cvt_bf16_relu", "cvt.rn.relu.bf16.f32"),
+    ("cvt_tf32", "cvt.rna.tf32.f32"),
+    ("cvt_f32_of_f16", "cvt.f32.f16"),
+    ("cvt_s8", "cvt.rni.sat.s8.f32"),
+    ("cvt_u8", "cvt.rni.sat.u8.f32"),
+    ("cvt_s32", "cvt.rni.sat.s32.f32"),
+    ("cvt_u32", "cvt.rni.sat.u32.f32"),
+    ("cvt_f16x2", "cvt.rn.f16x2.f32"),
+    ("cvt_bf16x2", "cvt.rn.bf16x2.f32"),
+    ("cvt_f16x2_relu", "cvt.rn.relu.f16x2.f32"),
+    ("cvt_bf16x2_relu", "cvt.rn.relu.bf16x2.f32"),
+    ("add_f16x2", "add.rn.f16x2"),
+    ("sub_f16x2", "sub.rn.f16x2"),
+    ("mul_f16x2", "mul.rn.f16x2"),
+    ("min_f16x2", "min.f16x2"),
+    ("max_f16x2", "max.f16x2"),
+    ("add_bf16x2", "fma.rn.bf16x2"),
+    ("sub_bf16x2", "fma.rn.bf16x2"),
+    ("mul_bf16x2", "fma.rn.bf16x2"),
+    ("min_bf16x2", "min.bf16x2"),
+    ("max_bf16x2", "max.bf16x2"),
+    ("fma_f16", "fma.rn.f16"),
+    ("fma_bf16", "fma.rn.bf16"),
+    ("fma_f16x2", "fma.rn.f16x2"),
+    ("fma_bf16x2", "fma.rn.bf16x2"),
+    ("fma_f16x2_relu", "fma.rn.relu.f16x2"),
+    ("fma_bf16x2_relu", "fma.rn.relu.bf16x2"),
+    ("ldsm_x1", "ldmatrix.sync.aligned.m8n8.x1.shared.b16"),
+    ("ldsm_x2", "ldmatrix.sync.aligned.m8n8.x2.shared.b16"),
+    ("ldsm_x4", "ldmatrix.sync.aligned.m8n8.x4.shared.b16"),
+    ("ldsm_x1_trans", "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"),
+    ("ldsm_x2_trans", "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16"),
+    ("ldsm_x4_trans", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"),
+    ("movm_trans", "movmatrix.sync.aligned.m8n8.trans.b16"),
+    ("shuffle_xor1", "shfl.sync.bfly.b32"),
+    ("shuffle_xor4", "shfl.sync.bfly.b32"),
+    ("copy_u8", "ld.global.u8"),
+    ("copy_u8", "st.global.u8"),
+    ("copy_u16", "ld.global.b16"),
+    ("copy_u16", "st.global.b16"),
+    ("copy_u32", "ld.global.b32"),
+    ("copy_u32", "st.global.b32"),
+    ("copy_u64", "ld.global.b64"),
+    ("copy_u64", "st.global.b64"),
+    ("copy_u128", "ld.global.v4.b32"),
+    ("copy_u128", "st.global.v4.b32"),
+    ("ca_4", "cp.async.ca.shared.global"),
+    ("ca_8", "cp.async.ca.shared.global"),
+    ("ca_16", "cp.async.ca.shared.global"),
+    ("cg_16", "cp.async.cg.shared.global"),
+    ("ca_4_if", "cp.async.ca.shared.global"),
+    ("ca_8_if", "cp.async.ca.shared.global"),
+    ("ca_16_if", "cp.async.ca.shared.global"),
+    ("cg_16_if", "cp.async.cg.shared.global"),
+    ("ca_4_zfill", "cp.async.ca.shared.global"),
+    ("ca_8_zfill", "cp.async.ca.shared.global"),
+    ("ca_16_zfill", "cp.async.ca.shared.global"),
+    ("cg_16_zfill", "cp.async.cg.shared.global"),
+    ("ca_4_zfill_if", "cp.async.ca.shared.global"),
+    ("ca_8_zfill_if", "cp.async.ca.shared.global"),
+    ("ca_16_zfill_if", "cp.async.ca.shared.global"),
+    ("cg_16_zfill_if", "cp.async.cg.shared.global"),
+    ("ca_4_64b", "cp.async.ca.shared.global.L2::64B"),
+    ("ca_8_128b", "cp.async.ca.shared.global.L2::128B"),
+    ("ca_16_256b", "cp.async.ca.shared.global.L2::256B"),
+    ("cg_16_64b", "cp.async.cg.shared.global.L2::64B"),
+    ("cg_16_128b", "cp.async.cg.shared.global.L2::128B"),
+    ("cg_16_256b", "cp.async.cg.shared.global.L2::256B"),
+    ("mbarrier_counted", "mbarrier.init.shared.b64"),
+    ("mbarrier_counted", "mbarrier.arrive.shared.b64"),
+    ("mbarrier_counted", "mbarrier.test_wait.shared.b64"),
+    ("mbarrier_counted", "cp.async.mbarrier.arrive.noinc.shared.b64"),
+    ("mbarrier_uncounted", "cp.async.mbarrier.arrive.shared.b64"),
+    ("prefetched", "prefetch.global.L2"),
+    ("policy_last", "createpolicy.fractional.L2::evict_last.b64"),
+    ("policy_normal", "createpolicy.fractional.L2::evict_normal.b64"),
+    ("policy_first", "createpolicy.fractional.L2::evict_first.b64"),
+    ("policy_unchanged", "createpolicy.fractional.L2::evict_unchanged.b64"),
+    ("policy_last", "ld.global.L2::cache_hint.v4.b32"),
+    ("policy_last", "st.global.L2::cache_hint.v4.b32"),
+    ("ld_ca", "ld.global.ca.b32"),
+    ("ld_cg", "ld.global.cg.v4.b32"),
+    ("ld_cs", "ld.global.cs.v2.b32"),
+    ("ld_lu", "ld.global.lu.b32"),
+    ("ld_evict_last", "ld.global.L1::evict_last.b32"),
+    ("ld_evict_first", "ld.global.L1::evict_first.v4.b32"),
+    ("ld_evict_unchanged", "ld.global.L1::evict_unchanged.b32"),
+    ("ld_no_allocate", "ld.global.L1::no_allocate.v4.b32"),
+    ("ld_64b", "ld.global.L2::64B.b32"),
+    ("ld_128b", "ld.global.L2::128B.v4.b32"),
+    ("ld_256b", "ld.global.L2::256B.v4.b32"),
+    ("ld_nc_u8", "ld.global.nc.u8"),
+    ("ld_nc_u16", "ld.global.nc.b16"),
+    ("ld_nc_u32", "ld.global.nc.b32"),
+    ("ld_nc_u64", "ld.global.nc.b64"),
+    ("ld_nc_v2", "ld.global.nc.v2.b32"),
+    ("ld_nc_v4", "ld.global.nc.v4.b32"),
+    ("ld_nc_ca", "ld.global.ca.nc.b32"),
+    ("ld_nc_cg", "ld.global.cg.nc.b32"),
+    ("ld_nc_cs", "ld.global.cs.nc.b32"),
+    ("ld_nc_evict_last", "ld.global.nc.L1::evict_last.b32"),
+    ("ld_nc_evict_first", "ld.global.nc.L1::evict_first.b32"),
+    ("ld_nc_evict_unchanged", "ld.global.nc.L1::evict_unchanged.b32"),
+    ("ld_nc_no_allocate_128b", "ld.global.nc.L1::no_allocate.L2::128B.v4.b32"),
+    ("ld_nc_256b", "ld.global.nc.L2::256B.v4.b32"),
+    ("st_wb", "st.global.wb.b32"),
+    ("st_cg", "st.global.cg.v4.b32"),
+    ("st_cs", "st.global.cs.v2.b32"),
+    ("st_wt", "st.global.wt.b32"),
+    ("st_evict_last", "st.global.L1::evict_last.b32"),
+    ("st_evict_first", "st.global.L1::evict_first.v4.b32"),
+    ("st_no_allocate", "st.global.L1::no_allocate.v4.b32"),
+    ("redux_add", "redux.sync.add.s32"),
+    ("redux_add_s32", "redux.sync.add.s32"),
+    ("redux_min_u32", "redux.sync.min.u32"),
+    ("redux_max_u32", "redux.sync.max.u32"),
+    ("redux_min_s32", "redux.sync.min.s32"),
+    ("redux_max_s32", "redux.sync.max.s32"),
+    ("redux_and", "redux.sync.and.b32"),
+    ("redux_or", "redux.sync.or.b32"),
+    ("redux_xor", "redux.sync.xor.b32"),
+    ("match_any_b32", "match.any.sync.b32"),
+    ("match_any_b64", "match.any.sync.b64"),
+    ("match_all_b32", "match.all.sync.b32"),
+    ("atom_add_u32", "atom.global.add.u32"),
+    ("atom_add_s32", "atom.global.add.s32"),
+    ("atom_add_u64", "atom.global.add.u64"),
+    ("atom_add_s64", "atom.global.add.u64"),
+    ("atom_add_f32", "atom.global.add.f32"),
+    ("atom_add_f64", "atom.global.add.f64"),
+    ("atom_add_f16x2", "atom.global.add.noftz.f16x2"),
+    ("red_add_u32", "red.global.add.u32"),
+    ("red_add_u64", "red.global.add.u64"),
+    ("red_add_f32", "red.global.add.f32"),
+    ("red_add_f64", "red.global.add.f64"),
+    ("red_add_f16x2", "red.global.add.noftz.f16x2"),
+    ("atom_min_u32", "atom.global.min.u32"),
+    ("atom_max_u32", "atom.global.max.u32"),
+    ("atom_min_s32", "atom.global.min.s32"),
+    ("atom_max_s32", "atom.global.max.s32"),
+    ("atom_min_u64", "atom.global.min.u64"),
+    ("atom_max_s64", "atom.global.max.s64"),
+    ("atom_and_b32", "atom.global.and.b32"),
+    ("atom_or_b32", "atom.global.or.b32"),
+    ("atom_xor_b64", "atom.global.xor.b64"),
+    ("shared_atom_add_u32", "atom.shared.add.u32"),
+    ("shared_atom_add_u64", "atom.shared.add.u64"),
+    ("shared_atom_add_f32", "atom.shared.add.f32"),
+    ("shared_atom_add_f64", "atom.shared.add.f64"),
+    ("shared_atom_add_f16x2", "atom.shared.add.noftz.f16x2"),
+    ("shared_red_add_u32", "red.shared.add.u32"),
+    ("shared_red_add_f32", "red.shared.add.f32"),
+    ("shared_red_add_f16x2", "red.shared.add.noftz.f16x2"),
+    ("shared_atom_min_s32", "atom.shared.min.s32"),
+    ("shared_atom_max_u64", "atom.shared.max.u64"),
+    ("shared_atom_and_b64", "atom.shared.and.b64"),
+    ("shared_atom_or_b32", "atom.shared.or.b32"),
+    ("shared_atom_xor_b32", "atom.shared.xor.b32"),
+    ("atom_exch_b32", "atom.global.exch.b32"),
+    ("atom_exch_b64", "atom.global.exch.b64"),
+    ("atom_cas_b32", "atom.global.cas.b32"),
+    ("atom_cas_b64", "atom.global.cas.b64"),
+    ("shared_exchanges", "atom.shared.exch.b32"),
+    ("shared_exchanges", "atom.shared.cas.b32"),
+];
+
+/// Kernels that need sm_90, with their instructions.
+const SM_90: &[(&str, &str)] = &[
+    ("cvt_tf32_rn", "cvt.rn.tf32.f32"),
+    ("cvt_tf32_rz", "cvt.rz.tf32.f32"),
+    ("cvt_tf32_rn_relu", "cvt.rn.relu.tf32.f32"),
+    ("stsm_x1", "stmatrix.sync.aligned.m8n8.x1.shared.b16"),
+    ("stsm_x2", "stmatrix.sync.aligned.m8n8.x2.shared.b16"),
+    ("stsm_x4", "stmatrix.sync.aligned.m8n8.x4.shared.b16"),
+    ("stsm_x1_trans", "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16"),
+    ("stsm_x2_trans", "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16"),
+    ("stsm_x4_trans", "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16"),
+    ("atom_add_bf16x2", "atom.global.add.noftz.bf16x2"),
+    ("red_add_bf16x2", "red.global.add.noftz.bf16x2"),
+];
+
+/// Both modules: the architecture, its text, and what is in it.
+fn modules() -> [(&'static str, &'static str, &'static [(&'static str, &'static str)]); 2] {
+    let of = |images: &'static [(&'static str, &'static str)]| {
+        assert_eq!(images.len(), 1, "one architecture each");
+        images[0]
+    };
+    let (old, new) = (of(moye_kernels_copy::PTX_SM_80), of(moye_kernels_copy::PTX_SM_90));
+    [(old.0, old.1, SM_80), (new.0, new.1, SM_90)]
+}
+
+#[test]
+fn every_kernel_has_its_instruction_once() {
+    for (arch, text, expected) in modules() {
+        let module = Module::parse(text).unwrap();
+        assert!(
+            module.functions.is_empty(),
+            "{arch}: functions that were not inlined: {:?}",
+            module.functions
+        );
+        for &(kernel, instruction) in expected {
+            let function =
+                module.kernel(kernel).unwrap_or_else(|| panic!("{kernel} is not in the PTX for {arch}"));
+            let count = function.count_where(|name| name == instruction);
+            assert_eq!(
+                count, 1,
+                "{kernel} for {arch} has {instruction} {count} times: {:?}",
+                function.instructions
+            );
+        }
+    }
+}
+
+#[test]
+fn every_atom_with_an_instruction_has_a_kernel() {
+    let listed = |instruction: &str| SM_80.iter().chain(SM_90).any(|(_, listed)| *listed == instruction);
+    for atom in moye_device::atom::copy::copy_atoms() {
+        let Some(ptx) = atom.ptx else { continue };
+        assert!(listed(ptx), "{atom}: no kernel of the tests has {ptx}");
+    }
+}
+
+#[test]
+fn ptxas_takes_every_kernel_for_its_oldest_architecture() {
+    let Some(ptxas) = Ptxas::find() else {
+        eprintln!("skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
+        return;
+    };
+    for (arch, text, _) in modules() {
+        let assembled = ptxas.assemble(text, arch.parse().unwrap()).unwrap();
+        let kernels = Module::parse(text).unwrap().kernels.len();
+        assert_eq!(assembled.kernels.len(), kernels, "{arch}: a report for each kernel");
+        for (name, usage) in &assembled.kernels {
+            assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} for {arch} spills: {usage:?}");
+        }
+    }
+}

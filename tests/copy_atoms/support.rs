@@ -1,0 +1,226 @@
+//! Launches of the test kernels, and comparisons that tell what differs.
+
+use crate::common::devices;
+use half::{bf16, f16};
+use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, Module, Ptx};
+use moye_device::arch::{Bf16x2, F16x2};
+use std::fmt::Write as _;
+
+/// The kernels that sm_80 has.
+pub static SM_80: Ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_80);
+
+/// The kernels that need sm_90.
+pub static SM_90: Ptx = Ptx::new("moye-kernels-copy (sm_90)", moye_kernels_copy::PTX_SM_90);
+
+/// The devices that can run the kernels of `ptx`, each with them loaded: the simulator first, then the GPU where there is
+/// one that is new enough.
+pub fn modules(ptx: &Ptx) -> Vec<Module> {
+    let fits = |device: &Device| !device.is_gpu() || ptx.image_for(device.arch()).is_some();
+    devices().into_iter().filter(fits).map(|device| device.load(ptx).unwrap()).collect()
+}
+
+/// A value with its bits.
+pub trait Bits: Element + std::fmt::Debug {
+    /// All bits, the lowest first.
+    fn bits(self) -> u128;
+
+    /// Whether the two are the same: equal bits, or NaN both (each half for itself where there are two).
+    fn same(self, other: Self) -> bool {
+        self.bits() == other.bits()
+    }
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => { $(
+        impl Bits for $t {
+            fn bits(self) -> u128 {
+                // Of a negative number only as many bits as it has.
+                (self as u128) & (u128::MAX >> (128 - 8 * size_of::<Self>()))
+            }
+        }
+    )* };
+}
+integers!(u8, u16, u32, u64, u128, i8, i32, i64);
+
+macro_rules! floats {
+    ($($t:ty),*) => { $(
+        impl Bits for $t {
+            fn bits(self) -> u128 {
+                self.to_bits().into()
+            }
+            fn same(self, other: Self) -> bool {
+                self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
+            }
+        }
+    )* };
+}
+floats!(f16, bf16, f32, f64);
+
+macro_rules! pairs {
+    ($($t:ty),*) => { $(
+        impl Bits for $t {
+            fn bits(self) -> u128 {
+                self.to_bits().into()
+            }
+            fn same(self, other: Self) -> bool {
+                self.low().same(other.low()) && self.high().same(other.high())
+            }
+        }
+    )* };
+}
+pairs!(F16x2, Bf16x2);
+
+/// Fails where `got` and `want` differ, with the first differences and the inputs that led to them.
+#[track_caller]
+pub fn compare<T: Bits>(what: &str, got: &[T], want: &[T], input: impl Fn(usize) -> String) {
+    assert_eq!(got.len(), want.len(), "{what}: as many results as expected ones");
+    let different: Vec<usize> = (0..got.len()).filter(|&i| !got[i].same(want[i])).collect();
+    if different.is_empty() {
+        return;
+    }
+    let mut text = String::new();
+    for &i in different.iter().take(12) {
+        let (g, w) = (got[i], want[i]);
+        let _ =
+            writeln!(text, "  [{i}] {}: {g:?} ({:#x}), expected {w:?} ({:#x})", input(i), g.bits(), w.bits());
+    }
+    panic!("{what}: {} of {} results are wrong:\n{text}", different.len(), got.len());
+}
+
+/// Bits of a value, for messages.
+pub fn hex<T: Bits>(value: T) -> String {
+    format!("{value:?} ({:#x})", value.bits())
+}
+
+/// A grid with a thread for each element.
+pub fn per_element(count: usize) -> Grid {
+    Grid::new((count as u32).div_ceil(256), 256)
+}
+
+/// Runs `launch` on every device that can: the simulator's results must be the wanted ones, and every other device's must
+/// be the simulator's.
+#[track_caller]
+pub fn on_each<U: Bits>(
+    ptx: &Ptx,
+    name: &str,
+    want: impl Fn(usize) -> Option<U>,
+    input: impl Fn(usize) -> String,
+    launch: impl Fn(&Module, &Device) -> Vec<U>,
+) {
+    let mut simulated: Option<Vec<U>> = None;
+    for module in modules(ptx) {
+        let device = module.device().clone();
+        let got = launch(&module, &device);
+        let what = format!("{name} on {}", device.name());
+        match &simulated {
+            Some(simulated) => compare(&format!("{what}, against the simulator"), &got, simulated, &input),
+            None => {
+                let known: Vec<usize> = (0..got.len()).filter(|&i| want(i).is_some()).collect();
+                assert!(!known.is_empty(), "{what}: there are results to compare with");
+                let (known_got, known_want): (Vec<U>, Vec<U>) =
+                    known.iter().map(|&i| (got[i], want(i).expect("it is known"))).unzip();
+                compare(&what, &known_got, &known_want, |at| input(known[at]));
+                simulated = Some(got);
+            }
+        }
+    }
+}
+
+/// `output[i] = f(input[i])`, checked against `want`.
+#[track_caller]
+pub fn unary<T: Bits, U: Bits>(
+    ptx: &Ptx,
+    kernel: &Kernel<(Global<T>, GlobalMut<U>, u32)>,
+    inputs: &[T],
+    want: impl Fn(T) -> U,
+) {
+    let want = |i: usize| Some(want(inputs[i]));
+    on_each(
+        ptx,
+        kernel.name(),
+        want,
+        |i| hex(inputs[i]),
+        |module, device| {
+            let input = device.upload(inputs).unwrap();
+            let mut output = poisoned::<U>(device, inputs.len());
+            let count = inputs.len() as u32;
+            // SAFETY: the buffers have `count` elements.
+            unsafe { module.launch(kernel, per_element(inputs.len()), (&input, &mut output, count)) }
+                .unwrap();
+            output.download().unwrap()
+        },
+    );
+}
+
+/// `output[i] = f(a[i], b[i])`, checked against `want`.
+#[track_caller]
+pub fn binary<T: Bits, U: Bits>(
+    kernel: &Kernel<(Global<T>, Global<T>, GlobalMut<U>, u32)>,
+    inputs: &[[T; 2]],
+    want: impl Fn(T, T) -> U,
+) {
+    let column = |at: usize| inputs.iter().map(|values| values[at]).collect::<Vec<T>>();
+    let want = |i: usize| Some(want(inputs[i][0], inputs[i][1]));
+    on_each(
+        &SM_80,
+        kernel.name(),
+        want,
+        |i| inputs[i].map(hex).join(", "),
+        |module, device| {
+            let (a, b) = (device.upload(&column(0)).unwrap(), device.upload(&column(1)).unwrap());
+            let mut output = poisoned::<U>(device, inputs.len());
+            let count = inputs.len() as u32;
+            // SAFETY: the buffers have `count` elements.
+            unsafe { module.launch(kernel, per_element(inputs.len()), (&a, &b, &mut output, count)) }
+                .unwrap();
+            output.download().unwrap()
+        },
+    );
+}
+
+/// `output[i] = f(a[i], b[i], c[i])`, checked against `want` where that knows.
+#[track_caller]
+pub fn ternary<T: Bits>(
+    kernel: &Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, u32)>,
+    inputs: &[[T; 3]],
+    want: impl Fn(T, T, T) -> Option<T>,
+) {
+    let column = |at: usize| inputs.iter().map(|values| values[at]).collect::<Vec<T>>();
+    let want = |i: usize| want(inputs[i][0], inputs[i][1], inputs[i][2]);
+    on_each(
+        &SM_80,
+        kernel.name(),
+        want,
+        |i| inputs[i].map(hex).join(", "),
+        |module, device| {
+            let [a, b, c] = [0, 1, 2].map(|at| device.upload(&column(at)).unwrap());
+            let mut output = poisoned::<T>(device, inputs.len());
+            let count = inputs.len() as u32;
+            // SAFETY: the buffers have `count` elements.
+            unsafe { module.launch(kernel, per_element(inputs.len()), (&a, &b, &c, &mut output, count)) }
+                .unwrap();
+            output.download().unwrap()
+        },
+    );
+}
+
+/// A buffer of which every byte is 0xA5, so that what a kernel leaves out is seen.
+pub fn poisoned<T: Element>(device: &Device, len: usize) -> Buffer<T> {
+    let mut buffer = device.alloc_uninit(len).unwrap();
+    buffer.fill_bytes(0xA5).unwrap();
+    buffer
+}
+
+/// Numbers without pattern, the same in every run: `count` of them from a seed (splitmix64).
+pub fn random(seed: u64, count: usize) -> Vec<u64> {
+    let mut state = seed;
+    std::iter::repeat_with(|| {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+    .take(count)
+    .collect()
+}

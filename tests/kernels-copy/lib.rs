@@ -1,0 +1,29 @@
+//! Kernels of the tests of copy atoms and instructions: one instruction each, so that the PTX can be searched for it.
+//!
+//! Those that need sm_90 are in modules of their own, which the feature `sm_90` selects for a second PTX.
+#![allow(clippy::needless_range_loop, reason = "loops over registers unroll by index")]
+#![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "every kernel trusts its pointers to have what each thread touches"
+)]
+
+mod support;
+
+// On the host all kernels are there; a PTX has either those of sm_80 or those of sm_90.
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+mod sm_80;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "sm_90"))]
+pub mod sm_90;
+
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+pub use sm_80::*;
+
+/// The PTX of [`sm_80`](self), by architecture.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const PTX_SM_80: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_80/moye_kernels_copy.rs"));
+
+/// The PTX of [`mod@sm_90`], by architecture.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const PTX_SM_90: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_90/moye_kernels_copy.rs"));

@@ -1,0 +1,150 @@
+//! Atomic operations. 64 threads; each works on cell `thread % 4`.
+
+use crate::support::index;
+use moye_device::arch::*;
+use moye_device::memory::{Global, GlobalMut, Shared, SharedArray};
+use moye_device::{kernel, layout, static_layout};
+
+static_layout! {
+    /// The cells in shared memory.
+    pub Cells = layout!(4);
+}
+
+/// Shared memory for the cells.
+pub type CellStorage<T> = SharedArray<T, Cells>;
+
+/// Thread `i` applies the operation with `values[i]` to cell `i % 4` of `cells`, in global memory.
+macro_rules! global {
+    ($($name:ident $t:ty: $function:path;)*) => { $(
+        #[kernel(threads = 64)]
+        pub unsafe fn $name(values: Global<$t>, cells: GlobalMut<$t>) {
+            let i = i64::from(index());
+            // SAFETY: 64 values and 4 cells.
+            unsafe {
+                let _ = $function(cells.offset(i % 4).address(), values.read(i));
+            }
+        }
+    )* };
+}
+global! {
+    atom_add_u32 u32: AtomicAdd::atomic_add_global;
+    atom_add_s32 i32: AtomicAdd::atomic_add_global;
+    atom_add_u64 u64: AtomicAdd::atomic_add_global;
+    atom_add_s64 i64: AtomicAdd::atomic_add_global;
+    atom_add_f32 f32: AtomicAdd::atomic_add_global;
+    atom_add_f64 f64: AtomicAdd::atomic_add_global;
+    atom_add_f16x2 F16x2: AtomicAdd::atomic_add_global;
+    red_add_u32 u32: AtomicAdd::reduce_add_global;
+    red_add_u64 u64: AtomicAdd::reduce_add_global;
+    red_add_f32 f32: AtomicAdd::reduce_add_global;
+    red_add_f64 f64: AtomicAdd::reduce_add_global;
+    red_add_f16x2 F16x2: AtomicAdd::reduce_add_global;
+    atom_min_u32 u32: AtomicInteger::atomic_min_global;
+    atom_max_u32 u32: AtomicInteger::atomic_max_global;
+    atom_min_s32 i32: AtomicInteger::atomic_min_global;
+    atom_max_s32 i32: AtomicInteger::atomic_max_global;
+    atom_min_u64 u64: AtomicInteger::atomic_min_global;
+    atom_max_s64 i64: AtomicInteger::atomic_max_global;
+    atom_and_b32 u32: AtomicInteger::atomic_and_global;
+    atom_or_b32 u32: AtomicInteger::atomic_or_global;
+    atom_xor_b64 u64: AtomicInteger::atomic_xor_global;
+}
+
+/// As [`global`], in shared memory: the cells are copied there and back by the first four threads.
+macro_rules! shared {
+    ($($name:ident $t:ty: $function:path;)*) => { $(
+        #[kernel(threads = 64, shared = CellStorage<$t>)]
+        pub unsafe fn $name(values: Global<$t>, cells: GlobalMut<$t>) {
+            let i = index();
+            // SAFETY: 64 values and 4 cells; the kernel declares `CellStorage`.
+            unsafe {
+                let shared = Shared::<$t>::from_address(shared_base());
+                if i < 4 {
+                    shared.write(i as i32, cells.read(i64::from(i)));
+                }
+                sync_threads();
+                let _ = $function(shared.offset((i % 4) as i32).address(), values.read(i64::from(i)));
+                sync_threads();
+                if i < 4 {
+                    cells.write(i64::from(i), shared.read(i as i32));
+                }
+            }
+        }
+    )* };
+}
+shared! {
+    shared_atom_add_u32 u32: AtomicAdd::atomic_add_shared;
+    shared_atom_add_u64 u64: AtomicAdd::atomic_add_shared;
+    shared_atom_add_f32 f32: AtomicAdd::atomic_add_shared;
+    shared_atom_add_f64 f64: AtomicAdd::atomic_add_shared;
+    shared_atom_add_f16x2 F16x2: AtomicAdd::atomic_add_shared;
+    shared_red_add_u32 u32: AtomicAdd::reduce_add_shared;
+    shared_red_add_f32 f32: AtomicAdd::reduce_add_shared;
+    shared_red_add_f16x2 F16x2: AtomicAdd::reduce_add_shared;
+    shared_atom_min_s32 i32: AtomicInteger::atomic_min_shared;
+    shared_atom_max_u64 u64: AtomicInteger::atomic_max_shared;
+    shared_atom_and_b64 u64: AtomicInteger::atomic_and_shared;
+    shared_atom_or_b32 u32: AtomicInteger::atomic_or_shared;
+    shared_atom_xor_b32 u32: AtomicInteger::atomic_xor_shared;
+}
+
+/// Thread `i` puts `values[i]` into cell `i` of 64 and writes what it took out to `taken[i]`.
+macro_rules! exchange {
+    ($($name:ident $cas:ident $t:ty;)*) => { $(
+        #[kernel(threads = 64)]
+        pub unsafe fn $name(values: Global<$t>, cells: GlobalMut<$t>, taken: GlobalMut<$t>) {
+            let i = i64::from(index());
+            // SAFETY: 64 elements each.
+            unsafe {
+                let old = <$t>::atomic_exchange_global(cells.offset(i).address(), values.read(i));
+                taken.write(i, old);
+            }
+        }
+
+        /// The same where cell `i` is `expected[i]`.
+        #[kernel(threads = 64)]
+        pub unsafe fn $cas(expected: Global<$t>, values: Global<$t>, cells: GlobalMut<$t>, taken: GlobalMut<$t>) {
+            let i = i64::from(index());
+            // SAFETY: 64 elements each.
+            unsafe {
+                let at = cells.offset(i).address();
+                let old = <$t>::atomic_compare_exchange_global(at, expected.read(i), values.read(i));
+                taken.write(i, old);
+            }
+        }
+    )* };
+}
+exchange! {
+    atom_exch_b32 atom_cas_b32 u32;
+    atom_exch_b64 atom_cas_b64 u64;
+}
+
+/// Each of 64 threads adds 1 to a counter in shared memory by compare and exchange, and takes part in a round of
+/// exchanges; the first writes the counter to `output[0]`.
+#[kernel(threads = 64, shared = CellStorage<u32>)]
+pub unsafe fn shared_exchanges(output: GlobalMut<u32>) {
+    let i = index();
+    // SAFETY: the kernel declares `CellStorage`.
+    unsafe {
+        let shared = Shared::<u32>::from_address(shared_base());
+        if i < 2 {
+            shared.write(i as i32, 0);
+        }
+        sync_threads();
+        let mut seen = 0;
+        loop {
+            let found = u32::atomic_compare_exchange_shared(shared.address(), seen, seen + 1);
+            if found == seen {
+                break;
+            }
+            seen = found;
+        }
+        // Every number but the last comes back out.
+        let out = u32::atomic_exchange_shared(shared.offset(1).address(), i + 1);
+        sync_threads();
+        output.write(i64::from(i) + 2, out);
+        if i < 2 {
+            output.write(i64::from(i), shared.read(i as i32));
+        }
+    }
+}

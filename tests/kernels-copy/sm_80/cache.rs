@@ -1,0 +1,182 @@
+//! Loads and stores with hints, prefetches, forms of `cp.async`, mbarriers.
+
+use crate::sm_80::copy::Slots;
+use crate::support::{index, unary};
+use moye_device::arch::*;
+use moye_device::kernel;
+use moye_device::memory::{Global, GlobalMut, Shared};
+
+/// `output[i] = input[i]` in words of `W`, loaded with `hint`.
+macro_rules! load {
+    ($($name:ident $t:ty as $word:ty: $hint:expr;)*) => { $(
+        #[kernel]
+        pub unsafe fn $name(input: Global<$t>, output: GlobalMut<$t>, count: u32) {
+            let i = index();
+            if i < count {
+                let at = i64::from(i);
+                // SAFETY: the buffers have `count` elements.
+                unsafe {
+                    let word = <$word>::load_global_hint(const { $hint }, input.offset(at).address());
+                    <$word>::store_global(output.offset(at).address(), word);
+                }
+            }
+        }
+    )* };
+}
+const PLAIN: LoadHint = LoadHint::PLAIN;
+const READ_ONLY: LoadHint = LoadHint::READ_ONLY;
+load! {
+    ld_ca u32 as u32: PLAIN.cache(LoadCache::Ca);
+    ld_cg u128 as Word128: PLAIN.cache(LoadCache::Cg);
+    ld_cs u64 as Word64x2: PLAIN.cache(LoadCache::Cs);
+    ld_lu u32 as u32: PLAIN.cache(LoadCache::Lu);
+    ld_evict_last u32 as u32: PLAIN.cache(LoadCache::L1EvictLast);
+    ld_evict_first u128 as Word128: PLAIN.cache(LoadCache::L1EvictFirst);
+    ld_evict_unchanged u32 as u32: PLAIN.cache(LoadCache::L1EvictUnchanged);
+    ld_no_allocate u128 as Word128: PLAIN.cache(LoadCache::L1NoAllocate);
+    ld_64b u32 as u32: PLAIN.prefetch(L2Prefetch::B64);
+    ld_128b u128 as Word128: PLAIN.prefetch(L2Prefetch::B128);
+    ld_256b u128 as Word128: PLAIN.prefetch(L2Prefetch::B256);
+    ld_nc_u8 u8 as u8: READ_ONLY;
+    ld_nc_u16 u16 as u16: READ_ONLY;
+    ld_nc_u32 u32 as u32: READ_ONLY;
+    ld_nc_u64 u64 as u64: READ_ONLY;
+    ld_nc_v2 u64 as Word64x2: READ_ONLY;
+    ld_nc_v4 u128 as Word128: READ_ONLY;
+    ld_nc_ca u32 as u32: READ_ONLY.cache(LoadCache::Ca);
+    ld_nc_cg u32 as u32: READ_ONLY.cache(LoadCache::Cg);
+    ld_nc_cs u32 as u32: READ_ONLY.cache(LoadCache::Cs);
+    ld_nc_evict_last u32 as u32: READ_ONLY.cache(LoadCache::L1EvictLast);
+    ld_nc_evict_first u32 as u32: READ_ONLY.cache(LoadCache::L1EvictFirst);
+    ld_nc_evict_unchanged u32 as u32: READ_ONLY.cache(LoadCache::L1EvictUnchanged);
+    ld_nc_no_allocate_128b u128 as Word128: READ_ONLY.cache(LoadCache::L1NoAllocate).prefetch(L2Prefetch::B128);
+    ld_nc_256b u128 as Word128: READ_ONLY.prefetch(L2Prefetch::B256);
+}
+
+/// `output[i] = input[i]` in words of `W`, stored with `cache`.
+macro_rules! store {
+    ($($name:ident $t:ty as $word:ty: $cache:ident;)*) => { $(
+        #[kernel]
+        pub unsafe fn $name(input: Global<$t>, output: GlobalMut<$t>, count: u32) {
+            let i = index();
+            if i < count {
+                let at = i64::from(i);
+                // SAFETY: the buffers have `count` elements.
+                unsafe {
+                    let word = <$word>::load_global(input.offset(at).address());
+                    <$word>::store_global_hint(const { StoreCache::$cache }, output.offset(at).address(), word);
+                }
+            }
+        }
+    )* };
+}
+store! {
+    st_wb u32 as u32: Wb;
+    st_cg u128 as Word128: Cg;
+    st_cs u64 as Word64x2: Cs;
+    st_wt u32 as u32: Wt;
+    st_evict_last u32 as u32: L1EvictLast;
+    st_evict_first u128 as Word128: L1EvictFirst;
+    st_no_allocate u128 as Word128: L1NoAllocate;
+}
+
+/// `output[i] = input[i]` by accesses with policies of L2, both of one kind.
+macro_rules! policy {
+    ($($name:ident $evict:ident;)*) => { $(
+        #[kernel]
+        pub unsafe fn $name(input: Global<u128>, output: GlobalMut<u128>, count: u32) {
+            let i = index();
+            if i < count {
+                let (at, policy) = (i64::from(i), CachePolicy::new(L2Evict::$evict));
+                // SAFETY: the buffers have `count` elements.
+                unsafe {
+                    let word = Word128::load_global_policy(policy, input.offset(at).address());
+                    Word128::store_global_policy(policy, output.offset(at).address(), word);
+                }
+            }
+        }
+    )* };
+}
+policy! {
+    policy_last Last;
+    policy_normal Normal;
+    policy_first First;
+    policy_unchanged Unchanged;
+}
+
+unary! {
+    prefetched: u32 => u32 = |value: u32| {
+        prefetch_l2(0);
+        value
+    };
+}
+
+/// Thread `i` of a block of 64 copies `source[i]` through shared memory with a prefetch, and waits for all its copies.
+macro_rules! prefetching {
+    ($($name:ident $t:ty: $kind:ident $prefetch:ident;)*) => { $(
+        #[kernel(threads = 64, shared = Slots<$t>)]
+        pub unsafe fn $name(source: Global<$t>, output: GlobalMut<$t>) {
+            let i = index();
+            // SAFETY: the buffers have an element for each thread, and the kernel declares `Slots`.
+            unsafe {
+                let slot = Shared::<$t>::from_address(shared_base()).offset(thread_idx().x as i32);
+                let from = source.offset(i64::from(i)).address();
+                cp_async_plain(CpAsyncKind::$kind, L2Prefetch::$prefetch, slot.address(), from);
+                cp_async_wait_all();
+                output.write(i64::from(i), slot.read(0));
+            }
+        }
+    )* };
+}
+prefetching! {
+    ca_4_64b u32: Ca4 B64;
+    ca_8_128b u64: Ca8 B128;
+    ca_16_256b u128: Ca16 B256;
+    cg_16_64b u128: Cg16 B64;
+    cg_16_128b u128: Cg16 B128;
+    cg_16_256b u128: Cg16 B256;
+}
+
+moye_device::static_layout! {
+    /// 64 words and, behind them, an mbarrier.
+    pub SlotsAndBarrier = moye_device::layout!(66);
+}
+
+/// Shared memory of the kernels with an mbarrier.
+pub type BarrierStorage = moye_device::memory::SharedArray<u32, SlotsAndBarrier>;
+
+/// Thread `i` of a block of 64 copies `source[i]` into shared memory, and its copies arrive at an mbarrier; then it writes
+/// what the *next* thread copied to `output[i]`; all that `rounds` times, on the next 64 elements each.
+macro_rules! mbarrier {
+    ($($name:ident $count:literal $arrive:ident;)*) => { $(
+        #[kernel(threads = 64, shared = BarrierStorage)]
+        pub unsafe fn $name(source: Global<u32>, output: GlobalMut<u32>, rounds: u32) {
+            let thread = thread_idx().x;
+            // SAFETY: `source` and `output` have 64 elements for each round, and the kernel declares `BarrierStorage`.
+            unsafe {
+                let slots = Shared::<u32>::from_address(shared_base());
+                let barrier = slots.offset(64).address();
+                if thread == 0 {
+                    mbarrier_init(barrier, $count);
+                }
+                sync_threads();
+                let mut round = 0;
+                while round < rounds {
+                    let at = i64::from(64 * round + thread);
+                    let slot = slots.offset(thread as i32).address();
+                    cp_async_plain(CpAsyncKind::Ca4, L2Prefetch::None, slot, source.offset(at).address());
+                    $arrive(barrier);
+                    let state = mbarrier_arrive(barrier);
+                    mbarrier_wait(barrier, state);
+                    output.write(at, slots.read(((thread + 1) % 64) as i32));
+                    sync_threads();
+                    round += 1;
+                }
+            }
+        }
+    )* };
+}
+mbarrier! {
+    mbarrier_counted 128 cp_async_mbarrier_arrive_noinc;
+    mbarrier_uncounted 64 cp_async_mbarrier_arrive;
+}

@@ -1,0 +1,79 @@
+//! Copies of one thread: plain words, and `cp.async`.
+
+use crate::support::{index, unary};
+use moye_device::arch::{cp_async_commit, cp_async_wait, shared_base, thread_idx};
+use moye_device::atom::copy::*;
+use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray};
+use moye_device::{kernel, layout, static_layout};
+
+unary! {
+    copy_u8: u8 => u8 = |value| unsafe { UniversalCopy::<u8>::call(value, ()) };
+    copy_u16: u16 => u16 = |value| unsafe { UniversalCopy::<u16>::call(value, ()) };
+    copy_u32: u32 => u32 = |value| unsafe { UniversalCopy::<u32>::call(value, ()) };
+    copy_u64: u64 => u64 = |value| unsafe { UniversalCopy::<u64>::call(value, ()) };
+    copy_u128: u128 => u128 = |value| unsafe { UniversalCopy::<u128>::call(value, ()) };
+}
+
+static_layout! {
+    /// A word for each thread.
+    pub PerThread = layout!(64);
+}
+
+/// Shared memory for a word of each thread.
+pub type Slots<T> = SharedArray<T, PerThread>;
+
+/// Thread `i` of a block of 64 copies `source[i]` into shared memory, over what `before` has, where `valid[i]` is not 0,
+/// and writes what is there then to `output[i]`.
+#[inline(always)]
+unsafe fn through_shared<A, T>(
+    source: Global<T>,
+    valid: Global<u32>,
+    output: GlobalMut<T>,
+    before: T,
+    always: bool,
+) where
+    A: PredicatedCopyAtom<Source = GlobalMemory, Destination = SharedMemory>,
+    T: Element,
+{
+    let (i, thread) = (i64::from(index()), thread_idx().x);
+    // SAFETY: the buffers have an element for each thread, and the kernel declares `Slots<T>`.
+    unsafe {
+        let slot = Shared::<T>::from_address(shared_base()).offset(thread as i32);
+        slot.write(0, before);
+        let from = source.offset(i).address();
+        if always {
+            A::call(from, slot.address());
+        } else {
+            A::call_if(valid.read(i) != 0, from, slot.address());
+        }
+        cp_async_commit();
+        cp_async_wait::<0>();
+        output.write(i, slot.read(0));
+    }
+}
+
+macro_rules! cp_async {
+    ($($plain:ident $predicated:ident $atom:ident $t:ident;)*) => { $(
+        #[kernel(threads = 64, shared = Slots<$t>)]
+        pub unsafe fn $plain(source: Global<$t>, output: GlobalMut<$t>) {
+            // SAFETY: the kernel's own contract; no flags are read.
+            unsafe { through_shared::<$atom<$t>, $t>(source, Global::from_address(0), output, !0, true) }
+        }
+
+        #[kernel(threads = 64, shared = Slots<$t>)]
+        pub unsafe fn $predicated(source: Global<$t>, valid: Global<u32>, output: GlobalMut<$t>) {
+            // SAFETY: the kernel's own contract.
+            unsafe { through_shared::<$atom<$t>, $t>(source, valid, output, !0, false) }
+        }
+    )* };
+}
+cp_async! {
+    ca_4 ca_4_if SM80_CP_ASYNC_CACHEALWAYS u32;
+    ca_8 ca_8_if SM80_CP_ASYNC_CACHEALWAYS u64;
+    ca_16 ca_16_if SM80_CP_ASYNC_CACHEALWAYS u128;
+    cg_16 cg_16_if SM80_CP_ASYNC_CACHEGLOBAL u128;
+    ca_4_zfill ca_4_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u32;
+    ca_8_zfill ca_8_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u64;
+    ca_16_zfill ca_16_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u128;
+    cg_16_zfill cg_16_zfill_if SM80_CP_ASYNC_CACHEGLOBAL_ZFILL u128;
+}
