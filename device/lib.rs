@@ -18,6 +18,9 @@ pub mod algorithm;
 pub mod analysis;
 pub mod arch;
 pub mod atom;
+// Text and its tests alone: ordinary builds need not read it.
+#[cfg(any(doc, doctest))]
+pub mod guide;
 pub mod kernel;
 #[cfg(feature = "kernels")]
 pub mod kernels;

@@ -209,6 +209,24 @@ pub enum Error {
         /// The module that was searched.
         module: &'static str,
     },
+    /// A module has another kernel under the name of the one to launch.
+    #[error(
+        "kernel `{kernel}` (of package `{package}`) takes ({params}), but what module `{module}` has under that name takes \
+         ({entry}); load the PTX of that package, built from the same source as this program, and give kernels of one \
+         module different names"
+    )]
+    OtherParameters {
+        /// The kernel.
+        kernel: &'static str,
+        /// The package that declares it.
+        package: &'static str,
+        /// What the kernel takes: `Global<f32>, u32`.
+        params: String,
+        /// The module that was searched.
+        module: &'static str,
+        /// What the module's PTX says: `.u64, .u32`.
+        entry: String,
+    },
     /// A kernel of another package was launched without its module.
     #[error(
         "kernel `{kernel}` is of package `{package}`, not one of moye's own: load its PTX with `Device::load` and launch it \

@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::launch::Grid;
-use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
+use crate::matrix::{Matrix, MatrixMut, Shape, check_device, kernel_extent};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernels;
@@ -17,17 +17,23 @@ const THREADS: u32 = 256;
 /// Copies `src` to `dst`, of the same shape and any strides, on the default stream of a device.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is over the kernel's
-/// limit, and those of [`Device::launch`].
+/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is over 2,147,483,647
+/// (2^31 - 1) or both are over 2,097,120 (65,535 tiles of 32), and those of [`Device::launch`].
 pub fn copy(device: &Device, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
-    copy_on(&device.default_stream(), src, dst)
+    // SAFETY: the default stream has its work in order, as in `matmul`.
+    unsafe { copy_on(&device.default_stream(), src, dst) }
 }
 
 /// As [`copy`], on a stream.
 ///
 /// # Errors
 /// As for [`copy`].
-pub fn copy_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
+///
+/// # Safety
+/// The call returns while the elements are copied, and its borrows end with it. Until the work has ended, no other stream
+/// (the default one counts) may write the elements of `src`, or read or write those of `dst`, be it in a launch or in a
+/// call that is safe in itself, such as [`copy`]. [`Stream::synchronize`] waits for it, and so does every transfer.
+pub unsafe fn copy_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
     let operation = "copy";
     let (from, to) = (src.shape(), dst.shape());
     if (from.rows, from.cols) != (to.rows, to.cols) {
@@ -47,7 +53,8 @@ pub fn copy_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f
     let (src, dst) =
         (Global::from_address(src.data().address()), GlobalMut::from_address(dst.data_mut().address()));
     // SAFETY: both matrices lie within their buffers (`Matrix::new`), the extents and strides passed are theirs, and
-    // `dst`, borrowed mutably, shares no element with `src` and holds none twice.
+    // `dst`, borrowed mutably, shares no element with `src` and holds none twice. The caller answers for what other streams
+    // do.
     unsafe { stream.launch(&kernels::copy_async, grid, (src, dst, m, n, src_m, src_n, dst_m, dst_n)) }
 }
 
@@ -59,14 +66,22 @@ pub fn copy_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f
 /// # Errors
 /// As for [`copy`].
 pub fn transpose(device: &Device, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
-    transpose_on(&device.default_stream(), src, dst)
+    // SAFETY: the default stream has its work in order, as in `matmul`.
+    unsafe { transpose_on(&device.default_stream(), src, dst) }
 }
 
 /// As [`transpose`], on a stream.
 ///
 /// # Errors
 /// As for [`copy`].
-pub fn transpose_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
+///
+/// # Safety
+/// As for [`copy_on`].
+pub unsafe fn transpose_on(
+    stream: &Stream,
+    src: &Matrix<'_, f32>,
+    dst: &mut MatrixMut<'_, f32>,
+) -> Result<()> {
     let operation = "transpose";
     let (from, to) = (src.shape(), dst.shape());
     if (from.rows, from.cols) != (to.cols, to.rows) {
@@ -92,10 +107,7 @@ pub fn transpose_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMut<
 /// The grid for a source of this shape, its extents, and whether its axes are exchanged: as `exchange` wishes, or the
 /// other way round where only that fits into a grid. `None` where there is no element.
 fn plan(operation: &'static str, shape: Shape, exchange: bool) -> Result<Option<(Grid, u32, u32, bool)>> {
-    let extent = |what, value: usize| {
-        let limit = u32::MAX.into();
-        u32::try_from(value).map_err(|_| Error::MatrixTooLarge { operation, what, value, limit })
-    };
+    let extent = |what, value| kernel_extent(operation, what, value);
     let (rows, cols) = (extent("rows", shape.rows)?, extent("columns", shape.cols)?);
     if rows == 0 || cols == 0 {
         return Ok(None);

@@ -151,7 +151,27 @@ fn files_that_are_no_float32_matrices_are_refused_with_what_to_do() {
     fs::write(folder.join("big_endian.npy"), patched("<f4", ">f4")).unwrap();
     fs::write(folder.join("huge.npy"), patched("(20, 30)", "(4611686018427387904, 30)")).unwrap();
     fs::write(folder.join("larger.npy"), patched("(20, 30)", "(20000000000, 30)")).unwrap();
+    for (name, shape) in [
+        ("none_of_many.npy", "(0, 9223372036854775808)"),
+        ("none_of_bytes.npy", "(2305843009213693952, 0)"),
+        ("overflow.npy", "(9223372036854775808, 2)"),
+        ("negative.npy", "(-20, 30)"),
+        ("absurd.npy", "(123456789012345678901234567890, 0)"),
+    ] {
+        fs::write(folder.join(name), patched("(20, 30)", shape)).unwrap();
+    }
     for (file, expected) in [
+        ("none_of_many.npy", "shape [0, 9223372036854775808] is larger than any memory; save it again"),
+        ("none_of_bytes.npy", "shape [2305843009213693952, 0] is larger than any memory; save it again"),
+        ("overflow.npy", "shape [9223372036854775808, 2] is larger than any memory; save it again"),
+        (
+            "negative.npy",
+            "negative.npy has a header with the shape (-20, 30), which no array has; save it again",
+        ),
+        (
+            "absurd.npy",
+            "with the shape (123456789012345678901234567890, 0), which no array has; save it again",
+        ),
         ("double.npy", "double.npy holds float64, not float32; convert it with a.astype('float32')"),
         ("integer.npy", "integer.npy holds int32, not float32; convert it with a.astype('float32')"),
         ("big_endian.npy", "float32 of the other byte order; convert it with a.astype('float32')"),
@@ -218,6 +238,28 @@ fn a_full_disk_is_one_line() {
     let last = said.lines().last().unwrap_or_default();
     assert!(last.starts_with("moye: cannot write /dev/full: No space left on device"), "{said}");
     assert!(fs::metadata("/dev/full").is_ok_and(|full| !full.is_file()), "the device is still one");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_write_that_fails_half_way_leaves_nothing_behind() {
+    let folder = TempDir::new().unwrap();
+    // 160 kB, of which 100 KiB may be written.
+    save(folder.path(), "a.npy", &matrix(200, 200, false));
+    let whole = command(folder.path(), &["transpose", "a.npy", "-o"]);
+    let limited = |output: &str, force: &str| {
+        let mut command = Command::new("bash");
+        // Past the limit the system sends a signal; where that is ignored, the write fails.
+        command.args(["-c", "ulimit -f 100; trap '' XFSZ; exec \"$@\"", "bash"]).arg(whole.get_program());
+        command.args(whole.get_args()).arg(output).args((!force.is_empty()).then_some(force));
+        command.current_dir(folder.path()).env("MOYE_DEVICE", "sim").output().unwrap()
+    };
+    assert_eq!(failed(&limited("b.npy", "")), "cannot write b.npy: File too large (os error 27)");
+    assert_eq!(names(folder.path()), ["a.npy"], "the part that was written is gone");
+    fs::write(folder.path().join("b.npy"), "precious").unwrap();
+    failed(&limited("b.npy", "--force"));
+    assert_eq!(fs::read(folder.path().join("b.npy")).unwrap(), b"precious", "what was there stays");
+    assert_eq!(names(folder.path()), ["a.npy", "b.npy"]);
 }
 
 #[cfg(target_os = "linux")]

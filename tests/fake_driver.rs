@@ -2,8 +2,12 @@
 //! the faults, so that no GPU is needed.
 #![cfg(target_os = "linux")]
 
+mod common;
+
+use common::say_once;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Once;
 use tempfile::TempDir;
 
 /// Compiles the stand-in into a folder; `None` where there is no compiler.
@@ -31,7 +35,11 @@ fn driver(flags: &[&str]) -> Option<TempDir> {
             Some(folder)
         }
         Err(reason) => {
-            eprintln!("tests with a stand-in for the driver are skipped: rustc cannot be run: {reason}");
+            static SAID: Once = Once::new();
+            say_once(
+                &SAID,
+                &format!("tests with a stand-in for the driver are skipped: rustc cannot be run: {reason}"),
+            );
             None
         }
     }

@@ -4,7 +4,9 @@
 mod common;
 
 use common::devices;
-use moye::{Buffer, Device, Error, Matrix, MatrixMut, copy, matmul, transpose};
+use moye::{
+    Buffer, Device, Error, Matrix, MatrixMut, copy, copy_on, matmul, matmul_on, transpose, transpose_on,
+};
 use rstest::rstest;
 
 /// How a matrix lies in its buffer.
@@ -118,6 +120,30 @@ fn copies_and_transposes_are_exact_in_every_order(
 }
 
 #[test]
+fn operations_on_a_stream_follow_one_another() {
+    for device in devices() {
+        let stream = device.new_stream().unwrap();
+        let (n, order) = (40, Order::RowMajor);
+        let a = filled(&device, n, n, order);
+        let a = Matrix::row_major(&a, n, n).unwrap();
+        let mut buffers = [(); 3].map(|()| untouched(&device, n, n, order));
+        let [copied, turned, product] = buffers.each_mut().map(|buffer| MatrixMut::row_major(buffer, n, n));
+        let (mut copied, mut turned, mut product) = (copied.unwrap(), turned.unwrap(), product.unwrap());
+        // SAFETY: nothing else uses these buffers before the downloads, which wait.
+        unsafe {
+            copy_on(&stream, &a, &mut copied).unwrap();
+            transpose_on(&stream, &copied.as_matrix(), &mut turned).unwrap();
+            matmul_on(&stream, &copied.as_matrix(), &turned.as_matrix(), &mut product).unwrap();
+        }
+        stream.synchronize().unwrap();
+        assert_matrix(&buffers[0], (n, n), order, element);
+        assert_matrix(&buffers[1], (n, n), order, |i, j| element(j, i));
+        let expected = |i, j| (0..n).map(|p| element(i, p) * element(j, p)).sum();
+        assert_matrix(&buffers[2], (n, n), order, expected);
+    }
+}
+
+#[test]
 fn a_transposed_view_is_taken_as_it_is() {
     for device in devices() {
         let a = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
@@ -182,4 +208,73 @@ fn matrices_of_another_device_are_refused() {
     assert!(matches!(error, Error::WrongDevice { kernel: "matmul", argument: 1, .. }), "{error}");
     assert!(matmul(&other, &a, &b, &mut c).is_err());
     assert!(copy(&device, &b, &mut c).is_err() && transpose(&device, &b, &mut c).is_err());
+}
+
+#[test]
+fn extents_over_31_bits_are_refused_with_the_limit() {
+    const LIMIT: usize = i32::MAX as usize;
+    let device = Device::sim();
+    let one = device.upload(&[3.0f32]).unwrap();
+    // Of one element behind every place, and of no element.
+    let large = |rows, cols| Matrix::new(&one, rows, cols, (0, 0)).unwrap();
+    fn empty(none: &mut Buffer<f32>, rows: usize, cols: usize) -> MatrixMut<'_, f32> {
+        MatrixMut::new(none, rows, cols, (0, 0)).unwrap()
+    }
+    let none = &mut device.alloc_zeroed::<f32>(0).unwrap();
+    let refused = |outcome: moye::Result<()>, expected: &str| {
+        let error = outcome.unwrap_err();
+        assert!(
+            matches!(error, Error::MatrixTooLarge { value, limit: 2_147_483_647, .. } if value == LIMIT + 1)
+        );
+        assert_eq!(
+            error.to_string(),
+            format!("{expected} = 2147483648 is over the kernel's limit of 2147483647; split the matrix")
+        );
+    };
+    let over = LIMIT + 1;
+    refused(matmul(&device, &large(over, 1), &large(1, 0), &mut empty(none, over, 0)), "matmul: M");
+    refused(matmul(&device, &large(0, 1), &large(1, over), &mut empty(none, 0, over)), "matmul: N");
+    refused(matmul(&device, &large(0, over), &large(over, 1), &mut empty(none, 0, 1)), "matmul: K");
+    refused(copy(&device, &large(over, 0), &mut empty(none, over, 0)), "copy: rows");
+    refused(copy(&device, &large(0, over), &mut empty(none, 0, over)), "copy: columns");
+    refused(transpose(&device, &large(over, 0), &mut empty(none, 0, over)), "transpose: rows");
+    refused(transpose(&device, &large(0, over), &mut empty(none, over, 0)), "transpose: columns");
+    let mut result = device.alloc_zeroed::<f32>(1).unwrap();
+    let mut c = MatrixMut::row_major(&mut result, 1, 1).unwrap();
+    refused(matmul(&device, &large(1, over), &large(over, 1), &mut c), "matmul: K");
+
+    matmul(&device, &large(LIMIT, 1), &large(1, 0), &mut empty(none, LIMIT, 0)).unwrap();
+    copy(&device, &large(0, LIMIT), &mut empty(none, 0, LIMIT)).unwrap();
+    transpose(&device, &large(0, LIMIT), &mut empty(none, LIMIT, 0)).unwrap();
+}
+
+#[test]
+fn strides_that_lead_to_no_element_do_no_harm() {
+    // A thread past the edge multiplies its coordinate with the stride, which overflows in a build that checks.
+    const HUGE: usize = 1 << 61;
+    for device in devices() {
+        let n = 40;
+        let elements: Vec<f32> = (0..n).map(|i| element(0, i)).collect();
+        let x = device.upload(&elements).unwrap();
+        let row = Matrix::new(&x, 1, n, (HUGE, 1)).unwrap();
+        let mut result = device.alloc_uninit::<f32>(1).unwrap();
+        let mut c = MatrixMut::new(&mut result, 1, 1, (HUGE, HUGE)).unwrap();
+        matmul(&device, &row, &row.clone().t(), &mut c).unwrap();
+        let squares: f32 = elements.iter().map(|x| x * x).sum();
+        assert_eq!(result.download().unwrap(), [squares], "{device:?}: the product of a row and a column");
+
+        let mut moved = device.alloc_uninit::<f32>(n).unwrap();
+        copy(&device, &row, &mut MatrixMut::new(&mut moved, 1, n, (HUGE, 1)).unwrap()).unwrap();
+        assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row copied");
+        moved.fill_bytes(0).unwrap();
+        transpose(&device, &row, &mut MatrixMut::new(&mut moved, n, 1, (1, HUGE)).unwrap()).unwrap();
+        assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row transposed");
+
+        // Nothing to add up, and strides that no buffer bounds.
+        let (a, b) =
+            (Matrix::new(&x, 3, 0, (HUGE, HUGE)).unwrap(), Matrix::new(&x, 0, 2, (HUGE, HUGE)).unwrap());
+        let mut zeros = device.alloc_uninit::<f32>(6).unwrap();
+        matmul(&device, &a, &b, &mut MatrixMut::row_major(&mut zeros, 3, 2).unwrap()).unwrap();
+        assert_eq!(zeros.download().unwrap(), [0.0; 6], "{device:?}");
+    }
 }

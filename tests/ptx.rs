@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::gpu;
+use common::{gpu, say_once};
 use moye::{Device, Kernel, Params, SHIPPED_PTX, kernels};
 use moye_build::ptx::{Function, Module};
 use moye_build::report::Ptxas;
 use rstest::rstest;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Once};
 
 /// The module for an architecture, read once.
 fn module(arch: &str) -> &'static Module {
@@ -42,7 +42,11 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
 #[rstest]
 fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch: &str) {
     let Some(ptxas) = Ptxas::find() else {
-        eprintln!("skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
+        static SAID: Once = Once::new();
+        say_once(
+            &SAID,
+            "tests with ptxas are skipped: there is none (`cargo xtask test` fetches it, or set MOYE_PTXAS)",
+        );
         return;
     };
     let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();

@@ -137,7 +137,7 @@ macro_rules! atom {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         unsafe fn $name($address: $address_ty, $($operand: Self),+) -> Self {
-            $needs;
+            let () = $needs;
             #[cfg(target_arch = "nvptx64")]
             {
                 let old: $register;
@@ -164,7 +164,7 @@ macro_rules! red {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         unsafe fn $name(address: $address_ty, value: Self) {
-            $needs;
+            let () = $needs;
             #[cfg(target_arch = "nvptx64")]
             // SAFETY: the caller's contract.
             unsafe {

@@ -63,35 +63,10 @@ impl LayoutBuilder {
     }
 
     /// The layout, if its extents are positive and no offset in it overflows.
+    #[inline(always)]
     pub const fn finish(self) -> Result<Layout, Fault> {
-        let layout = self.layout;
-        let mut size = 1i64;
-        let mut last = 0i64;
-        let mut i = 0;
-        while i < layout.profile.leaves() {
-            let extent = layout.shape[i];
-            if extent < 1 {
-                return Err(Fault::Extent { extent });
-            }
-            size = match size.checked_mul(extent) {
-                Some(size) => size,
-                None => return Err(Fault::Overflow),
-            };
-            let reach = match (extent - 1).checked_mul(layout.stride[i]) {
-                Some(reach) => reach,
-                None => return Err(Fault::Overflow),
-            };
-            // The magnitude, so that no partial sum of an evaluation overflows, whatever the signs.
-            last = match reach.checked_abs() {
-                Some(reach) => match last.checked_add(reach) {
-                    Some(last) if last < i64::MAX => last,
-                    _ => return Err(Fault::Overflow),
-                },
-                None => return Err(Fault::Overflow),
-            };
-            i += 1;
-        }
-        Ok(layout)
+        tri!(self.layout.check());
+        Ok(self.layout)
     }
 
     /// The layout as it stands, without checks: for tilers, whose wildcards are no modes.

@@ -87,21 +87,23 @@ pub(crate) enum Form {
 /// `layout`, the result of a logical divide or product by `tiler`, with the tiles gathered in one mode and the rest in
 /// another, and these unpacked as `form` says. A mode under the wildcard counts as rest, with a tile of `1:0`.
 pub(crate) const fn gathered(layout: &Layout, tiler: &Tiler, form: Form) -> Result<Layout, Fault> {
+    if let Form::Zipped = form {
+        let mut builder = LayoutBuilder::new();
+        tri!(builder.open(2));
+        tri!(part_into(&mut builder, Part::Tile, layout, ROOT, tiler, ROOT));
+        tri!(part_into(&mut builder, Part::Rest, layout, ROOT, tiler, ROOT));
+        return builder.finish();
+    }
     let mut tiles = LayoutBuilder::new();
     tri!(part_into(&mut tiles, Part::Tile, layout, ROOT, tiler, ROOT));
     let tiles = tri!(tiles.finish());
     let mut rest = LayoutBuilder::new();
     tri!(part_into(&mut rest, Part::Rest, layout, ROOT, tiler, ROOT));
     let rest = tri!(rest.finish());
-    let (unpack_tiles, unpack_rest) = match form {
-        Form::Zipped => (false, false),
-        Form::Tiled => (false, true),
-        Form::Flat => (true, true),
-    };
     let mut builder = LayoutBuilder::new();
     let node = tri!(builder.open(0));
-    let mut rank = tri!(unpacked_into(&mut builder, &tiles, unpack_tiles));
-    rank += tri!(unpacked_into(&mut builder, &rest, unpack_rest));
+    let mut rank = tri!(unpacked_into(&mut builder, &tiles, matches!(form, Form::Flat)));
+    rank += tri!(unpacked_into(&mut builder, &rest, true));
     builder.set_rank(node, rank);
     builder.finish()
 }

@@ -42,11 +42,19 @@ pub(crate) struct Modes {
     pub stride: [i64; MAX_LEAVES],
     pub basis: [u8; MAX_LEAVES],
     pub count: usize,
+    /// Whether a mode was left out, because there was no place for it.
+    overfull: bool,
 }
 
 impl Modes {
     pub const fn new() -> Self {
-        Self { extent: [0; MAX_LEAVES], stride: [0; MAX_LEAVES], basis: [NO_BASIS; MAX_LEAVES], count: 0 }
+        Self {
+            extent: [0; MAX_LEAVES],
+            stride: [0; MAX_LEAVES],
+            basis: [NO_BASIS; MAX_LEAVES],
+            count: 0,
+            overfull: false,
+        }
     }
 
     /// Adds a mode at the end, joined with the last one where it continues it.
@@ -61,6 +69,10 @@ impl Modes {
                 self.extent[last] *= extent;
                 return;
             }
+        }
+        if self.count == MAX_LEAVES {
+            self.overfull = true;
+            return;
         }
         self.extent[self.count] = extent;
         self.stride[self.count] = stride;
@@ -82,8 +94,24 @@ impl Modes {
         modes
     }
 
+    /// The modes of a filtered layout: without those of extent 1 or stride 0, and joined.
+    pub const fn filtered(layout: &Layout) -> Self {
+        let mut modes = Self::new();
+        let mut leaf = 0;
+        while leaf < layout.leaves() {
+            if layout.shape[leaf] != 1 && layout.stride[leaf] != 0 {
+                modes.push(layout.shape[leaf], layout.stride[leaf], layout.basis[leaf]);
+            }
+            leaf += 1;
+        }
+        modes
+    }
+
     /// Adds the modes to `builder`: `1:0` for none, an integer mode for one, otherwise a tuple.
     pub const fn add_to(&self, builder: &mut LayoutBuilder) -> Result<(), Fault> {
+        if self.overfull {
+            return Err(Fault::Capacity);
+        }
         if self.count == 0 {
             return builder.leaf(1, 0, NO_BASIS);
         }
@@ -122,7 +150,7 @@ pub(crate) const fn zeros_filtered(layout: &Layout) -> Result<Layout, Fault> {
 }
 
 pub(crate) const fn filtered(layout: &Layout) -> Result<Layout, Fault> {
-    coalesced(&tri!(zeros_filtered(layout)))
+    Modes::filtered(layout).layout()
 }
 
 pub(crate) const fn by_profile(layout: &Layout, profile: &IntTuple) -> Result<Layout, Fault> {

@@ -4,6 +4,7 @@ use super::builder::LayoutBuilder;
 use super::coalesce::{Modes, coalesced};
 use super::compose::composed;
 use super::error::{Fault, tri};
+use super::evaluate::linear;
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::inverse::right;
 use super::layout::Layout;
@@ -89,8 +90,12 @@ const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
 /// they need not for what they have in common. Looks at [`COMPARED`] values at most.
 const fn compared(a: &Layout, inverse: &Layout) -> i64 {
     let mut size = 1;
-    while size < inverse.size() && size < COMPARED && a.at(inverse.at(size)) == size {
-        size += 1;
+    while size < inverse.size() && size < COMPARED {
+        // Checked, since the inverse may lead far beyond `a`.
+        match linear(a, 0, a.leaves(), inverse.at(size), None) {
+            Some(index) if index == size => size += 1,
+            _ => break,
+        }
     }
     // The part of the inverse must be a layout itself.
     while size > 1 {

@@ -1,12 +1,11 @@
 //! What a layout leaves out.
 
-use super::coalesce::{Modes, filtered};
+use super::coalesce::Modes;
 use super::compose::ceil_div;
-use super::error::{Fault, tri};
+use super::error::Fault;
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
 use super::operation::operation;
-use super::profile::ROOT;
 
 operation! {
     /// The layout of what `layout` leaves out below `cotarget`: ordered (its strides grow), disjoint from `layout` (the
@@ -50,20 +49,22 @@ pub(crate) const fn complemented(layout: &Layout, cotarget: i64) -> Result<Layou
     if layout.is_coordinate() {
         return Err(Fault::HasBasis);
     }
-    let mut modes = Modes::of(&tri!(filtered(layout)), ROOT);
+    let mut modes = Modes::filtered(layout);
     sort_by_stride(&mut modes);
-    let mut free = Modes::new();
+    // What is free takes the places of the modes: there is at most one gap in front of each, and they join nowhere.
+    let count = modes.count;
+    modes.count = 0;
     let mut reach = 1i64;
     let mut i = 0;
-    while i < modes.count {
-        let stride = modes.stride[i];
+    while i < count {
+        let (extent, stride) = (modes.extent[i], modes.stride[i]);
         if stride < reach {
             return Err(Fault::Overlap { stride, reach });
         }
         if stride / reach > 1 {
-            free.push(stride / reach, reach, NO_BASIS);
+            modes.push(stride / reach, reach, NO_BASIS);
         }
-        reach = match stride.checked_mul(modes.extent[i]) {
+        reach = match stride.checked_mul(extent) {
             Some(reach) => reach,
             None => return Err(Fault::Overflow),
         };
@@ -71,7 +72,7 @@ pub(crate) const fn complemented(layout: &Layout, cotarget: i64) -> Result<Layou
     }
     let rest = ceil_div(cotarget, reach);
     if rest > 1 {
-        free.push(rest, reach, NO_BASIS);
+        modes.push(rest, reach, NO_BASIS);
     }
-    free.layout()
+    modes.layout()
 }

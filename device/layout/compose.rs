@@ -45,7 +45,7 @@ const fn composed_by_tiler(layout: &Layout, tiler: &Tiler) -> Result<Layout, Fau
 /// See [`composition`].
 pub(crate) const fn composed(a: &Layout, b: &Layout) -> Result<Layout, Fault> {
     let mut builder = LayoutBuilder::new();
-    let mut sum = Sum { used: [0; MAX_LEAVES], carries: None };
+    let mut sum = Sum { used: [0; MAX_LEAVES], carries: None, found: Modes::new(), reach: [0; MAX_LEAVES] };
     let left = Left::of(a, ROOT);
     tri!(compose_into(&mut builder, &mut sum, &left, a, b, ROOT));
     let result = tri!(builder.finish());
@@ -65,6 +65,9 @@ struct Sum {
     used: [i64; MAX_LEAVES],
     /// The fault of the first digit that carries.
     carries: Option<Fault>,
+    /// Room for the modes of one leaf of the right operand, and for their digits.
+    found: Modes,
+    reach: [i64; MAX_LEAVES],
 }
 
 const fn compose_into(
@@ -179,13 +182,11 @@ impl Left {
                 None => Err(Fault::Overflow),
             };
         }
-        let mut found = Modes::new();
-        let mut used = [0; MAX_LEAVES];
-        match self.digits(&mut found, &mut used, count, step) {
+        match self.digits(&mut sum.found, &mut sum.reach, count, step) {
             Ok(()) => {
                 let mut i = 0;
                 while i < last {
-                    let reach = sum.used[first + i] + used[i];
+                    let reach = sum.used[first + i].saturating_add(sum.reach[i]);
                     sum.used[first + i] = reach;
                     if reach >= modes.extent[i] && sum.carries.is_none() {
                         sum.carries = Some(Fault::Carry { mode: i, extent: modes.extent[i], reach });
@@ -194,12 +195,13 @@ impl Left {
                 }
             }
             Err(fault) => {
-                if !self.search(&mut found, count, step) {
+                if !self.search(&mut sum.found, count, step) {
                     return Err(fault);
                 }
                 sum.carries = Some(fault);
             }
         }
+        let found = &sum.found;
         // Not `Modes::add_to`, which would join modes: the runs are as long as they can be already.
         if found.count > 1 {
             tri!(builder.open(found.count));
@@ -228,8 +230,14 @@ impl Left {
         let last = modes.count - 1;
         let mut rest = count;
         let mut step = first;
+        let mut digit = [0i64; MAX_LEAVES];
+        found.count = 0;
+        let mut mode = 0;
+        while mode < last {
+            used[mode] = 0;
+            mode += 1;
+        }
         while rest > 1 {
-            let mut digit = [0i64; MAX_LEAVES];
             let mut run = rest;
             let mut stride = 0i64;
             let mut basis = NO_BASIS;
@@ -268,6 +276,9 @@ impl Left {
                     return Err(self.fault(count, first));
                 }
                 i += 1;
+            }
+            if found.count == MAX_LEAVES {
+                return Err(Fault::Capacity);
             }
             found.extent[found.count] = run;
             found.stride[found.count] = stride;

@@ -63,15 +63,20 @@ impl ComposedLayout {
     /// # Errors
     /// Where an index would be negative, or the layout is one of coordinates.
     pub const fn try_new(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
-        let composed = Self { swizzle, offset, layout };
-        match composed.check() {
-            Ok(()) => Ok(composed),
+        match Self::of(swizzle, offset, layout) {
+            Ok(composed) => Ok(composed),
             Err(fault) => {
                 let mut text = Text::new();
-                composed.write(&mut text);
+                Self { swizzle, offset, layout }.write(&mut text);
                 Err(LayoutError::after(text, fault))
             }
         }
+    }
+
+    pub(crate) const fn of(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, Fault> {
+        let composed = Self { swizzle, offset, layout };
+        tri!(composed.check());
+        Ok(composed)
     }
 
     /// A layout as it is, for what takes swizzled ones too.
@@ -98,7 +103,13 @@ impl ComposedLayout {
             };
             i += 1;
         }
-        if least < 0 { Err(Fault::Least { what: "smallest index", value: least, least: 0 }) } else { Ok(()) }
+        if least < 0 {
+            return Err(Fault::Least { what: "smallest index", value: least, least: 0 });
+        }
+        match self.end() {
+            Some(end) if self.swizzle.largest_below(end) < i64::MAX => Ok(()),
+            _ => Err(Fault::Overflow),
+        }
     }
 
     /// The number of coordinates.
@@ -106,30 +117,18 @@ impl ComposedLayout {
         self.layout.size()
     }
 
-    /// The number of indices that its memory needs: what the layout reaches, rounded up to the block that the swizzle
-    /// keeps to itself where it would reach beyond.
+    /// The number of indices that its memory needs: one more than the largest of what the swizzle makes of the
+    /// indices from 0 to the layout's last.
     pub const fn cosize(&self) -> i64 {
-        let end = self.offset + self.layout.cosize();
-        let changed = self.swizzle.source_mask() | self.swizzle.target_mask();
-        if changed == 0 {
-            return end;
+        match self.end() {
+            Some(end) => self.swizzle.largest_below(end) + 1,
+            None => unreachable!(),
         }
-        // Only bits below the highest that is changed move; the last block may be used in part.
-        let block = 1i64 << (i64::BITS - changed.leading_zeros());
-        let whole = end / block * block;
-        if whole == end {
-            return end;
-        }
-        let mut last = end - 1;
-        let mut index = whole;
-        while index < end {
-            let swizzled = self.swizzle.apply(index);
-            if swizzled > last {
-                last = swizzled;
-            }
-            index += 1;
-        }
-        last + 1
+    }
+
+    /// One more than the largest index before the swizzle, if it fits in 64 bits.
+    const fn end(&self) -> Option<i64> {
+        self.offset.checked_add(self.layout.cosize())
     }
 
     /// The shape.

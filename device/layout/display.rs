@@ -79,3 +79,18 @@ impl Hash for Layout {
         self.basis[..self.leaves()].hash(state);
     }
 }
+
+impl PartialEq for Tiler {
+    fn eq(&self, other: &Self) -> bool {
+        self.by_mode == other.by_mode && self.layout == other.layout
+    }
+}
+
+impl Eq for Tiler {}
+
+impl Hash for Tiler {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.by_mode.hash(state);
+        self.layout.hash(state);
+    }
+}

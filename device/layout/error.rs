@@ -123,6 +123,8 @@ pub(crate) enum Fault {
     NotATuple,
     /// A mode that is not there.
     NoMode { index: usize, rank: usize },
+    /// Modes `begin..end` that are not there.
+    NoRange { begin: usize, end: usize, rank: usize },
     /// An extent below 1.
     Extent { extent: i64 },
     /// A number that must be at least `least`.
@@ -188,7 +190,9 @@ impl Fault {
             | Self::MixedBasis { .. }
             | Self::HasBasis
             | Self::NoBasisMode { .. } => LayoutErrorKind::Profile,
-            Self::NoMode { .. } | Self::Extent { .. } | Self::Least { .. } => LayoutErrorKind::Range,
+            Self::NoMode { .. } | Self::NoRange { .. } | Self::Extent { .. } | Self::Least { .. } => {
+                LayoutErrorKind::Range
+            }
             Self::Stride { .. }
             | Self::Run { .. }
             | Self::Carry { .. }
@@ -222,8 +226,16 @@ impl Fault {
             Self::NotATuple => text.str("a tuple is needed where there is an integer"),
             Self::NoMode { index, rank } => {
                 text.str("there is no mode ");
-                text.int(index as i64);
+                text.size(index);
                 text.str("; the rank is ");
+                text.int(rank as i64);
+            }
+            Self::NoRange { begin, end, rank } => {
+                text.str("there are no modes ");
+                text.size(begin);
+                text.str("..");
+                text.size(end);
+                text.str("; a range begins at or before its end, which is at most the rank, ");
                 text.int(rank as i64);
             }
             Self::Extent { extent } => {

@@ -73,7 +73,13 @@ pub(crate) const fn index_at(
 }
 
 /// The index of the integer coordinate `index` over the leaves `first..end`, checked.
-const fn linear(layout: &Layout, first: usize, end: usize, index: i64, basis: Option<u8>) -> Option<i64> {
+pub(crate) const fn linear(
+    layout: &Layout,
+    first: usize,
+    end: usize,
+    index: i64,
+    basis: Option<u8>,
+) -> Option<i64> {
     let mut rest = index;
     let mut sum = 0i64;
     let mut leaf = first;
@@ -101,7 +107,8 @@ const fn linear(layout: &Layout, first: usize, end: usize, index: i64, basis: Op
 impl Layout {
     /// The index of the integer coordinate `index`, counted along the first mode first.
     ///
-    /// Beyond the size, the last extent counts as unbounded, as in CuTe.
+    /// Beyond the size, the last extent counts as unbounded, as in CuTe. Every index within the size fits in 64 bits;
+    /// for coordinates so far beyond it that their index may not, [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
     /// Where the layout is one of coordinates (strides such as `1@0`): see [`along`](Self::along) and
@@ -141,10 +148,22 @@ impl Layout {
         let mut leaf = first;
         while leaf < end {
             assert!(self.basis[leaf] == NO_BASIS, "a layout of coordinates has no index; see Layout::along");
-            let digit = if leaf + 1 == end { rest } else { rest % self.shape[leaf] };
-            rest /= self.shape[leaf];
-            sum += digit * self.stride[leaf];
+            let (mut extent, stride) = (self.shape[leaf], self.stride[leaf]);
             leaf += 1;
+            // Modes that continue one another are one digit: a division less, and for a constant layout the arithmetic
+            // that one would write by hand, since compilers do not put the digits together again.
+            while leaf < end && self.basis[leaf] == NO_BASIS {
+                match extent.checked_mul(stride) {
+                    Some(next) if next == self.stride[leaf] => extent *= self.shape[leaf],
+                    _ => break,
+                }
+                leaf += 1;
+            }
+            if leaf == end {
+                return sum + rest * stride;
+            }
+            sum += rest % extent * stride;
+            rest /= extent;
         }
         sum
     }

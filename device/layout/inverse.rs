@@ -51,6 +51,22 @@ const fn numbered(layout: &Layout) -> Result<(Modes, [i64; MAX_LEAVES]), Fault> 
 }
 
 pub(crate) const fn right(layout: &Layout) -> Result<Layout, Fault> {
+    tri!(right_modes(layout)).layout()
+}
+
+/// The size of the right inverse.
+pub(crate) const fn right_size(layout: &Layout) -> Result<i64, Fault> {
+    let modes = tri!(right_modes(layout));
+    let mut size = 1;
+    let mut i = 0;
+    while i < modes.count {
+        size *= modes.extent[i];
+        i += 1;
+    }
+    Ok(size)
+}
+
+const fn right_modes(layout: &Layout) -> Result<Modes, Fault> {
     let (modes, preimage) = tri!(numbered(layout));
     let mut result = Modes::new();
     let mut reach = 1i64;
@@ -71,7 +87,7 @@ pub(crate) const fn right(layout: &Layout) -> Result<Layout, Fault> {
             None => break,
         };
     }
-    result.layout()
+    Ok(result)
 }
 
 const fn left(layout: &Layout) -> Result<Layout, Fault> {

@@ -64,10 +64,10 @@ pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> 
 }
 
 /// The layout, if it holds what every layout holds.
+#[inline(always)]
 pub(crate) const fn checked(layout: Layout) -> Result<Layout, Fault> {
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.mode(&layout));
-    builder.finish()
+    tri!(layout.check());
+    Ok(layout)
 }
 
 pub(crate) const fn mode_of(layout: &Layout, index: usize) -> Result<Layout, Fault> {
@@ -180,7 +180,10 @@ impl Layout {
         let mut last = 0;
         let mut leaf = 0;
         while leaf < self.leaves() {
-            last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
+            // The stride of an extent of 1 is never stepped along, and may be any number.
+            if self.shape[leaf] > 1 {
+                last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
+            }
             leaf += 1;
         }
         last + 1
@@ -263,6 +266,37 @@ impl Layout {
     /// This layout as a tiler: see [`Tiler`].
     pub const fn tiler(&self) -> Tiler {
         Tiler::layout(*self)
+    }
+
+    /// Whether the extents are positive and no offset overflows: what holds of every layout.
+    pub(crate) const fn check(&self) -> Result<(), Fault> {
+        let mut size = 1i64;
+        let mut last = 0i64;
+        let mut i = 0;
+        while i < self.leaves() {
+            let extent = self.shape[i];
+            if extent < 1 {
+                return Err(Fault::Extent { extent });
+            }
+            size = match size.checked_mul(extent) {
+                Some(size) => size,
+                None => return Err(Fault::Overflow),
+            };
+            let reach = match (extent - 1).checked_mul(self.stride[i]) {
+                Some(reach) => reach,
+                None => return Err(Fault::Overflow),
+            };
+            // The magnitude, so that no partial sum of an evaluation overflows, whatever the signs.
+            last = match reach.checked_abs() {
+                Some(reach) => match last.checked_add(reach) {
+                    Some(last) if last < i64::MAX => last,
+                    _ => return Err(Fault::Overflow),
+                },
+                None => return Err(Fault::Overflow),
+            };
+            i += 1;
+        }
+        Ok(())
     }
 
     /// A stride of 0 belongs to no basis vector, and places beyond the leaves are zero.

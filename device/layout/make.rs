@@ -75,7 +75,7 @@ const fn like(layout: &Layout) -> Result<Layout, Fault> {
     let mut order = layout.stride();
     let mut i = 0;
     while i < order.leaves() {
-        order.value[i] = order.value[i].abs();
+        order.value[i] = order.value[i].saturating_abs();
         i += 1;
     }
     of_shape_and_stride(&layout.shape(), &tri!(ordered(&kept, &order)))

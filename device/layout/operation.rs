@@ -93,7 +93,7 @@ macro_rules! operand {
         $crate::layout::operation::operand!(list $text; $($rest: $more),+);
     };
     (write $text:ident; $arg:ident: i64) => { $text.int($arg) };
-    (write $text:ident; $arg:ident: usize) => { $text.int($arg as i64) };
+    (write $text:ident; $arg:ident: usize) => { $text.size($arg) };
     (write $text:ident; $arg:ident: IntTuple) => { $text.tuple(&$arg) };
     (write $text:ident; $arg:ident: Layout) => { $text.layout(&$arg) };
     (write $text:ident; $arg:ident: Tiler) => { $text.tiler(&$arg) };

@@ -1,12 +1,16 @@
-//! Layouts, tuples and tilers from text.
+//! Layouts, tuples, tilers and swizzles from text.
 
 use core::str::FromStr;
 
+use super::builder::LayoutBuilder;
+use super::composed::ComposedLayout;
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, MAX_BASIS, NO_BASIS, TupleBuilder};
 use super::layout::{Layout, of_shape_and_stride};
 use super::make;
+use super::swizzle::Swizzle;
 use super::text::Text;
+use super::tiler::Tiler;
 
 impl Layout {
     /// The layout that `text` describes: `(4,(2,2)):(2,(1,8))`, or a shape alone for the compact column-major one.
@@ -37,19 +41,94 @@ impl IntTuple {
     }
 }
 
-impl FromStr for Layout {
-    type Err = LayoutError;
-
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
-        Self::parse(text)
+impl Tiler {
+    /// The tiler that `text` describes: a layout with its strides (`(2,4):(1,8)`), an integer `n` for `n:1`, `_`, or a
+    /// tuple of such (`(4:2,_,(64,32))`). A tuple is by mode; only its strides make it a layout.
+    ///
+    /// ```
+    /// use moye_device::layout::{Tiler, tiler};
+    /// assert_eq!("(3:4, 8)".parse(), Ok(tiler!((3:4, 8:1))));
+    /// assert!(Tiler::parse("(3:4, 8").unwrap_err().text().contains("column 8: expected `,` or `)`"));
+    /// ```
+    ///
+    /// # Errors
+    /// Where the text is no tiler: the error names the column and what was expected there.
+    pub const fn parse(text: &str) -> Result<Self, LayoutError> {
+        let mut reader = Reader::new(text);
+        match reader.whole_tiler() {
+            Ok(tiler) => Ok(tiler),
+            Err(fault) => Err(reader.error("tiler", fault)),
+        }
     }
 }
 
-impl FromStr for IntTuple {
-    type Err = LayoutError;
+impl Swizzle {
+    /// The swizzle that `text` describes, as CuTe prints it: `Sw<3,4,3>`.
+    ///
+    /// ```
+    /// use moye_device::layout::Swizzle;
+    /// assert_eq!("Sw<3,4,3>".parse(), Ok(Swizzle::new(3, 4, 3)));
+    /// ```
+    ///
+    /// # Errors
+    /// Where the text is no swizzle: the error names the column and what was expected there. Where the numbers make
+    /// none: see [`try_new`](Self::try_new).
+    pub const fn parse(text: &str) -> Result<Self, LayoutError> {
+        let mut reader = Reader::new(text);
+        match reader.whole_swizzle() {
+            Ok(swizzle) => Ok(swizzle),
+            Err(fault) => Err(reader.error("swizzle", fault)),
+        }
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
-        Self::parse(text)
+impl ComposedLayout {
+    /// The composed layout that `text` describes, as CuTe prints it: `Sw<3,4,3> o 0 o (8,64):(64,1)`. The layout may be
+    /// a shape alone, as for [`Layout::parse`].
+    ///
+    /// ```
+    /// use moye_device::layout::{ComposedLayout, Swizzle, layout};
+    /// let smem = ComposedLayout::new(Swizzle::new(3, 4, 3), 0, layout!((8, 64):(64, 1)));
+    /// assert_eq!("Sw<3,4,3> o 0 o (8,64):(64,1)".parse(), Ok(smem));
+    /// ```
+    ///
+    /// # Errors
+    /// Where the text is no composed layout: the error names the column and what was expected there. Where an index
+    /// would be negative: see [`try_new`](Self::try_new).
+    pub const fn parse(text: &str) -> Result<Self, LayoutError> {
+        let mut reader = Reader::new(text);
+        match reader.whole_composed() {
+            Ok(composed) => Ok(composed),
+            Err(fault) => Err(reader.error("composed layout", fault)),
+        }
+    }
+}
+
+macro_rules! from_str {
+    ($($name:ident)+) => {$(
+        impl FromStr for $name {
+            type Err = LayoutError;
+
+            fn from_str(text: &str) -> Result<Self, LayoutError> {
+                Self::parse(text)
+            }
+        }
+    )+};
+}
+
+from_str!(IntTuple Layout Tiler Swizzle ComposedLayout);
+
+/// The layout of a shape, and a stride if there is one, that begin at `column`.
+const fn made(column: usize, shape: &IntTuple, stride: Option<&IntTuple>) -> Result<Layout, Fault> {
+    let layout = match stride {
+        Some(stride) => of_shape_and_stride(shape, stride),
+        None => make::col_major(shape),
+    };
+    match layout {
+        Err(Fault::NotAnInt) => {
+            Err(Fault::Parse { column, expected: "a shape of integers, and a stride without `_`" })
+        }
+        other => other,
     }
 }
 
@@ -84,23 +163,141 @@ impl<'a> Reader<'a> {
     const fn layout(&mut self) -> Result<Layout, Fault> {
         let start = self.column();
         let shape = tri!(self.tuple());
-        let layout = if self.eat(b':') {
+        if self.eat(b':') {
             let stride = tri!(self.tuple());
             tri!(self.end());
-            if !shape.profile.same(&stride.profile) {
-                return Err(Fault::Incongruent { what: "shape and stride" });
-            }
-            of_shape_and_stride(&shape, &stride)
-        } else {
-            tri!(self.end());
-            make::col_major(&shape)
-        };
-        match layout {
-            Err(Fault::NotAnInt) => {
-                Err(Fault::Parse { column: start, expected: "a shape of integers, and a stride without `_`" })
-            }
-            other => other,
+            return made(start, &shape, Some(&stride));
         }
+        tri!(self.end());
+        made(start, &shape, None)
+    }
+
+    const fn whole_tiler(&mut self) -> Result<Tiler, Fault> {
+        let mut builder = LayoutBuilder::new();
+        let mut by_mode = 0;
+        tri!(self.tiler(&mut builder, &mut by_mode, 0));
+        tri!(self.end());
+        Ok(Tiler { layout: builder.unchecked(), by_mode })
+    }
+
+    /// Adds the tiler that comes next.
+    const fn tiler(
+        &mut self,
+        builder: &mut LayoutBuilder,
+        by_mode: &mut u64,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let start = self.column();
+        let from = self.at;
+        // A tuple is the shape of a layout if strides follow. If not, or if there is more in it than a shape holds, it
+        // is read again as a tuple of tilers.
+        if let Ok(shape) = self.tuple() {
+            let layout = if self.eat(b':') {
+                let stride = tri!(self.tuple());
+                tri!(made(start, &shape, Some(&stride)))
+            } else if !shape.is_int() {
+                self.at = from;
+                return self.tilers(builder, by_mode, depth);
+            } else {
+                match Tiler::try_shape(shape) {
+                    Ok(tiler) => tiler.layout,
+                    Err(_) => {
+                        return Err(Fault::Parse { column: start, expected: "an extent of at least 1" });
+                    }
+                }
+            };
+            return builder.mode(&layout);
+        }
+        self.at = from;
+        self.tilers(builder, by_mode, depth)
+    }
+
+    /// Adds the tuple of tilers that comes next.
+    const fn tilers(
+        &mut self,
+        builder: &mut LayoutBuilder,
+        by_mode: &mut u64,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        if depth == DEEPEST {
+            return Err(Fault::Parse { column: self.column(), expected: "fewer nested tuples" });
+        }
+        if !self.eat(b'(') {
+            return Err(Fault::Parse { column: self.column(), expected: "a layout, an extent, `_` or `(`" });
+        }
+        let node = tri!(builder.open(0));
+        *by_mode |= 1 << node;
+        let mut rank = 0;
+        while !self.eat(b')') {
+            tri!(self.tiler(builder, by_mode, depth + 1));
+            rank += 1;
+            if !self.eat(b',') {
+                if self.eat(b')') {
+                    break;
+                }
+                return Err(Fault::Parse { column: self.column(), expected: "`,` or `)`" });
+            }
+        }
+        builder.set_rank(node, rank);
+        Ok(())
+    }
+
+    const fn whole_swizzle(&mut self) -> Result<Swizzle, Fault> {
+        let numbers = tri!(self.swizzle());
+        tri!(self.end());
+        Swizzle::of(numbers[0], numbers[1], numbers[2])
+    }
+
+    /// The numbers of the swizzle that comes next.
+    const fn swizzle(&mut self) -> Result<[i64; 3], Fault> {
+        let column = self.column();
+        if !(self.eat(b'S') && self.eat(b'w') && self.eat(b'<')) {
+            return Err(Fault::Parse { column, expected: "a swizzle, such as `Sw<3,4,3>`" });
+        }
+        let mut numbers = [0; 3];
+        let mut i = 0;
+        while i < 3 {
+            let column = self.column();
+            numbers[i] = match self.int(column) {
+                Ok(number) => number,
+                Err(Fault::Parse { column, .. }) => {
+                    return Err(Fault::Parse { column, expected: "an integer of at most 64 bits" });
+                }
+                Err(fault) => return Err(fault),
+            };
+            if i < 2 && !self.eat(b',') {
+                return Err(Fault::Parse { column: self.column(), expected: "`,`" });
+            }
+            i += 1;
+        }
+        if !self.eat(b'>') {
+            return Err(Fault::Parse { column: self.column(), expected: "`>`" });
+        }
+        Ok(numbers)
+    }
+
+    const fn whole_composed(&mut self) -> Result<ComposedLayout, Fault> {
+        let numbers = tri!(self.swizzle());
+        tri!(self.after());
+        let column = self.column();
+        let offset = match self.int(column) {
+            Ok(offset) => offset,
+            Err(Fault::Parse { column, .. }) => {
+                return Err(Fault::Parse { column, expected: "an offset, an integer of at most 64 bits" });
+            }
+            Err(fault) => return Err(fault),
+        };
+        tri!(self.after());
+        let layout = tri!(self.layout());
+        ComposedLayout::of(tri!(Swizzle::of(numbers[0], numbers[1], numbers[2])), offset, layout)
+    }
+
+    /// Reads the `o` between two parts of a composed layout.
+    const fn after(&mut self) -> Result<(), Fault> {
+        if self.eat(b'o') {
+            return Ok(());
+        }
+        Err(Fault::Parse { column: self.column(), expected: "`o`" })
     }
 
     const fn whole_tuple(&mut self) -> Result<IntTuple, Fault> {

@@ -48,8 +48,11 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
     let mut result = *layout;
     let mut i = 0;
     while i < layout.leaves() {
-        let (stride, sign) = (layout.stride[i].abs(), layout.stride[i].signum());
+        let (Some(stride), sign) = (layout.stride[i].checked_abs(), layout.stride[i].signum()) else {
+            return Err(Fault::Overflow);
+        };
         if stride != 0 {
+            // Also of an extent of 1, as in CuTe: a stride that does not fit is more likely a mistake than unused.
             if stride % count != 0 && count % stride != 0 {
                 return Err(Fault::Indivisible { what: "stride", left: stride, right: count });
             }
@@ -71,7 +74,8 @@ pub(crate) const fn down(layout: &Layout, count: i64) -> Result<Layout, Fault> {
     let mut result = *layout;
     let mut i = 0;
     while i < layout.leaves() {
-        let grown = if layout.stride[i].abs() == 1 { &mut result.shape[i] } else { &mut result.stride[i] };
+        let grown =
+            if matches!(layout.stride[i], 1 | -1) { &mut result.shape[i] } else { &mut result.stride[i] };
         *grown = match grown.checked_mul(count) {
             Some(grown) => grown,
             None => return Err(Fault::Overflow),

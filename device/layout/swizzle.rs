@@ -45,30 +45,32 @@ impl Swizzle {
     /// # Errors
     /// Where a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach beyond bit 62.
     pub const fn try_new(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
-        let mut text = Text::new();
-        text.str("Sw<");
-        text.int(bits);
-        text.str(",");
-        text.int(base);
-        text.str(",");
-        text.int(shift);
-        text.str(">");
-        let fault = if bits < 0 {
-            Fault::Least { what: "number of bits", value: bits, least: 0 }
-        } else if base < 0 {
-            Fault::Least { what: "base", value: base, least: 0 }
-        } else if bits > 62 || base > 62 || shift > 62 || shift < -62 || bits + base + shift.abs() > 63 {
-            Fault::Said { kind: LayoutErrorKind::Range, text: "the bits reach beyond bit 62 of an index" }
-        } else if shift.abs() < bits {
-            Fault::Least {
-                what: "distance |shift| of the two groups of bits",
-                value: shift.abs(),
-                least: bits,
+        match Self::of(bits, base, shift) {
+            Ok(swizzle) => Ok(swizzle),
+            Err(fault) => {
+                let mut text = Text::new();
+                write(&mut text, bits, base, shift);
+                Err(LayoutError::after(text, fault))
             }
+        }
+    }
+
+    pub(crate) const fn of(bits: i64, base: i64, shift: i64) -> Result<Self, Fault> {
+        if bits < 0 {
+            Err(Fault::Least { what: "number of bits", value: bits, least: 0 })
+        } else if base < 0 {
+            Err(Fault::Least { what: "base", value: base, least: 0 })
+        } else if bits > 62 || base > 62 || shift > 62 || shift < -62 || bits + base + shift.abs() > 63 {
+            Err(Fault::Said {
+                kind: LayoutErrorKind::Range,
+                text: "the bits reach beyond bit 62 of an index",
+            })
+        } else if shift.abs() < bits {
+            let what = "distance |shift| of the two groups of bits";
+            Err(Fault::Least { what, value: shift.abs(), least: bits })
         } else {
-            return Ok(Self { bits: bits as u8, base: base as u8, shift: shift as i8 });
-        };
-        Err(LayoutError::after(text, fault))
+            Ok(Self { bits: bits as u8, base: base as u8, shift: shift as i8 })
+        }
     }
 
     /// The number of bits in each group.
@@ -105,6 +107,31 @@ impl Swizzle {
         index ^ if self.shift >= 0 { taken >> self.shift } else { taken << -self.shift }
     }
 
+    /// The largest of what the indices `0..end` become; `end` is at least 1.
+    ///
+    /// The range is cut into one aligned block for each bit of `end`. Within a block the low bits take all values, and
+    /// the largest result has all of them set, except where they are the source of a bit above the block: that bit
+    /// counts for more, so its source is chosen to set it.
+    pub(crate) const fn largest_below(&self, end: i64) -> i64 {
+        let mut largest = 0;
+        let mut rest = end;
+        while rest != 0 {
+            let low = (rest & -rest) - 1;
+            rest &= rest - 1;
+            let forced = if self.shift < 0 {
+                ((self.source_mask() & low) << -self.shift & !low) >> -self.shift
+            } else {
+                0
+            };
+            let chosen = if self.shift < 0 { !(rest >> -self.shift) & forced } else { 0 };
+            let most = self.apply(rest | chosen) | low & !forced;
+            if most > largest {
+                largest = most;
+            }
+        }
+        largest
+    }
+
     /// The swizzle of the same memory in elements `count` times as large, a power of two.
     ///
     /// # Errors
@@ -134,13 +161,7 @@ impl Swizzle {
     }
 
     pub(crate) const fn write<const N: usize>(&self, text: &mut Text<N>) {
-        text.str("Sw<");
-        text.int(self.bits as i64);
-        text.str(",");
-        text.int(self.base as i64);
-        text.str(",");
-        text.int(self.shift as i64);
-        text.str(">");
+        write(text, self.bits(), self.base(), self.shift());
     }
 
     pub(crate) const fn text<const N: usize>(&self) -> Text<N> {
@@ -148,6 +169,16 @@ impl Swizzle {
         self.write(&mut text);
         text
     }
+}
+
+const fn write<const N: usize>(text: &mut Text<N>, bits: i64, base: i64, shift: i64) {
+    text.str("Sw<");
+    text.int(bits);
+    text.str(",");
+    text.int(base);
+    text.str(",");
+    text.int(shift);
+    text.str(">");
 }
 
 pub(crate) const NOT_A_POWER: Fault =

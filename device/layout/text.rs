@@ -50,9 +50,21 @@ impl<const N: usize> Text<N> {
     }
 
     pub const fn int(&mut self, value: i64) {
+        if value < 0 {
+            self.str("-");
+        }
+        self.digits(value.unsigned_abs());
+    }
+
+    /// A number or an index of modes.
+    pub const fn size(&mut self, value: usize) {
+        self.digits(value as u64);
+    }
+
+    const fn digits(&mut self, value: u64) {
         let mut digits = [0u8; 20];
         let mut at = digits.len();
-        let mut rest = value.unsigned_abs();
+        let mut rest = value;
         loop {
             at -= 1;
             digits[at] = b'0' + (rest % 10) as u8;
@@ -60,10 +72,6 @@ impl<const N: usize> Text<N> {
             if rest == 0 {
                 break;
             }
-        }
-        if value < 0 {
-            at -= 1;
-            digits[at] = b'-';
         }
         let (_, used) = digits.split_at(at);
         match core::str::from_utf8(used) {

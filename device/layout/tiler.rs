@@ -22,7 +22,7 @@ pub struct Tiler {
     /// The layouts side by side; a wildcard is a leaf of the basis `ANY`.
     pub(crate) layout: Layout,
     /// The nodes that are tuples of tilers and not parts of a layout, a bit for each.
-    by_mode: u64,
+    pub(crate) by_mode: u64,
 }
 
 const _: () = assert!(MAX_NODES <= u64::BITS as usize, "a node needs a bit");

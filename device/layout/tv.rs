@@ -5,7 +5,7 @@ use super::edit::with_shape;
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::IntTuple;
 use super::int_tuple::arithmetic::each_product;
-use super::inverse::right;
+use super::inverse::{right, right_size};
 use super::layout::Layout;
 use super::product::raked;
 use super::text::Text;
@@ -76,9 +76,9 @@ const fn of(threads: &Layout, values: &Layout) -> Result<TvLayout, Fault> {
 
 /// Refuses a layout of numbers that are left out or used twice: a place is counted in whole sets of them.
 const fn each_number_once(layout: &Layout) -> Result<(), Fault> {
-    let inverse = tri!(right(layout));
-    if inverse.size() != layout.size() {
-        return Err(Fault::Short { size: inverse.size(), want: layout.size() });
+    let size = tri!(right_size(layout));
+    if size != layout.size() {
+        return Err(Fault::Short { size, want: layout.size() });
     }
     Ok(())
 }

@@ -86,6 +86,18 @@ fn layouts() -> impl Strategy<Value = Layout> {
     ]
 }
 
+/// Tilers of layouts, extents, wildcards and tuples of them.
+fn tilers() -> impl Strategy<Value = Tiler> {
+    let tiler = prop_oneof![
+        1 => Just(Tiler::any()),
+        2 => (1i64..100).prop_map(|extent| IntTuple::int(extent).tiler()),
+        3 => any_layout().prop_filter("a tiler by mode holds several", |layout| layout.leaves() < 8).prop_map(Tiler::layout),
+    ];
+    tiler.prop_recursive(2, 3, 3, |inner| {
+        prop::collection::vec(inner, 0..=3).prop_map(|tilers| Tiler::by_mode(&tilers))
+    })
+}
+
 /// The size of the prefix that a law is checked at.
 fn checked(layout: &Layout) -> i64 {
     layout.size().min(VALUES)
@@ -302,6 +314,23 @@ proptest! {
         prop_assert_eq!(a.shape().to_string().parse(), Ok(a.shape()));
         let coordinates = identity_layout(a.shape());
         prop_assert_eq!(coordinates.to_string().parse(), Ok(coordinates));
+    }
+
+    #[test]
+    fn text_and_back_is_the_same_tiler(tiler in tilers()) {
+        let text = tiler.to_string();
+        prop_assert_eq!(text.parse(), Ok(tiler));
+        prop_assert_eq!(text.replace(',', " , ").replace(':', " : ").parse(), Ok(tiler));
+    }
+
+    #[test]
+    fn text_and_back_is_the_same_swizzled_layout(
+        a in layouts(), bits in 0i64..6, base in 0i64..8, shift in -8i64..8, offset in 0i64..1 << 40
+    ) {
+        let Ok(swizzle) = Swizzle::try_new(bits, base, shift) else { return Ok(()) };
+        prop_assert_eq!(swizzle.to_string().parse(), Ok(swizzle));
+        let composed = ComposedLayout::new(swizzle, offset, a);
+        prop_assert_eq!(composed.to_string().parse(), Ok(composed));
     }
 
     #[test]

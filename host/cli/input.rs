@@ -3,6 +3,7 @@
 use super::progress;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array2, ArrayView2, CowArray, Ix2};
+use ndarray_npy::npy::header::{Header, ParseHeaderError};
 use ndarray_npy::{ReadNpyExt, ViewNpyError, ViewNpyExt};
 use std::fs::File;
 use std::io::Read;
@@ -36,6 +37,13 @@ impl NpyFile {
 
     /// The matrix in the file, in place where the data is aligned.
     pub fn matrix(&self) -> Result<CowArray<'_, f32, Ix2>> {
+        // `ndarray` takes only shapes whose extents other than 0 multiply to a size of memory, also where there is no
+        // element, and `view_npy` panics at others.
+        if let Ok(header) = Header::from_reader(&mut self.bytes.as_slice())
+            && !fits_memory(&header.shape)
+        {
+            bail!("{} has a header whose shape {:?} {TOO_LARGE}", self.path.display(), header.shape);
+        }
         match ArrayView2::<f32>::view_npy(&self.bytes) {
             Ok(view) => Ok(view.into()),
             // Other writers than NumPy may leave the data at any offset. Its length was found right before.
@@ -47,9 +55,24 @@ impl NpyFile {
     }
 }
 
+/// What is said of a shape for which there is no memory.
+const TOO_LARGE: &str = "is larger than any memory; save it again";
+
+/// Whether float32 elements of this shape have a size that memory can have, extents of 0 left out.
+fn fits_memory(shape: &[usize]) -> bool {
+    let bytes = shape
+        .iter()
+        .filter(|&&extent| extent != 0)
+        .try_fold(size_of::<f32>(), |bytes, &extent| bytes.checked_mul(extent));
+    bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
+}
+
 /// What is wrong with a file and what to do about it; follows the file's name.
 fn explain(error: &ViewNpyError) -> String {
     match error {
+        ViewNpyError::ParseHeader(ParseHeaderError::IllegalValue { key, value }) if key == "shape" => {
+            format!("has a header with the shape {value}, which no array has; save it again")
+        }
         ViewNpyError::Io(_) | ViewNpyError::ParseHeader(_) => {
             "is not a .npy file; write one with numpy.save".to_owned()
         }
@@ -78,9 +101,7 @@ fn explain(error: &ViewNpyError) -> String {
         ViewNpyError::ExtraBytes(bytes) => {
             format!("is {bytes} bytes longer than its header says; save a single array into it")
         }
-        ViewNpyError::LengthOverflow => {
-            "has a header whose shape is larger than any memory; save it again".to_owned()
-        }
+        ViewNpyError::LengthOverflow => format!("has a header whose shape {TOO_LARGE}"),
         other => format!("cannot be used: {other}"),
     }
 }

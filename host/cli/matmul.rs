@@ -7,7 +7,7 @@ use super::report::Report;
 use super::{DeviceArgument, progress};
 use anyhow::{Result, bail};
 use clap::Args;
-use moye::{Buffer, Device, Matrix, MatrixMut, matmul_kernel, matmul_on};
+use moye::{Buffer, Device, Matrix, MatrixMut, matmul, matmul_kernel};
 use ndarray::{Array2, ArrayView2};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -99,7 +99,7 @@ fn multiply(
     report.line("problem", format_args!("{m} x {n} x {k} (M x N x K), float32"));
 
     let bar = progress::blocks(device, 0);
-    let mut once = || device.time(|stream| matmul_on(stream, &a_matrix, &b_matrix, &mut c_matrix));
+    let mut once = || device.time(|_| matmul(device, &a_matrix, &b_matrix, &mut c_matrix));
     let (time, runs) = if device.is_gpu() {
         // The first launch loads the kernels.
         once()?;

@@ -32,7 +32,7 @@ enum Command {
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
-    Draw(draw::Draw),
+    Draw(Box<draw::Draw>),
     /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
     Eval(eval::Eval),
     /// List the matrix instructions: names, architectures, registers, thread-value layouts.

@@ -5,7 +5,7 @@ use super::output::Output;
 use super::{DeviceArgument, progress};
 use anyhow::Result;
 use clap::Args;
-use moye::{Matrix, MatrixMut, transpose_on};
+use moye::{Matrix, MatrixMut, transpose};
 use ndarray::Array2;
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ impl Transpose {
         let mut target = MatrixMut::row_major(&mut result, cols, rows)?;
         report.line("problem", format_args!("{rows} x {cols}, float32"));
         let bar = progress::blocks(&device, 0);
-        let time = device.time(|stream| transpose_on(stream, &source, &mut target))?;
+        let time = device.time(|_| transpose(&device, &source, &mut target))?;
         bar.finish_and_clear();
         report.line("time", format_args!("{:.3} ms", time.as_secs_f64() * 1e3));
         output.write(Array2::from_shape_vec((cols, rows), result.download()?)?.view())

@@ -28,8 +28,11 @@ impl Device {
     ///
     /// # Safety
     /// The kernel's own contract holds for these arguments: it reads and writes only within the buffers it was given
-    /// (lengths and strides passed as numbers are right), expects this grid, and no other stream writes what it reads or
-    /// reads what it writes before it has ended.
+    /// (lengths and strides passed as numbers are right), and expects this grid.
+    ///
+    /// The call returns while the kernel runs, and its borrows end with it. Until the kernel has ended, no other stream
+    /// writes what it reads, or reads or writes what it writes, be it in a launch or in a call that is safe in itself, such
+    /// as [`copy`](crate::copy) on the default stream. Transfers, and the drop of a buffer, wait by themselves.
     pub unsafe fn launch<P: Params>(
         &self,
         kernel: &Kernel<P>,

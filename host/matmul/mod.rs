@@ -33,22 +33,30 @@ use select::{THREADS, TILE};
 /// ```
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes do not fit, [`Error::MatrixTooLarge`] where an extent is over 32 bits, and
-/// those of [`Device::launch`].
+/// [`Error::ShapeMismatch`] where the shapes do not fit, [`Error::MatrixTooLarge`] where M, N or K is over 2,147,483,647
+/// (2^31 - 1) or both M and N are over 8,388,480 (65,535 tiles of 128), and those of [`Device::launch`].
 pub fn matmul(
     device: &Device,
     a: &Matrix<'_, f32>,
     b: &Matrix<'_, f32>,
     c: &mut MatrixMut<'_, f32>,
 ) -> Result<()> {
-    matmul_on(&device.default_stream(), a, b, c)
+    // SAFETY: the default stream runs its launches one after the other, a transfer waits for those before it and holds up
+    // those after it, and the memory of a dropped buffer is freed when they have ended. Whoever launches on another stream
+    // has promised that nothing else, this call included, meets that launch's data before it has ended.
+    unsafe { matmul_on(&device.default_stream(), a, b, c) }
 }
 
 /// As [`matmul`], on a stream.
 ///
 /// # Errors
 /// As for [`matmul`].
-pub fn matmul_on(
+///
+/// # Safety
+/// The call returns while the product is computed, and its borrows end with it. Until the work has ended, no other stream
+/// (the default one counts) may write the elements of `a` or `b`, or read or write those of `c`, be it in a launch or in a
+/// call that is safe in itself, such as [`matmul`]. [`Stream::synchronize`] waits for it, and so does every transfer.
+pub unsafe fn matmul_on(
     stream: &Stream,
     a: &Matrix<'_, f32>,
     b: &Matrix<'_, f32>,
@@ -65,7 +73,8 @@ pub fn matmul_on(
     let kernel = select::select(&problem);
     let grid = Grid::new((problem.m.div_ceil(TILE), problem.n.div_ceil(TILE)), THREADS);
     // SAFETY: the three matrices lie within their buffers (`Matrix::new`), the extents and strides passed are theirs,
-    // and `c`, borrowed mutably, shares no element with the others and holds none twice.
+    // and `c`, borrowed mutably, shares no element with the others and holds none twice. The caller answers for what other
+    // streams do.
     unsafe { stream.launch(&kernel, grid, problem.parameters()) }
 }
 

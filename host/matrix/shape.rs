@@ -57,11 +57,17 @@ impl Shape {
         Self { rows: self.cols, cols: self.rows, row_stride: self.col_stride, col_stride: self.row_stride }
     }
 
-    /// The strides as kernels take them. The matrix lies within a buffer.
+    /// The strides as kernels take them: 0 along an axis with one element at most, and where the matrix has none.
+    ///
+    /// Nothing is read or written past the matrix's edge, but threads there compute addresses too, so a stride that leads
+    /// to no element, and may be of any size, must not reach them.
     pub fn strides(&self) -> (i64, i64) {
-        // A stride over i64 cannot be within a buffer unless it is never taken, as there is one row or column only.
-        let stride = |stride: usize| i64::try_from(stride).unwrap_or(0);
-        (stride(self.row_stride), stride(self.col_stride))
+        let empty = self.rows == 0 || self.cols == 0;
+        // A stride that leads to an element is less than the buffer's length, which fits.
+        let stride = |extent: usize, stride: usize| {
+            if empty || extent == 1 { 0 } else { i64::try_from(stride).unwrap_or(0) }
+        };
+        (stride(self.rows, self.row_stride), stride(self.cols, self.col_stride))
     }
 }
 
@@ -106,5 +112,13 @@ mod tests {
         let one = Shape { rows: 1, cols: 1, row_stride: max, col_stride: max };
         assert!(one.check_bounds(1).is_ok(), "the strides of a single element are never taken");
         assert_eq!(one.strides(), (0, 0));
+    }
+
+    #[test]
+    fn strides_that_lead_to_no_element_do_not_reach_kernels() {
+        let passed = |rows, cols| Shape { rows, cols, row_stride: 1 << 61, col_stride: 3 }.strides();
+        assert_eq!(passed(1, 5), (0, 3), "one row");
+        assert_eq!(passed(5, 0), (0, 0), "no element, so the buffer bounds neither stride");
+        assert_eq!(passed(2, 1), (1 << 61, 0), "one column");
     }
 }

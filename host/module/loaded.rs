@@ -1,5 +1,6 @@
 //! A module in a GPU's context.
 
+use super::entry::EntryParams;
 use super::ptx::{self, Ptx};
 use crate::device::gpu::Gpu;
 use crate::driver::{self, DriverCode, check};
@@ -18,6 +19,8 @@ pub(crate) struct Cache(Mutex<Vec<(Ptx, &'static Loaded)>>);
 /// A loaded module and the functions looked up in it.
 pub(crate) struct Loaded {
     ptx: Ptx,
+    /// The one of its texts that the GPU runs.
+    text: &'static str,
     module: CudaModule,
     functions: Mutex<HashMap<&'static str, Arc<GpuFunction>>>,
 }
@@ -26,6 +29,8 @@ pub(crate) struct Loaded {
 pub(crate) struct GpuFunction {
     pub function: Function<'static>,
     pub attributes: KernelAttributes,
+    /// What its PTX says that it takes.
+    pub params: EntryParams,
 }
 
 /// What the driver's compiler made of a kernel.
@@ -75,7 +80,7 @@ impl Loaded {
                 CudaModule::from_ptx_cstr(&text, &[])
                     .map_err(|error| refusal(gpu, ptx, image, &text, driver::of(error)))
             })?;
-        Ok(Self { ptx, module, functions: Mutex::default() })
+        Ok(Self { ptx, text, module, functions: Mutex::default() })
     }
 
     /// The kernel of this name, with as much dynamic shared memory as it declares; looked up at the first call.
@@ -90,11 +95,13 @@ impl Loaded {
         if let Some(function) = functions.get(kernel) {
             return Ok(function.clone());
         }
+        let no_such = || Error::NoSuchKernel { kernel, package, module: self.ptx.name() };
         gpu.bind()?;
         let function = self.module.get_function(kernel).map_err(|error| match driver::of(error) {
-            DriverCode::NOT_FOUND => Error::NoSuchKernel { kernel, package, module: self.ptx.name() },
+            DriverCode::NOT_FOUND => no_such(),
             code => gpu.error_of_code("cuModuleGetFunction", code),
         })?;
+        let params = EntryParams::of(self.text, kernel).ok_or_else(no_such)?;
         let attribute = |attribute| {
             let value = function.get_attribute(attribute).map_err(|e| gpu.error("cuFuncGetAttribute", e))?;
             Ok::<u32, Error>(value.unsigned_abs())
@@ -113,7 +120,7 @@ impl Loaded {
             check(unsafe { sys::cuFuncSetAttribute(function.to_raw(), most, bytes) })
                 .map_err(|code| gpu.error_of_code("cuFuncSetAttribute", code))?;
         }
-        let function = Arc::new(GpuFunction { function, attributes });
+        let function = Arc::new(GpuFunction { function, attributes, params });
         functions.insert(kernel, function.clone());
         Ok(function)
     }

@@ -1,5 +1,6 @@
 //! Modules: PTX that a device has loaded.
 
+mod entry;
 mod loaded;
 mod ptx;
 
@@ -12,6 +13,7 @@ use crate::device::{Backend, Device};
 use crate::launch::{Grid, KernelArgs, launch};
 use crate::stream::Stream;
 use crate::{Error, Result};
+use entry::EntryParams;
 use moye_device::kernel::{Kernel, Params};
 use std::sync::Arc;
 
@@ -129,15 +131,37 @@ impl Module {
         kernel: &Kernel<P>,
     ) -> Result<Arc<GpuFunction>> {
         let loaded = self.loaded.ok_or_else(|| self.no_such(kernel))?;
-        loaded.function(gpu, kernel.name(), kernel.package(), kernel.shared_bytes())
+        let function = loaded.function(gpu, kernel.name(), kernel.package(), kernel.shared_bytes())?;
+        self.check_params(kernel, &function.params)?;
+        Ok(function)
     }
 
     /// Whether the simulator may run the kernel. It has the kernel's body in the program, but is held to what a GPU
-    /// would find in the PTX, where there is any.
+    /// would find in the PTX, where there is any. Launched without a module of its own, another package's kernel is not
+    /// looked for among the shipped ones.
     pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
-        let shipped = self.ptx.name() == SHIPPED_PTX.name();
-        let declared = shipped || self.ptx.images().is_empty() || self.ptx.declares(kernel.name());
-        if declared { Ok(()) } else { Err(self.no_such(kernel)) }
+        let others = self.ptx.name() == SHIPPED_PTX.name() && kernel.package() != SHIPPED_PACKAGE;
+        if others || self.ptx.images().is_empty() {
+            return Ok(());
+        }
+        let entry = self.ptx.entry(kernel.name()).ok_or_else(|| self.no_such(kernel))?;
+        self.check_params(kernel, &entry)
+    }
+
+    /// Checks that the entry point found by the kernel's name takes what the kernel takes. The package is no help: a
+    /// module also has the kernels of the packages that its own depends on.
+    fn check_params<P: Params>(&self, kernel: &Kernel<P>, entry: &EntryParams) -> Result<()> {
+        if entry.accept(kernel.params()) {
+            return Ok(());
+        }
+        let params = kernel.params().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Err(Error::OtherParameters {
+            kernel: kernel.name(),
+            package: kernel.package(),
+            params,
+            module: self.ptx.name(),
+            entry: entry.to_string(),
+        })
     }
 
     fn no_such<P: Params>(&self, kernel: &Kernel<P>) -> Error {

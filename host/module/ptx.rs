@@ -1,5 +1,6 @@
 //! PTX as a program carries it.
 
+use super::entry::EntryParams;
 use crate::device::Arch;
 
 /// The PTX of one crate with kernels: a text for each architecture that it was compiled for.
@@ -42,11 +43,9 @@ impl Ptx {
         self.images.iter().map(|(arch, _)| *arch).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether a text declares this entry point. All texts have the same ones.
-    pub(crate) fn declares(&self, kernel: &str) -> bool {
-        let names =
-            |text: &'static str| text.split(".entry").skip(1).filter_map(|rest| rest.split('(').next());
-        self.images.first().is_some_and(|(_, text)| names(text).any(|name| name.trim() == kernel))
+    /// The parameters of the entry point of this name, where a text declares one. All texts have the same ones.
+    pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
+        self.images.first().and_then(|(_, text)| EntryParams::of(text, kernel))
     }
 }
 
@@ -98,12 +97,6 @@ mod tests {
         assert_eq!(TWO.image_for(Arch::new(9, 0)).map(|i| i.0), Some("sm_90a"));
         assert_eq!(TWO.image_for(Arch::new(10, 0)).map(|i| i.0), Some("sm_80"), "sm_90a runs on 9.0 alone");
         assert_eq!(TWO.image_for(Arch::new(7, 5)), None);
-    }
-
-    #[test]
-    fn entry_points_are_found_by_their_whole_name() {
-        assert!(TWO.declares("copy"));
-        assert!(!TWO.declares("cop") && !TWO.declares("copy_async") && !TWO.declares(""));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod matrix;
 
 use moye::{Device, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
+use std::io::Write;
 use std::sync::Once;
 
 /// The simulator, and the GPU where there is one.
@@ -23,10 +24,19 @@ pub fn gpu() -> Option<Device> {
             let required = std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|v| v == "1");
             assert!(!required, "MOYE_REQUIRE_GPU=1, but: {reason}");
             static SAID: Once = Once::new();
-            SAID.call_once(|| eprintln!("tests on a GPU are skipped: {reason}"));
+            say_once(&SAID, &format!("tests on a GPU are skipped: {reason}"));
             None
         }
     }
+}
+
+/// Tells why tests are skipped, once in a process. Unlike `eprintln!`, whose words a test that passes keeps to itself, this
+/// is always seen.
+pub fn say_once(said: &Once, reason: &str) {
+    said.call_once(|| {
+        // Where nobody can be told, the tests still run.
+        let _ = writeln!(std::io::stderr(), "{reason}");
+    });
 }
 
 /// `y[i] = factor * x[i]` for all `i < n`, by one thread.

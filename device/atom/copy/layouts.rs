@@ -32,6 +32,10 @@ pub struct ValueLayouts {
 
 /// Why an instruction cannot move elements of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a layout's error carries its text in place; nothing is boxed in no_std"
+)]
 pub enum AtomError {
     /// A thread has fewer bits of the data than an element has, so that elements would be torn between threads.
     Torn {

@@ -55,7 +55,7 @@ const fn refines(a: &IntTuple, at: At, b: &IntTuple, bt: At, sizes: Sizes) -> bo
         return match sizes {
             Sizes::Any => true,
             Sizes::Equal => left == right,
-            Sizes::Multiple => left != 0 && right % left == 0,
+            Sizes::Multiple => left != 0 && right.wrapping_rem(left) == 0,
         };
     }
     let rank = a.profile.rank(at);

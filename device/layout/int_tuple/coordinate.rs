@@ -155,9 +155,9 @@ const fn next(coord: &IntTuple, shape: &IntTuple) -> Result<IntTuple, Fault> {
     let mut result = *coord;
     let mut i = 0;
     while i < coord.leaves() {
-        let value = tri!(coord.int_at(i)) + 1;
-        if value < shape.value[i] {
-            result.value[i] = value;
+        let value = tri!(coord.int_at(i));
+        if value < shape.value[i] - 1 {
+            result.value[i] = value + 1;
             return Ok(result);
         }
         result.value[i] = 0;

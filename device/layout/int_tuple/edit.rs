@@ -49,9 +49,9 @@ impl IntTuple {
     }
 }
 
-/// A mode that `index` may name, at most `limit`.
-const fn check(tuple: &IntTuple, index: usize, limit: usize) -> Result<(), Fault> {
-    if index > limit { Err(Fault::NoMode { index, rank: tuple.rank() }) } else { Ok(()) }
+/// Whether there is an element `index`.
+const fn exists(tuple: &IntTuple, index: usize) -> Result<(), Fault> {
+    if index >= tuple.rank() { Err(Fault::NoMode { index, rank: tuple.rank() }) } else { Ok(()) }
 }
 
 /// Adds the elements `begin..end` of `tuple`, of which an integer is its own only one.
@@ -97,17 +97,19 @@ pub(crate) const fn prepend(tuple: &IntTuple, element: &IntTuple) -> Result<IntT
 }
 
 pub(crate) const fn insert(tuple: &IntTuple, index: usize, element: &IntTuple) -> Result<IntTuple, Fault> {
-    tri!(check(tuple, index, tuple.rank()));
+    if index > tuple.rank() {
+        return Err(Fault::NoMode { index, rank: tuple.rank() });
+    }
     spliced(tuple, index, index, Some(element))
 }
 
 pub(crate) const fn remove(tuple: &IntTuple, index: usize) -> Result<IntTuple, Fault> {
-    tri!(check(tuple, index + 1, tuple.rank()));
+    tri!(exists(tuple, index));
     spliced(tuple, index, index + 1, None)
 }
 
 pub(crate) const fn replace(tuple: &IntTuple, index: usize, element: &IntTuple) -> Result<IntTuple, Fault> {
-    tri!(check(tuple, index + 1, tuple.rank()));
+    tri!(exists(tuple, index));
     if tuple.is_int() {
         return Ok(*element);
     }
@@ -115,8 +117,9 @@ pub(crate) const fn replace(tuple: &IntTuple, index: usize, element: &IntTuple) 
 }
 
 pub(crate) const fn take(tuple: &IntTuple, begin: usize, end: usize) -> Result<IntTuple, Fault> {
-    tri!(check(tuple, end, tuple.rank()));
-    tri!(check(tuple, begin, end));
+    if begin > end || end > tuple.rank() {
+        return Err(Fault::NoRange { begin, end, rank: tuple.rank() });
+    }
     let mut builder = TupleBuilder::new();
     tri!(builder.open(end - begin));
     tri!(elements(&mut builder, tuple, begin, end));
@@ -133,7 +136,7 @@ pub(crate) const fn select(tuple: &IntTuple, indices: &[usize]) -> Result<IntTup
     tri!(builder.open(indices.len()));
     let mut i = 0;
     while i < indices.len() {
-        tri!(check(tuple, indices[i] + 1, tuple.rank()));
+        tri!(exists(tuple, indices[i]));
         tri!(elements(&mut builder, tuple, indices[i], indices[i] + 1));
         i += 1;
     }

@@ -106,10 +106,18 @@ impl IntTuple {
     /// Where there are more than [`MAX_LEAVES`].
     #[track_caller]
     pub const fn flat(values: &[i64]) -> Self {
+        match Self::try_flat(values) {
+            Ok(tuple) => tuple,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The flat tuple of `values`, or an error where there are more than [`MAX_LEAVES`].
+    pub const fn try_flat(values: &[i64]) -> Result<Self, LayoutError> {
         let mut builder = TupleBuilder::new();
         match builder.flat(values) {
-            Ok(()) => builder.tuple,
-            Err(fault) => panic!("{}", LayoutError::of("tuple", fault).text()),
+            Ok(()) => Ok(builder.tuple),
+            Err(fault) => Err(LayoutError::of("tuple", fault)),
         }
     }
 

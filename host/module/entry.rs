@@ -1,0 +1,192 @@
+//! The parameters of an entry point as its PTX declares them, and whether a kernel has the same.
+
+use moye_device::kernel::ParamType;
+use std::fmt;
+
+/// The parameters of an entry point, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EntryParams(Vec<EntryParam>);
+
+/// A parameter: its type's letter (`u`, `s`, `f`, `b`) and its size in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EntryParam {
+    kind: char,
+    bytes: usize,
+    /// How many of them, for what is declared as an array.
+    count: Option<usize>,
+}
+
+impl EntryParams {
+    /// Reads what a PTX text declares for the entry point of this name; `None` where there is none.
+    ///
+    /// The syntax is `.entry NAME (.param .TYPE name, .param .u64 .ptr .align 8 name, .param .align 8 .b8 name[16])`, with
+    /// the list left out where it is empty ("Kernel Function Parameters" in NVIDIA's "PTX ISA").
+    pub fn of(text: &str, name: &str) -> Option<Self> {
+        let list = text.match_indices(".entry").find_map(|(at, entry)| {
+            if is_comment(&text[..at]) {
+                return None;
+            }
+            let rest = &text[at + entry.len()..];
+            let head = head(rest);
+            let head = head.trim_start();
+            let (found, after) = head.split_at(head.find(ends_name)?);
+            (found == name).then(|| {
+                let list = after.trim_start().strip_prefix('(').and_then(|list| list.split(')').next());
+                list.unwrap_or_default().to_owned()
+            })
+        })?;
+        Some(Self(list.split(',').filter(|param| !param.trim().is_empty()).map(EntryParam::read).collect()))
+    }
+
+    /// Whether a kernel with these parameters can be launched by this entry point.
+    ///
+    /// A pointer and an integer of 64 bits are the same to PTX, and so are signed and unsigned numbers.
+    pub fn accept(&self, kernel: &[ParamType]) -> bool {
+        self.0.len() == kernel.len() && self.0.iter().zip(kernel).all(|(entry, kernel)| entry.accepts(kernel))
+    }
+}
+
+impl EntryParam {
+    /// Reads `.param .u64 .ptr .align 8 name`. What cannot be read has no bytes, and so fits no kernel.
+    fn read(param: &str) -> Self {
+        let (kind, bits) = param
+            .split_whitespace()
+            .find_map(|word| {
+                let ty = word.strip_prefix('.')?;
+                let kind = ty.chars().next().filter(|kind| "usfb".contains(*kind))?;
+                Some((kind, ty[1..].parse::<usize>().ok()?))
+            })
+            .unwrap_or(('b', 0));
+        let count = param
+            .split_once('[')
+            .map(|(_, rest)| rest.split(']').next().and_then(|count| count.trim().parse().ok()).unwrap_or(0));
+        Self { kind, bytes: bits / 8, count }
+    }
+
+    fn accepts(self, kernel: &ParamType) -> bool {
+        let (bytes, float) = match kernel {
+            ParamType::Global { .. } => (8, false),
+            ParamType::Scalar(scalar) => (scalar.size, matches!(scalar.name, "f32" | "f64")),
+        };
+        // The half-precision types are integers of 16 bits to some compilers.
+        let same_kind = self.kind == 'b' || self.count.is_some() || bytes < 4 || (self.kind == 'f') == float;
+        self.bytes.saturating_mul(self.count.unwrap_or(1)) == bytes && same_kind
+    }
+}
+
+impl fmt::Display for EntryParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, EntryParam { kind, bytes, count }) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}.{kind}{}", 8 * bytes)?;
+            if let Some(count) = count {
+                write!(f, "[{count}]")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a character cannot belong to a name.
+fn ends_name(c: char) -> bool {
+    !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
+}
+
+/// Whether what follows `before` stands in a comment to the end of the line.
+fn is_comment(before: &str) -> bool {
+    before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
+}
+
+/// What stands before the body or the end of a declaration, with spaces for the comments.
+fn head(text: &str) -> String {
+    let mut head = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', ';', '/']) {
+        let (before, after) = rest.split_at(at);
+        head.push_str(before);
+        head.push(' ');
+        rest = if after.starts_with("//") {
+            after.find('\n').map_or("", |end| &after[end..])
+        } else if after.starts_with("/*") {
+            after.find("*/").map_or("", |end| &after[end + 2..])
+        } else {
+            return head;
+        };
+    }
+    head + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moye_device::kernel::Params;
+    use moye_device::memory::{Global, GlobalMut};
+
+    const TEXT: &str = "\
+.version 8.0
+// .visible .entry copy( .param .u8 wrong )
+.visible .entry copy(
+\t.param .u64 .ptr .align 1 copy_param_0, // a comment; with {a list}, (.param .u8 and one)
+\t.param .f32 copy_param_1, /* .param .u32 gone, */
+\t.param .u32 copy_param_2
+)
+.maxntid 256
+{ ret; }
+.entry bare { ret; }
+.entry\tstruct_and_half (.param .align 8 .b8 struct_and_half_param_0[8], .param .b16 h) { ret; }
+.entry empty() { ret; }
+";
+
+    fn accepts<P: Params>(kernel: &str) -> bool {
+        EntryParams::of(TEXT, kernel).unwrap().accept(P::TYPES)
+    }
+
+    #[test]
+    fn entry_points_are_found_by_their_whole_name() {
+        for name in ["copy", "bare", "empty", "struct_and_half"] {
+            assert!(EntryParams::of(TEXT, name).is_some(), "{name}");
+        }
+        for name in ["cop", "copy_async", "struct", "", "copy_param_0"] {
+            assert_eq!(EntryParams::of(TEXT, name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_without_names_alignments_and_comments() {
+        let list = |name| EntryParams::of(TEXT, name).unwrap().to_string();
+        assert_eq!(list("copy"), ".u64, .f32, .u32");
+        assert_eq!((list("bare"), list("empty")), (String::new(), String::new()));
+        assert_eq!(list("struct_and_half"), ".b8[8], .b16");
+    }
+
+    #[test]
+    fn parameters_of_another_size_count_or_kind_are_not_accepted() {
+        assert!(accepts::<(Global<f32>, f32, u32)>("copy"));
+        assert!(
+            accepts::<(GlobalMut<u64>, f32, i32)>("copy"),
+            "what a pointer points to is not in PTX, nor is the sign"
+        );
+        assert!(accepts::<(i64, f32, u32)>("copy"), "a pointer is a number of 64 bits");
+        assert!(!accepts::<(Global<f32>, f32)>("copy"), "one fewer");
+        assert!(!accepts::<(Global<f32>, f32, u32, u32)>("copy"), "one more");
+        assert!(!accepts::<(Global<f32>, f32, u64)>("copy"), "a larger one");
+        assert!(!accepts::<(Global<f32>, u32, f32)>("copy"), "two exchanged");
+        assert!(!accepts::<(f64, f32, u32)>("copy"), "a float for a pointer");
+        assert!(accepts::<()>("bare") && accepts::<()>("empty") && !accepts::<(u8,)>("empty"));
+        assert!(accepts::<(u64, half::f16)>("struct_and_half"), "bits of the right size");
+    }
+
+    #[test]
+    fn the_shipped_kernels_fit_their_ptx() {
+        fn check<P: Params>(kernel: &moye_device::kernel::Kernel<P>) {
+            for (arch, text) in crate::SHIPPED_PTX.images() {
+                let entry = EntryParams::of(text, kernel.name()).expect(arch);
+                assert!(entry.accept(P::TYPES), "{} for {arch}: {entry}", kernel.name());
+            }
+        }
+        check(&moye_device::kernels::copy);
+        check(&moye_device::kernels::copy_async);
+        check(&moye_device::kernels::transpose);
+        check(&moye_device::kernels::matmul_f32_nt);
+    }
+}
