@@ -32,7 +32,7 @@ pub struct ValueLayouts {
 
 /// Why an instruction cannot move elements of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
+#[allow(
     clippy::large_enum_variant,
     reason = "a layout's error carries its text in place; nothing is boxed in no_std"
 )]
