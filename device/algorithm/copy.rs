@@ -1,17 +1,35 @@
 //! Copies between tensors of the same shape, by the widest access that both allow.
 
 use crate::arch::{CpAsyncSize, Word, Word64x2, Word128, cp_async};
+use crate::atom::TilingError;
 use crate::layout::{Layout, Text};
-use crate::memory::{Element, GlobalPointer, Shared};
+use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor};
 
 /// The elements that one access can move: what both runs allow, at most 16 bytes.
-const fn elements_per_access(source: usize, destination: usize, element_bytes: usize) -> usize {
+const fn elements_per_access(source: usize, destination: usize, element_bits: i64) -> usize {
     let mut run = if source < destination { source } else { destination };
-    while run * element_bytes > 16 {
+    while run as i64 * element_bits > 128 {
         run /= 2;
     }
     run
+}
+
+/// The bits that one access moves: a whole number of bytes, or the copy does not compile.
+const fn access_bits<T: Storable>(run: usize) -> i64 {
+    let bits = run as i64 * T::BITS;
+    if bits < 8 {
+        TilingError::of("copy")
+            .str("elements of ")
+            .int(T::BITS)
+            .str(" bits are copied by whole bytes, and here only ")
+            .int(run as i64)
+            .str(" of them lie next to each other on both sides from a multiple of as many on: take layouts in which ")
+            .int(8 / T::BITS)
+            .str(" do, or read and write them one by one")
+            .raise();
+    }
+    bits
 }
 
 /// The two tensors of a copy have the same number of elements, or the copy does not compile.
@@ -47,19 +65,16 @@ where
     LD: StaticLayout,
 {
     const { same_size(LS::LAYOUT, LD::LAYOUT) };
-    let bytes = const { elements_per_access(S::RUN, D::RUN, S::Element::BYTES) * S::Element::BYTES };
+    let bits = const { access_bits::<S::Element>(elements_per_access(S::RUN, D::RUN, S::Element::BITS)) };
     // SAFETY: the caller's contract; both runs allow accesses of this size.
     unsafe {
-        if bytes == S::Element::BYTES {
-            words::<<S::Element as Element>::Bits, S, LS, D, LD>(source, destination);
-        } else if bytes == 16 {
-            words::<Word128, S, LS, D, LD>(source, destination);
-        } else if bytes == 8 {
-            words::<Word64x2, S, LS, D, LD>(source, destination);
-        } else if bytes == 4 {
-            words::<u32, S, LS, D, LD>(source, destination);
-        } else {
-            words::<u16, S, LS, D, LD>(source, destination);
+        match bits {
+            8 => words::<u8, S, LS, D, LD>(source, destination),
+            16 => words::<u16, S, LS, D, LD>(source, destination),
+            32 => words::<u32, S, LS, D, LD>(source, destination),
+            64 if S::Element::BITS == 64 => words::<u64, S, LS, D, LD>(source, destination),
+            64 => words::<Word64x2, S, LS, D, LD>(source, destination),
+            _ => words::<Word128, S, LS, D, LD>(source, destination),
         }
     }
 }
@@ -78,7 +93,7 @@ where
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    let count = size_of::<W>() / S::Element::BYTES;
+    let count = (8 * size_of::<W>() as i64 / S::Element::BITS) as usize;
     for i in 0..Tensor::<S, LS>::SIZE / count {
         // SAFETY: the caller's contract.
         unsafe { destination.engine_mut().store(i * count, source.engine().load::<W>(i * count)) }
@@ -110,7 +125,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     let count = const {
         let (source, destination) =
             (<Strided<P, S, R> as Access<LS>>::RUN, <Shared<P::Element> as Access<LD>>::RUN);
-        elements_per_access(source, destination, P::Element::BYTES)
+        elements_per_access(source, destination, <P::Element as Storable>::BITS)
     };
     let Some(size) = CpAsyncSize::of(count * P::Element::BYTES) else {
         // SAFETY: the caller's contract.

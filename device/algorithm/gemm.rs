@@ -2,7 +2,7 @@
 
 use crate::arch::Fma;
 use crate::layout::{Layout, Text};
-use crate::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
+use crate::tensor::{Access, Engine, Fragment, FragmentLike, ModeOf, StaticLayout, Tensor};
 
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k`, by fused multiply-adds: `a` is `(M, K)`, `b` is `(N, K)` and the
 /// accumulator `c` is `(M, N)`.
@@ -26,8 +26,7 @@ where
     let (m, n, k) = const { extents(LA::LAYOUT, LB::LAYOUT, LC::LAYOUT) };
     for k in 0..k {
         // SAFETY: each element is set below, before it is read.
-        let (mut column_a, mut column_b) =
-            unsafe { (Fragment::<T, ModeOf<LA, 0>>::uninit(), Fragment::<T, ModeOf<LB, 0>>::uninit()) };
+        let (mut column_a, mut column_b) = unsafe { (Column::<T, LA>::uninit(), Column::<T, LB>::uninit()) };
         for i in 0..m {
             // SAFETY: the caller's contract; inside both tensors.
             unsafe { column_a.set(i, a.get(i + k * m)) };
@@ -44,6 +43,9 @@ where
         }
     }
 }
+
+/// A column of an operand, in registers.
+type Column<T, L> = Fragment<T, FragmentLike<ModeOf<L, 0>>>;
 
 /// `(M, N, K)`, where the three layouts agree on them.
 const fn extents(a: Layout, b: Layout, c: Layout) -> (usize, usize, usize) {
@@ -71,18 +73,4 @@ const fn extents(a: Layout, b: Layout, c: Layout) -> (usize, usize, usize) {
         panic!("{}", text.as_str());
     }
     (a.extent(0) as usize, b.extent(0) as usize, a.extent(1) as usize)
-}
-
-/// Mode `I` of a layout.
-pub struct ModeOf<L, const I: usize>(core::marker::PhantomData<L>);
-
-impl<L, const I: usize> Clone for ModeOf<L, I> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<L, const I: usize> Copy for ModeOf<L, I> {}
-
-impl<L: StaticLayout, const I: usize> StaticLayout for ModeOf<L, I> {
-    const LAYOUT: Layout = L::LAYOUT.mode(I);
 }

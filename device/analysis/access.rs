@@ -24,7 +24,7 @@ pub struct AccessReport {
 }
 
 impl AccessReport {
-    const NOTHING: Self = Self {
+    pub(crate) const NOTHING: Self = Self {
         requests: 0,
         sectors: 0,
         most_sectors: 0,
@@ -52,6 +52,23 @@ impl AccessReport {
     /// Whether no two lanes of a phase ask a bank for different words.
     pub const fn is_conflict_free(&self) -> bool {
         self.degree <= 1
+    }
+
+    /// Both together.
+    pub(crate) const fn plus(self, other: &Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            sectors: self.sectors + other.sectors,
+            most_sectors: if other.most_sectors > self.most_sectors {
+                other.most_sectors
+            } else {
+                self.most_sectors
+            },
+            fewest_sectors: self.fewest_sectors + other.fewest_sectors,
+            wavefronts: self.wavefronts + other.wavefronts,
+            fewest_wavefronts: self.fewest_wavefronts + other.fewest_wavefronts,
+            degree: if other.degree > self.degree { other.degree } else { self.degree },
+        }
     }
 
     const fn and(self, request: &WarpAccess) -> Self {
@@ -102,7 +119,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    const fn text(&self) -> &'static str {
+    pub(crate) const fn text(&self) -> &'static str {
         match self {
             Self::Rank { .. } => "an access needs a layout of two modes, (thread, value)",
             Self::Values { .. } => "the values of a thread are no multiple of the values of an access",

@@ -21,6 +21,7 @@ mod ldmatrix;
 mod mbarrier;
 pub mod mma;
 mod movmatrix;
+mod mul_add;
 mod reduce;
 mod shared;
 mod stmatrix;
@@ -55,6 +56,7 @@ pub use mbarrier::{
     mbarrier_test_wait, mbarrier_wait,
 };
 pub use movmatrix::movmatrix_trans;
+pub use mul_add::MulAdd;
 pub use reduce::{
     ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_xor,

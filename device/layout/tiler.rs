@@ -98,6 +98,35 @@ impl Tiler {
         self.layout.profile.is_leaf(at) && self.layout.basis[at.leaf] == ANY
     }
 
+    /// The shape of the tiles, an integer for each mode of a tiler by mode.
+    ///
+    /// ```
+    /// use moye_device::layout::{tiler, tuple};
+    /// assert_eq!(tiler!((64, (8, 2):(1, 16))).tile_shape(), tuple!((64, 16)));
+    /// ```
+    ///
+    /// # Panics
+    /// Where a mode has the wildcard, which leaves its extent open.
+    #[track_caller]
+    pub const fn tile_shape(&self) -> IntTuple {
+        assert!(!self.is_any(ROOT), "the wildcard leaves the extent of a tile open");
+        if !self.is_by_mode(ROOT) {
+            return self.layout.shape();
+        }
+        let mut extents = [0; MAX_NODES];
+        let rank = self.layout.profile.rank(ROOT);
+        let mut mode = self.layout.profile.first(ROOT);
+        let mut i = 0;
+        while i < rank {
+            assert!(!self.is_any(mode), "the wildcard leaves the extent of a tile open");
+            extents[i] = self.layout.size_at(mode);
+            mode = self.layout.profile.next(mode);
+            i += 1;
+        }
+        let (used, _) = extents.split_at(rank);
+        IntTuple::flat(used)
+    }
+
     /// The layout, if the tiler is one.
     pub const fn as_layout(&self) -> Option<Layout> {
         if self.is_by_mode(ROOT) || self.is_any(ROOT) { None } else { Some(self.layout) }

@@ -1,7 +1,37 @@
 //! The types that a kernel may keep in global or shared memory.
 
 use crate::arch::{Bf16x2, F16x2, Word, Word128};
+use crate::number::{B1, Number, S4, U4};
 use half::{bf16, f16};
+
+/// A type that tensors and tiled copies count in: an [`Element`], or a number smaller than a byte that memory holds
+/// without gaps.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot live in device memory, packed or not",
+    label = "not an element type"
+)]
+pub trait Storable: Copy + Send + Sync + 'static {
+    /// The name that messages and tables print: `f32`, `bf16`, `s4`, ...
+    const NAME: &'static str;
+
+    /// The bits of one: a multiple of 8 for an [`Element`]; 1, 2 or 4 for one of which a byte holds several.
+    const BITS: i64;
+}
+
+impl<T: Element> Storable for T {
+    const NAME: &'static str = <T as Element>::NAME;
+    const BITS: i64 = 8 * T::BYTES as i64;
+}
+
+macro_rules! packed {
+    ($($t:ty),*) => { $(
+        impl Storable for $t {
+            const NAME: &'static str = <$t as Number>::NAME;
+            const BITS: i64 = <$t as Number>::WIDTH as i64;
+        }
+    )* };
+}
+packed!(S4, U4, B1);
 
 /// A type that device memory can hold: fixed size, no padding, valid for every bit pattern.
 ///

@@ -5,7 +5,7 @@ mod global;
 mod packed;
 mod shared;
 
-pub use element::Element;
+pub use element::{Element, Storable};
 pub use global::{Global, GlobalMut, GlobalPointer};
 pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};
 pub use shared::{Shared, SharedArray, SharedStorage};

@@ -21,7 +21,7 @@
 
 use super::Element;
 use crate::arch::{self, Word};
-use crate::tensor::{SharedTensor, StaticLayout, Tensor};
+use crate::tensor::{SharedTensor, StaticLayout, Tensor, block_bytes};
 use core::marker::PhantomData;
 
 /// A pointer to elements in the block's shared memory: a 32-bit address.
@@ -94,13 +94,16 @@ pub trait SharedStorage {
     /// The need of a block, in bytes.
     const BYTES: usize;
 
+    /// What it must start at a multiple of, in bytes; 1,024 at most, which the block's shared memory starts at.
+    const ALIGN: usize;
+
     /// The arrays as tensors: one tensor, or a tuple of them.
     type Tensors;
 
     /// The arrays, placed from shared address `base` on.
     ///
     /// # Safety
-    /// `BYTES` bytes from `base`, a multiple of [`SharedArray::ALIGN`], belong to this storage alone.
+    /// `BYTES` bytes from `base`, a multiple of `ALIGN`, belong to this storage alone.
     unsafe fn at(base: u32) -> Self::Tensors;
 
     /// The arrays, placed at the start of the block's shared memory.
@@ -126,12 +129,21 @@ const ALIGN: usize = 128;
 pub struct SharedArray<T: Element, L: StaticLayout>(PhantomData<(T, L)>);
 
 impl<T: Element, L: StaticLayout> SharedArray<T, L> {
-    /// Every array starts at a multiple of this, in bytes.
-    pub const ALIGN: usize = ALIGN;
+    /// The array starts at a multiple of this, in bytes: 128, or a block of its layout's swizzle where that is larger.
+    pub const ALIGN: usize = {
+        let block = block_bytes::<T, L>() as usize;
+        if block > ALIGN { block } else { ALIGN }
+    };
 }
 
 impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
-    const BYTES: usize = L::LAYOUT.cosize() as usize * T::BYTES;
+    const BYTES: usize = {
+        let end = L::LAYOUT.cosize();
+        // A swizzle keeps each of its blocks to itself, and may use all of the last one.
+        let block = block_bytes::<T, L>() as i64 / T::BYTES as i64;
+        (if L::SWIZZLE.bits() == 0 { end } else { (end + block - 1) / block * block }) as usize * T::BYTES
+    };
+    const ALIGN: usize = Self::ALIGN;
 
     type Tensors = SharedTensor<T, L>;
 
@@ -144,7 +156,7 @@ impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
 /// The offset of the next part, a constant once inlined; `end` moves behind it.
 #[inline(always)]
 fn place<S: SharedStorage>(end: &mut u32) -> u32 {
-    let start = end.next_multiple_of(ALIGN as u32);
+    let start = end.next_multiple_of(S::ALIGN as u32);
     *end = start + S::BYTES as u32;
     start
 }
@@ -154,8 +166,15 @@ macro_rules! storage {
         impl<$($name: SharedStorage),+> SharedStorage for ($($name,)+) {
             const BYTES: usize = {
                 let mut end = 0usize;
-                $(end = end.next_multiple_of(ALIGN) + $name::BYTES;)+
+                $(end = end.next_multiple_of($name::ALIGN) + $name::BYTES;)+
                 end
+            };
+            const ALIGN: usize = {
+                let mut most = ALIGN;
+                $(if $name::ALIGN > most {
+                    most = $name::ALIGN;
+                })+
+                most
             };
 
             type Tensors = ($($name::Tensors,)+);

@@ -1,6 +1,8 @@
 //! Complex numbers of the complex f64 atoms.
 
 use super::scalar::{Number, number};
+use crate::arch::Word128;
+use crate::memory::Element;
 use core::ops::{Add, Mul};
 
 /// A complex number: real and imaginary part, 16 bytes.
@@ -29,6 +31,12 @@ pub struct GaussComplex {
 number! {
     Complex64: "c64", 128, f64;
     GaussComplex: "gc64", 192, f64;
+}
+
+// SAFETY: two plain numbers side by side, without padding; all bit patterns are values.
+unsafe impl Element for Complex64 {
+    const NAME: &'static str = "c64";
+    type Bits = Word128;
 }
 
 impl Complex64 {

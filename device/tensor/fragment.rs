@@ -1,14 +1,15 @@
 //! Fragments: a thread's own elements, in registers.
 
 use super::static_layout::StaticLayout;
+use super::tables::{Digits, Offsets, PLAIN, run};
 use super::{Access, AccessMut, Engine, Tensor};
 use crate::arch::{Fma, Word};
-use crate::layout::{Layout, Text};
-use crate::memory::Element;
+use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
+use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-/// A thread's own elements, one per index of `L`, in registers.
+/// A thread's own elements in registers, each at the offset that `L` names.
 pub type Fragment<T, L> = Tensor<Registers<T>, L>;
 
 /// The registers of a fragment: room for 1,024 bytes, which is all the registers that a thread can have.
@@ -16,25 +17,56 @@ pub type Fragment<T, L> = Tensor<Registers<T>, L>;
 /// The room is fixed so that a fragment needs no length in its type. What no index names is never touched, and costs
 /// nothing: the compiler splits the room into registers, as long as every index is a constant after unrolling.
 #[derive(Clone)]
-pub struct Registers<T: Element> {
+pub struct Registers<T: Storable> {
     words: Room,
     element: PhantomData<T>,
 }
 
+/// A part of a fragment, or all of it in other modes, to read: a borrow of its registers.
+pub struct RegistersRef<'a, T: Storable> {
+    words: &'a Room,
+    /// Of the first element, in elements.
+    origin: u32,
+    element: PhantomData<T>,
+}
+
+/// A part of a fragment, or all of it in other modes, to write: a borrow of its registers.
+pub struct RegistersMut<'a, T: Storable> {
+    words: &'a mut Room,
+    /// Of the first element, in elements.
+    origin: u32,
+    element: PhantomData<T>,
+}
+
+impl<T: Storable> Clone for RegistersRef<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Storable> Copy for RegistersRef<'_, T> {}
+
 const ROOM: usize = 1024;
 
 /// The fragment has room for the layout's elements, or it does not compile.
-const fn fits(layout: Layout, element_bytes: usize) {
-    let bytes = layout.size() as usize * element_bytes;
-    if bytes > ROOM {
+const fn fits(layout: Layout, element_bits: i64) {
+    let bytes = (layout.cosize() * element_bits).div_euclid(8);
+    if bytes > ROOM as i64 {
         let mut text = Text::<400>::new();
         text.str("a fragment of layout ");
         text.layout(&layout);
         text.str(" takes ");
-        text.int(bytes as i64);
+        text.int(bytes);
         text.str(" bytes of registers, and a thread has ");
         text.int(ROOM as i64);
         text.str(": spread the tile over more threads, or make it smaller");
+        panic!("{}", text.as_str());
+    }
+    if layout.is_coordinate() {
+        let mut text = Text::<400>::new();
+        text.str("a fragment has a layout of offsets, and ");
+        text.layout(&layout);
+        text.str(" is one of coordinates: take FragmentLike of it");
         panic!("{}", text.as_str());
     }
 }
@@ -43,17 +75,80 @@ const fn fits(layout: Layout, element_bytes: usize) {
 #[repr(C, align(16))]
 struct Room([MaybeUninit<u8>; ROOM]);
 
-impl<T: Element, L: StaticLayout> Fragment<T, L> {
+/// The compact layout of a fragment for the elements of `layout`, CuTe's `make_fragment_like`: mode 0, the values of an
+/// atom, is the fastest, in order; the other modes follow in the order of their strides.
+///
+/// ```
+/// use moye_device::layout::layout;
+/// use moye_device::tensor::fragment_layout;
+/// assert_eq!(fragment_layout(layout!(((2, 2, 2), 2, 2):((1, 256, 8), 1024, 16))), layout!(((2, 2, 2), 2, 2):((1, 2, 4), 16, 8)));
+/// ```
+///
+/// A layout of coordinates says nothing of strides, so that its modes follow each other as they are written.
+pub const fn fragment_layout(layout: Layout) -> Layout {
+    if layout.is_coordinate() || layout.rank() < 2 {
+        return make_col_major(layout.shape());
+    }
+    let first = layout.mode(0);
+    // What is broadcast stays so.
+    let first = Layout::new(first.shape(), make_col_major(filter_zeros(first).shape()).stride());
+    let rest = layout.take(1, layout.rank());
+    tiled_product(first, Tiler::layout(make_ordered_layout(rest.shape(), rest.stride())))
+}
+
+/// The layout of a fragment for the elements of `L`: see [`fragment_layout`].
+pub struct FragmentLike<L>(PhantomData<L>);
+
+impl<L> Clone for FragmentLike<L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<L> Copy for FragmentLike<L> {}
+
+impl<L: StaticLayout> StaticLayout for FragmentLike<L> {
+    const LAYOUT: Layout = fragment_layout(L::LAYOUT);
+}
+
+impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// A fragment whose elements hold nothing yet.
     ///
     /// # Safety
     /// Every element is written before it is read.
     #[inline(always)]
     pub unsafe fn uninit() -> Self {
-        const { fits(L::LAYOUT, T::BYTES) };
+        const { fits(L::LAYOUT, T::BITS) };
         Tensor::from_engine(Registers { words: Room([MaybeUninit::uninit(); ROOM]), element: PhantomData })
     }
 
+    /// All of it, to read.
+    #[inline(always)]
+    pub fn view(&self) -> Tensor<RegistersRef<'_, T>, L> {
+        self.view_as()
+    }
+
+    /// All of it, to write.
+    #[inline(always)]
+    pub fn view_mut(&mut self) -> Tensor<RegistersMut<'_, T>, L> {
+        self.view_as_mut()
+    }
+
+    /// The same registers, named by another layout that reaches no further.
+    #[inline(always)]
+    pub fn view_as<N: StaticLayout>(&self) -> Tensor<RegistersRef<'_, T>, N> {
+        const { super::shared::reaches_no_further(N::LAYOUT, L::LAYOUT) };
+        Tensor::from_engine(RegistersRef { words: &self.engine.words, origin: 0, element: PhantomData })
+    }
+
+    /// The same registers, named by another layout that reaches no further, to write.
+    #[inline(always)]
+    pub fn view_as_mut<N: StaticLayout>(&mut self) -> Tensor<RegistersMut<'_, T>, N> {
+        const { super::shared::reaches_no_further(N::LAYOUT, L::LAYOUT) };
+        Tensor::from_engine(RegistersMut { words: &mut self.engine.words, origin: 0, element: PhantomData })
+    }
+}
+
+impl<T: Element, L: StaticLayout> Fragment<T, L> {
     /// A fragment with every element `value`.
     #[inline(always)]
     pub fn filled(value: T) -> Self {
@@ -70,7 +165,7 @@ impl<T: Element, L: StaticLayout> Fragment<T, L> {
 impl<E: Engine<Element: Fma>, L: StaticLayout> Tensor<E, L> {
     /// A fragment of this tensor's shape, all zeros: an accumulator.
     #[inline(always)]
-    pub fn accumulator(&self) -> Fragment<E::Element, L> {
+    pub fn accumulator(&self) -> Fragment<E::Element, FragmentLike<L>> {
         Fragment::filled(E::Element::ZERO)
     }
 }
@@ -81,50 +176,72 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// # Safety
     /// Every element is written before it is read.
     #[inline(always)]
-    pub unsafe fn make_fragment_like(&self) -> Fragment<E::Element, L> {
+    pub unsafe fn make_fragment_like(&self) -> Fragment<E::Element, FragmentLike<L>> {
         // SAFETY: the caller's contract.
         unsafe { Fragment::uninit() }
     }
 }
 
-impl<T: Element> Engine for Registers<T> {
-    type Element = T;
+macro_rules! registers {
+    ($engine:ty, $($lifetime:lifetime)?, |$this:ident, $step:ident| $shift:expr, |$own:ident| $origin:expr) => {
+        impl<$($lifetime,)? T: Storable> Engine for $engine {
+            type Element = T;
 
-    #[inline(always)]
-    fn shift<S: StaticLayout>(&mut self, _: u32) {
-        const { panic!("a fragment belongs to one thread and cannot be partitioned among several") }
-    }
-}
-
-// SAFETY: elements follow each other in index order from a 16-byte boundary on.
-unsafe impl<T: Element, L: StaticLayout> Access<L> for Registers<T> {
-    const RUN: usize = {
-        let mut run = 16 / T::BYTES;
-        while !(L::LAYOUT.size() as usize).is_multiple_of(run) {
-            run /= 2;
+            #[inline(always)]
+            fn shift<S: StaticLayout>(&mut self, index: u32) {
+                let $this = self;
+                let $step = Digits::<S, PLAIN>::offset(index);
+                $shift
+            }
         }
-        run
+
+        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
+        // the room is aligned to 16 bytes.
+        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout> Access<L> for $engine {
+            const RUN: usize = run(L::LAYOUT, PLAIN, 1, L::ORIGIN, (128 / T::BITS) as usize);
+
+            #[inline(always)]
+            unsafe fn load<W: Word>(&self, index: usize) -> W {
+                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                let $own = self;
+                let byte = byte_of::<T, L>(index, $origin);
+                // SAFETY: inside the room, aligned by `RUN`; the caller has written what it reads.
+                unsafe { self.words.0.as_ptr().add(byte).cast::<W>().read() }
+            }
+
+            #[inline(always)]
+            fn exists(&self, _: usize) -> bool {
+                true
+            }
+        }
     };
-
-    #[inline(always)]
-    unsafe fn load<W: Word>(&self, index: usize) -> W {
-        debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
-        // SAFETY: inside the room, aligned by `RUN`; the caller has written what it reads.
-        unsafe { self.words.0.as_ptr().add(index * T::BYTES).cast::<W>().read() }
-    }
-
-    #[inline(always)]
-    fn exists(&self, _: usize) -> bool {
-        true
-    }
 }
+registers!(Registers<T>, , |_this, step| debug_assert!(step == 0, "registers that are not borrowed have no origin"), |_own| 0);
+registers!(RegistersRef<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
+registers!(RegistersMut<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
 
-// SAFETY: as for `Access`.
-unsafe impl<T: Element, L: StaticLayout> AccessMut<L> for Registers<T> {
-    #[inline(always)]
-    unsafe fn store<W: Word>(&mut self, index: usize, word: W) {
-        debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
-        // SAFETY: inside the room, aligned by `RUN`.
-        unsafe { self.words.0.as_mut_ptr().add(index * T::BYTES).cast::<W>().write(word) }
-    }
+macro_rules! registers_mut {
+    ($engine:ty, $($lifetime:lifetime)?, |$own:ident| $origin:expr) => {
+        // SAFETY: as for `Access`.
+        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout> AccessMut<L> for $engine {
+            #[inline(always)]
+            unsafe fn store<W: Word>(&mut self, index: usize, word: W) {
+                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                let $own = &*self;
+                let byte = byte_of::<T, L>(index, $origin);
+                // SAFETY: inside the room, aligned by `RUN`.
+                unsafe { self.words.0.as_mut_ptr().add(byte).cast::<W>().write(word) }
+            }
+        }
+    };
+}
+registers_mut!(Registers<T>, , |_own| 0);
+registers_mut!(RegistersMut<'a, T>, 'a, |own| own.origin);
+
+/// Where an element starts in the room, in bytes. An element smaller than a byte is the first of its byte, or the access
+/// would not be a whole word.
+#[inline(always)]
+fn byte_of<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
+    let element = (Offsets::<L, PLAIN>::TABLE[index] + origin as i32) as usize;
+    element * T::BITS as usize / 8
 }

@@ -2,7 +2,7 @@
 
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::tables::{Digits, Offsets, run};
-use super::{Access, AccessMut, Engine, Tensor};
+use super::{Access, AccessMut, Engine, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::Text;
 use crate::memory::{Element, GlobalMut, GlobalPointer};
@@ -26,6 +26,9 @@ pub trait Strides: Copy {
 
     /// Bytes of which the base address and every other stride are known to be multiples.
     const ALIGN: usize;
+
+    /// Whether every tile lies in the matrix, so that nothing has to be checked.
+    const WHOLE: bool = false;
 
     /// The stride along `axis`, in elements.
     fn along(self, axis: usize) -> i64;
@@ -67,6 +70,7 @@ pub struct Aligned<S, const BYTES: usize>(pub S);
 
 impl<S: Strides, const BYTES: usize> Strides for Aligned<S, BYTES> {
     const UNIT: Option<usize> = S::UNIT;
+    const WHOLE: bool = S::WHOLE;
     const ALIGN: usize = {
         if !BYTES.is_power_of_two() {
             let mut text = Text::<200>::new();
@@ -76,6 +80,23 @@ impl<S: Strides, const BYTES: usize> Strides for Aligned<S, BYTES> {
         }
         BYTES
     };
+
+    #[inline(always)]
+    fn along(self, axis: usize) -> i64 {
+        self.0.along(axis)
+    }
+}
+
+/// Strides with the promise that every tile that is taken lies in the matrix: its extents are multiples of the tile's. No
+/// access is checked then. The host keeps the promise when it chooses the kernel; breaking it is an access out of bounds, which
+/// the simulator reports.
+#[derive(Clone, Copy)]
+pub struct WholeTiles<S>(pub S);
+
+impl<S: Strides> Strides for WholeTiles<S> {
+    const UNIT: Option<usize> = S::UNIT;
+    const ALIGN: usize = S::ALIGN;
+    const WHOLE: bool = true;
 
     #[inline(always)]
     fn along(self, axis: usize) -> i64 {
@@ -211,6 +232,9 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
     /// How many of the `count` elements from `index` on exist; they are a run along the unit axis, or one alone.
     #[inline(always)]
     pub(crate) fn existing<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
+        if S::WHOLE {
+            return count as u32;
+        }
         let c = Self::coordinate::<L>(index);
         let unit = S::UNIT.unwrap_or(0);
         let across = c[1 - unit] < self.left[1 - unit];
@@ -227,6 +251,8 @@ impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
         self.advance([Digits::<T, 0>::offset(index), Digits::<T, 1>::offset(index)]);
     }
 }
+
+impl<P: GlobalPointer, S: Strides, R> Partitioned for Strided<P, S, R> {}
 
 // SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at multiples of their length
 // there, origin included; the promise of `Aligned` covers the address and the other stride.

@@ -6,7 +6,7 @@
 //!   gives *coordinates*, `index -> (m, k)`; the address is their dot product with the run-time strides, and the same
 //!   coordinates, compared with what is left of the matrix, tell which elements exist.
 //! - in **shared memory** ([`Shared`](crate::memory::Shared)): the layout gives offsets, all at compile time.
-//! - in **registers** ([`Registers`]): one element per index, in order.
+//! - in **registers** ([`Registers`], and borrows of them): the layout gives offsets among the thread's own elements.
 //!
 //! Layouts are values ([`Layout`](crate::layout::Layout)) and a tensor carries its layout as a type with one constant
 //! ([`StaticLayout`]), so that everything derived from it (partitions, offset tables, vector widths) is computed by the
@@ -17,18 +17,22 @@ mod fragment;
 mod global;
 mod partition;
 mod shared;
+mod slice;
 mod static_layout;
-mod tables;
+pub(crate) mod tables;
 
-pub use fragment::{Fragment, Registers};
+pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
 pub use global::{
     Aligned, All, Along, Dense, GlobalTensor, Matrix, Strided, Strides, TileCoordinate, UnitStride,
+    WholeTiles,
 };
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
 pub use shared::SharedTensor;
+pub(crate) use shared::block_bytes;
+pub use slice::{AllButLast, LastOf, ModeOf};
 pub use static_layout::{Divisors, IdentityOf, StaticLayout};
 
-use crate::memory::Element;
+use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
 
 /// Elements of an engine, named by a layout.
@@ -67,11 +71,18 @@ impl<E, L: StaticLayout> Tensor<E, L> {
 /// Where a tensor's elements are, and its origin among them.
 pub trait Engine {
     /// The element type.
-    type Element: Element;
+    type Element: Storable;
 
     /// Moves the origin to where the layout `T` leads from `index`.
     fn shift<T: StaticLayout>(&mut self, index: u32);
 }
+
+/// An engine of memory that several threads share, whose elements can be divided among them.
+#[diagnostic::on_unimplemented(
+    message = "a tensor over `{Self}` cannot be partitioned among threads",
+    note = "a fragment belongs to one thread; tensors in global and shared memory are partitioned"
+)]
+pub trait Partitioned: Engine {}
 
 /// An engine through which the elements named by `L` are read and written, alone or several at once.
 ///
@@ -104,13 +115,27 @@ pub unsafe trait AccessMut<L: StaticLayout>: Access<L> {
     unsafe fn store<W: crate::arch::Word>(&mut self, index: usize, word: W);
 }
 
-impl<E: Access<L>, L: StaticLayout> Tensor<E, L> {
+impl<E: Engine, L> Tensor<E, L> {
     /// The engine, for the algorithms.
     #[inline(always)]
     pub(crate) fn engine(&self) -> &E {
         &self.engine
     }
 
+    /// The engine, for the algorithms.
+    #[inline(always)]
+    pub(crate) fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
+    /// The engine, for partitions.
+    #[inline(always)]
+    pub(crate) fn into_engine(self) -> E {
+        self.engine
+    }
+}
+
+impl<E: Access<L> + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
     /// Reads one element; one that does not exist reads as zero.
     ///
     /// # Safety
@@ -123,13 +148,7 @@ impl<E: Access<L>, L: StaticLayout> Tensor<E, L> {
     }
 }
 
-impl<E: AccessMut<L>, L: StaticLayout> Tensor<E, L> {
-    /// The engine, for the algorithms.
-    #[inline(always)]
-    pub(crate) fn engine_mut(&mut self) -> &mut E {
-        &mut self.engine
-    }
-
+impl<E: AccessMut<L> + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
     /// Writes one element; one that does not exist is left out.
     ///
     /// # Safety

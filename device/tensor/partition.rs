@@ -9,8 +9,11 @@
 //! `Step<One, X>`, and the rows of `B` by the second, `Step<X, One>`.
 
 use super::static_layout::{Divisors, StaticLayout};
-use super::{Engine, Tensor};
-use crate::layout::{IntTuple, Layout, Text, Tiler, composition, make_layout, right_inverse, zipped_divide};
+use super::tables::moved;
+use super::{Partitioned, Tensor};
+use crate::layout::{
+    IntTuple, Layout, Swizzle, Text, Tiler, composition, make_layout, right_inverse, zipped_divide,
+};
 use core::marker::PhantomData;
 
 /// Keeps a mode of the threads' layout (CuTe's `_1` in a `Step`).
@@ -93,6 +96,8 @@ const fn divided(tile: Layout, threads: Layout, kept: [bool; 4]) -> Layout {
 impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for PartitionOf<L, T, P> {
     const LAYOUT: Layout = divided(L::LAYOUT, T::LAYOUT, P::KEPT).mode(1);
     const ORIGIN: Divisors = L::ORIGIN.and(ThreadOf::<L, T, P>::STEPS);
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+    const MOVED: u64 = moved(L::MOVED, ThreadOf::<L, T, P>::LAYOUT, L::SWIZZLE);
 }
 
 impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for ThreadOf<L, T, P> {
@@ -133,7 +138,7 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> ThreadOf<L, T, P> {
     const STEPS: Divisors = super::tables::steps(<Self as StaticLayout>::LAYOUT);
 }
 
-impl<E: Engine, L: StaticLayout> Tensor<E, L> {
+impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
     /// The elements of thread `thread` (below the size of `T`), by all modes of the threads' layout.
     ///
     /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`.

@@ -1,10 +1,10 @@
 //! Tensors in shared memory: everything but the thread's origin is known at compile time.
 
 use super::static_layout::StaticLayout;
-use super::tables::{Digits, Offsets, PLAIN, run};
-use super::{Access, AccessMut, Engine, Tensor};
+use super::tables::{Digits, Offsets, PLAIN, block_mask, is_linear, run};
+use super::{Access, AccessMut, Engine, Partitioned, Tensor};
 use crate::arch::Word;
-use crate::layout::{Layout, Text};
+use crate::layout::{Layout, Swizzle, Text};
 use crate::memory::{Element, Shared};
 
 /// Elements in shared memory, named by a layout of offsets.
@@ -20,13 +20,26 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     /// The same memory, named by another layout that reaches no further.
     #[inline(always)]
     pub const fn with_layout<N: StaticLayout>(self) -> SharedTensor<T, N> {
-        const { reaches_no_further(N::LAYOUT, L::LAYOUT) };
+        const {
+            reaches_no_further(N::LAYOUT, L::LAYOUT);
+            same_swizzle(N::SWIZZLE, L::SWIZZLE);
+        };
         Tensor::from_engine(self.engine)
     }
 }
 
+/// The elements stay where they are only under the same swizzle.
+const fn same_swizzle(new: Swizzle, old: Swizzle) {
+    let same = new.bits() == old.bits()
+        && (new.bits() == 0 || new.base() == old.base() && new.shift() == old.shift());
+    assert!(
+        same,
+        "with_layout: the new layout has another swizzle than the tensor, so its elements lie elsewhere"
+    );
+}
+
 /// The new layout names no element past those of the old one, or the tensor does not compile.
-const fn reaches_no_further(new: Layout, old: Layout) {
+pub(super) const fn reaches_no_further(new: Layout, old: Layout) {
     if new.cosize() > old.cosize() {
         let mut text = Text::<400>::new();
         text.str("with_layout: ");
@@ -45,8 +58,35 @@ impl<T: Element> Shared<T> {
     /// The address of an element of `L`, in bytes.
     #[inline(always)]
     pub(crate) fn address_of<L: StaticLayout>(self, index: usize) -> u32 {
-        self.offset(Offsets::<L, PLAIN>::TABLE[index]).address()
+        let offset = Offsets::<L, PLAIN>::TABLE[index];
+        if L::SWIZZLE.bits() == 0 {
+            return self.offset(offset).address();
+        }
+        if !const { is_linear(L::LAYOUT, L::MOVED, L::SWIZZLE) } {
+            return swizzled::<T, L>(self.offset(offset).address());
+        }
+        // Arrays start at blocks of the swizzle. What the offset has within a block is xored onto what the origin has;
+        // whole blocks are added, which the load takes as an immediate.
+        let bytes = offset.wrapping_mul(T::BYTES as i32) as u32;
+        let inside = bytes & block_bytes::<T, L>().wrapping_sub(1);
+        (swizzled::<T, L>(self.address()) ^ swizzled::<T, L>(inside)).wrapping_add(bytes - inside)
     }
+}
+
+/// The bytes of a block that the swizzle keeps to itself: what its array must be aligned to.
+pub(crate) const fn block_bytes<T: Element, L: StaticLayout>() -> u32 {
+    if L::SWIZZLE.bits() == 0 { 1 } else { (block_mask(L::SWIZZLE) as u32 + 1) * T::BYTES as u32 }
+}
+
+/// A byte address through the swizzle of `L`.
+#[inline(always)]
+fn swizzled<T: Element, L: StaticLayout>(address: u32) -> u32 {
+    let (mask, shift) = const {
+        let unit = T::BYTES.trailing_zeros();
+        ((L::SWIZZLE.source_mask() as u32) << unit, L::SWIZZLE.shift())
+    };
+    let taken = address & mask;
+    address ^ if shift >= 0 { taken >> shift } else { taken << -shift }
 }
 
 impl<T: Element> Engine for Shared<T> {
@@ -58,10 +98,18 @@ impl<T: Element> Engine for Shared<T> {
     }
 }
 
+impl<T: Element> Partitioned for Shared<T> {}
+
 // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
 // arrays in shared memory start at multiples of 16 bytes.
 unsafe impl<T: Element, L: StaticLayout> Access<L> for Shared<T> {
-    const RUN: usize = run(L::LAYOUT, PLAIN, 1, L::ORIGIN, 16 / T::BYTES);
+    const RUN: usize = {
+        let most = 16 / T::BYTES;
+        // The lowest bits go through the swizzle as they are.
+        let kept = 1usize << L::SWIZZLE.base();
+        let most = if L::SWIZZLE.bits() > 0 && kept < most { kept } else { most };
+        run(L::LAYOUT, PLAIN, 1, L::ORIGIN, most)
+    };
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

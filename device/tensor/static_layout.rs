@@ -1,6 +1,6 @@
 //! Layouts as types: one constant each.
 
-use crate::layout::{Layout, identity_layout};
+use crate::layout::{Layout, Swizzle, identity_layout};
 use core::marker::PhantomData;
 
 /// A layout known at compile time, as a type.
@@ -13,6 +13,13 @@ pub trait StaticLayout: Copy + 'static {
 
     /// What the tensor's origin is known to be a multiple of, after the shifts that led to this layout.
     const ORIGIN: Divisors = Divisors::UNMOVED;
+
+    /// What the offsets go through last, in shared memory.
+    const SWIZZLE: Swizzle = Swizzle::NONE;
+
+    /// The bits of an offset that the tensor's origin may have set within one block of the swizzle, after the shifts that led
+    /// to this layout; all ones where that is not known.
+    const MOVED: u64 = 0;
 }
 
 /// Declares types for layouts: `static_layout! { pub SmemA = layout!((128, 8) : (1, 129)); }`.
@@ -25,6 +32,38 @@ macro_rules! static_layout {
 
         impl $crate::tensor::StaticLayout for $name {
             const LAYOUT: $crate::layout::Layout = $layout;
+        }
+    )+ };
+}
+
+/// Declares types for swizzled layouts of shared memory:
+///
+/// ```
+/// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
+/// use moye_device::swizzled_layout;
+///
+/// swizzled_layout! {
+///     /// 128 rows of 64 half-precision numbers, 16-byte pieces exchanged within each 128-byte row.
+///     pub SmemA = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((128, 64)));
+/// }
+/// ```
+#[macro_export]
+macro_rules! swizzled_layout {
+    ($($(#[$meta:meta])* $vis:vis $name:ident = $layout:expr;)+) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        $vis struct $name;
+
+        impl $crate::tensor::StaticLayout for $name {
+            const LAYOUT: $crate::layout::Layout = {
+                const COMPOSED: $crate::layout::ComposedLayout = $layout;
+                assert!(COMPOSED.offset == 0, "a layout of shared memory starts at offset 0");
+                COMPOSED.layout
+            };
+            const SWIZZLE: $crate::layout::Swizzle = {
+                const COMPOSED: $crate::layout::ComposedLayout = $layout;
+                COMPOSED.swizzle
+            };
         }
     )+ };
 }

@@ -1,7 +1,7 @@
 //! Constants that the compiler derives from a layout: tables of offsets, the digits of a thread index, runs.
 
 use super::static_layout::{Divisors, StaticLayout, gcd};
-use crate::layout::{Layout, Text, coalesce};
+use crate::layout::{Layout, Swizzle, Text, coalesce};
 use core::marker::PhantomData;
 
 /// The most elements that one thread can name in one tensor.
@@ -115,6 +115,50 @@ pub(crate) const fn steps(layout: Layout) -> Divisors {
         axis += 1;
     }
     result
+}
+
+/// The bits below one block of the swizzle that an origin may have set after one more shift by `layout`, given those that
+/// it had: all ones where sums may carry, so that nothing is known. 0 where there is no swizzle and nobody asks.
+pub(crate) const fn moved(before: u64, layout: Layout, swizzle: Swizzle) -> u64 {
+    if swizzle.bits() == 0 {
+        return 0;
+    }
+    let mut bits = before;
+    let line = coalesce(layout).flatten();
+    let mut leaf = 0;
+    while leaf < line.rank() {
+        let mode = line.mode(leaf);
+        let mut own = 0;
+        let mut i = 0;
+        while i < mode.size() {
+            own |= mode.at(i) as u64 & block_mask(swizzle);
+            i += 1;
+        }
+        if bits & own != 0 {
+            return u64::MAX;
+        }
+        bits |= own;
+        leaf += 1;
+    }
+    bits
+}
+
+/// The bits of an offset within one aligned block that the swizzle keeps to itself.
+pub(crate) const fn block_mask(swizzle: Swizzle) -> u64 {
+    (1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs())) - 1
+}
+
+/// Whether the offsets of `layout` set no bit within a block of the swizzle that the origin may have set: then the sum of
+/// both is their exclusive or, and the swizzle, which is linear over it, may be taken of each by itself.
+pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> bool {
+    let mut i = 0;
+    while i < layout.size() {
+        if layout.at(i) as u64 & block_mask(swizzle) & moved != 0 {
+            return false;
+        }
+        i += 1;
+    }
+    true
 }
 
 /// The most consecutive elements, a power of two up to `most`: every group of that many, starting at a multiple of it,

@@ -7,8 +7,8 @@ use moye_device::arch::{block_dim, cp_async_commit, cp_async_wait, sync_threads,
 use moye_device::layout::Layout;
 use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{
-    Access, Aligned, Dense, Fragment, IdentityOf, Matrix, One, PartitionOf, Registers, StaticLayout, Step,
-    Strided, ThreadOf, UnitStride, X,
+    Access, Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, One, PartitionOf, Registers,
+    StaticLayout, Step, Strided, ThreadOf, UnitStride, X,
 };
 use moye_device::{layout, static_layout};
 use moye_sim::Launch;
@@ -170,7 +170,8 @@ fn round_trip<T: Element, L: StaticLayout>(m: usize, n: usize, asynchronous: boo
                 copy(&t_g_src, &mut t_smem);
             }
             sync_threads();
-            let mut fragment: Fragment<T, PartitionOf<L, Columns>> = t_smem.make_fragment_like();
+            let mut fragment: Fragment<T, FragmentLike<PartitionOf<L, Columns>>> =
+                t_smem.make_fragment_like();
             copy(&t_smem, &mut fragment);
             copy(&fragment, &mut t_g_dst);
         }

@@ -1,12 +1,14 @@
 //! The registers that a thread gives to an operand.
 
 use crate::memory::Element;
+use half::{bf16, f16};
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`.
+/// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`; a number itself for
+/// [`UniversalFma`](crate::atom::mma::UniversalFma).
 pub trait Register: Element + Default + sealed::Sealed {}
 
 macro_rules! register {
@@ -16,6 +18,8 @@ macro_rules! register {
     )* };
 }
 register!(u32, i32, f32, f64);
+// The operands of `UniversalFma`, which no matrix instruction takes.
+register!(f16, bf16, i8, u8, i16);
 
 /// A thread's registers of one operand: an array.
 pub trait Registers: Copy + Default + Send + Sync + 'static {
@@ -26,7 +30,7 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     const COUNT: usize;
 
     /// How many registers of 32 bits they take.
-    const WORDS: usize = Self::COUNT * Self::Register::BYTES / 4;
+    const WORDS: usize = Self::COUNT * Self::Register::BYTES.div_ceil(4);
 
     /// The registers `f(0)`, `f(1)`, ...
     fn from_fn(f: impl FnMut(usize) -> Self::Register) -> Self;
@@ -37,10 +41,10 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lower half of a 64-bit register first.
     #[inline(always)]
     fn from_words(mut f: impl FnMut(usize) -> u32) -> Self {
-        let per_register = Self::Register::BYTES / 4;
+        let per_register = Self::Register::BYTES.div_ceil(4);
         Self::from_fn(|register| {
             let words = [f(register * per_register), if per_register == 2 { f(register * 2 + 1) } else { 0 }];
-            // SAFETY: a register is 4 or 8 bytes and any bits are a value.
+            // SAFETY: a register has at most 8 bytes and any bits are a value.
             unsafe { core::ptr::from_ref(&words).cast::<Self::Register>().read_unaligned() }
         })
     }
@@ -52,8 +56,16 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     #[inline(always)]
     fn word(&self, index: usize) -> u32 {
         assert!(index < Self::WORDS, "an operand has fewer words");
-        // SAFETY: within the registers, which have at least the alignment of a word.
-        unsafe { self.as_slice().as_ptr().cast::<u32>().add(index).read() }
+        let per_register = Self::Register::BYTES.div_ceil(4);
+        let mut word = 0u32;
+        let bytes = Self::Register::BYTES.min(4);
+        // SAFETY: within the registers: the part `index % per_register` of one of them, into a word that has room.
+        unsafe {
+            let from =
+                self.as_slice().as_ptr().add(index / per_register).cast::<u8>().add(index % per_register * 4);
+            core::ptr::copy_nonoverlapping(from, (&raw mut word).cast::<u8>(), bytes);
+        }
+        word
     }
 }
 

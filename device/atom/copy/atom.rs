@@ -114,6 +114,27 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     const LAYOUTS: BitLayouts =
         BitLayouts { thr_id: Self::THR_ID, src: Self::SRC, dst: Self::DST, reference: Self::REF };
 
+    /// Whether what a predicate leaves out becomes zeros; it keeps what it has otherwise.
+    const ZERO_FILLS: bool = false;
+
+    /// Executes the instruction for the first `bytes` bytes of the source; the rest of the destination becomes zeros.
+    ///
+    /// `cp.async` alone can do so, and reads nothing beyond them. Other atoms are called for everything.
+    ///
+    /// # Safety
+    /// As [`CopyAtom::call`], for those bytes of the source.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn call_partial(
+        bytes: u32,
+        source: <Self::Source as Side>::Input,
+        destination: <Self::Destination as Side>::Place,
+    ) -> <Self::Destination as Side>::Output {
+        let _ = bytes;
+        // SAFETY: the caller's contract.
+        unsafe { Self::call(source, destination) }
+    }
+
     /// Executes the instruction.
     ///
     /// # Safety

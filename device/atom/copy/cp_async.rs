@@ -72,6 +72,14 @@ macro_rules! atom {
             const SRC: Layout = one_thread(8 * size_of::<T>());
             const DST: Layout = Self::SRC;
             const REF: Layout = Self::SRC;
+            const ZERO_FILLS: bool = $zero_fill;
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn call_partial(bytes: u32, source: u64, destination: u32) {
+                // SAFETY: the caller's contract.
+                unsafe { cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, bytes) };
+            }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

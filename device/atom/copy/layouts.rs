@@ -1,5 +1,6 @@
 //! The layouts of a copy atom, in bits and in elements.
 
+use super::super::tiling::TilingError;
 use crate::layout::{Layout, LayoutErrorKind, try_upcast};
 
 /// The layouts of a copy atom in bits: `(thread, bit)` to the place of the bit.
@@ -69,6 +70,28 @@ impl core::fmt::Display for AtomError {
 }
 
 impl core::error::Error for AtomError {}
+
+impl AtomError {
+    /// The same as the error of a tiled copy.
+    pub(crate) const fn tiling(&self) -> TilingError {
+        let text = TilingError::of("TiledCopy");
+        match self {
+            Self::Torn { side, element_bits, most } => text
+                .str("elements of ")
+                .int(*element_bits)
+                .str(" bits are torn between threads on the ")
+                .str(side)
+                .str(" side of the atom, where ")
+                .int(*most)
+                .str(" consecutive bits belong to one thread; take elements of at most ")
+                .int(*most)
+                .str(" bits, or another atom"),
+            Self::Width { element_bits } => {
+                text.str("an element of ").int(*element_bits).str(" bits; it has at least 1")
+            }
+        }
+    }
+}
 
 impl BitLayouts {
     /// The bytes that the instruction reads behind each thread's address, or takes from its registers. 0 for an atom

@@ -1,0 +1,399 @@
+//! Copies by a tiled copy's atom: the partitions of a thread, instruction by instruction.
+
+use super::copy::copy;
+use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, RegisterFile, SharedMemory, Side};
+use crate::atom::{StaticTiledCopy, TilingError};
+use crate::layout::Layout;
+use crate::memory::{Element, GlobalPointer, Shared, Storable};
+use crate::tensor::{
+    Access, AccessMut, Engine, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides, Tensor,
+};
+
+/// An engine that a copy atom can read from, where its source is the side `S`.
+///
+/// # Safety
+/// `input` gives what the side's contract asks for: the address of the element, or the words from it on.
+#[diagnostic::on_unimplemented(
+    message = "the copy atom reads from `{S}`, and the source tensor's elements are in `{Self}`",
+    note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
+            `stmatrix` the other way round; `UniversalCopy` goes between any two"
+)]
+pub unsafe trait CopySource<S: Side, L: StaticLayout>: Access<L> {
+    /// Whether elements may lie outside of a matrix.
+    const CHECKED: bool = false;
+
+    /// What the atom's call takes for the elements from `index` on.
+    ///
+    /// # Safety
+    /// What exists may be read; the elements of one call lie next to each other.
+    unsafe fn input(&self, index: usize) -> S::Input;
+
+    /// How many of the `count` elements from `index` on exist.
+    #[inline(always)]
+    fn existing_of(&self, _index: usize, count: usize) -> u32 {
+        count as u32
+    }
+}
+
+/// An engine that a copy atom can write to, where its destination is the side `S`.
+///
+/// # Safety
+/// As [`CopySource`].
+#[diagnostic::on_unimplemented(
+    message = "the copy atom writes to `{S}`, and the destination tensor's elements are in `{Self}`",
+    note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
+            `stmatrix` the other way round; `UniversalCopy` goes between any two"
+)]
+pub unsafe trait CopyDestination<S: Side, L: StaticLayout>: AccessMut<L> {
+    /// Where the atom's call writes the elements from `index` on, if it does so by itself.
+    fn place(&self, index: usize) -> S::Place;
+
+    /// Takes what the atom's call gives for the elements from `index` on.
+    ///
+    /// # Safety
+    /// They may be written; the elements of one call lie next to each other.
+    unsafe fn accept(&mut self, index: usize, output: S::Output);
+}
+
+// SAFETY: the element's address.
+unsafe impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> CopySource<GlobalMemory, L>
+    for Strided<P, S, R>
+{
+    const CHECKED: bool = !S::WHOLE;
+
+    #[inline(always)]
+    unsafe fn input(&self, index: usize) -> u64 {
+        self.address::<L>(index)
+    }
+
+    #[inline(always)]
+    fn existing_of(&self, index: usize, count: usize) -> u32 {
+        self.existing::<L>(index, count)
+    }
+}
+
+// SAFETY: the element's address.
+unsafe impl<T: Element, L: StaticLayout> CopySource<SharedMemory, L> for Shared<T> {
+    #[inline(always)]
+    unsafe fn input(&self, index: usize) -> u32 {
+        self.address_of::<L>(index)
+    }
+}
+
+// SAFETY: the element's address.
+unsafe impl<T: Element, L: StaticLayout> CopyDestination<SharedMemory, L> for Shared<T> {
+    #[inline(always)]
+    fn place(&self, index: usize) -> u32 {
+        self.address_of::<L>(index)
+    }
+
+    #[inline(always)]
+    unsafe fn accept(&mut self, _: usize, (): ()) {}
+}
+
+// SAFETY: the word from the element on.
+unsafe impl<W: Element, E: Access<L>, L: StaticLayout> CopySource<AnySpace<W>, L> for E {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn input(&self, index: usize) -> W {
+        // SAFETY: the caller's contract.
+        W::from_bits(unsafe { self.load::<W::Bits>(index) })
+    }
+}
+
+// SAFETY: the word from the element on.
+unsafe impl<W: Element, E: AccessMut<L>, L: StaticLayout> CopyDestination<AnySpace<W>, L> for E {
+    #[inline(always)]
+    fn place(&self, _: usize) {}
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn accept(&mut self, index: usize, output: W) {
+        // SAFETY: the caller's contract.
+        unsafe { self.store(index, output.to_bits()) }
+    }
+}
+
+// SAFETY: nothing is asked for: the copy without an atom does it all.
+unsafe impl<E: Access<L>, L: StaticLayout> CopySource<AnySpace<()>, L> for E {
+    #[inline(always)]
+    unsafe fn input(&self, _: usize) {}
+}
+
+// SAFETY: as above.
+unsafe impl<E: AccessMut<L>, L: StaticLayout> CopyDestination<AnySpace<()>, L> for E {
+    #[inline(always)]
+    fn place(&self, _: usize) {}
+
+    #[inline(always)]
+    unsafe fn accept(&mut self, _: usize, (): ()) {}
+}
+
+macro_rules! register_source {
+    ($engine:ty $(, $lifetime:lifetime)?) => {
+        // SAFETY: the words from the element on.
+        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout, const N: usize> CopySource<RegisterFile<N>, L>
+            for $engine
+        {
+            #[inline(always)]
+            unsafe fn input(&self, index: usize) -> [u32; N] {
+                // SAFETY: the caller's contract.
+                unsafe { load_words::<T, Self, L, N>(self, index) }
+            }
+        }
+    };
+}
+register_source!(Registers<T>);
+register_source!(RegistersRef<'a, T>, 'a);
+register_source!(RegistersMut<'a, T>, 'a);
+
+/// `N` words of 32 bits from an element on.
+///
+/// # Safety
+/// As [`CopySource::input`].
+#[inline(always)]
+unsafe fn load_words<T: Storable, E: Access<L>, L: StaticLayout, const N: usize>(
+    engine: &E,
+    index: usize,
+) -> [u32; N] {
+    const { whole_words::<T>(E::RUN, L::LAYOUT) };
+    // SAFETY: the caller's contract; a run has whole words.
+    core::array::from_fn(|word| unsafe { engine.load::<u32>(index + word * per_word::<T>()) })
+}
+
+macro_rules! register_destination {
+    ($engine:ty $(, $lifetime:lifetime)?) => {
+        // SAFETY: the words from the element on.
+        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout, const N: usize> CopyDestination<RegisterFile<N>, L>
+            for $engine
+        {
+            #[inline(always)]
+            fn place(&self, _: usize) {}
+
+            #[inline(always)]
+            unsafe fn accept(&mut self, index: usize, output: [u32; N]) {
+                const { whole_words::<T>(<Self as Access<L>>::RUN, L::LAYOUT) };
+                for word in 0..N {
+                    // SAFETY: the caller's contract; a run has whole words.
+                    unsafe { AccessMut::<L>::store(self, index + word * per_word::<T>(), output[word]) };
+                }
+            }
+        }
+    };
+}
+register_destination!(Registers<T>);
+register_destination!(RegistersMut<'a, T>, 'a);
+
+/// The elements of a word of 32 bits.
+const fn per_word<T: Storable>() -> usize {
+    (32 / T::BITS) as usize
+}
+
+/// A run of the fragment's elements has whole words, or the copy does not compile.
+const fn whole_words<T: Storable>(run: usize, fragment: Layout) {
+    if (run as i64 * T::BITS) < 32 {
+        TilingError::of("copy_tiled")
+            .str("the atom moves registers of 32 bits, ")
+            .int(32 / T::BITS)
+            .str(" elements each, and in the fragment ")
+            .layout(&fragment)
+            .str(" only ")
+            .int(run as i64)
+            .str(" lie next to each other: retile the fragment by this copy (retile_s, retile_d)")
+            .raise();
+    }
+}
+
+/// Source and destination have the same number of atoms, whose elements lie together, or the copy does not compile.
+/// Returns how many.
+const fn atoms<C: StaticTiledCopy>(
+    source: Layout,
+    destination: Layout,
+    source_run: usize,
+    destination_run: usize,
+) -> usize {
+    let atom = C::COPY.atom_layouts();
+    let (from, to) = (atom.num_val_src(), atom.num_val_dst());
+    let what = "copy_tiled";
+    if source.size() % from != 0
+        || destination.size() % to != 0
+        || source.size() / from != destination.size() / to
+    {
+        TilingError::of(what)
+            .str("the source ")
+            .layout(&source)
+            .str(" has ")
+            .int(source.size())
+            .str(" values in atoms of ")
+            .int(from)
+            .str(", the destination ")
+            .layout(&destination)
+            .str(" has ")
+            .int(destination.size())
+            .str(" in atoms of ")
+            .int(to)
+            .str(": partition both by this tiled copy, from tiles of the same shape")
+            .raise();
+    }
+    together::<C>(
+        what,
+        "source",
+        source,
+        <<C::Atom as CopyAtom>::Source as Side>::SPACE as u8,
+        source_run,
+        from,
+    );
+    let space = <<C::Atom as CopyAtom>::Destination as Side>::SPACE as u8;
+    together::<C>(what, "destination", destination, space, destination_run, to);
+    (source.size() / from) as usize
+}
+
+/// The elements of an atom lie next to each other on one side, from a multiple of their number on.
+const fn together<C: StaticTiledCopy>(
+    what: &str,
+    side: &str,
+    layout: Layout,
+    space: u8,
+    run: usize,
+    values: i64,
+) {
+    let registers = crate::atom::copy::MemorySpace::Registers as u8;
+    if space != registers && (run as i64) < values {
+        TilingError::of(what)
+            .str("the atom moves ")
+            .int(values)
+            .str(" elements of ")
+            .int(<C::Element as Storable>::BITS)
+            .str(" bits at once, ")
+            .int(values * <C::Element as Storable>::BITS / 8)
+            .str(" consecutive bytes, and in the ")
+            .str(side)
+            .str(" ")
+            .layout(&layout)
+            .str(" only ")
+            .int(run as i64)
+            .str(
+                " are known to lie next to each other from a multiple of as many on: lay the values along the fast axis, \
+                 promise the alignment (Aligned), or take an atom of ",
+            )
+            .int(run as i64 * <C::Element as Storable>::BITS)
+            .str(" bits")
+            .raise();
+    }
+}
+
+/// Copies a thread's part of `source` to its part of `destination` by the atom of `C`, both partitioned by it:
+/// `(CPY, CPY_M, CPY_N, ...)`. CuTe's `copy(tiled_copy, src, dst)`.
+///
+/// Elements outside of a matrix arrive as zeros and are not written. A `cp.async` is complete after
+/// [`cp_async_wait`](crate::arch::cp_async_wait).
+///
+/// # Safety
+/// The source may be read and the destination written; no other thread touches those elements meanwhile (until the wait,
+/// for `cp.async`). An atom of a warp (`ldmatrix`, `stmatrix`) is called by all its lanes together, and its architecture
+/// is there.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+where
+    C: StaticTiledCopy,
+    S: CopySource<<C::Atom as CopyAtom>::Source, LS> + Engine<Element = C::Element>,
+    D: CopyDestination<<C::Atom as CopyAtom>::Destination, LD> + Engine<Element = C::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    if const { C::Atom::LAYOUTS.src_bytes() == 0 } {
+        // The atom that leaves the width to the tensors.
+        // SAFETY: the caller's contract.
+        return unsafe { copy(source, destination) };
+    }
+    let count = const { atoms::<C>(LS::LAYOUT, LD::LAYOUT, S::RUN, D::RUN) };
+    for i in 0..count {
+        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements lie together.
+        unsafe { one::<C, S, LS, D, LD>(source, destination, i, true) };
+    }
+}
+
+/// [`copy_tiled`] of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`, of which `predicate(i)` holds.
+/// CuTe's `copy_if(tiled_copy, pred, src, dst)`.
+///
+/// What the predicate leaves out keeps what it has, or becomes zeros where the atom's name ends in `ZFILL`.
+///
+/// # Safety
+/// As [`copy_tiled`], for what is copied.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn copy_if<C, S, LS, D, LD>(
+    _copy: C,
+    predicate: impl Fn(usize) -> bool,
+    source: &Tensor<S, LS>,
+    destination: &mut Tensor<D, LD>,
+) where
+    C: StaticTiledCopy,
+    S: CopySource<<C::Atom as CopyAtom>::Source, LS> + Engine<Element = C::Element>,
+    D: CopyDestination<<C::Atom as CopyAtom>::Destination, LD> + Engine<Element = C::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    let count = const {
+        if C::Atom::THR_ID.size() != 1 {
+            TilingError::of("copy_if")
+                .str("the atom is executed by ")
+                .int(C::Atom::THR_ID.size())
+                .str(" threads together, and a predicate is of one: take a copy atom of one thread")
+                .raise();
+        }
+        if C::Atom::LAYOUTS.src_bytes() == 0 {
+            TilingError::of("copy_if")
+                .str("the atom leaves its width to the tensors, so that nobody knows what a predicate is of: take UniversalCopy of a type")
+                .raise();
+        }
+        atoms::<C>(LS::LAYOUT, LD::LAYOUT, S::RUN, D::RUN)
+    };
+    for i in 0..count {
+        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements lie together.
+        unsafe { one::<C, S, LS, D, LD>(source, destination, i, predicate(i)) };
+    }
+}
+
+/// Copies atom `i`, where `valid`.
+///
+/// # Safety
+/// As [`copy_tiled`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn one<C, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>, i: usize, valid: bool)
+where
+    C: StaticTiledCopy,
+    S: CopySource<<C::Atom as CopyAtom>::Source, LS> + Engine<Element = C::Element>,
+    D: CopyDestination<<C::Atom as CopyAtom>::Destination, LD> + Engine<Element = C::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    let (from, to) = const {
+        let atom = C::COPY.atom_layouts();
+        (atom.num_val_src() as usize, atom.num_val_dst() as usize)
+    };
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { <C::Atom as CopyAtom>::ZERO_FILLS } {
+            let existing = if S::CHECKED { source.engine().existing_of(i * from, from) } else { from as u32 };
+            // A product, where an `if` may become a branch with a copy in each arm.
+            let bytes = u32::from(valid) * existing * <C::Element as Storable>::BITS as u32 / 8;
+            let place = destination.engine().place(i * to);
+            let output = C::Atom::call_partial(bytes, source.engine().input(i * from), place);
+            destination.engine_mut().accept(i * to, output);
+        } else if valid {
+            let place = destination.engine().place(i * to);
+            let input = source.engine().input(i * from);
+            let output = if S::CHECKED {
+                let bytes =
+                    source.engine().existing_of(i * from, from) * <C::Element as Storable>::BITS as u32 / 8;
+                C::Atom::call_partial(bytes, input, place)
+            } else {
+                C::Atom::call(input, place)
+            };
+            destination.engine_mut().accept(i * to, output);
+        }
+    }
+}

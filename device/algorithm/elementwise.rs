@@ -1,0 +1,76 @@
+//! Functions of elements: `transform`, `axpby`.
+
+use crate::arch::Fma;
+use crate::layout::{Layout, Text};
+use crate::memory::Element;
+use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor};
+
+/// The tensors have the same number of elements, or the call does not compile.
+const fn same_size(what: &str, from: Layout, to: Layout) {
+    if from.size() != to.size() {
+        let mut text = Text::<400>::new();
+        text.str(what);
+        text.str(": ");
+        text.layout(&from);
+        text.str(" has ");
+        text.int(from.size());
+        text.str(" elements and ");
+        text.layout(&to);
+        text.str(" has ");
+        text.int(to.size());
+        panic!("{}", text.as_str());
+    }
+}
+
+/// Sets every element of `output` to `f` of the element of `input` at the same index, CuTe's `transform`.
+///
+/// The element types may differ: a conversion is a transform.
+///
+/// # Safety
+/// The input may be read and the output written; no other thread touches those elements meanwhile.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn transform<A, LA, B, LB>(
+    input: &Tensor<A, LA>,
+    output: &mut Tensor<B, LB>,
+    mut f: impl FnMut(A::Element) -> B::Element,
+) where
+    A: Access<LA> + Engine<Element: Element>,
+    B: AccessMut<LB> + Engine<Element: Element>,
+    LA: StaticLayout,
+    LB: StaticLayout,
+{
+    const { same_size("transform", LA::LAYOUT, LB::LAYOUT) };
+    for i in 0..Tensor::<A, LA>::SIZE {
+        // SAFETY: the caller's contract; inside both.
+        unsafe { output.set(i, f(input.get(i))) };
+    }
+}
+
+/// `y = alpha * x + beta * y`, CuTe's `axpby`.
+///
+/// With a `beta` of zero `y` is not read, so that what was there (not a number, say) does not matter. The product with
+/// `beta` is rounded, then the sum with `alpha * x` once more.
+///
+/// # Safety
+/// `x` may be read and `y` read and written; no other thread touches those elements meanwhile.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn axpby<T, X, LX, Y, LY>(alpha: T, x: &Tensor<X, LX>, beta: T, y: &mut Tensor<Y, LY>)
+where
+    T: Fma + PartialEq,
+    X: Access<LX> + Engine<Element = T>,
+    Y: AccessMut<LY> + Engine<Element = T>,
+    LX: StaticLayout,
+    LY: StaticLayout,
+{
+    const { same_size("axpby", LX::LAYOUT, LY::LAYOUT) };
+    let reads = beta != T::ZERO;
+    for i in 0..Tensor::<X, LX>::SIZE {
+        // SAFETY: the caller's contract; inside both.
+        unsafe {
+            let old = if reads { beta.fma(y.get(i), T::ZERO) } else { T::ZERO };
+            y.set(i, alpha.fma(x.get(i), old));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `UniversalFma`: one multiply-add of one thread, for any types.
+
+use super::MmaAtom;
+use crate::arch::MulAdd;
+use crate::arch::mma::Register;
+use crate::layout::{Layout, layout};
+use crate::number::Number;
+use core::marker::PhantomData;
+
+/// `d = a * b + c` by one thread: a 1 x 1 x 1 product, CuTe's `UniversalFMA<D, A, B, C>`.
+///
+/// The operands may be of narrower types than the result; [`MulAdd`] says which go together.
+///
+/// ```
+/// use moye_device::atom::TiledMma;
+/// use moye_device::atom::mma::UniversalFma;
+/// use moye_device::layout::{layout, tuple};
+///
+/// // 256 threads, 16 by 16, of which each has 8 x 8 sums of a 128 x 128 tile.
+/// const MMA: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((16, 16, 1)));
+/// assert_eq!(MMA.partition_c(layout!((128, 128))), layout!((1, 8, 8):(0, 16, 2048)));
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+pub struct UniversalFma<D, A = D, B = A, C = D>(PhantomData<fn() -> (D, A, B, C)>);
+
+impl<D, A, B, C> Clone for UniversalFma<D, A, B, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<D, A, B, C> Copy for UniversalFma<D, A, B, C> {}
+impl<D, A, B, C> Default for UniversalFma<D, A, B, C> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<D, A, B, C> MmaAtom for UniversalFma<D, A, B, C>
+where
+    D: MulAdd<A, B, C> + Register,
+    A: Number + Register,
+    B: Number + Register,
+    C: Number + Register,
+{
+    const NAME: &'static str = "UniversalFma";
+    const MOYE_NAME: Option<&'static str> = Some("UniversalFMA");
+    const ARCH: u32 = 0;
+    const OLDEST_ARCH: u32 = 0;
+    const PTX_VERSION: (u32, u32) = (7, 0);
+    const INSTRUCTION: &'static str = "fma";
+    const SHAPE_MNK: [i64; 3] = [1, 1, 1];
+    const THR_ID: Layout = layout!(1);
+    const A: Layout = layout!((1, 1));
+    const B: Layout = layout!((1, 1));
+    const C: Layout = layout!((1, 1));
+    const D: Layout = layout!((1, 1));
+    type A = A;
+    type B = B;
+    type C = C;
+    type D = D;
+    type RegistersA = [A; 1];
+    type RegistersB = [B; 1];
+    type RegistersC = [C; 1];
+    type RegistersD = [D; 1];
+
+    #[inline(always)]
+    unsafe fn fma(d: &mut [D; 1], [a]: [A; 1], [b]: [B; 1], [c]: [C; 1]) {
+        *d = [D::mul_add(a, b, c)];
+    }
+}

@@ -1,0 +1,170 @@
+//! Tiled copies in kernels: carried by types, sliced by the thread.
+
+use super::TiledCopy;
+use crate::atom::copy::CopyAtom;
+use crate::layout::{Layout, Swizzle};
+use crate::memory::Storable;
+use crate::tensor::{
+    Divisors, Engine, Fragment, Partitioned, RegistersMut, RegistersRef, StaticLayout, Tensor, tables,
+};
+use core::marker::PhantomData;
+
+/// A tiled copy known at compile time, as a type: what a kernel's tensors are partitioned by.
+///
+/// Declared by [`tiled_copy!`](crate::tiled_copy).
+pub trait StaticTiledCopy: Copy + Default + 'static {
+    /// The copy atom.
+    type Atom: CopyAtom;
+    /// The elements that it copies.
+    type Element: Storable;
+    /// The tiled copy.
+    const COPY: TiledCopy<Self::Atom, Self::Element>;
+
+    /// The part of `thread`, which is below [`TiledCopy::threads`]: CuTe's `get_slice`.
+    #[inline(always)]
+    fn get_slice(thread: u32) -> ThrCopy<Self> {
+        debug_assert!(
+            i64::from(thread) < Self::COPY.threads(),
+            "thread {thread} of a tiled copy of {} threads",
+            Self::COPY.threads()
+        );
+        ThrCopy { thread, copy: PhantomData }
+    }
+}
+
+/// Declares types for tiled copies:
+///
+/// ```
+/// use moye_device::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL;
+/// use moye_device::atom::{StaticTiledCopy, TiledCopy};
+/// use moye_device::layout::layout;
+/// use moye_device::tiled_copy;
+///
+/// tiled_copy! {
+///     /// 32 x 8 threads, four neighbours along M each.
+///     pub CopyA: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+/// }
+/// assert_eq!(CopyA::COPY.tile().to_string(), "(128,8)");
+/// ```
+#[macro_export]
+macro_rules! tiled_copy {
+    ($($(#[$meta:meta])* $vis:vis $name:ident: TiledCopy<$atom:ty, $element:ty> = $copy:expr;)+) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default)]
+        $vis struct $name;
+
+        impl $crate::atom::StaticTiledCopy for $name {
+            type Atom = $atom;
+            type Element = $element;
+            const COPY: $crate::atom::TiledCopy<$atom, $element> = $copy;
+        }
+    )+ };
+}
+
+/// The part of one thread in a tiled copy.
+pub struct ThrCopy<C> {
+    thread: u32,
+    copy: PhantomData<fn() -> C>,
+}
+
+impl<C> Clone for ThrCopy<C> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<C> Copy for ThrCopy<C> {}
+
+/// What a thread has of `L` as a source of the tiled copy `C`: `((value, repetition), REST_M, REST_N, ...)`.
+pub struct PartitionS<L, C>(PhantomData<(L, C)>);
+
+/// What a thread has of `L` as a destination of the tiled copy `C`: `((value, repetition), REST_M, REST_N, ...)`.
+pub struct PartitionD<L, C>(PhantomData<(L, C)>);
+
+/// Thread to the origin of its part of a source.
+struct ThreadS<L, C>(PhantomData<(L, C)>);
+
+/// Thread to the origin of its part of a destination.
+struct ThreadD<L, C>(PhantomData<(L, C)>);
+
+/// A fragment of layout `L` in the modes of the tiled copy `C`.
+pub struct RetileOf<L, C>(PhantomData<(L, C)>);
+
+macro_rules! marker {
+    ($($name:ident)+) => { $(
+        impl<L, C> Clone for $name<L, C> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<L, C> Copy for $name<L, C> {}
+    )+ };
+}
+marker!(PartitionS PartitionD ThreadS ThreadD RetileOf);
+
+macro_rules! partition {
+    ($part:ident $thread:ident $partition:ident $tidfrg:ident) => {
+        impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $thread<L, C> {
+            const LAYOUT: Layout = C::COPY.$tidfrg(L::LAYOUT).mode(0);
+        }
+
+        impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $part<L, C> {
+            const LAYOUT: Layout = C::COPY.$partition(L::LAYOUT);
+            const ORIGIN: Divisors = L::ORIGIN.and(tables::steps($thread::<L, C>::LAYOUT));
+            const SWIZZLE: Swizzle = L::SWIZZLE;
+            const MOVED: u64 = tables::moved(L::MOVED, $thread::<L, C>::LAYOUT, L::SWIZZLE);
+        }
+    };
+}
+partition!(PartitionS ThreadS partition_s tidfrg_s);
+partition!(PartitionD ThreadD partition_d tidfrg_d);
+
+impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for RetileOf<L, C> {
+    const LAYOUT: Layout = C::COPY.retile_d(L::LAYOUT);
+}
+
+impl<C: StaticTiledCopy> ThrCopy<C> {
+    /// What this thread copies from: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    #[inline(always)]
+    pub fn partition_s<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionS<L, C>>
+    where
+        E: Partitioned + Engine<Element = C::Element>,
+        L: StaticLayout,
+    {
+        let mut engine = tensor.into_engine();
+        engine.shift::<ThreadS<L, C>>(self.thread);
+        Tensor::from_engine(engine)
+    }
+
+    /// What this thread copies to: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    #[inline(always)]
+    pub fn partition_d<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionD<L, C>>
+    where
+        E: Partitioned + Engine<Element = C::Element>,
+        L: StaticLayout,
+    {
+        let mut engine = tensor.into_engine();
+        engine.shift::<ThreadD<L, C>>(self.thread);
+        Tensor::from_engine(engine)
+    }
+
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's source: `(CPY, CPY_M, CPY_N, ...)`.
+    #[inline(always)]
+    pub fn retile_s<T, L>(self, fragment: &Fragment<T, L>) -> Tensor<RegistersRef<'_, T>, RetileOf<L, C>>
+    where
+        T: Storable,
+        L: StaticLayout,
+    {
+        fragment.view_as()
+    }
+
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's destination: `(CPY, CPY_M, CPY_N, ...)`.
+    #[inline(always)]
+    pub fn retile_d<T, L>(self, fragment: &mut Fragment<T, L>) -> Tensor<RegistersMut<'_, T>, RetileOf<L, C>>
+    where
+        T: Storable,
+        L: StaticLayout,
+    {
+        fragment.view_as_mut()
+    }
+}

@@ -1,0 +1,201 @@
+//! The algebra of tiled copies: how a tensor falls to threads and values.
+//!
+//! Functions of layouts alone, as in CuTe's `TiledCopy`: nothing here knows an element or an instruction. The three
+//! thread-value layouts of an atom (source, destination, reference) number the same elements differently; the tiled copy's
+//! own `(thread, value)` layout counts by the reference.
+
+use super::super::copy::ValueLayouts;
+use super::super::tiling::{TilingError, by_algebra};
+use crate::layout::{
+    IntTuple, Layout, Tiler, make_col_major, try_coalesce_profile, try_composition, try_composition_tiler,
+    try_logical_product, try_product_each, try_right_inverse, try_upcast, try_zipped_divide, tuple,
+};
+
+/// A tiled copy without its types: an atom's layouts over `(thread, value) -> tile`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiling {
+    pub atom: ValueLayouts,
+    /// `(thread, value)` to the index in the tile.
+    pub layout_tv: Layout,
+    /// How a tensor is cut into tiles.
+    pub tiler: Tiler,
+    /// The tile's shape.
+    pub tile: IntTuple,
+}
+
+/// Which side of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Source,
+    Destination,
+}
+
+const WHAT: &str = "TiledCopy";
+
+impl Tiling {
+    /// Threads and values as `layout_tv` says, over tiles of `tiler`.
+    pub const fn new(atom: ValueLayouts, layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
+        if layout_tv.rank() != 2 {
+            return Err(TilingError::of(WHAT)
+                .str("a thread-value layout has two modes, (thread, value); ")
+                .layout(&layout_tv)
+                .str(" has ")
+                .int(layout_tv.rank() as i64));
+        }
+        let (threads, values) = (layout_tv.extent(0), layout_tv.extent(1));
+        let (atom_threads, atom_values) = (atom.thr_id.size(), atom.reference.extent(1));
+        if threads % atom_threads != 0 {
+            return Err(TilingError::of(WHAT)
+                .str("the ")
+                .int(threads)
+                .str(" threads of ")
+                .layout(&layout_tv)
+                .str(" are not a multiple of the ")
+                .int(atom_threads)
+                .str(" that execute the copy atom together; take ")
+                .int(next_multiple(threads, atom_threads))
+                .str(" threads, or an atom of fewer"));
+        }
+        if values % atom_values != 0 {
+            return Err(TilingError::of(WHAT)
+                .str("the ")
+                .int(values)
+                .str(" values of a thread in ")
+                .layout(&layout_tv)
+                .str(" are not a multiple of the ")
+                .int(atom_values)
+                .str(" elements of ")
+                .int(atom.bits)
+                .str(" bits that the copy atom moves for it at once; take ")
+                .int(next_multiple(values, atom_values))
+                .str(" values a thread, or an atom of at most ")
+                .int(values * atom.bits)
+                .str(" bits"));
+        }
+        let tile = tiler.tile_shape();
+        let size = by_algebra!(WHAT, crate::layout::try_product(tile));
+        if layout_tv.cosize() > size {
+            return Err(TilingError::of(WHAT)
+                .str("the thread-value layout ")
+                .layout(&layout_tv)
+                .str(" reaches ")
+                .int(layout_tv.cosize())
+                .str(" elements, and the tile has ")
+                .int(size));
+        }
+        Ok(Self { atom, layout_tv, tiler, tile })
+    }
+
+    /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's `make_tiled_copy`.
+    pub const fn of_threads_and_values(
+        atom: ValueLayouts,
+        threads: Layout,
+        values: Layout,
+    ) -> Result<Self, TilingError> {
+        let tv = by_algebra!(WHAT, crate::layout::try_make_layout_tv(threads, values));
+        Self::new(atom, tv.layout, Tiler::shape(tv.tile))
+    }
+
+    /// The thread-value layout of one side of the atom.
+    const fn end(&self, end: End) -> Layout {
+        match end {
+            End::Source => self.atom.src,
+            End::Destination => self.atom.dst,
+        }
+    }
+
+    /// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor `(M, N, ...)`: CuTe's `tidfrg_S` and
+    /// `tidfrg_D`.
+    pub const fn tidfrg(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
+        // ((TILE_M, TILE_N, ...), (REST_M, REST_N, ...))
+        self.of_tiles(end, by_algebra!(WHAT, try_zipped_divide(tensor, self.tiler)))
+    }
+
+    /// [`tidfrg`](Self::tidfrg) of a tensor that is cut into tiles already.
+    const fn of_tiles(&self, end: End, tiles: Layout) -> Result<Layout, TilingError> {
+        // The side's (thread, value) -> the reference's (thread, value)
+        let inverse = by_algebra!(WHAT, try_right_inverse(self.atom.reference));
+        let ref2end = by_algebra!(WHAT, try_composition(inverse, self.end(end)));
+        // ((thread, value) of the atom, (repeated threads, repeated values)) -> tile
+        let atom = IntTuple::flat(&[self.atom.thr_id.size(), self.atom.reference.extent(1)]);
+        let by_atom = by_algebra!(WHAT, try_zipped_divide(self.layout_tv, Tiler::shape(atom)));
+        let by_end = by_algebra!(WHAT, try_composition(by_atom.mode(0), ref2end));
+        // ((thread, repeated threads), (value, repeated values)) -> tile
+        let zipped = Layout::concat(&[
+            Layout::concat(&[by_end.mode(0), by_atom.mode(1).mode(0)]),
+            Layout::concat(&[by_end.mode(1), by_atom.mode(1).mode(1)]),
+        ]);
+        let thrval = by_algebra!(WHAT, try_coalesce_profile(zipped, tuple!((1, (1, 1)))));
+        // ((thread, value), (REST_M, REST_N, ...))
+        let parts = by_algebra!(
+            WHAT,
+            try_composition_tiler(tiles, Tiler::by_mode(&[Tiler::layout(thrval), Tiler::any()]))
+        );
+        Ok(Layout::concat(&[parts.mode(0).mode(0), parts.mode(0).mode(1), parts.mode(1)]))
+    }
+
+    /// `(thread, value)` of one side to the index in the tile: CuTe's `get_layoutS_TV` and `get_layoutD_TV`.
+    pub const fn end_tv(&self, end: End) -> Result<Layout, TilingError> {
+        let tile = make_col_major(self.tile);
+        let one = by_algebra!(WHAT, tile.try_append_dim(tile.rank() + 1));
+        // ((TILE_M, TILE_N, ...), 1)
+        let tiles = Layout::concat(&[tile, one.mode(tile.rank())]);
+        let parts = match self.of_tiles(end, tiles) {
+            Ok(parts) => parts,
+            Err(error) => return Err(error),
+        };
+        Ok(Layout::concat(&[parts.mode(0), parts.mode(1)]))
+    }
+
+    /// The part of a thread: `((value, repetition), REST_M, REST_N, ...)`, CuTe's `partition_S` and `partition_D`.
+    pub const fn partition(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
+        let parts = match self.tidfrg(end, tensor) {
+            Ok(parts) => parts,
+            Err(error) => return Err(error),
+        };
+        if parts.mode(2).rank() == 1 {
+            // As in CuTe, the rest of a tensor of one mode stays a tuple of one.
+            return Ok(Layout::concat(&[parts.mode(1), parts.mode(2)]));
+        }
+        Ok(by_algebra!(WHAT, unpacked(parts.mode(1), parts.mode(2))))
+    }
+
+    /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, in this copy's modes
+    /// `((value, repetition), REST_M, REST_N, ...)`: CuTe's `retile`.
+    pub const fn retile(&self, fragment: Layout) -> Result<Layout, TilingError> {
+        let values = fragment.extent(0);
+        let threads = self.layout_tv.extent(0);
+        // (m, n) -> index of the value, in units of the fragment's values
+        let inverse = by_algebra!(WHAT, try_right_inverse(self.layout_tv));
+        let by_tile = by_algebra!(WHAT, inverse.try_with_shape(self.tile));
+        let frg_mn = by_algebra!(WHAT, try_upcast(by_tile, threads * values));
+        // (values of the atom, repetition) -> (v, m, n)
+        let places = by_algebra!(WHAT, try_right_inverse(frg_mn));
+        let all = by_algebra!(
+            WHAT,
+            try_logical_product(make_col_major(IntTuple::int(values)), Tiler::layout(places))
+        );
+        let atom = make_col_major(IntTuple::int(self.atom.reference.extent(1)));
+        let frg_v = by_algebra!(WHAT, try_zipped_divide(all, Tiler::layout(atom)));
+        // ((V, TILE_M, TILE_N, ...), (1, REST_M, REST_N, ...))
+        let tile = by_algebra!(WHAT, try_product_each(frg_mn.shape()));
+        let tile = by_algebra!(WHAT, tile.try_prepend(IntTuple::int(values)));
+        let tiles = by_algebra!(WHAT, try_zipped_divide(fragment, Tiler::shape(tile)));
+        let parts = by_algebra!(
+            WHAT,
+            try_composition_tiler(tiles, Tiler::by_mode(&[Tiler::layout(frg_v), Tiler::any()]))
+        );
+        let rest = parts.mode(1);
+        let rest = by_algebra!(WHAT, rest.try_take(1, rest.rank()));
+        Ok(by_algebra!(WHAT, unpacked(parts.mode(0), rest)))
+    }
+}
+
+/// `(first, rest_0, rest_1, ...)`.
+pub(crate) const fn unpacked(first: Layout, rest: Layout) -> Result<Layout, crate::layout::LayoutError> {
+    rest.try_prepend(first)
+}
+
+pub(crate) const fn next_multiple(value: i64, of: i64) -> i64 {
+    (value + of - 1) / of * of
+}

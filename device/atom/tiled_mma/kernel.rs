@@ -1,0 +1,251 @@
+//! Tiled MMAs in kernels: carried by types, sliced by the thread.
+
+use super::{Operand, TiledMma};
+use crate::arch::Fma;
+use crate::atom::mma::MmaAtom;
+use crate::layout::{Layout, Swizzle, make_col_major};
+use crate::memory::Storable;
+use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, fragment_layout, tables};
+use core::marker::PhantomData;
+
+/// A tiled MMA known at compile time, as a type: what the operands of a product are partitioned by.
+///
+/// Declared by [`tiled_mma!`](crate::tiled_mma).
+pub trait StaticTiledMma: Copy + Default + 'static {
+    /// The MMA atom.
+    type Atom: MmaAtom;
+    /// The tiled MMA.
+    const MMA: TiledMma<Self::Atom>;
+
+    /// The part of `thread`, which is below [`TiledMma::threads`]: CuTe's `get_slice`.
+    #[inline(always)]
+    fn get_slice(thread: u32) -> ThrMma<Self> {
+        debug_assert!(
+            i64::from(thread) < Self::MMA.threads(),
+            "thread {thread} of a tiled MMA of {} threads",
+            Self::MMA.threads()
+        );
+        ThrMma { thread, mma: PhantomData }
+    }
+}
+
+/// Declares types for tiled MMAs:
+///
+/// ```
+/// use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
+/// use moye_device::atom::{StaticTiledMma, TiledMma};
+/// use moye_device::layout::layout;
+/// use moye_device::tiled_mma;
+///
+/// tiled_mma! {
+///     /// Four warps, two by two, over tiles of 32 x 32 x 16.
+///     pub Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
+/// }
+/// assert_eq!(Mma::MMA.threads(), 128);
+/// ```
+#[macro_export]
+macro_rules! tiled_mma {
+    ($($(#[$meta:meta])* $vis:vis $name:ident: TiledMma<$atom:ty> = $mma:expr;)+) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default)]
+        $vis struct $name;
+
+        impl $crate::atom::StaticTiledMma for $name {
+            type Atom = $atom;
+            const MMA: $crate::atom::TiledMma<$atom> = $mma;
+        }
+    )+ };
+}
+
+/// The part of one thread in a tiled MMA.
+pub struct ThrMma<M> {
+    thread: u32,
+    mma: PhantomData<fn() -> M>,
+}
+
+impl<M> Clone for ThrMma<M> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M> Copy for ThrMma<M> {}
+
+/// Which operand, as a type.
+pub trait OperandKind: Copy + 'static {
+    /// The operand.
+    const OPERAND: Operand;
+}
+
+macro_rules! operands {
+    ($($(#[$doc:meta])* $name:ident $operand:ident;)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        impl OperandKind for $name {
+            const OPERAND: Operand = Operand::$operand;
+        }
+    )+ };
+}
+operands! {
+    /// The operand A, `(M, K)`.
+    OfA A;
+    /// The operand B, `(N, K)`.
+    OfB B;
+    /// The operand C, `(M, N)`.
+    OfC C;
+}
+
+/// What a thread has of an operand of layout `L` in the tiled MMA `M`: `(value, REST_0, REST_1, ...)`.
+pub struct PartitionMma<L, M, O>(PhantomData<(L, M, O)>);
+
+/// Thread to the origin of its part of an operand.
+struct ThreadMma<L, M, O>(PhantomData<(L, M, O)>);
+
+macro_rules! marker {
+    ($($name:ident)+) => { $(
+        impl<L, M, O> Clone for $name<L, M, O> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<L, M, O> Copy for $name<L, M, O> {}
+    )+ };
+}
+marker!(PartitionMma ThreadMma);
+
+impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for ThreadMma<L, M, O> {
+    const LAYOUT: Layout = match M::MMA.tiling().by_thread(O::OPERAND, L::LAYOUT) {
+        Ok(parts) => parts.mode(0),
+        Err(error) => error.raise(),
+    };
+}
+
+impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for PartitionMma<L, M, O> {
+    const LAYOUT: Layout = match M::MMA.tiling().partition(O::OPERAND, L::LAYOUT) {
+        Ok(part) => part,
+        Err(error) => error.raise(),
+    };
+    const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(ThreadMma::<L, M, O>::LAYOUT));
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+    const MOVED: u64 = tables::moved(L::MOVED, ThreadMma::<L, M, O>::LAYOUT, L::SWIZZLE);
+}
+
+/// The layout of a thread's fragment of an operand's tile of layout `L`: of A and B as
+/// [`fragment_layout`](crate::tensor::fragment_layout) has it, of C compact in the order of the modes.
+pub struct FragmentOf<L, M, O>(PhantomData<(L, M, O)>);
+marker!(FragmentOf);
+
+impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for FragmentOf<L, M, O> {
+    const LAYOUT: Layout = {
+        let part = PartitionMma::<L, M, O>::LAYOUT;
+        if matches!(O::OPERAND, Operand::C) { make_col_major(part.shape()) } else { fragment_layout(part) }
+    };
+}
+
+/// The layout of a thread's accumulator for a tile of the shape of `L`.
+pub type AccumulatorOf<L, M> = FragmentOf<L, M, OfC>;
+
+macro_rules! partitions {
+    ($($(#[$doc:meta])* $partition:ident $kind:ident, $(#[$fragment_doc:meta])* $fragment:ident $element:ident;)+) => { $(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $partition<E: Partitioned, L: StaticLayout>(
+            self,
+            tensor: Tensor<E, L>,
+        ) -> Tensor<E, PartitionMma<L, M, $kind>> {
+            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element>() };
+            let mut engine = tensor.into_engine();
+            engine.shift::<ThreadMma<L, M, $kind>>(self.thread);
+            Tensor::from_engine(engine)
+        }
+
+        $(#[$fragment_doc])*
+        ///
+        /// # Safety
+        /// Every element is written before it is read.
+        #[inline(always)]
+        pub unsafe fn $fragment<E: Engine, L: StaticLayout>(
+            self,
+            _tile: &Tensor<E, L>,
+        ) -> Fragment<E::Element, FragmentOf<L, M, $kind>> {
+            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element>() };
+            // SAFETY: the caller's contract.
+            unsafe { Fragment::uninit() }
+        }
+    )+ };
+}
+
+impl<M: StaticTiledMma> ThrMma<M> {
+    partitions! {
+        /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
+        partition_a OfA,
+        /// A fragment for this thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
+        partition_fragment_a A;
+        /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
+        partition_b OfB,
+        /// A fragment for this thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
+        partition_fragment_b B;
+        /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
+        partition_c OfC,
+        /// A fragment for this thread's part of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
+        partition_fragment_c C;
+    }
+
+    /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros: `(MMA, MMA_M, MMA_N)`.
+    ///
+    /// Its elements are those that the atom accumulates, whatever the tile in memory has.
+    #[inline(always)]
+    pub fn accumulator<L: StaticLayout>(self) -> Fragment<<M::Atom as MmaAtom>::C, AccumulatorOf<L, M>>
+    where
+        <M::Atom as MmaAtom>::C: Fma,
+    {
+        Fragment::filled(Fma::ZERO)
+    }
+}
+
+macro_rules! fragments {
+    ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Every element is written before it is read.
+        #[inline(always)]
+        pub unsafe fn $name<E: Engine, L: StaticLayout>(
+            self,
+            _part: &Tensor<E, PartitionMma<L, M, $kind>>,
+        ) -> Fragment<E::Element, FragmentOf<L, M, $kind>> {
+            // SAFETY: the caller's contract.
+            unsafe { Fragment::uninit() }
+        }
+    )+ };
+}
+
+impl<M: StaticTiledMma> ThrMma<M> {
+    fragments! {
+        /// A fragment for a part `(MMA, MMA_M, MMA_K)` of A.
+        make_fragment_a OfA;
+        /// A fragment for a part `(MMA, MMA_N, MMA_K)` of B.
+        make_fragment_b OfB;
+        /// A fragment for a part `(MMA, MMA_M, MMA_N)` of C.
+        make_fragment_c OfC;
+    }
+}
+
+/// The tensor's elements have as many bits as the atom's, or the partition does not compile.
+const fn same_width<T: Storable, N: crate::number::Number>() {
+    if T::BITS != N::WIDTH as i64 {
+        crate::atom::TilingError::of("TiledMma")
+            .str("the tensor's elements, ")
+            .str(T::NAME)
+            .str(", have ")
+            .int(T::BITS)
+            .str(" bits, and the atom multiplies ")
+            .str(N::NAME)
+            .str(" of ")
+            .int(N::WIDTH as i64)
+            .str(" bits: convert the elements, or take another atom")
+            .raise();
+    }
+}

@@ -1,0 +1,194 @@
+//! Tiled MMAs: an MMA atom repeated over warps, and over the elements of a larger tile.
+//!
+//! ```
+//! use moye_device::atom::{Operand, TiledMma};
+//! use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
+//! use moye_device::layout::{layout, tuple};
+//!
+//! // Four warps, two by two over M and N, each with a 16 x 8 product.
+//! const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((2, 2, 1)));
+//! assert_eq!((MMA.threads(), MMA.tile_mnk()), (128, tuple!((32, 16, 8))));
+//! // What a thread has of a 64 x 64 accumulator: 4 numbers of an atom, in 2 x 4 atoms.
+//! assert_eq!(MMA.partition_c(layout!((64, 64))).shape(), tuple!(((2, 2), 2, 4)));
+//! ```
+//!
+//! In a kernel the tiled MMA is carried by a type with that one constant ([`StaticTiledMma`], declared by
+//! [`tiled_mma!`](crate::tiled_mma)), as tensors carry their layouts.
+
+mod kernel;
+pub(crate) mod partition;
+
+pub use kernel::{
+    AccumulatorOf, FragmentOf, OfA, OfB, OfC, OperandKind, PartitionMma, StaticTiledMma, ThrMma,
+};
+pub use partition::{Operand, Permutation};
+
+use self::partition::Tiling;
+use super::mma::MmaAtom;
+use super::tiling::{TilingError, or_raise};
+use crate::layout::{IntTuple, Layout};
+use core::fmt;
+use core::marker::PhantomData;
+
+/// The MMA atom `A` tiled over warps and over the elements of a tile.
+pub struct TiledMma<A> {
+    tiling: Tiling,
+    atom: PhantomData<fn() -> A>,
+}
+
+impl<A> Clone for TiledMma<A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<A> Copy for TiledMma<A> {}
+
+impl<A: MmaAtom> TiledMma<A> {
+    /// Atoms side by side along M, N and K as `atoms` says, `(2, 2, 1)` say: CuTe's `make_tiled_mma`.
+    ///
+    /// # Panics
+    /// In a `const`: does not compile. Where [`try_new`](Self::try_new) gives an error.
+    #[track_caller]
+    pub const fn new(atoms: Layout) -> Self {
+        or_raise!(Self::try_new(atoms))
+    }
+
+    /// [`new`](Self::new) as a `Result`.
+    ///
+    /// # Errors
+    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ...
+    pub const fn try_new(atoms: Layout) -> Result<Self, TilingError> {
+        Self::try_permuted(atoms, [Permutation::Atoms; 3])
+    }
+
+    /// [`new`](Self::new) with a larger tile, or with another order of its elements, for each of M, N and K.
+    ///
+    /// # Panics
+    /// In a `const`: does not compile. Where [`try_permuted`](Self::try_permuted) gives an error.
+    #[track_caller]
+    pub const fn permuted(atoms: Layout, permutation: [Permutation; 3]) -> Self {
+        or_raise!(Self::try_permuted(atoms, permutation))
+    }
+
+    /// [`permuted`](Self::permuted) as a `Result`.
+    ///
+    /// # Errors
+    /// As [`try_new`](Self::try_new), and where a tile is no multiple of the atoms side by side.
+    pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
+        let layouts = [<A as MmaAtom>::A, <A as MmaAtom>::B, <A as MmaAtom>::C];
+        match Tiling::new(A::SHAPE_MNK, A::THR_ID, layouts, atoms, permutation) {
+            Ok(tiling) => Ok(Self { tiling, atom: PhantomData }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// [`permuted`](Self::permuted) with a tile of `m` x `n` x `k` elements, in order.
+    ///
+    /// # Panics
+    /// In a `const`: does not compile. Where [`try_permuted`](Self::try_permuted) gives an error.
+    #[track_caller]
+    pub const fn tiled(atoms: Layout, [m, n, k]: [i64; 3]) -> Self {
+        Self::permuted(atoms, [Permutation::Tile(m), Permutation::Tile(n), Permutation::Tile(k)])
+    }
+
+    /// `(V, M, N, K)` to the thread: the threads of an atom, and the atoms along each mode.
+    pub const fn thr_layout_vmnk(&self) -> Layout {
+        self.tiling.thr_vmnk
+    }
+
+    /// The number of threads.
+    pub const fn threads(&self) -> i64 {
+        self.tiling.thr_vmnk.size()
+    }
+
+    /// The tile `(M, N, K)`.
+    pub const fn tile_mnk(&self) -> IntTuple {
+        IntTuple::flat(&[self.tile_size(0), self.tile_size(1), self.tile_size(2)])
+    }
+
+    /// The extent of the tile along mode `mode` of M, N, K.
+    ///
+    /// # Panics
+    /// Where `mode` is not 0, 1 or 2.
+    pub const fn tile_size(&self, mode: usize) -> i64 {
+        assert!(mode < 3, "the modes of a product are M, N and K: 0, 1 and 2");
+        self.tiling.tile(mode)
+    }
+
+    /// The tile of one operand: `(M, K)`, `(N, K)` or `(M, N)`.
+    pub const fn operand_tile(&self, operand: Operand) -> IntTuple {
+        self.tiling.operand_tile(operand)
+    }
+
+    pub(crate) const fn tiling(&self) -> &Tiling {
+        &self.tiling
+    }
+
+    /// `(thread, value)` of an operand to the index in its tile: CuTe's `get_layoutA_TV`, `get_layoutB_TV` and
+    /// `get_layoutC_TV`.
+    ///
+    /// # Panics
+    /// In a `const`: does not compile. Where [`try_layout_tv`](Self::try_layout_tv) gives an error.
+    #[track_caller]
+    pub const fn layout_tv(&self, operand: Operand) -> Layout {
+        or_raise!(self.try_layout_tv(operand))
+    }
+
+    /// [`layout_tv`](Self::layout_tv) as a `Result`.
+    ///
+    /// # Errors
+    /// Where the permutation cuts the tile in a way that no layout has.
+    pub const fn try_layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
+        self.tiling.layout_tv(operand)
+    }
+}
+
+macro_rules! partitions {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident / $try_name:ident = $function:ident($operand:expr);
+    )+) => {
+        impl<A: MmaAtom> TiledMma<A> { $(
+            $(#[$doc])*
+            ///
+            /// # Panics
+            #[doc = concat!("In a `const`: does not compile. Where [`", stringify!($try_name), "`](Self::", stringify!($try_name), ") gives an error.")]
+            #[track_caller]
+            pub const fn $name(&self, tensor: Layout) -> Layout {
+                or_raise!(self.$try_name(tensor))
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
+            ///
+            /// # Errors
+            /// Where the tiles do not divide the tensor in a way that a layout has; the error names the numbers.
+            pub const fn $try_name(&self, tensor: Layout) -> Result<Layout, TilingError> {
+                self.tiling.$function($operand, tensor)
+            }
+        )+ }
+    };
+}
+partitions! {
+    /// A tensor `(M, K)` as `((V, (THR_M, THR_K)), (value, (REST_M, REST_K)))`.
+    thrfrg_a / try_thrfrg_a = thrfrg(Operand::A);
+    /// A tensor `(N, K)` as `((V, (THR_N, THR_K)), (value, (REST_N, REST_K)))`.
+    thrfrg_b / try_thrfrg_b = thrfrg(Operand::B);
+    /// A tensor `(M, N)` as `((V, (THR_M, THR_N)), (value, (REST_M, REST_N)))`.
+    thrfrg_c / try_thrfrg_c = thrfrg(Operand::C);
+    /// What a thread has of a tensor `(M, K)`: `(value, REST_M, REST_K)`.
+    partition_a / try_partition_a = partition(Operand::A);
+    /// What a thread has of a tensor `(N, K)`: `(value, REST_N, REST_K)`.
+    partition_b / try_partition_b = partition(Operand::B);
+    /// What a thread has of a tensor `(M, N)`: `(value, REST_M, REST_N)`.
+    partition_c / try_partition_c = partition(Operand::C);
+}
+
+impl<A: MmaAtom> fmt::Debug for TiledMma<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TiledMma")
+            .field("atom", &A::NAME)
+            .field("tile_mnk", &self.tile_mnk())
+            .field("thr_layout_vmnk", &self.thr_layout_vmnk())
+            .finish()
+    }
+}

@@ -1,0 +1,240 @@
+//! The algebra of tiled MMAs: how the operands of a product fall to threads and values.
+//!
+//! Functions of layouts alone, as in CuTe's `TiledMMA`. The threads are counted by `thr_layout_vmnk`: `(V, M, N, K)` to
+//! the thread, where `V` counts the threads of one atom and the others the atoms along each mode. The operand A has no
+//! mode N, so threads that differ there alone hold the same elements of it; likewise B and C.
+
+use super::super::tiled_copy::partition::unpacked;
+use super::super::tiling::{TilingError, by_algebra};
+use crate::layout::{
+    IntTuple, Layout, Tiler, make_col_major, try_composition, try_composition_tiler, try_logical_divide,
+    try_right_inverse, try_tiled_product, try_zipped_divide,
+};
+
+/// An operand of a product `C (M, N) += A (M, K) * B (N, K)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// `(M, K)`
+    A,
+    /// `(N, K)`
+    B,
+    /// `(M, N)`, the accumulator.
+    C,
+}
+
+impl Operand {
+    /// The operand's two modes among M, N, K, and the one that it does not have.
+    pub(crate) const fn modes(self) -> ([usize; 2], usize) {
+        match self {
+            Self::A => ([0, 2], 1),
+            Self::B => ([1, 2], 0),
+            Self::C => ([0, 1], 2),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::A => "A (M, K)",
+            Self::B => "B (N, K)",
+            Self::C => "C (M, N)",
+        }
+    }
+}
+
+/// How the tile of one mode is laid out: CuTe's permutation.
+#[derive(Clone, Copy, Debug)]
+pub enum Permutation {
+    /// As many elements as the atoms along the mode cover: CuTe's `_`.
+    Atoms,
+    /// Tiles of that many elements, in order.
+    Tile(i64),
+    /// A layout of the elements of a tile: which of them the atoms take first.
+    Layout(Layout),
+}
+
+/// A tiled MMA without its types.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiling {
+    /// m, n, k of the atom.
+    pub shape: [i64; 3],
+    /// `(thread, value)` of A, B and C.
+    pub layouts: [Layout; 3],
+    pub permutation: [Permutation; 3],
+    /// `(V, M, N, K)` to the thread.
+    pub thr_vmnk: Layout,
+}
+
+const WHAT: &str = "TiledMma";
+const MNK: [&str; 3] = ["M", "N", "K"];
+
+impl Tiling {
+    pub const fn new(
+        shape: [i64; 3],
+        thr_id: Layout,
+        layouts: [Layout; 3],
+        atoms: Layout,
+        permutation: [Permutation; 3],
+    ) -> Result<Self, TilingError> {
+        if atoms.rank() > 3 {
+            return Err(TilingError::of(WHAT)
+                .str("the layout of atoms goes along M, N and K, three modes; ")
+                .layout(&atoms)
+                .str(" has ")
+                .int(atoms.rank() as i64));
+        }
+        let atoms = by_algebra!(WHAT, atoms.try_append_dim(3));
+        let thr_vmnk = by_algebra!(WHAT, try_tiled_product(thr_id, Tiler::layout(atoms)));
+        let tiling = Self { shape, layouts, permutation, thr_vmnk };
+        let inverse = by_algebra!(WHAT, try_right_inverse(thr_vmnk));
+        if inverse.size() != thr_vmnk.size() {
+            return Err(TilingError::of(WHAT)
+                .str("the layout of atoms ")
+                .layout(&atoms)
+                .str(" gives the threads ")
+                .layout(&thr_vmnk)
+                .str(", which leaves numbers out or uses one twice: it must number its ")
+                .int(atoms.size())
+                .str(" atoms 0, 1, 2, ..."));
+        }
+        let mut mode = 0;
+        while mode < 3 {
+            let (tile, step) = (tiling.tile(mode), tiling.shape[mode] * tiling.atoms_along(mode));
+            if tile % step != 0 {
+                return Err(TilingError::of(WHAT)
+                    .str("the tile of ")
+                    .int(tile)
+                    .str(" along ")
+                    .str(MNK[mode])
+                    .str(" is not a multiple of ")
+                    .int(step)
+                    .str(", the ")
+                    .int(tiling.atoms_along(mode))
+                    .str(" atoms of ")
+                    .int(tiling.shape[mode])
+                    .str(" side by side; take ")
+                    .int(super::super::tiled_copy::partition::next_multiple(tile, step))
+                    .str(", or fewer atoms"));
+            }
+            mode += 1;
+        }
+        Ok(tiling)
+    }
+
+    /// Atoms along mode `mode` of M, N, K.
+    pub const fn atoms_along(&self, mode: usize) -> i64 {
+        self.thr_vmnk.extent(mode + 1)
+    }
+
+    /// The extent of the tile along mode `mode` of M, N, K.
+    pub const fn tile(&self, mode: usize) -> i64 {
+        match self.permutation[mode] {
+            Permutation::Atoms => self.shape[mode] * self.atoms_along(mode),
+            Permutation::Tile(tile) => tile,
+            Permutation::Layout(layout) => layout.size(),
+        }
+    }
+
+    const fn tiler(&self, mode: usize) -> Tiler {
+        match self.permutation[mode] {
+            Permutation::Layout(layout) => Tiler::layout(layout),
+            _ => Tiler::shape(IntTuple::int(self.tile(mode))),
+        }
+    }
+
+    pub const fn operand_tile(&self, operand: Operand) -> IntTuple {
+        let [first, second] = operand.modes().0;
+        IntTuple::flat(&[self.tile(first), self.tile(second)])
+    }
+
+    const fn layout(&self, operand: Operand) -> Layout {
+        self.layouts[match operand {
+            Operand::A => 0,
+            Operand::B => 1,
+            Operand::C => 2,
+        }]
+    }
+
+    /// `((V, (THR_0, THR_1)), (value, (REST_0, REST_1)))` of an operand's tensor: CuTe's `thrfrg_A`, `_B`, `_C`.
+    pub const fn thrfrg(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
+        let [first, second] = operand.modes().0;
+        if tensor.rank() < 2 {
+            return Err(TilingError::of(WHAT)
+                .str("the operand ")
+                .str(operand.name())
+                .str(" has two modes; ")
+                .layout(&tensor)
+                .str(" has ")
+                .int(tensor.rank() as i64));
+        }
+        // (PERM_0, PERM_1)
+        let permuted = by_algebra!(
+            WHAT,
+            try_logical_divide(tensor, Tiler::by_mode(&[self.tiler(first), self.tiler(second)]))
+        );
+        // ((ATOM_0, ATOM_1), (REST_0, REST_1))
+        let atom = [ints(self.shape[first]), ints(self.shape[second])];
+        let by_atom = by_algebra!(WHAT, try_zipped_divide(permuted, Tiler::by_mode(&atom)));
+        // ((V, value), (REST_0, REST_1))
+        let by_value = by_algebra!(
+            WHAT,
+            try_composition_tiler(
+                by_atom,
+                Tiler::by_mode(&[Tiler::layout(self.layout(operand)), Tiler::any()])
+            )
+        );
+        // ((THR_0, THR_1), (REST_0, REST_1))
+        let atoms = [ints(self.atoms_along(first)), ints(self.atoms_along(second))];
+        let by_thread = by_algebra!(WHAT, try_zipped_divide(by_value.mode(1), Tiler::by_mode(&atoms)));
+        Ok(Layout::concat(&[
+            Layout::concat(&[by_value.mode(0).mode(0), by_thread.mode(0)]),
+            Layout::concat(&[by_value.mode(0).mode(1), by_thread.mode(1)]),
+        ]))
+    }
+
+    /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing still: `(V, M, N, K)`.
+    const fn with_all_modes(&self, operand: Operand) -> Tiler {
+        let (m, n, k) = (self.atoms_along(0), self.atoms_along(1), self.atoms_along(2));
+        let modes = match operand {
+            Operand::A => [pair(m, n, [1, 0]), Tiler::any()],
+            Operand::B => [pair(m, n, [0, 1]), Tiler::any()],
+            Operand::C => [Tiler::any(), pair(n, k, [1, 0])],
+        };
+        Tiler::by_mode(&[Tiler::any(), Tiler::by_mode(&modes)])
+    }
+
+    /// `(thread, (value, (REST_0, REST_1)))` of an operand's tensor.
+    pub const fn by_thread(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
+        let parts = match self.thrfrg(operand, tensor) {
+            Ok(parts) => parts,
+            Err(error) => return Err(error),
+        };
+        let threads = by_algebra!(WHAT, try_composition_tiler(parts.mode(0), self.with_all_modes(operand)));
+        // thread -> (V, M, N, K)
+        let coordinate = by_algebra!(WHAT, try_right_inverse(self.thr_vmnk));
+        Ok(Layout::concat(&[by_algebra!(WHAT, try_composition(threads, coordinate)), parts.mode(1)]))
+    }
+
+    /// `(thread, value)` to the index in the operand's tile: CuTe's `get_layoutA_TV`, `B`, `C`.
+    pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
+        self.by_thread(operand, make_col_major(self.operand_tile(operand)))
+    }
+
+    /// What a thread has of an operand: `(value, REST_0, REST_1, ...)`, CuTe's `partition_A`, `B`, `C`.
+    pub const fn partition(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
+        let parts = match self.thrfrg(operand, tensor) {
+            Ok(parts) => parts,
+            Err(error) => return Err(error),
+        };
+        Ok(by_algebra!(WHAT, unpacked(parts.mode(1).mode(0), parts.mode(1).mode(1))))
+    }
+}
+
+/// The tiler of `extent` elements in order.
+const fn ints(extent: i64) -> Tiler {
+    Tiler::shape(IntTuple::int(extent))
+}
+
+/// The layout `(a, b):stride` as a tiler.
+const fn pair(a: i64, b: i64, stride: [i64; 2]) -> Tiler {
+    Tiler::layout(Layout::new(IntTuple::flat(&[a, b]), IntTuple::flat(&stride)))
+}

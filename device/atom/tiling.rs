@@ -1,0 +1,100 @@
+//! What goes wrong when an atom is tiled, in words that carry the values.
+
+use crate::layout::{Layout, LayoutError, Text};
+use core::fmt;
+
+/// The longest message of a [`TilingError`], in bytes.
+const MESSAGE: usize = 900;
+
+/// Why an atom cannot be tiled, or a tensor not partitioned, as asked for: the numbers that clash, and what would do.
+///
+/// The forms that do not return it panic with its text, so in a `const` it is a compile error that carries the values.
+#[derive(Clone, Copy)]
+pub struct TilingError {
+    text: Text<MESSAGE>,
+}
+
+impl TilingError {
+    /// The message.
+    pub const fn text(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// An error that starts with who found it.
+    pub(crate) const fn of(what: &str) -> Self {
+        let mut text = Text::new();
+        text.str(what);
+        text.str(": ");
+        Self { text }
+    }
+
+    /// An error of the algebra.
+    pub(crate) const fn from_layout(what: &str, error: &LayoutError) -> Self {
+        Self::of(what).str(error.text())
+    }
+
+    pub(crate) const fn str(mut self, text: &str) -> Self {
+        self.text.str(text);
+        self
+    }
+
+    pub(crate) const fn int(mut self, value: i64) -> Self {
+        self.text.int(value);
+        self
+    }
+
+    pub(crate) const fn layout(mut self, layout: &Layout) -> Self {
+        self.text.layout(layout);
+        self
+    }
+
+    /// Ends constant evaluation, or the program, with the message.
+    #[track_caller]
+    pub(crate) const fn raise(&self) -> ! {
+        panic!("{}", self.text())
+    }
+}
+
+impl fmt::Display for TilingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Debug for TilingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TilingError({:?})", self.text())
+    }
+}
+
+impl PartialEq for TilingError {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for TilingError {}
+
+impl core::error::Error for TilingError {}
+
+/// `?` for operations of the layout algebra in constant evaluation: the error says who asked.
+macro_rules! by_algebra {
+    ($what:expr, $result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Err($crate::atom::tiling::TilingError::from_layout($what, &error)),
+        }
+    };
+}
+pub(crate) use by_algebra;
+
+/// The value, or the end of constant evaluation with the error's text.
+macro_rules! or_raise {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => error.raise(),
+        }
+    };
+}
+pub(crate) use or_raise;

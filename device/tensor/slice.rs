@@ -1,0 +1,77 @@
+//! Slices: a tensor at one place of its last mode, `t(_, _, k)`.
+
+use super::fragment::{RegistersMut, RegistersRef};
+use super::static_layout::{Divisors, StaticLayout};
+use super::{Engine, Fragment, Tensor, tables};
+use crate::layout::{Layout, Swizzle};
+use crate::memory::Storable;
+use core::marker::PhantomData;
+
+/// All modes but the last.
+pub struct AllButLast<L>(PhantomData<L>);
+
+/// The last mode.
+pub struct LastOf<L>(PhantomData<L>);
+
+/// Mode `I`.
+pub struct ModeOf<L, const I: usize>(PhantomData<L>);
+
+macro_rules! marker {
+    ($($name:ident<L $(, $i:ident)?>),+) => { $(
+        impl<L $(, const $i: usize)?> Clone for $name<L $(, $i)?> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<L $(, const $i: usize)?> Copy for $name<L $(, $i)?> {}
+    )+ };
+}
+marker!(AllButLast<L>, LastOf<L>, ModeOf<L, I>);
+
+impl<L: StaticLayout, const I: usize> StaticLayout for ModeOf<L, I> {
+    const LAYOUT: Layout = L::LAYOUT.mode(I);
+    const ORIGIN: Divisors = L::ORIGIN;
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+    const MOVED: u64 = L::MOVED;
+}
+
+impl<L: StaticLayout> StaticLayout for LastOf<L> {
+    const LAYOUT: Layout = L::LAYOUT.mode(L::LAYOUT.rank() - 1);
+}
+
+impl<L: StaticLayout> StaticLayout for AllButLast<L> {
+    const LAYOUT: Layout = {
+        let rest = L::LAYOUT.take(0, L::LAYOUT.rank() - 1);
+        if rest.rank() == 1 { rest.mode(0) } else { rest }
+    };
+    const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(LastOf::<L>::LAYOUT));
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+    const MOVED: u64 = tables::moved(L::MOVED, LastOf::<L>::LAYOUT, L::SWIZZLE);
+}
+
+impl<E: Engine, L: StaticLayout> Tensor<E, L> {
+    /// The tensor at place `index` of its last mode: `(CPY, CPY_M, CPY_K)` at `k` is `(CPY, CPY_M)`.
+    ///
+    /// A stage of a pipeline, or a step along K, which an unrolled loop makes a constant.
+    #[inline(always)]
+    pub fn slice_last(self, index: u32) -> Tensor<E, AllButLast<L>> {
+        debug_assert!(i64::from(index) < LastOf::<L>::LAYOUT.size(), "place {index} of a mode of fewer");
+        let mut engine = self.engine;
+        engine.shift::<LastOf<L>>(index);
+        Tensor::from_engine(engine)
+    }
+}
+
+impl<T: Storable, L: StaticLayout> Fragment<T, L> {
+    /// The fragment at place `index` of its last mode, to read.
+    #[inline(always)]
+    pub fn at_last(&self, index: u32) -> Tensor<RegistersRef<'_, T>, AllButLast<L>> {
+        self.view().slice_last(index)
+    }
+
+    /// The fragment at place `index` of its last mode, to write.
+    #[inline(always)]
+    pub fn at_last_mut(&mut self, index: u32) -> Tensor<RegistersMut<'_, T>, AllButLast<L>> {
+        self.view_mut().slice_last(index)
+    }
+}
