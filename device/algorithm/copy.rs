@@ -4,7 +4,9 @@ use crate::arch::{CpAsyncSize, Word, Word64x2, Word128, cp_async};
 use crate::atom::TilingError;
 use crate::layout::{Layout, Text};
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
-use crate::tensor::{Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor};
+use crate::tensor::{
+    Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor, run_of,
+};
 
 /// The elements that one access can move: what both runs allow, at most 16 bytes.
 const fn elements_per_access(source: usize, destination: usize, element_bits: i64) -> usize {
@@ -59,16 +61,57 @@ const fn same_size(source: Layout, destination: Layout) {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
 where
-    S: Access<LS>,
-    D: AccessMut<LD> + Engine<Element = S::Element>,
+    S: Access,
+    D: AccessMut + Engine<Element = S::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    const { same_size(LS::LAYOUT, LD::LAYOUT) };
-    let bits = const { access_bits::<S::Element>(elements_per_access(S::RUN, D::RUN, S::Element::BITS)) };
+    // SAFETY: the caller's contract.
+    unsafe { copy_where::<Always, S, LS, D, LD>(source, destination) }
+}
+
+/// Whether a copy is made at all: a call that is never reached is compiled too, and must not be checked.
+pub(super) trait Where {
+    /// Whether it is.
+    const REACHED: bool;
+}
+
+struct Always;
+
+impl Where for Always {
+    const REACHED: bool = true;
+}
+
+/// [`copy`], where `R` says that it is reached.
+///
+/// # Safety
+/// As [`copy`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(super) unsafe fn copy_where<R, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+where
+    R: Where,
+    S: Access,
+    D: AccessMut + Engine<Element = S::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    let bits = const {
+        if R::REACHED {
+            same_size(LS::LAYOUT, LD::LAYOUT);
+            access_bits::<S::Element>(elements_per_access(
+                run_of::<S, LS>(),
+                run_of::<D, LD>(),
+                S::Element::BITS,
+            ))
+        } else {
+            0
+        }
+    };
     // SAFETY: the caller's contract; both runs allow accesses of this size.
     unsafe {
         match bits {
+            0 => {}
             8 => words::<u8, S, LS, D, LD>(source, destination),
             16 => words::<u16, S, LS, D, LD>(source, destination),
             32 => words::<u32, S, LS, D, LD>(source, destination),
@@ -88,15 +131,17 @@ where
 unsafe fn words<W, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
 where
     W: Word,
-    S: Access<LS>,
-    D: AccessMut<LD> + Engine<Element = S::Element>,
+    S: Access,
+    D: AccessMut + Engine<Element = S::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
     let count = (8 * size_of::<W>() as i64 / S::Element::BITS) as usize;
     for i in 0..Tensor::<S, LS>::SIZE / count {
         // SAFETY: the caller's contract.
-        unsafe { destination.engine_mut().store(i * count, source.engine().load::<W>(i * count)) }
+        unsafe {
+            destination.engine_mut().store::<LD, W>(i * count, source.engine().load::<LS, W>(i * count))
+        }
     }
 }
 
@@ -123,8 +168,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
 {
     const { same_size(LS::LAYOUT, LD::LAYOUT) };
     let count = const {
-        let (source, destination) =
-            (<Strided<P, S, R> as Access<LS>>::RUN, <Shared<P::Element> as Access<LD>>::RUN);
+        let (source, destination) = (run_of::<Strided<P, S, R>, LS>(), run_of::<Shared<P::Element>, LD>());
         elements_per_access(source, destination, <P::Element as Storable>::BITS)
     };
     let Some(size) = CpAsyncSize::of(count * P::Element::BYTES) else {

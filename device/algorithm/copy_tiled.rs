@@ -1,13 +1,15 @@
 //! Copies by a tiled copy's atom: the partitions of a thread, instruction by instruction.
 
-use super::copy::copy;
+use super::copy::{Where, copy_where};
 use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, RegisterFile, SharedMemory, Side};
 use crate::atom::{StaticTiledCopy, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{
     Access, AccessMut, Engine, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides, Tensor,
+    run_of,
 };
+use core::marker::PhantomData;
 
 /// An engine that a copy atom can read from, where its source is the side `S`.
 ///
@@ -18,7 +20,7 @@ use crate::tensor::{
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
-pub unsafe trait CopySource<S: Side, L: StaticLayout>: Access<L> {
+pub unsafe trait CopySource<S: Side> {
     /// Whether elements may lie outside of a matrix.
     const CHECKED: bool = false;
 
@@ -26,11 +28,11 @@ pub unsafe trait CopySource<S: Side, L: StaticLayout>: Access<L> {
     ///
     /// # Safety
     /// What exists may be read; the elements of one call lie next to each other.
-    unsafe fn input(&self, index: usize) -> S::Input;
+    unsafe fn input<L: StaticLayout>(&self, index: usize) -> S::Input;
 
     /// How many of the `count` elements from `index` on exist.
     #[inline(always)]
-    fn existing_of(&self, _index: usize, count: usize) -> u32 {
+    fn existing_of<L: StaticLayout>(&self, _index: usize, count: usize) -> u32 {
         count as u32
     }
 }
@@ -44,99 +46,96 @@ pub unsafe trait CopySource<S: Side, L: StaticLayout>: Access<L> {
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
-pub unsafe trait CopyDestination<S: Side, L: StaticLayout>: AccessMut<L> {
+pub unsafe trait CopyDestination<S: Side> {
     /// Where the atom's call writes the elements from `index` on, if it does so by itself.
-    fn place(&self, index: usize) -> S::Place;
+    fn place<L: StaticLayout>(&self, index: usize) -> S::Place;
 
     /// Takes what the atom's call gives for the elements from `index` on.
     ///
     /// # Safety
     /// They may be written; the elements of one call lie next to each other.
-    unsafe fn accept(&mut self, index: usize, output: S::Output);
+    unsafe fn accept<L: StaticLayout>(&mut self, index: usize, output: S::Output);
 }
 
 // SAFETY: the element's address.
-unsafe impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> CopySource<GlobalMemory, L>
-    for Strided<P, S, R>
-{
+unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Strided<P, S, R> {
     const CHECKED: bool = !S::WHOLE;
 
     #[inline(always)]
-    unsafe fn input(&self, index: usize) -> u64 {
+    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u64 {
         self.address::<L>(index)
     }
 
     #[inline(always)]
-    fn existing_of(&self, index: usize, count: usize) -> u32 {
+    fn existing_of<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
         self.existing::<L>(index, count)
     }
 }
 
 // SAFETY: the element's address.
-unsafe impl<T: Element, L: StaticLayout> CopySource<SharedMemory, L> for Shared<T> {
+unsafe impl<T: Element> CopySource<SharedMemory> for Shared<T> {
     #[inline(always)]
-    unsafe fn input(&self, index: usize) -> u32 {
+    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
         self.address_of::<L>(index)
     }
 }
 
 // SAFETY: the element's address.
-unsafe impl<T: Element, L: StaticLayout> CopyDestination<SharedMemory, L> for Shared<T> {
+unsafe impl<T: Element> CopyDestination<SharedMemory> for Shared<T> {
     #[inline(always)]
-    fn place(&self, index: usize) -> u32 {
+    fn place<L: StaticLayout>(&self, index: usize) -> u32 {
         self.address_of::<L>(index)
     }
 
     #[inline(always)]
-    unsafe fn accept(&mut self, _: usize, (): ()) {}
+    unsafe fn accept<L: StaticLayout>(&mut self, _: usize, (): ()) {}
 }
 
 // SAFETY: the word from the element on.
-unsafe impl<W: Element, E: Access<L>, L: StaticLayout> CopySource<AnySpace<W>, L> for E {
+unsafe impl<W: Element, E: Access> CopySource<AnySpace<W>> for E {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn input(&self, index: usize) -> W {
+    unsafe fn input<L: StaticLayout>(&self, index: usize) -> W {
         // SAFETY: the caller's contract.
-        W::from_bits(unsafe { self.load::<W::Bits>(index) })
+        W::from_bits(unsafe { self.load::<L, W::Bits>(index) })
     }
 }
 
 // SAFETY: the word from the element on.
-unsafe impl<W: Element, E: AccessMut<L>, L: StaticLayout> CopyDestination<AnySpace<W>, L> for E {
+unsafe impl<W: Element, E: AccessMut> CopyDestination<AnySpace<W>> for E {
     #[inline(always)]
-    fn place(&self, _: usize) {}
+    fn place<L: StaticLayout>(&self, _: usize) {}
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn accept(&mut self, index: usize, output: W) {
+    unsafe fn accept<L: StaticLayout>(&mut self, index: usize, output: W) {
         // SAFETY: the caller's contract.
-        unsafe { self.store(index, output.to_bits()) }
+        unsafe { self.store::<L, _>(index, output.to_bits()) }
     }
 }
 
 // SAFETY: nothing is asked for: the copy without an atom does it all.
-unsafe impl<E: Access<L>, L: StaticLayout> CopySource<AnySpace<()>, L> for E {
+unsafe impl<E: Access> CopySource<AnySpace<()>> for E {
     #[inline(always)]
-    unsafe fn input(&self, _: usize) {}
+    unsafe fn input<L: StaticLayout>(&self, _: usize) {}
 }
 
 // SAFETY: as above.
-unsafe impl<E: AccessMut<L>, L: StaticLayout> CopyDestination<AnySpace<()>, L> for E {
+unsafe impl<E: AccessMut> CopyDestination<AnySpace<()>> for E {
     #[inline(always)]
-    fn place(&self, _: usize) {}
+    fn place<L: StaticLayout>(&self, _: usize) {}
 
     #[inline(always)]
-    unsafe fn accept(&mut self, _: usize, (): ()) {}
+    unsafe fn accept<L: StaticLayout>(&mut self, _: usize, (): ()) {}
 }
 
 macro_rules! register_source {
     ($engine:ty $(, $lifetime:lifetime)?) => {
         // SAFETY: the words from the element on.
-        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout, const N: usize> CopySource<RegisterFile<N>, L>
-            for $engine
+        unsafe impl<$($lifetime,)? T: Storable, const N: usize> CopySource<RegisterFile<N>> for $engine
         {
             #[inline(always)]
-            unsafe fn input(&self, index: usize) -> [u32; N] {
+            unsafe fn input<L: StaticLayout>(&self, index: usize) -> [u32; N] {
                 // SAFETY: the caller's contract.
                 unsafe { load_words::<T, Self, L, N>(self, index) }
             }
@@ -152,30 +151,29 @@ register_source!(RegistersMut<'a, T>, 'a);
 /// # Safety
 /// As [`CopySource::input`].
 #[inline(always)]
-unsafe fn load_words<T: Storable, E: Access<L>, L: StaticLayout, const N: usize>(
+unsafe fn load_words<T: Storable, E: Access, L: StaticLayout, const N: usize>(
     engine: &E,
     index: usize,
 ) -> [u32; N] {
-    const { whole_words::<T>(E::RUN, L::LAYOUT) };
+    const { whole_words::<T>(run_of::<E, L>(), L::LAYOUT) };
     // SAFETY: the caller's contract; a run has whole words.
-    core::array::from_fn(|word| unsafe { engine.load::<u32>(index + word * per_word::<T>()) })
+    core::array::from_fn(|word| unsafe { engine.load::<L, u32>(index + word * per_word::<T>()) })
 }
 
 macro_rules! register_destination {
     ($engine:ty $(, $lifetime:lifetime)?) => {
         // SAFETY: the words from the element on.
-        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout, const N: usize> CopyDestination<RegisterFile<N>, L>
-            for $engine
+        unsafe impl<$($lifetime,)? T: Storable, const N: usize> CopyDestination<RegisterFile<N>> for $engine
         {
             #[inline(always)]
-            fn place(&self, _: usize) {}
+            fn place<L: StaticLayout>(&self, _: usize) {}
 
             #[inline(always)]
-            unsafe fn accept(&mut self, index: usize, output: [u32; N]) {
-                const { whole_words::<T>(<Self as Access<L>>::RUN, L::LAYOUT) };
+            unsafe fn accept<L: StaticLayout>(&mut self, index: usize, output: [u32; N]) {
+                const { whole_words::<T>(run_of::<Self, L>(), L::LAYOUT) };
                 for word in 0..N {
                     // SAFETY: the caller's contract; a run has whole words.
-                    unsafe { AccessMut::<L>::store(self, index + word * per_word::<T>(), output[word]) };
+                    unsafe { self.store::<L, _>(index + word * per_word::<T>(), output[word]) };
                 }
             }
         }
@@ -297,17 +295,22 @@ const fn together<C: StaticTiledCopy>(
 pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
 where
     C: StaticTiledCopy,
-    S: CopySource<<C::Atom as CopyAtom>::Source, LS> + Engine<Element = C::Element>,
-    D: CopyDestination<<C::Atom as CopyAtom>::Destination, LD> + Engine<Element = C::Element>,
+    S: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
+    D: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    if const { C::Atom::LAYOUTS.src_bytes() == 0 } {
-        // The atom that leaves the width to the tensors.
+    if Automatic::<C>::REACHED {
         // SAFETY: the caller's contract.
-        return unsafe { copy(source, destination) };
+        return unsafe { copy_where::<Automatic<C>, S, LS, D, LD>(source, destination) };
     }
-    let count = const { atoms::<C>(LS::LAYOUT, LD::LAYOUT, S::RUN, D::RUN) };
+    let count = const {
+        if Automatic::<C>::REACHED {
+            0
+        } else {
+            atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
+        }
+    };
     for i in 0..count {
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements lie together.
         unsafe { one::<C, S, LS, D, LD>(source, destination, i, true) };
@@ -330,8 +333,8 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     destination: &mut Tensor<D, LD>,
 ) where
     C: StaticTiledCopy,
-    S: CopySource<<C::Atom as CopyAtom>::Source, LS> + Engine<Element = C::Element>,
-    D: CopyDestination<<C::Atom as CopyAtom>::Destination, LD> + Engine<Element = C::Element>,
+    S: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
+    D: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -348,12 +351,19 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
                 .str("the atom leaves its width to the tensors, so that nobody knows what a predicate is of: take UniversalCopy of a type")
                 .raise();
         }
-        atoms::<C>(LS::LAYOUT, LD::LAYOUT, S::RUN, D::RUN)
+        atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
     };
     for i in 0..count {
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements lie together.
         unsafe { one::<C, S, LS, D, LD>(source, destination, i, predicate(i)) };
     }
+}
+
+/// A tiled copy whose atom leaves the width to the tensors.
+struct Automatic<C>(PhantomData<C>);
+
+impl<C: StaticTiledCopy> Where for Automatic<C> {
+    const REACHED: bool = C::Atom::LAYOUTS.src_bytes() == 0;
 }
 
 /// Copies atom `i`, where `valid`.
@@ -365,8 +375,8 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
 unsafe fn one<C, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>, i: usize, valid: bool)
 where
     C: StaticTiledCopy,
-    S: CopySource<<C::Atom as CopyAtom>::Source, LS> + Engine<Element = C::Element>,
-    D: CopyDestination<<C::Atom as CopyAtom>::Destination, LD> + Engine<Element = C::Element>,
+    S: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
+    D: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -377,23 +387,25 @@ where
     // SAFETY: the caller's contract.
     unsafe {
         if const { <C::Atom as CopyAtom>::ZERO_FILLS } {
-            let existing = if S::CHECKED { source.engine().existing_of(i * from, from) } else { from as u32 };
+            let existing =
+                if S::CHECKED { source.engine().existing_of::<LS>(i * from, from) } else { from as u32 };
             // A product, where an `if` may become a branch with a copy in each arm.
             let bytes = u32::from(valid) * existing * <C::Element as Storable>::BITS as u32 / 8;
-            let place = destination.engine().place(i * to);
-            let output = C::Atom::call_partial(bytes, source.engine().input(i * from), place);
-            destination.engine_mut().accept(i * to, output);
+            let place = destination.engine().place::<LD>(i * to);
+            let output = C::Atom::call_partial(bytes, source.engine().input::<LS>(i * from), place);
+            destination.engine_mut().accept::<LD>(i * to, output);
         } else if valid {
-            let place = destination.engine().place(i * to);
-            let input = source.engine().input(i * from);
+            let place = destination.engine().place::<LD>(i * to);
+            let input = source.engine().input::<LS>(i * from);
             let output = if S::CHECKED {
-                let bytes =
-                    source.engine().existing_of(i * from, from) * <C::Element as Storable>::BITS as u32 / 8;
+                let bytes = source.engine().existing_of::<LS>(i * from, from)
+                    * <C::Element as Storable>::BITS as u32
+                    / 8;
                 C::Atom::call_partial(bytes, input, place)
             } else {
                 C::Atom::call(input, place)
             };
-            destination.engine_mut().accept(i * to, output);
+            destination.engine_mut().accept::<LD>(i * to, output);
         }
     }
 }

@@ -35,8 +35,8 @@ pub unsafe fn transform<A, LA, B, LB>(
     output: &mut Tensor<B, LB>,
     mut f: impl FnMut(A::Element) -> B::Element,
 ) where
-    A: Access<LA> + Engine<Element: Element>,
-    B: AccessMut<LB> + Engine<Element: Element>,
+    A: Access + Engine<Element: Element>,
+    B: AccessMut + Engine<Element: Element>,
     LA: StaticLayout,
     LB: StaticLayout,
 {
@@ -59,8 +59,8 @@ pub unsafe fn transform<A, LA, B, LB>(
 pub unsafe fn axpby<T, X, LX, Y, LY>(alpha: T, x: &Tensor<X, LX>, beta: T, y: &mut Tensor<Y, LY>)
 where
     T: Fma + PartialEq,
-    X: Access<LX> + Engine<Element = T>,
-    Y: AccessMut<LY> + Engine<Element = T>,
+    X: Access + Engine<Element = T>,
+    Y: AccessMut + Engine<Element = T>,
     LX: StaticLayout,
     LY: StaticLayout,
 {

@@ -10,7 +10,7 @@ use crate::tensor::{AccessMut, Engine, StaticLayout, Tensor};
 /// The tensor's memory may be written, and no other thread touches those elements meanwhile.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn fill<E: AccessMut<L> + Engine<Element: Element>, L: StaticLayout>(
+pub unsafe fn fill<E: AccessMut + Engine<Element: Element>, L: StaticLayout>(
     tensor: &mut Tensor<E, L>,
     value: E::Element,
 ) {
@@ -26,7 +26,7 @@ pub unsafe fn fill<E: AccessMut<L> + Engine<Element: Element>, L: StaticLayout>(
 /// As [`fill`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn clear<E: AccessMut<L> + Engine<Element: Fma>, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
+pub unsafe fn clear<E: AccessMut + Engine<Element: Fma>, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
     // SAFETY: the caller's contract.
     unsafe { fill(tensor, <E::Element as Fma>::ZERO) }
 }

@@ -17,8 +17,8 @@ use crate::tensor::{Access, Engine, Fragment, FragmentLike, ModeOf, StaticLayout
 pub unsafe fn gemm<T, A, LA, B, LB, LC>(a: &Tensor<A, LA>, b: &Tensor<B, LB>, c: &mut Fragment<T, LC>)
 where
     T: Fma,
-    A: Access<LA> + Engine<Element = T>,
-    B: Access<LB> + Engine<Element = T>,
+    A: Access + Engine<Element = T>,
+    B: Access + Engine<Element = T>,
     LA: StaticLayout,
     LB: StaticLayout,
     LC: StaticLayout,

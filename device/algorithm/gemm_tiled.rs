@@ -6,7 +6,7 @@ use crate::atom::mma::MmaAtom;
 use crate::atom::{StaticTiledMma, TilingError};
 use crate::layout::{IntTuple, Layout, make_col_major};
 use crate::memory::{Element, Storable};
-use crate::tensor::{Access, AccessMut, Fragment, StaticLayout, Tensor};
+use crate::tensor::{Access, AccessMut, Fragment, StaticLayout, Tensor, run_of};
 use core::marker::PhantomData;
 
 /// The extents of a product in atoms, and the values of an atom that each operand has for a thread.
@@ -169,9 +169,9 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
 ) where
     M: StaticTiledMma,
     M::Atom: MmaAtom<RegistersD = <M::Atom as MmaAtom>::RegistersC>,
-    A: Access<LA>,
-    B: Access<LB>,
-    C: AccessMut<LC>,
+    A: Access,
+    B: Access,
+    C: AccessMut,
     LA: StaticLayout,
     LB: StaticLayout,
     LC: StaticLayout,
@@ -187,8 +187,8 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
         };
         // SAFETY: the caller's contract; inside the operands and the columns.
         unsafe {
-            gather::<RegistersA<M>, _, _, _>(a.engine(), values[0], k * m, m, &mut column_a);
-            gather::<RegistersB<M>, _, _, _>(b.engine(), values[1], k * n, n, &mut column_b);
+            gather::<RegistersA<M>, _, LA, _>(a.engine(), values[0], k * m, m, &mut column_a);
+            gather::<RegistersB<M>, _, LB, _>(b.engine(), values[1], k * n, n, &mut column_b);
         }
         for j in 0..n {
             // SAFETY: set above.
@@ -200,10 +200,10 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
                 unsafe {
                     let a: RegistersA<M> = registers(&column_a, i);
                     let index = (i + j * m) * values[2];
-                    let sum: RegistersC<M> = load(c.engine(), index);
+                    let sum: RegistersC<M> = load::<_, C, LC>(c.engine(), index);
                     let mut result = sum;
                     M::Atom::fma(&mut result, a, b, sum);
-                    store(c.engine_mut(), index, result);
+                    store::<_, C, LC>(c.engine_mut(), index, result);
                 }
             }
         }
@@ -230,13 +230,13 @@ unsafe fn gather<R, E, L, N>(
     column: &mut Fragment<R::Register, N>,
 ) where
     R: AtomRegisters,
-    E: Access<L>,
+    E: Access,
     L: StaticLayout,
     N: StaticLayout,
 {
     for atom in 0..atoms {
         // SAFETY: the caller's contract.
-        let registers: R = unsafe { load(engine, (first + atom) * values) };
+        let registers: R = unsafe { load::<R, E, L>(engine, (first + atom) * values) };
         for (i, register) in registers.as_slice().iter().enumerate() {
             // SAFETY: inside the column.
             unsafe { column.set(atom * R::COUNT + i, *register) };
@@ -265,7 +265,7 @@ enum Packing {
     Half,
 }
 
-const fn packing<R: AtomRegisters, E: Access<L>, L: StaticLayout>() -> Packing {
+const fn packing<R: AtomRegisters, E: Access, L: StaticLayout>() -> Packing {
     let (bits, register) = (<E::Element as Storable>::BITS, 8 * <R::Register as Element>::BYTES as i64);
     if bits == 128 && register == 64 {
         return Packing::Half;
@@ -280,7 +280,7 @@ const fn packing<R: AtomRegisters, E: Access<L>, L: StaticLayout>() -> Packing {
             .raise();
     }
     let per = (register / bits) as usize;
-    if E::RUN >= per {
+    if run_of::<E, L>() >= per {
         return Packing::Together(per);
     }
     if bits < 8 {
@@ -301,14 +301,14 @@ const fn packing<R: AtomRegisters, E: Access<L>, L: StaticLayout>() -> Packing {
 /// As [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn load<R: AtomRegisters, E: Access<L>, L: StaticLayout>(engine: &E, index: usize) -> R {
+unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: usize) -> R {
     // SAFETY: the caller's contract; `packing` knows what lies together, and any bits are a register's value.
     R::from_fn(|i| unsafe {
         match const { packing::<R, E, L>() } {
-            Packing::Together(per) => R::Register::from_bits(engine.load(index + i * per)),
+            Packing::Together(per) => R::Register::from_bits(engine.load::<L, _>(index + i * per)),
             Packing::Apart(per) => packed::<R::Register, E, L>(engine, index + i * per, per),
             Packing::Half => {
-                let Word128([a, b, c, d]) = engine.load(index + i / 2);
+                let Word128([a, b, c, d]) = engine.load::<L, _>(index + i / 2);
                 let half = if i % 2 == 0 { [a, b] } else { [c, d] };
                 core::ptr::from_ref(&half).cast::<R::Register>().read_unaligned()
             }
@@ -322,16 +322,16 @@ unsafe fn load<R: AtomRegisters, E: Access<L>, L: StaticLayout>(engine: &E, inde
 /// As [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn packed<R: Element, E: Access<L>, L: StaticLayout>(engine: &E, index: usize, count: usize) -> R {
+unsafe fn packed<R: Element, E: Access, L: StaticLayout>(engine: &E, index: usize, count: usize) -> R {
     let bits = <E::Element as Storable>::BITS as usize;
     let mut word = 0u64;
     for i in 0..count {
         // SAFETY: the caller's contract.
         let part = unsafe {
             match bits {
-                8 => u64::from(engine.load::<u8>(index + i)),
-                16 => u64::from(engine.load::<u16>(index + i)),
-                _ => u64::from(engine.load::<u32>(index + i)),
+                8 => u64::from(engine.load::<L, u8>(index + i)),
+                16 => u64::from(engine.load::<L, u16>(index + i)),
+                _ => u64::from(engine.load::<L, u32>(index + i)),
             }
         };
         word |= part << (bits * i);
@@ -346,23 +346,19 @@ unsafe fn packed<R: Element, E: Access<L>, L: StaticLayout>(engine: &E, index: u
 /// As [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn store<R: AtomRegisters, E: AccessMut<L>, L: StaticLayout>(
-    engine: &mut E,
-    index: usize,
-    registers: R,
-) {
+unsafe fn store<R: AtomRegisters, E: AccessMut, L: StaticLayout>(engine: &mut E, index: usize, registers: R) {
     match const { packing::<R, E, L>() } {
         Packing::Together(per) => {
             for (i, register) in registers.as_slice().iter().enumerate() {
                 // SAFETY: the caller's contract; the register's elements lie together.
-                unsafe { engine.store(index + i * per, register.to_bits()) };
+                unsafe { engine.store::<L, _>(index + i * per, register.to_bits()) };
             }
         }
         Packing::Half => {
             for i in 0..R::WORDS / 4 {
                 let words = core::array::from_fn(|word| registers.word(4 * i + word));
                 // SAFETY: the caller's contract.
-                unsafe { engine.store(index + i, Word128(words)) };
+                unsafe { engine.store::<L, _>(index + i, Word128(words)) };
             }
         }
         Packing::Apart(_) => {

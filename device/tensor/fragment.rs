@@ -2,7 +2,7 @@
 
 use super::static_layout::StaticLayout;
 use super::tables::{Digits, Offsets, PLAIN, run};
-use super::{Access, AccessMut, Engine, Tensor};
+use super::{Access, AccessMut, Engine, Length, Tensor};
 use crate::arch::{Fma, Word};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
 use crate::memory::{Element, Storable};
@@ -182,6 +182,13 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     }
 }
 
+/// What lies together in registers.
+pub struct RegistersRun<T, L>(PhantomData<(T, L)>);
+
+impl<T: Storable, L: StaticLayout> Length for RegistersRun<T, L> {
+    const LENGTH: usize = run(L::LAYOUT, PLAIN, 1, L::ORIGIN, (128 / T::BITS) as usize);
+}
+
 macro_rules! registers {
     ($engine:ty, $($lifetime:lifetime)?, |$this:ident, $step:ident| $shift:expr, |$own:ident| $origin:expr) => {
         impl<$($lifetime,)? T: Storable> Engine for $engine {
@@ -197,20 +204,20 @@ macro_rules! registers {
 
         // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
         // the room is aligned to 16 bytes.
-        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout> Access<L> for $engine {
-            const RUN: usize = run(L::LAYOUT, PLAIN, 1, L::ORIGIN, (128 / T::BITS) as usize);
+        unsafe impl<$($lifetime,)? T: Storable> Access for $engine {
+            type Run<L: StaticLayout> = RegistersRun<T, L>;
 
             #[inline(always)]
-            unsafe fn load<W: Word>(&self, index: usize) -> W {
+            unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
                 debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
                 let $own = self;
                 let byte = byte_of::<T, L>(index, $origin);
-                // SAFETY: inside the room, aligned by `RUN`; the caller has written what it reads.
+                // SAFETY: inside the room, aligned by `Run`; the caller has written what it reads.
                 unsafe { self.words.0.as_ptr().add(byte).cast::<W>().read() }
             }
 
             #[inline(always)]
-            fn exists(&self, _: usize) -> bool {
+            fn exists<L: StaticLayout>(&self, _: usize) -> bool {
                 true
             }
         }
@@ -223,13 +230,13 @@ registers!(RegistersMut<'a, T>, 'a, |this, step| this.origin = this.origin.wrapp
 macro_rules! registers_mut {
     ($engine:ty, $($lifetime:lifetime)?, |$own:ident| $origin:expr) => {
         // SAFETY: as for `Access`.
-        unsafe impl<$($lifetime,)? T: Storable, L: StaticLayout> AccessMut<L> for $engine {
+        unsafe impl<$($lifetime,)? T: Storable> AccessMut for $engine {
             #[inline(always)]
-            unsafe fn store<W: Word>(&mut self, index: usize, word: W) {
+            unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
                 debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
                 let $own = &*self;
                 let byte = byte_of::<T, L>(index, $origin);
-                // SAFETY: inside the room, aligned by `RUN`.
+                // SAFETY: inside the room, aligned by `Run`.
                 unsafe { self.words.0.as_mut_ptr().add(byte).cast::<W>().write(word) }
             }
         }

@@ -2,10 +2,11 @@
 
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::tables::{Digits, Offsets, run};
-use super::{Access, AccessMut, Engine, Partitioned, Tensor};
+use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::Text;
 use crate::memory::{Element, GlobalMut, GlobalPointer};
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 /// A matrix in global memory as a kernel receives it: a pointer, extents and strides in elements.
@@ -252,21 +253,26 @@ impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
     }
 }
 
+/// What lies together in global memory.
+pub struct GlobalRun<T, S, L>(PhantomData<(T, S, L)>);
+
+impl<T: Element, S: Strides, L: StaticLayout> Length for GlobalRun<T, S, L> {
+    const LENGTH: usize = match S::UNIT {
+        Some(axis) if S::ALIGN > T::BYTES => run(L::LAYOUT, axis, 2, L::ORIGIN, S::ALIGN / T::BYTES),
+        _ => 1,
+    };
+}
+
 impl<P: GlobalPointer, S: Strides, R> Partitioned for Strided<P, S, R> {}
 
 // SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at multiples of their length
 // there, origin included; the promise of `Aligned` covers the address and the other stride.
-unsafe impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> Access<L> for Strided<P, S, R> {
-    const RUN: usize = match S::UNIT {
-        Some(axis) if S::ALIGN > P::Element::BYTES => {
-            run(L::LAYOUT, axis, 2, L::ORIGIN, S::ALIGN / P::Element::BYTES)
-        }
-        _ => 1,
-    };
+unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
+    type Run<L: StaticLayout> = GlobalRun<P::Element, S, L>;
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load<W: Word>(&self, index: usize) -> W {
+    unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
         let count = size_of::<W>() / P::Element::BYTES;
         let address = self.address::<L>(index);
         let existing = self.existing::<L>(index, count);
@@ -275,7 +281,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> Access<L> for Stri
             return unsafe { W::load_global_if(existing == 1, address) };
         }
         if existing == count as u32 {
-            // SAFETY: all of the run exists, and `RUN` says that it is aligned.
+            // SAFETY: all of the run exists, and `Run` says that it is aligned.
             return unsafe { W::load_global(address) };
         }
         // The edge of the matrix runs through the word: element by element.
@@ -295,16 +301,16 @@ unsafe impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> Access<L> for Stri
     }
 
     #[inline(always)]
-    fn exists(&self, index: usize) -> bool {
+    fn exists<L: StaticLayout>(&self, index: usize) -> bool {
         self.existing::<L>(index, 1) == 1
     }
 }
 
 // SAFETY: as for `Access`.
-unsafe impl<T: Element, S: Strides, R, L: StaticLayout> AccessMut<L> for Strided<GlobalMut<T>, S, R> {
+unsafe impl<T: Element, S: Strides, R> AccessMut for Strided<GlobalMut<T>, S, R> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store<W: Word>(&mut self, index: usize, word: W) {
+    unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
         let count = size_of::<W>() / T::BYTES;
         let address = self.address::<L>(index);
         let existing = self.existing::<L>(index, count);
@@ -313,7 +319,7 @@ unsafe impl<T: Element, S: Strides, R, L: StaticLayout> AccessMut<L> for Strided
             return unsafe { W::store_global_if(existing == 1, address, word) };
         }
         if existing == count as u32 {
-            // SAFETY: all of the run exists, and `RUN` says that it is aligned.
+            // SAFETY: all of the run exists, and `Run` says that it is aligned.
             return unsafe { W::store_global(address, word) };
         }
         let parts = (&raw const word).cast::<T::Bits>();

@@ -84,35 +84,46 @@ pub trait Engine {
 )]
 pub trait Partitioned: Engine {}
 
-/// An engine through which the elements named by `L` are read and written, alone or several at once.
+/// A number of elements, as a type.
+pub trait Length {
+    /// The number.
+    const LENGTH: usize;
+}
+
+/// The most elements that one access may move: [`Access::Run`].
+pub const fn run_of<E: Access, L: StaticLayout>() -> usize {
+    <E::Run<L> as Length>::LENGTH
+}
+
+/// An engine through which the elements named by a layout are read, alone or several at once.
 ///
 /// # Safety
-/// [`Access::RUN`] says the truth: `load` and `store` move a word as one access on the strength of it.
-pub unsafe trait Access<L: StaticLayout>: Engine {
+/// [`Access::Run`] says the truth: `load` and `store` move a word as one access on the strength of it.
+pub unsafe trait Access: Engine {
     /// The most elements (a power of two) such that every group of that many, starting at a multiple of it, lies in
     /// consecutive places aligned to the group's size.
-    const RUN: usize;
+    type Run<L: StaticLayout>: Length;
 
     /// Reads the elements from `index` on that fill the word `W`; those that do not exist read as zeros.
     ///
     /// # Safety
-    /// What exists may be read; `index` is a multiple of the word's elements, which [`Access::RUN`] is a multiple of.
-    unsafe fn load<W: crate::arch::Word>(&self, index: usize) -> W;
+    /// What exists may be read; `index` is a multiple of the word's elements, which [`Access::Run`] is a multiple of.
+    unsafe fn load<L: StaticLayout, W: crate::arch::Word>(&self, index: usize) -> W;
 
     /// Whether the element exists.
-    fn exists(&self, index: usize) -> bool;
+    fn exists<L: StaticLayout>(&self, index: usize) -> bool;
 }
 
 /// An engine that can also be written.
 ///
 /// # Safety
 /// As [`Access`].
-pub unsafe trait AccessMut<L: StaticLayout>: Access<L> {
+pub unsafe trait AccessMut: Access {
     /// Writes the elements from `index` on with the word's; those that do not exist are left out.
     ///
     /// # Safety
     /// As [`Access::load`], for writing.
-    unsafe fn store<W: crate::arch::Word>(&mut self, index: usize, word: W);
+    unsafe fn store<L: StaticLayout, W: crate::arch::Word>(&mut self, index: usize, word: W);
 }
 
 impl<E: Engine, L> Tensor<E, L> {
@@ -135,7 +146,7 @@ impl<E: Engine, L> Tensor<E, L> {
     }
 }
 
-impl<E: Access<L> + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
+impl<E: Access + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
     /// Reads one element; one that does not exist reads as zero.
     ///
     /// # Safety
@@ -144,11 +155,11 @@ impl<E: Access<L> + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: usize) -> E::Element {
         // SAFETY: the caller's contract; one element is always its own run.
-        E::Element::from_bits(unsafe { self.engine.load::<<E::Element as Element>::Bits>(index) })
+        E::Element::from_bits(unsafe { self.engine.load::<L, <E::Element as Element>::Bits>(index) })
     }
 }
 
-impl<E: AccessMut<L> + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
+impl<E: AccessMut + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
     /// Writes one element; one that does not exist is left out.
     ///
     /// # Safety
@@ -157,6 +168,6 @@ impl<E: AccessMut<L> + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(&mut self, index: usize, value: E::Element) {
         // SAFETY: the caller's contract; one element is always its own run.
-        unsafe { self.engine.store(index, value.to_bits()) }
+        unsafe { self.engine.store::<L, _>(index, value.to_bits()) }
     }
 }

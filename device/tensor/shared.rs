@@ -2,10 +2,11 @@
 
 use super::static_layout::StaticLayout;
 use super::tables::{Digits, Offsets, PLAIN, block_mask, is_linear, run};
-use super::{Access, AccessMut, Engine, Partitioned, Tensor};
+use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::{Layout, Swizzle, Text};
 use crate::memory::{Element, Shared};
+use core::marker::PhantomData;
 
 /// Elements in shared memory, named by a layout of offsets.
 pub type SharedTensor<T, L> = Tensor<Shared<T>, L>;
@@ -100,35 +101,41 @@ impl<T: Element> Engine for Shared<T> {
 
 impl<T: Element> Partitioned for Shared<T> {}
 
-// SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
-// arrays in shared memory start at multiples of 16 bytes.
-unsafe impl<T: Element, L: StaticLayout> Access<L> for Shared<T> {
-    const RUN: usize = {
+/// What lies together in shared memory.
+pub struct SharedRun<T, L>(PhantomData<(T, L)>);
+
+impl<T: Element, L: StaticLayout> Length for SharedRun<T, L> {
+    const LENGTH: usize = {
         let most = 16 / T::BYTES;
         // The lowest bits go through the swizzle as they are.
         let kept = 1usize << L::SWIZZLE.base();
         let most = if L::SWIZZLE.bits() > 0 && kept < most { kept } else { most };
         run(L::LAYOUT, PLAIN, 1, L::ORIGIN, most)
     };
+}
 
+// SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
+// arrays in shared memory start at multiples of 16 bytes.
+unsafe impl<T: Element> Access for Shared<T> {
+    type Run<L: StaticLayout> = SharedRun<T, L>;
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load<W: Word>(&self, index: usize) -> W {
+    unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
         // SAFETY: the caller's contract.
         unsafe { W::load_shared(self.address_of::<L>(index)) }
     }
 
     #[inline(always)]
-    fn exists(&self, _: usize) -> bool {
+    fn exists<L: StaticLayout>(&self, _: usize) -> bool {
         true
     }
 }
 
 // SAFETY: as for `Access`.
-unsafe impl<T: Element, L: StaticLayout> AccessMut<L> for Shared<T> {
+unsafe impl<T: Element> AccessMut for Shared<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store<W: Word>(&mut self, index: usize, word: W) {
+    unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
         // SAFETY: the caller's contract.
         unsafe { W::store_shared(self.address_of::<L>(index), word) }
     }

@@ -7,8 +7,8 @@ use moye_device::arch::{block_dim, cp_async_commit, cp_async_wait, sync_threads,
 use moye_device::layout::Layout;
 use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{
-    Access, Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, One, PartitionOf, Registers,
-    StaticLayout, Step, Strided, ThreadOf, UnitStride, X,
+    Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, One, PartitionOf, Registers, StaticLayout,
+    Step, Strided, ThreadOf, UnitStride, X, run_of,
 };
 use moye_device::{layout, static_layout};
 use moye_sim::Launch;
@@ -83,12 +83,12 @@ fn coordinates_go_through_a_partition_as_offsets_do() {
 
 /// Elements per access to shared memory, where each thread takes whole columns.
 fn shared_run<T: Element, L: StaticLayout>() -> usize {
-    <Shared<T> as Access<PartitionOf<L, Columns>>>::RUN
+    run_of::<Shared<T>, PartitionOf<L, Columns>>()
 }
 
 /// Elements per access to global memory, likewise.
 fn global_run<T: Element, S: moye_device::tensor::Strides>() -> usize {
-    <Strided<Global<T>, S> as Access<PartitionOf<IdentityOf<Tile>, Columns>>>::RUN
+    run_of::<Strided<Global<T>, S>, PartitionOf<IdentityOf<Tile>, Columns>>()
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_access_is_as_wide_as_layout_and_alignment_allow() {
     assert_eq!(shared_run::<f16, Padded>(), 1, "33 halves are no multiple of 4 bytes");
     assert_eq!(shared_run::<f32, RowMajor>(), 1, "a column's elements are apart");
     // A thread's origin counts too: columns of 32 begin at a multiple of 4, the elements of `Threads` do not.
-    assert_eq!(<Shared<f32> as Access<PartitionOf<Tile, Threads>>>::RUN, 1);
+    assert_eq!(run_of::<Shared<f32>, PartitionOf<Tile, Threads>>(), 1);
 
     assert_eq!(global_run::<f32, Aligned<UnitStride<0>, 16>>(), 4);
     assert_eq!(global_run::<f32, Aligned<UnitStride<0>, 8>>(), 2, "the promise is for 8 bytes");
@@ -112,7 +112,7 @@ fn an_access_is_as_wide_as_layout_and_alignment_allow() {
     assert_eq!(global_run::<f32, Aligned<UnitStride<1>, 16>>(), 1, "the other axis is the contiguous one");
     assert_eq!(global_run::<f32, Dense>(), 1);
 
-    assert_eq!(<Registers<f32> as Access<PartitionOf<Tile, Columns>>>::RUN, 4);
+    assert_eq!(run_of::<Registers<f32>, PartitionOf<Tile, Columns>>(), 4);
 }
 
 #[test]

@@ -1,0 +1,28 @@
+//! Kernels of the tests of tiled copies and tiled MMAs: products whose every step goes by them, in many configurations.
+//!
+//! Those that need sm_90 are in a PTX of their own, which the feature `sm_90` selects.
+#![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![allow(clippy::missing_safety_doc, reason = "`Problem` says what every kernel trusts")]
+
+mod config;
+mod product;
+
+// On the host all kernels are there; a PTX has either those of sm_80 or those of sm_90.
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+mod sm_80;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "sm_90"))]
+mod sm_90;
+
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+pub use sm_80::*;
+#[cfg(any(not(target_arch = "nvptx64"), feature = "sm_90"))]
+pub use sm_90::*;
+
+/// The PTX of all kernels but those of sm_90, by architecture.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const PTX_SM_80: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_80/moye_kernels_tiled.rs"));
+
+/// The PTX of the kernels of sm_90, by architecture.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const PTX_SM_90: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_90/moye_kernels_tiled.rs"));
