@@ -381,6 +381,9 @@ word!(Word128, "v4.b32", "{{{a}, {b}, {c}, {d}}}",
 
 /// Brings the line around a global address into L2 (`prefetch.global.L2`). Any address will do; one that is not
 /// mapped is passed over.
+///
+/// Not a constant, though: the driver's compiler (seen in 580.159.04) ends the process with a segmentation fault where the
+/// address of a prefetch is known to be 0, which `ptxas` takes.
 #[inline(always)]
 pub fn prefetch_l2(address: u64) {
     #[cfg(target_arch = "nvptx64")]

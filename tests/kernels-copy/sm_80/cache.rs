@@ -1,7 +1,7 @@
 //! Loads and stores with hints, prefetches, forms of `cp.async`, mbarriers.
 
 use crate::sm_80::copy::Slots;
-use crate::support::{index, unary};
+use crate::support::index;
 use moye_device::arch::*;
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut, Shared};
@@ -104,11 +104,16 @@ policy! {
     policy_unchanged Unchanged;
 }
 
-unary! {
-    prefetched: u32 => u32 = |value: u32| {
-        prefetch_l2(0);
-        value
-    };
+/// `output[i] = input[i]`, with a prefetch of the same element.
+#[kernel]
+pub unsafe fn prefetched(input: Global<u32>, output: GlobalMut<u32>, count: u32) {
+    let i = index();
+    if i < count {
+        let at = i64::from(i);
+        prefetch_l2(input.offset(at).address());
+        // SAFETY: the buffers have `count` elements.
+        unsafe { output.write(at, input.read(at)) }
+    }
 }
 
 /// Thread `i` of a block of 64 copies `source[i]` through shared memory with a prefetch, and waits for all its copies.
