@@ -87,7 +87,13 @@ narrow! {
 }
 
 /// The bits of the tf32 value that `value` is rounded to, the 13 low ones 0: `cvt.{rn,rna,rz}{.relu}.tf32.f32`.
+///
+/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that one with nothing above becomes an infinity (seen
+/// on an H200); the other forms give the NaN of all ones.
 pub fn cvt_tf32(value: f32, rounding: Rounding, with_relu: bool) -> u32 {
+    if value.is_nan() && rounding == Rounding::NearestAway {
+        return value.to_bits() & !0x1FFF;
+    }
     let value = if with_relu { relu(value.into()) } else { value.into() };
     if value.is_nan() { f32_canonical_nan() } else { TF32.round(value, rounding) << 13 }
 }
@@ -248,7 +254,8 @@ mod tests {
             let even = if tie && away & 0x2000 != 0 { kept } else { away };
             assert_eq!(cvt_tf32(value, Rounding::NearestEven, false), even, "{value:e} ties to even");
         }
-        assert_eq!(cvt_tf32(f32::NAN, Rounding::NearestAway, true), 0x7FFF_FFFF);
+        assert_eq!(cvt_tf32(f32::NAN, Rounding::NearestEven, true), 0x7FFF_FFFF);
+        assert_eq!(cvt_tf32(f32::from_bits(0xFF80_0FFF), Rounding::NearestAway, false), 0xFF80_0000);
         assert_eq!(cvt_tf32(-1.0, Rounding::NearestAway, true), 0);
     }
 
