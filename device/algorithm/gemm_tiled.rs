@@ -190,15 +190,15 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
             gather::<RegistersA<M>, _, LA, _>(a.engine(), values[0], k * m, m, &mut column_a);
             gather::<RegistersB<M>, _, LB, _>(b.engine(), values[1], k * n, n, &mut column_b);
         }
-        for j in 0..n {
+        for i in 0..m {
             // SAFETY: set above.
-            let b: RegistersB<M> = unsafe { registers(&column_b, j) };
-            for step in 0..m {
-                // To and fro: the last row of a column is the first of the next.
-                let i = if j % 2 == 0 { step } else { m - 1 - step };
+            let a: RegistersA<M> = unsafe { registers(&column_a, i) };
+            for step in 0..n {
+                // To and fro: the last column of a row is the first of the next.
+                let j = if i % 2 == 0 { step } else { n - 1 - step };
                 // SAFETY: set above; inside the accumulator; the caller's contract for the instruction.
                 unsafe {
-                    let a: RegistersA<M> = registers(&column_a, i);
+                    let b: RegistersB<M> = registers(&column_b, j);
                     let index = (i + j * m) * values[2];
                     let sum: RegistersC<M> = load::<_, C, LC>(c.engine(), index);
                     let mut result = sum;

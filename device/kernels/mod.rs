@@ -5,6 +5,7 @@
 
 mod copy;
 mod matmul;
+pub mod mma;
 mod transpose;
 
 pub use copy::{copy, copy_async};

@@ -155,7 +155,7 @@ macro_rules! partitions {
             self,
             tensor: Tensor<E, L>,
         ) -> Tensor<E, PartitionMma<L, M, $kind>> {
-            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element>() };
+            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element, $kind>() };
             let mut engine = tensor.into_engine();
             engine.shift::<ThreadMma<L, M, $kind>>(self.thread);
             Tensor::from_engine(engine)
@@ -170,7 +170,7 @@ macro_rules! partitions {
             self,
             _tile: &Tensor<E, L>,
         ) -> Fragment<E::Element, FragmentOf<L, M, $kind>> {
-            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element>() };
+            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element, $kind>() };
             // SAFETY: the caller's contract.
             unsafe { Fragment::uninit() }
         }
@@ -233,9 +233,10 @@ impl<M: StaticTiledMma> ThrMma<M> {
     }
 }
 
-/// The tensor's elements have as many bits as the atom's, or the partition does not compile.
-const fn same_width<T: Storable, N: crate::number::Number>() {
-    if T::BITS != N::WIDTH as i64 {
+/// The tensor's elements have as many bits as the atom's, or the partition does not compile. C in memory may be of any type,
+/// which sums are converted to.
+const fn same_width<T: Storable, N: crate::number::Number, O: OperandKind>() {
+    if T::BITS != N::WIDTH as i64 && !matches!(O::OPERAND, Operand::C) {
         crate::atom::TilingError::of("TiledMma")
             .str("the tensor's elements, ")
             .str(T::NAME)
