@@ -2,9 +2,8 @@
 
 use core::fmt;
 
-use super::by_mode::{Each, by_mode};
+use super::by_mode::{Each, Form, by_mode, gathered};
 use super::compose::composed;
-use super::divide::{logical, zipped};
 use super::error::{Fault, LayoutError, LayoutErrorKind, tri};
 use super::int_tuple::IntTuple;
 use super::layout::{Layout, mode_of};
@@ -212,11 +211,11 @@ const fn compose_tiler(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedL
 }
 
 const fn divide(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
-    this.over(logical(&this.layout, tiler))
+    this.over(by_mode(Each::Divide, &this.layout, tiler))
 }
 
 const fn divide_zipped(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
-    this.over(zipped(&this.layout, tiler))
+    this.over(gathered(Each::Divide, &this.layout, tiler, Form::Zipped))
 }
 
 const fn tile(this: &ComposedLayout, shape: &IntTuple) -> Result<ComposedLayout, Fault> {

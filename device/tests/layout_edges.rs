@@ -452,3 +452,11 @@ proptest! {
         prop_assert_eq!(composed.cosize(), largest + 1, "{}", composed);
     }
 }
+
+#[test]
+fn products_of_integer_modes_keep_every_copy() {
+    // The free places of 4:2 are (2,2):(1,8): the copies over the integer mode are two modes, and one operand.
+    assert_eq!(blocked_product(layout!(4:2), layout!(4:1)), layout!(((4, (2, 2)),):((2, (1, 8)),)));
+    assert_eq!(raked_product(layout!(4:2), layout!(4:1)), layout!((((2, 2), 4),):(((1, 8), 2),)));
+    assert_eq!(blocked_product(layout!((4,):(2,)), layout!(4:1)).size(), 16);
+}
