@@ -23,7 +23,7 @@ operation! {
     /// use moye_device::layout::{coalesce_profile, layout, tuple};
     /// assert_eq!(coalesce_profile(layout!((2, (1, 6)):(1, (6, 2))), tuple!((1, 1))), layout!((2, 6):(1, 2)));
     /// ```
-    coalesce_profile / try_coalesce_profile(layout: Layout, profile: IntTuple) -> Layout => profile_of;
+    coalesce_profile / try_coalesce_profile(layout: Layout, profile: IntTuple) -> Layout => coalesce_by_profile;
 
     /// Each mode of stride 0 with the extent 1.
     filter_zeros / try_filter_zeros(layout: Layout) -> Layout = zeros_filtered;
@@ -87,11 +87,19 @@ const fn filter_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     out.close_run(run)
 }
 
-const fn profile_of(out: &mut Layout, layout: &Layout, profile: &IntTuple) -> Result<(), Fault> {
+pub(crate) const fn coalesce_by_profile(
+    out: &mut Layout,
+    layout: &Layout,
+    profile: &IntTuple,
+) -> Result<(), Fault> {
     profile_into(out, layout, ROOT, profile, ROOT)
 }
 
-const fn filter_by_profile(out: &mut Layout, layout: &Layout, profile: &IntTuple) -> Result<(), Fault> {
+pub(crate) const fn filter_by_profile(
+    out: &mut Layout,
+    layout: &Layout,
+    profile: &IntTuple,
+) -> Result<(), Fault> {
     // The zeros are filtered only under the profile: beyond it modes stay as they are.
     let mut filtered = *layout;
     tri!(filter_under(&mut filtered, layout, ROOT, profile, ROOT));

@@ -101,7 +101,7 @@ const fn of(shape: Result<IntTuple, Fault>, stride: Result<IntTuple, Fault>) -> 
     of_shape_and_stride(&tri!(shape), &tri!(stride))
 }
 
-const fn append(layout: &Layout, mode: &Layout) -> Result<Layout, Fault> {
+pub(crate) const fn append(layout: &Layout, mode: &Layout) -> Result<Layout, Fault> {
     of(edit::append(&layout.shape(), &mode.shape()), edit::append(&layout.stride(), &mode.stride()))
 }
 
@@ -127,11 +127,11 @@ const fn replace(layout: &Layout, index: usize, mode: &Layout) -> Result<Layout,
     )
 }
 
-const fn take(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
+pub(crate) const fn take(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
     of(edit::take(&layout.shape(), begin, end), edit::take(&layout.stride(), begin, end))
 }
 
-const fn group(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
+pub(crate) const fn group(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
     of(edit::group(&layout.shape(), begin, end), edit::group(&layout.stride(), begin, end))
 }
 

@@ -89,7 +89,7 @@ pub use product::{
 };
 pub use profile::{MAX_LEAVES, MAX_NODES};
 pub use recast::{downcast, recast, try_downcast, try_recast, try_upcast, upcast};
-pub use shared_memory::{Major, SwizzleBytes, shared_memory_atom};
+pub use shared_memory::{Major, SwizzleBytes, shared_memory_atom, try_shared_memory_atom};
 pub use slice::{
     dice, slice, slice_and_offset, slice_offset, try_dice, try_slice, try_slice_and_offset, try_slice_offset,
 };

@@ -102,10 +102,21 @@ impl TvLayout {
     /// ```
     ///
     /// # Panics
-    /// Where a thread's values lie across modes in a way that no strides have.
+    /// Where [`try_coordinates`](Self::try_coordinates) gives an error.
     #[track_caller]
     pub const fn coordinates(&self) -> Layout {
-        super::composition(super::identity_layout(self.tile), self.layout)
+        match self.try_coordinates() {
+            Ok(layout) => layout,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// [`coordinates`](Self::coordinates) as a `Result`.
+    ///
+    /// # Errors
+    /// Where a thread's values lie across modes in a way that no strides have.
+    pub const fn try_coordinates(&self) -> Result<Layout, LayoutError> {
+        super::try_composition(tri!(super::try_identity_layout(self.tile)), self.layout)
     }
 
     /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this layout.
