@@ -5,7 +5,8 @@
 //! `composition(a, b)` panics (in a `const`: does not compile) where no layout is the answer, `try_composition(a, b)`
 //! returns a [`LayoutError`] with the same text.
 //!
-//! [The guide](crate::guide::layouts) goes through it by example.
+//! The guides go through it by example: [layouts](crate::guide::layouts), [their algebra](crate::guide::layout_algebra),
+//! and [partitions](crate::guide::partitions).
 //!
 //! The names, and the form of each result, are those of CuTe's C++ library. Coordinates, modes, thread and value
 //! indices are counted from 0.
