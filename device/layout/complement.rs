@@ -23,11 +23,13 @@ operation! {
 }
 
 /// See [`complement`].
+#[inline]
 const fn complement_of(out: &mut Layout, layout: &Layout, cotarget: i64) -> Result<(), Fault> {
     complement_into(out, layout, ROOT, cotarget)
 }
 
 /// Adds the complement of the mode of `layout` at `at`.
+#[inline]
 pub(crate) const fn complement_into(
     out: &mut Layout,
     layout: &Layout,

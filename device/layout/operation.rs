@@ -24,16 +24,23 @@ macro_rules! operation {
         ///
         /// # Errors
         /// Where no value is the answer; the error names the operands, what does not fit, and what would.
+        #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
+            #[cold]
+            #[inline(never)]
+            const fn refused(
+                $($arg: &$ty),+, fault: $crate::layout::error::Fault
+            ) -> $crate::layout::LayoutError {
+                $(let $arg = *$arg;)+
+                let mut text = $crate::layout::text::Text::new();
+                text.str(concat!(stringify!($name), "("));
+                $crate::layout::operation::operand!(list text; $($arg: $ty),+);
+                text.str(")");
+                $crate::layout::error::LayoutError::after(text, fault)
+            }
             $crate::layout::operation::call!(
                 $how $inner, ($($crate::layout::operation::operand!(pass $arg: $ty)),+),
-                fault => {
-                    let mut text = $crate::layout::text::Text::new();
-                    text.str(concat!(stringify!($name), "("));
-                    $crate::layout::operation::operand!(list text; $($arg: $ty),+);
-                    text.str(")");
-                    Err($crate::layout::error::LayoutError::after(text, fault))
-                }
+                fault => refused($(&$arg),+, fault)
             )
         }
     )+};
@@ -41,14 +48,14 @@ macro_rules! operation {
 
 /// Calls the inner function of an [`operation`], and makes an error of its fault.
 macro_rules! call {
-    (= $inner:path, ($($arg:expr),+), $fault:ident => $error:block) => {
+    (= $inner:path, ($($arg:expr),+), $fault:ident => $error:expr) => {
         match $inner($($arg),+) {
             Ok(result) => Ok(result),
-            Err($fault) => $error,
+            Err($fault) => Err($error),
         }
     };
     // The layout is written where the caller wants the result, not copied there.
-    (=> $inner:path, ($($arg:expr),+), $fault:ident => $error:block) => {{
+    (=> $inner:path, ($($arg:expr),+), $fault:ident => $error:expr) => {{
         let mut result = Ok($crate::layout::Layout::start());
         if let Ok(layout) = &mut result
             && let Err($fault) = match $inner(layout, $($arg),+) {
@@ -56,7 +63,7 @@ macro_rules! call {
                 Err(fault) => Err(fault),
             }
         {
-            result = $error;
+            result = Err($error);
         }
         result
     }};
