@@ -55,9 +55,8 @@ pub(crate) const fn complement_into(
         if stride < reach {
             return Err(Fault::Overlap { stride, reach });
         }
-        let gap = stride / reach;
-        if gap > 1 {
-            tri!(out.push_to_run(gap, reach, NO_BASIS));
+        if stride / 2 >= reach {
+            tri!(out.push_to_run(stride / reach, reach, NO_BASIS));
         }
         reach = match stride.checked_mul(extent) {
             Some(reach) => reach,

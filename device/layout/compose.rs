@@ -279,8 +279,13 @@ impl Left {
             let mut value = step;
             let mut i = 0;
             while i <= last {
-                let digit = if i == last { value } else { value % modes.shape[i] };
-                value = if i == last { 0 } else { value / modes.shape[i] };
+                // Divisions take most of the time; few of them are needed.
+                let digit;
+                (digit, value) = if i == last || value < modes.shape[i] {
+                    (value, 0)
+                } else {
+                    (value % modes.shape[i], value / modes.shape[i])
+                };
                 sum.digit[i] = digit;
                 if digit > 0 {
                     if i < last {

@@ -251,10 +251,12 @@ impl Layout {
     }
 
     /// Whether some stride is along a basis vector, so that the layout maps to coordinates and not to indices.
+    #[inline]
     pub const fn is_coordinate(&self) -> bool {
         self.is_coordinate_at(ROOT)
     }
 
+    #[inline]
     pub(crate) const fn is_coordinate_at(&self, at: At) -> bool {
         let end = self.profile.next(at).leaf;
         let mut leaf = at.leaf;
