@@ -392,7 +392,7 @@ impl Left {
             sum = match digit.checked_mul(modes.stride[i]) {
                 Some(part) => match sum.checked_add(part) {
                     // Sums and multiples of what is below this bound do not overflow in the search.
-                    Some(sum) if sum.abs() < i64::MAX / (2 * SEARCH) => sum,
+                    Some(sum) if sum.unsigned_abs() < i64::MAX as u64 / (2 * SEARCH as u64) => sum,
                     _ => return None,
                 },
                 None => return None,

@@ -229,6 +229,8 @@ fn numbers_beyond_64_bits_are_refused() {
     // Operations.
     assert_eq!(refused(try_composition(layout!(2:4611686018427387904), layout!(2:2))), Overflow);
     assert_eq!(refused(try_composition(layout!((2, 2):(1, 4)), layout!(2:4611686018427387904))), Overflow);
+    let least = of(&[2, 1], &[0, i64::MIN]).unwrap();
+    assert_eq!(refused(try_composition(least, layout!(3:1))), LayoutErrorKind::Divisibility, "0, 0, -2^63");
     assert_eq!(
         try_complement(layout!(3:1), most).map(|rest| rest.cosize()),
         Ok(most),

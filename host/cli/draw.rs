@@ -1,9 +1,9 @@
 //! `moye draw`: pictures of layouts and of what is made of them.
 
-mod file;
 mod json;
 mod text;
 
+use super::output::Output;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use moye::draw::{self, Colours, Format, Memory, Scene, Style, Theme};
@@ -144,7 +144,7 @@ impl Draw {
         };
         let text = self.scene()?.render(format, &self.style(file.is_some()));
         match file {
-            Some(path) => file::write(path, &text, self.force),
+            Some(path) => Output::create(path, self.force)?.write_text(&text),
             None => print(&text, format),
         }
     }
