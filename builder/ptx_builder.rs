@@ -134,7 +134,7 @@ impl PtxBuilder {
         let core = core_source::find(&krate)?;
         let target_dir = match &self.target_dir {
             Some(folder) => std::path::absolute(folder).map_err(io_error(folder))?,
-            None => outer_target_dir().unwrap_or_else(|| package.target_dir.clone()).join("ptx"),
+            None => target_dir_of(env::var_os("OUT_DIR").map(PathBuf::from), &package.target_dir).join("ptx"),
         };
         let job = Job {
             krate: &krate,
@@ -251,10 +251,15 @@ fn is_library(kind: &Value) -> bool {
         .any(|k| matches!(k.as_str(), Some("lib" | "rlib" | "cdylib" | "dylib")))
 }
 
-/// The target directory of the build that this build script belongs to: the folder above `OUT_DIR` that cargo marked.
-fn outer_target_dir() -> Option<PathBuf> {
-    let out_dir = PathBuf::from(env::var_os("OUT_DIR")?);
-    out_dir.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
+/// The target directory of the build that this build script belongs to, which has its `OUT_DIR`: the workspace's own where
+/// that is inside it, however deep (`--target` and `trybuild` put theirs below it), otherwise the nearest folder that cargo
+/// marked.
+fn target_dir_of(out_dir: Option<PathBuf>, workspace: &Path) -> PathBuf {
+    let marked = out_dir
+        .as_deref()
+        .filter(|out_dir| !out_dir.starts_with(workspace))
+        .and_then(|out_dir| out_dir.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()));
+    marked.unwrap_or(workspace).to_owned()
 }
 
 fn write_include(out_dir: &Path, name: &str, files: &[PtxFile]) -> Result<PathBuf, BuildError> {
@@ -276,4 +281,28 @@ fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
         return Ok(());
     }
     fs::write(path, text).map_err(io_error(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_below_the_workspaces_target_directory_share_it_and_others_have_their_own() {
+        let root = env::temp_dir().join(format!("moye-target-dir-{}", std::process::id()));
+        let (own, other) = (root.join("target"), root.join("elsewhere"));
+        for marked in [&own, &own.join("x86_64-unknown-linux-gnu"), &other] {
+            create_dir(marked).unwrap();
+            fs::write(marked.join("CACHEDIR.TAG"), "").unwrap();
+        }
+        let of = |out_dir: &str| target_dir_of(Some(root.join(out_dir)), &own);
+        let seen = [
+            of("target/debug/build/a/out"),
+            of("target/x86_64-unknown-linux-gnu/debug/build/a/out"),
+            of("elsewhere/debug/build/a/out"),
+            target_dir_of(None, &own),
+        ];
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(seen, [own.clone(), own.clone(), other, own]);
+    }
 }

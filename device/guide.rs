@@ -2,3 +2,9 @@
 
 #[doc = include_str!("guide/layouts.md")]
 pub mod layouts {}
+
+#[doc = include_str!("guide/layout_algebra.md")]
+pub mod layout_algebra {}
+
+#[doc = include_str!("guide/partitions.md")]
+pub mod partitions {}

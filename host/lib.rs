@@ -4,8 +4,9 @@
 //!
 //! # From another workspace
 //! Nothing of CUDA is needed to build or to start a program: the driver is opened when a GPU is first asked for
-//! ([`driver`]). But the build script of `cust`, which lies underneath, insists on a folder with `lib64` in it. Where
-//! `/usr/local/cuda/lib64` exists, that is found; elsewhere an empty folder does, named to cargo once:
+//! ([`driver`]). But the build script of `cust`, which lies underneath, insists on a folder with `lib64` in it, and stops
+//! with `Could not find a cuda installation` where there is none. Where `/usr/local/cuda/lib64` exists, that is found;
+//! elsewhere an empty folder does, named to cargo once:
 //!
 //! ```text
 //! mkdir -p .cargo/cuda/lib64 && touch .cargo/cuda/lib64/.gitkeep

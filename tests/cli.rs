@@ -290,27 +290,70 @@ fn a_link_stays_and_a_new_file_can_be_read_by_others() {
     assert_eq!(mode("target.npy"), mode("a.npy"), "the mode is that of any new file");
 }
 
+/// Starts minutes of work on the simulator in a folder and waits until the place of the result is taken, before which
+/// the signals are handled.
 #[cfg(unix)]
-#[test]
-fn an_interrupt_leaves_nothing_behind() {
-    let folder = TempDir::new().unwrap();
-    // Minutes of work on the simulator.
-    save(folder.path(), "a.npy", &Array2::<f32>::zeros((2048, 2048)));
-    let mut child = command(folder.path(), &["matmul", "a.npy", "a.npy", "-o", "c.npy"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+fn long_work(folder: &Path, ignored: &str) -> std::process::Child {
+    save(folder, "a.npy", &Array2::<f32>::zeros((2048, 2048)));
+    let work = command(folder, &["matmul", "a.npy", "a.npy", "-o", "c.npy"]);
+    let mut child = Command::new("bash")
+        .args(["-c", &format!("trap '' {ignored}; exec \"$@\""), "bash"])
+        .arg(work.get_program())
+        .args(work.get_args())
+        .current_dir(folder)
+        .env("MOYE_DEVICE", "sim")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let begun = std::time::Instant::now();
-    while names(folder.path()).len() < 2 {
-        assert!(begun.elapsed().as_secs() < 60, "no temporary file was made: {:?}", names(folder.path()));
-        assert!(child.try_wait().unwrap().is_none(), "it ended before the interrupt");
+    while names(folder).len() < 2 {
+        assert!(begun.elapsed().as_secs() < 60, "no temporary file was made: {:?}", names(folder));
+        assert!(child.try_wait().unwrap().is_none(), "it ended before the signal");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    // The handler is installed before the file is made.
-    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    child
+}
+
+#[cfg(unix)]
+fn signal(child: &std::process::Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_work_and_leaves_nothing_behind() {
+    use std::os::unix::process::ExitStatusExt;
+    for (name, number, listens) in
+        [("-INT", 2, true), ("-TERM", 15, true), ("-HUP", 1, true), ("-HUP", 1, false)]
+    {
+        let folder = TempDir::new().unwrap();
+        let mut child = long_work(folder.path(), "USR1");
+        if !listens {
+            // The terminal is gone, and what is written to it fails.
+            drop(child.stderr.take());
+        }
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.signal(), Some(number), "{name}: {}", output.status);
+        assert_eq!(names(folder.path()), ["a.npy"], "{name}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said, if listens { "moye: interrupted\n" } else { "" }, "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hang_up_that_is_ignored_stays_so() {
+    let folder = TempDir::new().unwrap();
+    // As `nohup` starts it.
+    let mut child = long_work(folder.path(), "HUP");
+    signal(&child, "-HUP");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    assert_eq!(names(folder.path()).len(), 2, "with its file");
+    signal(&child, "-TERM");
+    child.wait().unwrap();
     assert_eq!(names(folder.path()), ["a.npy"]);
 }
 

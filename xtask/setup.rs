@@ -1,21 +1,23 @@
 //! Sets up what compiling kernels needs: the source of Rust's `core` for the compiler's version, kept in `.toolchain`.
 //!
-//! Where rustup installed `rust-src` there is nothing to do. Elsewhere Debian's package of the same name serves: it
-//! depends on no machine and unpacks anywhere. It is fetched through apt with a state of its own, so the system's
-//! package lists and packages stay as they are, and no rights are needed.
+//! Where rustup installed `rust-src`, or `MOYE_RUST_SRC` names the source, there is nothing to do. Elsewhere it is fetched,
+//! from the first of the places below that has it.
+
+mod debian;
+mod dist;
 
 use crate::checkout::Checkout;
-use crate::steps::quietly;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use moye_build::{BuildError, core_source};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// Where Debian keeps the package: the newest release's backports first, then what comes after it.
-const SUITES: &[&str] = &["trixie-backports", "forky", "sid"];
-const MIRROR: &str = "http://deb.debian.org/debian";
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Fetches the source of a version into a folder and gives the folder `library` in it.
+type Fetch = fn(work: &Path, version: &str) -> Result<PathBuf>;
+
+/// Debian's archive first, a package registry that build machines reach where they reach little else.
+const PLACES: &[(&str, Fetch)] =
+    &[("Debian's package, by apt-get", debian::fetch), ("Rust's own archive, by curl", dist::fetch)];
 
 /// Makes sure that the source of `core` is there. Says nothing where it is.
 pub fn core_source(checkout: &Checkout) -> Result<()> {
@@ -24,32 +26,40 @@ pub fn core_source(checkout: &Checkout) -> Result<()> {
         Err(BuildError::CoreSourceMissing { version, .. }) => version,
         Err(error) => return Err(error.into()),
     };
-    fetch_core_source(checkout, &version).map_err(|error| {
-        anyhow!(
-            "{error:#}\n\n\
-             The source of Rust's `core` for rustc {version} could not be set up. Install it with\n    \
-                 rustup component add rust-src\n\
-             or unpack the source of that version yourself and set MOYE_RUST_SRC to its folder `library`."
-        )
-    })?;
-    core_source::find(&checkout.root)?;
-    Ok(())
+    let mut tried = Vec::new();
+    for (place, fetch) in PLACES {
+        match fetch_core_source(checkout, &version, *fetch) {
+            Ok(kept) => {
+                eprintln!("setup: it is in {}", kept.display());
+                core_source::find(&checkout.root)?;
+                return Ok(());
+            }
+            Err(error) => tried.push(format!("{place}: {error:#}")),
+        }
+    }
+    bail!(
+        "the source of Rust's `core` for rustc {version} could not be set up.\n{}\n\n\
+         Any one of these mends it:\n    \
+             rustup component add rust-src\n    \
+             unpack Debian's package rust-src {version} (`dpkg-deb -x`), or the archive rust-src-{version}.tar.gz of \
+             https://static.rust-lang.org/dist, and set MOYE_RUST_SRC to its folder `library`\n    \
+             set RUSTUP_DIST_SERVER to a mirror of https://static.rust-lang.org, and run this again\n    \
+             copy .toolchain/rust-src-{version} from a checkout that has it to {}",
+        tried.join("\n"),
+        checkout.toolchain().display()
+    )
 }
 
-fn fetch_core_source(checkout: &Checkout, version: &str) -> Result<()> {
-    eprintln!("setup: fetching the source of Rust's `core` {version} (Debian's package rust-src, 45 MB)");
+/// Fetches the source and gives the folder where it is kept.
+fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result<PathBuf> {
     let kept = checkout.toolchain().join(format!("rust-src-{version}"));
     // Another run may do the same at the same time; each works in a folder of its own, and the first to end wins.
     let work = WorkFolder::new(checkout.toolchain().join(format!("setup-{}", std::process::id())))?;
-    let package = download(work.path(), version)?;
-    let unpacked = work.path().join("unpacked");
-    quietly(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&unpacked))?;
-
-    let library = unpacked.join(format!("usr/src/rustc-{version}/library"));
+    let library = fetch(work.path(), version)?;
     if !library.join("core/src/lib.rs").is_file() {
-        bail!("{} does not hold usr/src/rustc-{version}/library", package.display());
+        bail!("what was fetched does not hold {}", library.display());
     }
-    // The compiler's own source, most of the package, is of no use here.
+    // All else in it, the compiler's own source above all, is of no use here.
     let ready = work.path().join("ready");
     fs::create_dir(&ready).with_context(|| format!("cannot make {}", ready.display()))?;
     fs::rename(&library, ready.join("library")).context("cannot move the folder library")?;
@@ -58,111 +68,7 @@ fn fetch_core_source(checkout: &Checkout, version: &str) -> Result<()> {
     {
         return Err(error).with_context(|| format!("cannot move the source to {}", kept.display()));
     }
-    eprintln!("setup: it is in {}", kept.display());
-    Ok(())
-}
-
-/// Fetches the package into `work` and gives its path.
-fn download(work: &Path, version: &str) -> Result<PathBuf> {
-    let mirror = debian_mirror(Path::new("/etc/apt")).unwrap_or_else(|| MIRROR.to_owned());
-    let mut tried = Vec::new();
-    for suite in SUITES {
-        let apt = Apt::new(work, &mirror, suite)?;
-        if let Err(error) = quietly(apt.get().arg("update")) {
-            tried.push(format!("{suite}: {error:#}"));
-            continue;
-        }
-        let known = quietly(apt.cache().args(["madison", "rust-src"]))?;
-        let Some(wanted) = newest(&known, version) else {
-            tried.push(format!("{suite}: no version {version}, only {}", versions(&known).join(", ")));
-            continue;
-        };
-        quietly(apt.get().current_dir(work).arg("download").arg(format!("rust-src={wanted}")))?;
-        let is_package = |path: &PathBuf| path.extension().is_some_and(|e| e == "deb");
-        let found = fs::read_dir(work)?.filter_map(|entry| Some(entry.ok()?.path())).find(is_package);
-        return found.ok_or_else(|| anyhow!("apt-get download left no package"));
-    }
-    bail!("{mirror} has no package rust-src of version {version}:\n{}", tried.join("\n"))
-}
-
-/// apt with one source and a state of its own.
-struct Apt {
-    options: Vec<String>,
-}
-
-impl Apt {
-    fn new(work: &Path, mirror: &str, suite: &str) -> Result<Self> {
-        let folder = work.join(suite);
-        for part in ["state/lists/partial", "cache/archives/partial", "parts"] {
-            fs::create_dir_all(folder.join(part))
-                .with_context(|| format!("cannot make {}", folder.display()))?;
-        }
-        let sources = folder.join("sources.list");
-        let signed =
-            if Path::new(KEYRING).is_file() { format!("[signed-by={KEYRING}] ") } else { String::new() };
-        fs::write(&sources, format!("deb {signed}{mirror} {suite} main\n"))
-            .with_context(|| format!("cannot write {}", sources.display()))?;
-        let at = |part: &str| folder.join(part).display().to_string();
-        let options = vec![
-            format!("Dir::State={}", at("state")),
-            format!("Dir::State::Lists={}", at("state/lists")),
-            // The system's list of installed packages is neither read nor needed.
-            format!("Dir::State::Status={}", at("state/status")),
-            format!("Dir::Cache={}", at("cache")),
-            format!("Dir::Etc::SourceList={}", at("sources.list")),
-            format!("Dir::Etc::SourceParts={}", at("parts")),
-            // As root, apt fetches as a user that may not see this folder.
-            "APT::Sandbox::User=".to_owned(),
-            "Acquire::Languages=none".to_owned(),
-            "Acquire::Retries=2".to_owned(),
-        ];
-        fs::write(folder.join("state/status"), "")?;
-        Ok(Self { options })
-    }
-
-    fn get(&self) -> Command {
-        self.command("apt-get")
-    }
-
-    fn cache(&self) -> Command {
-        self.command("apt-cache")
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        for option in &self.options {
-            command.arg("-o").arg(option);
-        }
-        command
-    }
-}
-
-/// The mirror that the machine itself takes Debian's packages from.
-fn debian_mirror(etc: &Path) -> Option<String> {
-    let mut files = vec![etc.join("sources.list")];
-    if let Ok(folder) = fs::read_dir(etc.join("sources.list.d")) {
-        files.extend(folder.filter_map(|entry| Some(entry.ok()?.path())));
-    }
-    files.sort();
-    files.iter().filter_map(|file| fs::read_to_string(file).ok()).find_map(|text| {
-        text.lines()
-            .filter(|line| line.starts_with("deb ") || line.starts_with("URIs:"))
-            .flat_map(str::split_whitespace)
-            .find(|word| word.contains("://") && word.trim_end_matches('/').ends_with("/debian"))
-            .map(|word| word.trim_end_matches('/').to_owned())
-    })
-}
-
-/// The second column of what `apt-cache madison` prints: `rust-src | 1.95.0+dfsg1-2~bpo13+1 | http://...`.
-fn versions(madison: &str) -> Vec<&str> {
-    madison.lines().filter_map(|line| Some(line.split('|').nth(1)?.trim())).collect()
-}
-
-/// The newest package of this version; apt lists the newest first.
-fn newest<'a>(madison: &'a str, version: &str) -> Option<&'a str> {
-    versions(madison)
-        .into_iter()
-        .find(|full| full.strip_prefix(version).is_some_and(|r| r.starts_with(['+', '-'])))
+    Ok(kept)
 }
 
 /// A folder that goes when it is dropped.

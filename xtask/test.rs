@@ -24,41 +24,43 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
         ));
     }
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
-        run_step(checkout, step, &mut summary);
+        // A step that was asked for by name fails where its tool is missing.
+        let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
+        run_step(checkout, step, missing, &mut summary);
     }
     Ok(summary.finish())
 }
 
-fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
+/// Runs a step; what it does with a tool that is missing is skipped.
+fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &mut Summary) {
     let cargo = |arguments: &[&str]| {
         let mut cargo = checkout.cargo();
         cargo.args(arguments);
         cargo
     };
     match step {
-        "format" => summary.step("format: all code is as rustfmt writes it", || {
-            shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-            shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))
-        }),
+        "format" => match missing {
+            Some(reason) => summary.skip(reason),
+            None => summary.step("format: all code is as rustfmt writes it", || {
+                shown(&mut cargo(&["fmt", "--all", "--check"]))?;
+                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))
+            }),
+        },
         "lints" => {
-            summary.step("lints: clippy, warnings denied, all targets", || {
-                shown(&mut cargo(&[
-                    "clippy",
-                    "--workspace",
-                    "--all-targets",
-                    "--quiet",
-                    "--",
-                    "-D",
-                    "warnings",
-                ]))
-            });
+            match missing {
+                Some(reason) => summary.skip(reason),
+                None => summary.step("lints: clippy, warnings denied, all targets", || {
+                    let lints = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+                    shown(&mut cargo(&lints))
+                }),
+            }
             summary.step("lints: device code compiled for the GPU has no warnings", || {
                 ptx::without_warnings(checkout)
             });
         }
         "tests" => {
             summary.step("tests of all crates", || {
-                if has_nextest(checkout) {
+                if has(checkout, "nextest") {
                     shown(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]))
                 } else {
                     shown(&mut cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]))
@@ -87,6 +89,18 @@ fn run_step(checkout: &Checkout, step: &str, summary: &mut Summary) {
     }
 }
 
+/// The part of the toolchain that a step needs beyond the compiler, where it is missing, and how to install it.
+fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
+    let (command, component) = match step {
+        "format" => ("fmt", "rustfmt"),
+        "lints" => ("clippy", "clippy"),
+        _ => return None,
+    };
+    (!has(checkout, command)).then(|| {
+        format!("{step}: {component} is not installed; `rustup component add {component}` installs it")
+    })
+}
+
 /// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one.
 fn no_gpu(checkout: &Checkout) -> Option<String> {
     let output = checkout.cargo().args(["run", "--quiet", "--bin", "moye", "--", "doctor"]).output().ok()?;
@@ -105,8 +119,9 @@ fn shown(command: &mut Command) -> Result<()> {
     must(command)
 }
 
-fn has_nextest(checkout: &Checkout) -> bool {
+/// Whether cargo has this command.
+fn has(checkout: &Checkout, command: &str) -> bool {
     let mut probe = checkout.cargo();
-    probe.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.args([command, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
 }

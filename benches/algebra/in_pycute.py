@@ -1,4 +1,5 @@
-"""The requests of main.rs in NVIDIA's pycute, in ns each. Needs `pycute` (python/ of the CUTLASS sources) on the path."""
+"""The requests of main.rs in NVIDIA's pycute, in ns each. It comes with the CUTLASS sources (python/pycute) and with
+PyPI's package nvidia-cutlass, of which 4.2.0 was measured."""
 
 import timeit
 

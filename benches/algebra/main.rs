@@ -1,39 +1,62 @@
-//! The layout algebra at run time, a request at a time. `in_pycute.py` beside this file measures NVIDIA's pycute on the
-//! same inputs.
+//! The layout algebra at run time, a request at a time; then the same requests in turn with NVIDIA's pycute, where the
+//! Python of the variable `PYTHON` (`python3` without it) has it. `in_pycute.py` beside this file is its side.
 
-use divan::{Bencher, black_box};
+mod pycute;
+
+use divan::black_box;
 use moye_device::layout::*;
+
+/// What both sides are asked.
+const REQUESTS: [(&str, fn()); 5] = [
+    ("composition_of_layouts", composition_of_layouts),
+    ("complement_of_a_tile", complement_of_a_tile),
+    ("zipped_divide_of_a_matrix", zipped_divide_of_a_matrix),
+    ("thread_value_layout", thread_value_layout),
+    ("evaluation", evaluation),
+];
 
 fn main() {
     divan::main();
+    // Other arguments select among the benchmarks, or ask for something else than to run them.
+    if std::env::args().skip(1).eq(["--bench"]) {
+        pycute::compare(&REQUESTS);
+    }
 }
 
-#[divan::bench]
-fn composition_of_layouts(bencher: Bencher) {
-    let (a, b) = (layout!((6, 2):(8, 2)), layout!((4, 3):(3, 1)));
-    bencher.bench_local(|| try_composition(*black_box(&a), *black_box(&b)));
+/// Has a result made, and does not copy it: a layout is some 600 bytes, and the harness would copy what it is given.
+fn look<T>(result: &T) {
+    black_box(result);
 }
 
-#[divan::bench]
-fn complement_of_a_tile(bencher: Bencher) {
-    let tile = layout!((2, 4):(1, 6));
-    bencher.bench_local(|| try_complement(*black_box(&tile), black_box(192)));
+#[divan::bench(sample_count = 101, sample_size = 2000)]
+fn composition_of_layouts() {
+    const A: Layout = layout!((6, 2):(8, 2));
+    const B: Layout = layout!((4, 3):(3, 1));
+    look(&try_composition(*black_box(&A), *black_box(&B)));
 }
 
-#[divan::bench]
-fn zipped_divide_of_a_matrix(bencher: Bencher) {
-    let (matrix, tile) = (layout!((4096, 4096):(4096, 1)), tiler!((128, 64)));
-    bencher.bench_local(|| try_zipped_divide(*black_box(&matrix), *black_box(&tile)));
+#[divan::bench(sample_count = 101, sample_size = 2000)]
+fn complement_of_a_tile() {
+    const TILE: Layout = layout!((2, 4):(1, 6));
+    look(&try_complement(*black_box(&TILE), black_box(192)));
 }
 
-#[divan::bench]
-fn thread_value_layout(bencher: Bencher) {
-    let (threads, values) = (layout!((16, 8):(8, 1)), layout!((1, 4)));
-    bencher.bench_local(|| try_make_layout_tv(*black_box(&threads), *black_box(&values)));
+#[divan::bench(sample_count = 101, sample_size = 2000)]
+fn zipped_divide_of_a_matrix() {
+    const MATRIX: Layout = layout!((4096, 4096):(4096, 1));
+    const TILE: Tiler = tiler!((128, 64));
+    look(&try_zipped_divide(*black_box(&MATRIX), *black_box(&TILE)));
 }
 
-#[divan::bench]
-fn evaluation(bencher: Bencher) {
-    let layout = layout!(((4, 8), (2, 2, 2)):((32, 1), (16, 8, 256)));
-    bencher.bench_local(|| black_box(&layout).at(black_box(77)));
+#[divan::bench(sample_count = 101, sample_size = 2000)]
+fn thread_value_layout() {
+    const THREADS: Layout = layout!((16, 8):(8, 1));
+    const VALUES: Layout = layout!((1, 4));
+    look(&try_make_layout_tv(*black_box(&THREADS), *black_box(&VALUES)));
+}
+
+#[divan::bench(sample_count = 101, sample_size = 2000)]
+fn evaluation() {
+    const LAYOUT: Layout = layout!(((4, 8), (2, 2, 2)):((32, 1), (16, 8, 256)));
+    look(&black_box(&LAYOUT).at(black_box(77)));
 }

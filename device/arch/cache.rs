@@ -133,7 +133,7 @@ impl CachePolicy {
     #[inline(always)]
     #[must_use]
     pub fn new(evict: L2Evict) -> Self {
-        needs::<80, 74>();
+        needs!("createpolicy", 80 7.4);
         #[cfg(target_arch = "nvptx64")]
         {
             let policy: u64;

@@ -6,27 +6,28 @@
 use super::half2::{Bf16x2, F16x2};
 use half::{bf16, f16};
 
-/// One conversion of a register to another.
+/// One conversion of a register, or of two to a pair.
 macro_rules! convert {
     (
-        $(#[$doc:meta])* $name:ident($from:ty) -> $to:ty, $ptx:literal $(needs $sm:literal $language:literal)?,
-        in $in_class:ident |$value:ident| $operand:expr, out $out_class:ident $register:ty |$bits:ident| $result:expr,
+        $(#[$doc:meta])* $name:ident($($parameter:ident: $from:ty),+) -> $to:ty,
+        $ptx:literal $(needs $sm:literal $version:literal)?,
+        in $in_class:ident $($part:ident = $operand:expr),+; out $out_class:ident $register:ty |$bits:ident| $result:expr;
         sim $sim:expr
     ) => {
         $(#[$doc])*
         #[doc = concat!("(`", $ptx, "`)")]
         #[inline(always)]
         #[must_use]
-        pub fn $name($value: $from) -> $to {
-            $(super::target::needs::<$sm, $language>();)?
+        pub fn $name($($parameter: $from),+) -> $to {
+            $(super::target::needs!($ptx, $sm $version);)?
             #[cfg(target_arch = "nvptx64")]
             {
                 let $bits: $register;
                 // SAFETY: arithmetic on registers.
                 unsafe {
                     core::arch::asm!(
-                        concat!($ptx, " {d}, {a};"),
-                        d = out($out_class) $bits, a = in($in_class) $operand,
+                        concat!($ptx, " {d}" $(, ", {", stringify!($part), "}")+, ";"),
+                        d = out($out_class) $bits, $($part = in($in_class) $operand,)+
                         options(pure, nomem, nostack)
                     )
                 };
@@ -46,8 +47,8 @@ macro_rules! narrow {
     ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal, $sim:ident) => {
         convert! {
             $(#[$doc])*
-            $name(f32) -> $t, $ptx,
-            in reg32 |value| value, out reg16 u16 |bits| $t::from_bits(bits), sim sim::$sim(value)
+            $name(value: f32) -> $t, $ptx,
+            in reg32 a = value; out reg16 u16 |bits| $t::from_bits(bits); sim sim::$sim(value)
         }
     };
 }
@@ -71,26 +72,11 @@ narrow! {
 /// Two f32 to a pair of 16-bit floats. PTX names the upper half's operand first.
 macro_rules! pack {
     ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal, $sim:ident) => {
-        $(#[$doc])*
-        #[doc = concat!("(`", $ptx, "`)")]
-        #[inline(always)]
-        #[must_use]
-        pub fn $name(low: f32, high: f32) -> $t {
-            #[cfg(target_arch = "nvptx64")]
-            {
-                let bits: u32;
-                // SAFETY: arithmetic on registers.
-                unsafe {
-                    core::arch::asm!(
-                        concat!($ptx, " {d}, {high}, {low};"),
-                        d = out(reg32) bits, high = in(reg32) high, low = in(reg32) low,
-                        options(pure, nomem, nostack)
-                    )
-                };
-                $t::from_bits(bits)
-            }
-            #[cfg(not(target_arch = "nvptx64"))]
-            $t::new(moye_sim::intrinsics::$sim(low), moye_sim::intrinsics::$sim(high))
+        convert! {
+            $(#[$doc])*
+            $name(low: f32, high: f32) -> $t, $ptx,
+            in reg32 a = high, b = low; out reg32 u32 |bits| $t::from_bits(bits);
+            sim $t::new(sim::$sim(low), sim::$sim(high))
         }
     };
 }
@@ -113,13 +99,13 @@ pack! {
 
 /// f32 to tf32: an f32 whose 13 low bits are 0.
 macro_rules! tf32 {
-    ($(#[$doc:meta])* $name:ident, $ptx:literal $(needs $sm:literal $language:literal)?, $rounding:ident $relu:literal) => {
+    ($(#[$doc:meta])* $name:ident, $ptx:literal $(needs $sm:literal $version:literal)?, $rounding:ident $relu:literal) => {
         convert! {
             $(#[$doc])*
             ///
             /// The result is the tf32 value as an f32, its 13 low bits 0.
-            $name(f32) -> f32, $ptx $(needs $sm $language)?,
-            in reg32 |value| value, out reg32 u32 |bits| f32::from_bits(bits),
+            $name(value: f32) -> f32, $ptx $(needs $sm $version)?,
+            in reg32 a = value; out reg32 u32 |bits| f32::from_bits(bits);
             sim f32::from_bits(sim::cvt_tf32(value, sim::Rounding::$rounding, $relu))
         }
     };
@@ -130,21 +116,21 @@ tf32! {
 }
 tf32! {
     /// The nearest tf32 value; from half way the even one. From sm_90 on.
-    f32_to_tf32_rn, "cvt.rn.tf32.f32" needs 90 78, NearestEven false
+    f32_to_tf32_rn, "cvt.rn.tf32.f32" needs 90 7.8, NearestEven false
 }
 tf32! {
     /// The tf32 value next to it towards 0. From sm_90 on.
-    f32_to_tf32_rz, "cvt.rz.tf32.f32" needs 90 78, Zero false
+    f32_to_tf32_rz, "cvt.rz.tf32.f32" needs 90 7.8, Zero false
 }
 tf32! {
     /// The nearest tf32 value, from half way the even one; 0 where the value is negative. From sm_90 on.
-    f32_to_tf32_rn_relu, "cvt.rn.relu.tf32.f32" needs 90 78, NearestEven true
+    f32_to_tf32_rn_relu, "cvt.rn.relu.tf32.f32" needs 90 7.8, NearestEven true
 }
 
 convert! {
     /// The same value as an f32.
-    f16_to_f32(f16) -> f32, "cvt.f32.f16",
-    in reg16 |value| value.to_bits(), out reg32 f32 |wide| wide, sim sim::cvt_f32_f16(value)
+    f16_to_f32(value: f16) -> f32, "cvt.f32.f16",
+    in reg16 a = value.to_bits(); out reg32 f32 |wide| wide; sim sim::cvt_f32_f16(value)
 }
 
 /// The same value as an f32: its bits are the upper half (`shl`, or `prmt`; `cvt.f32.bf16` exists from sm_90 on only,
@@ -160,7 +146,7 @@ macro_rules! integer {
     ($(#[$doc:meta])* $name:ident -> $t:ty, $ptx:literal, $sim:ident) => {
         convert! {
             $(#[$doc])*
-            $name(f32) -> $t, $ptx, in reg32 |value| value, out reg32 u32 |bits| bits as $t, sim sim::$sim(value)
+            $name(value: f32) -> $t, $ptx, in reg32 a = value; out reg32 u32 |bits| bits as $t; sim sim::$sim(value)
         }
     };
 }

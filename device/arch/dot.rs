@@ -1,7 +1,7 @@
 //! `dp4a` and `dp2a`: dot products of short vectors of integers, by each thread for itself.
 
 #[cfg(target_arch = "nvptx64")]
-use super::mma::{Needs, require};
+use super::target::needs;
 
 macro_rules! dot {
     ($(#[$doc:meta])* $name:ident, $ptx:literal, |$a:ident, $b:ident| $products:expr) => {
@@ -11,13 +11,7 @@ macro_rules! dot {
         pub fn $name($a: u32, $b: u32, c: i32) -> i32 {
             #[cfg(target_arch = "nvptx64")]
             {
-                struct Need;
-                impl Needs for Need {
-                    const SM: u32 = 61;
-                    const PTX: u32 = 50;
-                    const MESSAGE: &'static str = concat!($ptx, " needs sm_61 and PTX 5.0");
-                }
-                require::<Need>();
+                needs!($ptx, 61 5.0);
                 let d: i32;
                 // SAFETY: arithmetic on registers.
                 unsafe {

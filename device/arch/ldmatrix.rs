@@ -11,7 +11,7 @@
 //! the thread.
 
 macro_rules! ldmatrix {
-    ($(#[$doc:meta])* $name:ident $count:literal $transposed:literal, $ptx:literal $list:literal, $($part:ident)+) => {
+    ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal: $first:ident $($next:ident)*;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
@@ -22,44 +22,37 @@ macro_rules! ldmatrix {
         pub unsafe fn $name(address: u32) -> [u32; $count] {
             #[cfg(target_arch = "nvptx64")]
             {
-                $(let $part: u32;)+
+                let $first: u32;
+                $(let $next: u32;)*
                 // SAFETY: the caller's contract.
                 unsafe {
                     core::arch::asm!(
-                        concat!("ldmatrix.sync.aligned.m8n8.", $ptx, ".shared.b16 ", $list, ", [{address}];"),
-                        $($part = out(reg32) $part,)+ address = in(reg32) address,
+                        concat!(
+                            "ldmatrix.sync.aligned.m8n8.", $form, ".shared.b16 ",
+                            "{{{", stringify!($first), "}", $(", {", stringify!($next), "}",)* "}}, [{address}];"
+                        ),
+                        $first = out(reg32) $first, $($next = out(reg32) $next,)* address = in(reg32) address,
                         options(nostack)
                     )
                 };
-                [$($part),+]
+                [$first, $($next),*]
             }
             #[cfg(not(target_arch = "nvptx64"))]
             moye_sim::intrinsics::ldmatrix::<$count>($transposed, address)
         }
-    };
+    )* };
 }
-
 ldmatrix! {
     /// One matrix.
-    ldmatrix_x1 1 false, "x1" "{{{a}}}", a
-}
-ldmatrix! {
+    ldmatrix_x1 1 false "x1": a;
     /// Two matrices.
-    ldmatrix_x2 2 false, "x2" "{{{a}, {b}}}", a b
-}
-ldmatrix! {
+    ldmatrix_x2 2 false "x2": a b;
     /// Four matrices.
-    ldmatrix_x4 4 false, "x4" "{{{a}, {b}, {c}, {d}}}", a b c d
-}
-ldmatrix! {
+    ldmatrix_x4 4 false "x4": a b c d;
     /// One matrix, transposed.
-    ldmatrix_x1_trans 1 true, "x1.trans" "{{{a}}}", a
-}
-ldmatrix! {
+    ldmatrix_x1_trans 1 true "x1.trans": a;
     /// Two matrices, each transposed.
-    ldmatrix_x2_trans 2 true, "x2.trans" "{{{a}, {b}}}", a b
-}
-ldmatrix! {
+    ldmatrix_x2_trans 2 true "x2.trans": a b;
     /// Four matrices, each transposed.
-    ldmatrix_x4_trans 4 true, "x4.trans" "{{{a}, {b}, {c}, {d}}}", a b c d
+    ldmatrix_x4_trans 4 true "x4.trans": a b c d;
 }

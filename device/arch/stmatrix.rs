@@ -3,7 +3,7 @@
 //! Registers and addresses are laid out as for `ldmatrix`, and it is called under the same conditions.
 
 macro_rules! stmatrix {
-    ($(#[$doc:meta])* $name:ident $count:literal $transposed:literal, $ptx:literal $list:literal, $($part:ident)+) => {
+    ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal: $first:ident $($next:ident)*;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
@@ -12,15 +12,18 @@ macro_rules! stmatrix {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32, matrices: [u32; $count]) {
-            super::target::needs::<90, 78>();
+            super::target::needs!("stmatrix", 90 7.8);
             #[cfg(target_arch = "nvptx64")]
             {
-                let [$($part),+] = matrices;
+                let [$first, $($next),*] = matrices;
                 // SAFETY: the caller's contract.
                 unsafe {
                     core::arch::asm!(
-                        concat!("stmatrix.sync.aligned.m8n8.", $ptx, ".shared.b16 [{address}], ", $list, ";"),
-                        $($part = in(reg32) $part,)+ address = in(reg32) address,
+                        concat!(
+                            "stmatrix.sync.aligned.m8n8.", $form, ".shared.b16 [{address}], ",
+                            "{{{", stringify!($first), "}", $(", {", stringify!($next), "}",)* "}};"
+                        ),
+                        $first = in(reg32) $first, $($next = in(reg32) $next,)* address = in(reg32) address,
                         options(nostack)
                     )
                 }
@@ -28,30 +31,19 @@ macro_rules! stmatrix {
             #[cfg(not(target_arch = "nvptx64"))]
             moye_sim::intrinsics::stmatrix::<$count>($transposed, address, matrices);
         }
-    };
+    )* };
 }
-
 stmatrix! {
     /// One matrix.
-    stmatrix_x1 1 false, "x1" "{{{a}}}", a
-}
-stmatrix! {
+    stmatrix_x1 1 false "x1": a;
     /// Two matrices.
-    stmatrix_x2 2 false, "x2" "{{{a}, {b}}}", a b
-}
-stmatrix! {
+    stmatrix_x2 2 false "x2": a b;
     /// Four matrices.
-    stmatrix_x4 4 false, "x4" "{{{a}, {b}, {c}, {d}}}", a b c d
-}
-stmatrix! {
+    stmatrix_x4 4 false "x4": a b c d;
     /// One matrix, transposed.
-    stmatrix_x1_trans 1 true, "x1.trans" "{{{a}}}", a
-}
-stmatrix! {
+    stmatrix_x1_trans 1 true "x1.trans": a;
     /// Two matrices, each transposed.
-    stmatrix_x2_trans 2 true, "x2.trans" "{{{a}, {b}}}", a b
-}
-stmatrix! {
+    stmatrix_x2_trans 2 true "x2.trans": a b;
     /// Four matrices, each transposed.
-    stmatrix_x4_trans 4 true, "x4.trans" "{{{a}, {b}, {c}, {d}}}", a b c d
+    stmatrix_x4_trans 4 true "x4.trans": a b c d;
 }

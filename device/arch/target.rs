@@ -1,43 +1,71 @@
-//! What the architecture that is compiled for has to offer.
+//! Which GPU and which PTX version an instruction needs, checked when it is compiled for a GPU.
 
-/// The architecture that is compiled for, `90` for sm_90: the newest of those that this crate asks for by number.
+/// What an instruction needs; [`needs`] implements it.
 #[cfg(target_arch = "nvptx64")]
-const SM: u32 = if cfg!(target_feature = "sm_90") {
-    90
-} else if cfg!(target_feature = "sm_89") {
-    89
-} else {
-    80
-};
+pub trait Needs {
+    /// The oldest architecture, 89 for `sm_89`.
+    const SM: u32;
+    /// The oldest PTX version, 84 for 8.4.
+    const PTX: u32;
+    /// What is said where one of them is missing.
+    const MESSAGE: &'static str;
+}
 
-/// The version of the PTX language that is compiled to, `78` for 7.8, likewise.
-#[cfg(target_arch = "nvptx64")]
-const PTX: u32 = if cfg!(target_feature = "ptx81") {
-    81
-} else if cfg!(target_feature = "ptx78") {
-    78
-} else if cfg!(target_feature = "ptx74") {
-    74
-} else {
-    70
-};
-
-/// Does not compile for a GPU older than `OLDEST` (90 for sm_90) or to PTX older than `LANGUAGE` (78 for 7.8).
+/// Does not compile for a GPU that does not have the instruction.
 ///
-/// The numbers are parameters so that only code which calls it is refused. The simulator has every instruction.
+/// Generic, so that only code which calls it is refused.
+#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-pub(crate) const fn needs<const OLDEST: u32, const LANGUAGE: u32>() {
-    #[cfg(target_arch = "nvptx64")]
+pub fn require<N: Needs>() {
     const {
-        assert!(
-            SM >= OLDEST,
-            "this instruction needs a newer architecture: the `OLDEST` of `needs::<OLDEST, LANGUAGE>` (90 is sm_90); \
-             compile for that one, `PtxBuilder::arch(\"sm_90a\")` say, and give older GPUs another kernel"
-        );
-        assert!(
-            PTX >= LANGUAGE,
-            "this instruction needs a newer PTX language: the `LANGUAGE` of `needs::<OLDEST, LANGUAGE>` (74 is 7.4); \
-             compile with `PtxBuilder::rustflag(\"-Ctarget-feature=+ptx74\")`"
-        );
+        assert!(TARGET_SM >= N::SM && TARGET_PTX >= N::PTX, "{}", N::MESSAGE);
     }
 }
+
+/// At the start of an instruction's function: `needs!("movmatrix", 75 7.8)` for sm_75 and PTX 7.8, literals all. The
+/// simulator has every instruction.
+macro_rules! needs {
+    ($instruction:expr, $sm:literal $ptx:literal) => {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            struct Need;
+            impl $crate::arch::target::Needs for Need {
+                const SM: u32 = $sm;
+                const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
+                const MESSAGE: &'static str = concat!(
+                    $instruction, " needs sm_", $sm, " and PTX ", $ptx,
+                    ": compile the kernel for a newer GPU or PTX version (PtxBuilder::arch; PtxBuilder::rustflag with \
+                     -Ctarget-feature=+ptx87, say), or leave it out where the GPU is older (#[cfg(target_feature = \
+                     \"sm_", $sm, "\")])"
+                );
+            }
+            $crate::arch::target::require::<Need>();
+        }
+    };
+}
+pub(super) use needs;
+
+/// The highest of the listed features that the code is compiled with. A feature implies those before it.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! highest {
+    ($($feature:literal = $number:literal),* $(,)?) => {{
+        let mut highest = 0;
+        $(if cfg!(target_feature = $feature) {
+            highest = $number;
+        })*
+        highest
+    }};
+}
+
+#[cfg(target_arch = "nvptx64")]
+const TARGET_SM: u32 = highest! {
+    "sm_61" = 61, "sm_62" = 62, "sm_70" = 70, "sm_72" = 72, "sm_75" = 75, "sm_80" = 80, "sm_86" = 86, "sm_87" = 87,
+    "sm_89" = 89, "sm_90" = 90, "sm_100" = 100, "sm_101" = 101, "sm_120" = 120,
+};
+
+#[cfg(target_arch = "nvptx64")]
+const TARGET_PTX: u32 = highest! {
+    "ptx50" = 50, "ptx60" = 60, "ptx61" = 61, "ptx62" = 62, "ptx63" = 63, "ptx64" = 64, "ptx65" = 65, "ptx70" = 70,
+    "ptx71" = 71, "ptx72" = 72, "ptx73" = 73, "ptx74" = 74, "ptx75" = 75, "ptx76" = 76, "ptx77" = 77, "ptx78" = 78,
+    "ptx80" = 80, "ptx81" = 81, "ptx82" = 82, "ptx83" = 83, "ptx84" = 84, "ptx85" = 85, "ptx86" = 86, "ptx87" = 87,
+};

@@ -18,26 +18,27 @@ static_layout! {
 /// What the copies keep in shared memory: one tile.
 pub type Storage = SharedArray<f32, Smem>;
 
-/// `dst = src`, element by element: `m x n` elements with strides in elements, a block of 256 threads per 32 x 32 tile
-/// (grid `(ceil(m / 32), ceil(n / 32))`).
-///
-/// # Safety
-/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not overlap. Both
-/// extents are at most 2^31 - 128.
-#[kernel(threads = 256, shared = Storage)]
-pub unsafe fn copy(
+/// Both matrices of a copy: pointers, extents and strides in elements.
+struct Problem {
     src: Global<f32>,
     dst: GlobalMut<f32>,
-    m: u32,
-    n: u32,
-    src_stride_m: i64,
-    src_stride_n: i64,
-    dst_stride_m: i64,
-    dst_stride_n: i64,
-) {
+    /// (M, N)
+    shape: (u32, u32),
+    /// (M, N)
+    src_strides: [i64; 2],
+    /// (M, N)
+    dst_strides: [i64; 2],
+}
+
+/// One block's tile, through registers or, if `ASYNC`, by `cp.async` into shared memory.
+///
+/// # Safety
+/// As the kernels below, which declare `Storage`.
+#[inline(always)]
+unsafe fn through_shared<const ASYNC: bool>(problem: Problem) {
     let (block, thread) = (block_idx(), thread_idx().x);
-    let m_src = Matrix::new(src, (m, n), Dense([src_stride_m, src_stride_n])); // (M, N)
-    let m_dst = Matrix::new(dst, (m, n), Dense([dst_stride_m, dst_stride_n])); // (M, N)
+    let m_src = Matrix::new(problem.src, problem.shape, Dense(problem.src_strides)); // (M, N)
+    let m_dst = Matrix::new(problem.dst, problem.shape, Dense(problem.dst_strides)); // (M, N)
     let g_src = m_src.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
     let g_dst = m_dst.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
     // SAFETY: the kernel declares `Storage`.
@@ -47,48 +48,60 @@ pub unsafe fn copy(
     let mut t_g_dst = g_dst.local_partition::<Threads>(thread); // (THR_M, THR_N)
     let mut t_smem = smem.local_partition::<Threads>(thread); // (THR_M, THR_N)
 
-    // SAFETY: each thread touches its own elements; the barrier is not needed for that, but any other use of the tile
-    // would need it, and this kernel is the pattern.
+    // SAFETY: each thread touches its own elements, after the wait for them. They need no barrier, but any other use of
+    // the tile would, and this kernel is the pattern.
     unsafe {
-        algorithm::copy(&t_g_src, &mut t_smem);
+        if ASYNC {
+            algorithm::copy_async(&t_g_src, &mut t_smem);
+            cp_async_commit();
+            cp_async_wait::<0>();
+        } else {
+            algorithm::copy(&t_g_src, &mut t_smem);
+        }
         sync_threads();
         algorithm::copy(&t_smem, &mut t_g_dst);
     }
 }
 
-/// [`copy`] with `cp.async` from global to shared memory.
-///
-/// # Safety
-/// As [`copy`].
-#[kernel(threads = 256, shared = Storage)]
-pub unsafe fn copy_async(
-    src: Global<f32>,
-    dst: GlobalMut<f32>,
-    m: u32,
-    n: u32,
-    src_stride_m: i64,
-    src_stride_n: i64,
-    dst_stride_m: i64,
-    dst_stride_n: i64,
-) {
-    let (block, thread) = (block_idx(), thread_idx().x);
-    let m_src = Matrix::new(src, (m, n), Dense([src_stride_m, src_stride_n])); // (M, N)
-    let m_dst = Matrix::new(dst, (m, n), Dense([dst_stride_m, dst_stride_n])); // (M, N)
-    let g_src = m_src.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
-    let g_dst = m_dst.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
-    // SAFETY: the kernel declares `Storage`.
-    let smem = unsafe { Storage::take() }; // (BLK_M, BLK_N)
+macro_rules! copy_f32 {
+    ($(#[$doc:meta])* $name:ident, $async:literal) => {
+        $(#[$doc])*
+        ///
+        /// `dst = src`: `m x n` elements with strides in elements, a block of 256 threads per 32 x 32 tile (grid
+        /// `(ceil(m / 32), ceil(n / 32))`).
+        ///
+        /// # Safety
+        /// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not
+        /// overlap. Both extents are at most 2^31 - 128.
+        #[kernel(threads = 256, shared = Storage)]
+        pub unsafe fn $name(
+            src: Global<f32>,
+            dst: GlobalMut<f32>,
+            m: u32,
+            n: u32,
+            src_stride_m: i64,
+            src_stride_n: i64,
+            dst_stride_m: i64,
+            dst_stride_n: i64,
+        ) {
+            let problem = Problem {
+                src,
+                dst,
+                shape: (m, n),
+                src_strides: [src_stride_m, src_stride_n],
+                dst_strides: [dst_stride_m, dst_stride_n],
+            };
+            // SAFETY: the caller's contract.
+            unsafe { through_shared::<$async>(problem) }
+        }
+    };
+}
 
-    let t_g_src = g_src.local_partition::<Threads>(thread); // (THR_M, THR_N)
-    let mut t_g_dst = g_dst.local_partition::<Threads>(thread); // (THR_M, THR_N)
-    let mut t_smem = smem.local_partition::<Threads>(thread); // (THR_M, THR_N)
-
-    // SAFETY: the tile is read after the wait for it and a barrier.
-    unsafe {
-        algorithm::copy_async(&t_g_src, &mut t_smem);
-        cp_async_commit();
-        cp_async_wait::<0>();
-        sync_threads();
-        algorithm::copy(&t_smem, &mut t_g_dst);
-    }
+copy_f32! {
+    /// Copy of a matrix, element by element through registers.
+    copy, false
+}
+copy_f32! {
+    /// Copy of a matrix by `cp.async` from global to shared memory.
+    copy_async, true
 }

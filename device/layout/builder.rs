@@ -1,76 +1,125 @@
 //! Puts layouts together, node by node.
+//!
+//! A layout under construction is a [`Layout`] of which what holds of every layout may not hold yet: `finish` checks it.
+//! The functions of the algebra write into one that their caller made, rather than return one: a layout is a value of
+//! some 600 bytes, and copies of it would take longer than the algebra itself.
 
 use super::error::{Fault, tri};
-use super::int_tuple::NO_BASIS;
-use super::layout::Layout;
+use super::int_tuple::{ANY, NO_BASIS};
+use super::layout::{Layout, checked};
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 
-/// A layout under construction. Nodes are added in the order in which they are written.
-pub(crate) struct LayoutBuilder {
-    layout: Layout,
-}
-
-impl LayoutBuilder {
-    pub const fn new() -> Self {
+impl Layout {
+    /// A layout without a node, to which nodes are added in the order in which they are written.
+    #[inline]
+    pub(crate) const fn start() -> Self {
         Self {
-            layout: Layout {
-                profile: Profile::new(),
-                shape: [0; MAX_LEAVES],
-                stride: [0; MAX_LEAVES],
-                basis: [NO_BASIS; MAX_LEAVES],
-            },
+            profile: Profile::new(),
+            shape: [0; MAX_LEAVES],
+            stride: [0; MAX_LEAVES],
+            // What stands beyond the leaves is never read; all bytes alike are written fastest.
+            basis: [0; MAX_LEAVES],
         }
     }
 
     /// Adds a mode of `extent` elements at `stride` (times the unit vector `basis`).
-    pub const fn leaf(&mut self, extent: i64, stride: i64, basis: u8) -> Result<(), Fault> {
-        tri!(self.layout.profile.push_leaf());
-        let leaf = self.layout.profile.leaves() - 1;
-        self.layout.shape[leaf] = extent;
-        self.layout.stride[leaf] = stride;
-        self.layout.basis[leaf] = if stride == 0 && basis < super::int_tuple::ANY { NO_BASIS } else { basis };
+    #[inline]
+    pub(crate) const fn push_leaf(&mut self, extent: i64, stride: i64, basis: u8) -> Result<(), Fault> {
+        tri!(self.profile.push_leaf());
+        self.set_leaf(self.leaves() - 1, extent, stride, basis);
         Ok(())
     }
 
+    #[inline]
+    const fn set_leaf(&mut self, leaf: usize, extent: i64, stride: i64, basis: u8) {
+        self.shape[leaf] = extent;
+        self.stride[leaf] = stride;
+        self.basis[leaf] = if stride == 0 && basis < ANY { NO_BASIS } else { basis };
+    }
+
     /// Opens a tuple of `rank` modes, which are added next. Returns its node, for [`set_rank`](Self::set_rank).
-    pub const fn open(&mut self, rank: usize) -> Result<usize, Fault> {
-        tri!(self.layout.profile.push_tuple(rank));
-        Ok(self.layout.profile.len() - 1)
+    #[inline]
+    pub(crate) const fn push_tuple(&mut self, rank: usize) -> Result<usize, Fault> {
+        tri!(self.profile.push_tuple(rank));
+        Ok(self.profile.len() - 1)
     }
 
     /// Corrects the rank of the tuple at `node`.
-    pub const fn set_rank(&mut self, node: usize, rank: usize) {
-        self.layout.profile.set_rank(node, rank);
+    pub(crate) const fn set_rank(&mut self, node: usize, rank: usize) {
+        self.profile.set_rank(node, rank);
     }
 
     /// Adds the mode of `from` at `at`.
-    pub const fn copy(&mut self, from: &Layout, at: At) -> Result<(), Fault> {
-        let start = self.layout.profile.leaves();
-        let (first, end) = tri!(self.layout.profile.push_copy(&from.profile, at));
-        let mut i = first;
-        while i < end {
-            self.layout.shape[start + i - first] = from.shape[i];
-            self.layout.stride[start + i - first] = from.stride[i];
-            self.layout.basis[start + i - first] = from.basis[i];
-            i += 1;
+    pub(crate) const fn push_copy(&mut self, from: &Self, at: At) -> Result<(), Fault> {
+        let mut to = self.leaves();
+        let (first, end) = tri!(self.profile.push_copy(&from.profile, at));
+        let mut leaf = first;
+        while leaf < end {
+            self.shape[to] = from.shape[leaf];
+            self.stride[to] = from.stride[leaf];
+            self.basis[to] = from.basis[leaf];
+            to += 1;
+            leaf += 1;
         }
         Ok(())
     }
 
     /// Adds a whole layout as one mode.
-    pub const fn mode(&mut self, from: &Layout) -> Result<(), Fault> {
-        self.copy(from, ROOT)
+    pub(crate) const fn push_layout(&mut self, from: &Self) -> Result<(), Fault> {
+        self.push_copy(from, ROOT)
+    }
+
+    /// Adds a mode to a run: the leaves from some leaf on, whose nesting [`close_run`](Self::close_run) adds when
+    /// their number is known. Until then no other node is added.
+    #[inline]
+    pub(crate) const fn push_to_run(&mut self, extent: i64, stride: i64, basis: u8) -> Result<(), Fault> {
+        tri!(self.profile.count_leaf());
+        self.set_leaf(self.leaves() - 1, extent, stride, basis);
+        Ok(())
+    }
+
+    /// [`push_to_run`](Self::push_to_run) of a mode that joins the last one of the run, which begins at leaf `run`,
+    /// where it continues it.
+    #[inline]
+    pub(crate) const fn join_to_run(
+        &mut self,
+        run: usize,
+        extent: i64,
+        stride: i64,
+        basis: u8,
+    ) -> Result<(), Fault> {
+        if self.leaves() > run {
+            let last = self.leaves() - 1;
+            let joins = match self.shape[last].checked_mul(self.stride[last]) {
+                Some(next) => next == stride && (self.basis[last] == basis || stride == 0),
+                None => false,
+            };
+            if joins {
+                self.shape[last] *= extent;
+                return Ok(());
+            }
+        }
+        self.push_to_run(extent, stride, basis)
+    }
+
+    /// Takes the leaves of a run out again, from `run` on.
+    #[inline]
+    pub(crate) const fn drop_run(&mut self, run: usize) {
+        self.profile.drop_leaves(run);
+    }
+
+    /// Closes the run from leaf `run` on: `1:0` where it has no mode, an integer mode for one, otherwise a tuple.
+    #[inline]
+    pub(crate) const fn close_run(&mut self, run: usize) -> Result<(), Fault> {
+        if self.leaves() == run {
+            return self.push_leaf(1, 0, NO_BASIS);
+        }
+        self.profile.nest_leaves(run)
     }
 
     /// The layout, if its extents are positive and no offset in it overflows.
     #[inline(always)]
-    pub const fn finish(self) -> Result<Layout, Fault> {
-        tri!(self.layout.check());
-        Ok(self.layout)
-    }
-
-    /// The layout as it stands, without checks: for tilers, whose wildcards are no modes.
-    pub const fn unchecked(self) -> Layout {
-        self.layout
+    pub(crate) const fn finish(self) -> Result<Self, Fault> {
+        checked(self)
     }
 }

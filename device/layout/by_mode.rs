@@ -1,12 +1,11 @@
 //! Operations with a tiler, mode by mode.
 
-use super::builder::LayoutBuilder;
-use super::compose::composed;
-use super::divide::divided;
+use super::compose::compose_into;
+use super::divide::divide_into;
 use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
-use super::product::multiplied;
+use super::product::multiply_into;
 use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
@@ -18,16 +17,17 @@ pub(crate) enum Each {
     Multiply,
 }
 
-/// Does `each` with the modes of `layout` and the layouts of `tiler`. Modes beyond the tiler stay as they are, except
-/// in a composition, which drops them.
+/// [`by_mode_into`] as a layout of its own.
 pub(crate) const fn by_mode(each: Each, layout: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    let mut builder = LayoutBuilder::new();
-    tri!(by_mode_into(&mut builder, each, layout, ROOT, tiler, ROOT));
-    builder.finish()
+    let mut out = Layout::start();
+    tri!(by_mode_into(&mut out, each, layout, ROOT, tiler, ROOT));
+    out.finish()
 }
 
-const fn by_mode_into(
-    builder: &mut LayoutBuilder,
+/// Adds what `each` makes of the modes of `layout` and the layouts of `tiler`. Modes beyond the tiler stay as they are,
+/// except in a composition, which drops them.
+pub(crate) const fn by_mode_into(
+    out: &mut Layout,
     each: Each,
     layout: &Layout,
     at: At,
@@ -35,17 +35,14 @@ const fn by_mode_into(
     guide: At,
 ) -> Result<(), Fault> {
     if tiler.is_any(guide) {
-        return builder.copy(layout, at);
+        return out.push_copy(layout, at);
     }
     if !tiler.is_by_mode(guide) {
-        let left = layout.sub(at);
-        let right = tiler.layout.sub(guide);
-        let result = match each {
-            Each::Compose => tri!(composed(&left, &right)),
-            Each::Divide => tri!(divided(&left, &right)),
-            Each::Multiply => tri!(multiplied(&left, &right)),
+        return match each {
+            Each::Compose => compose_into(out, layout, at, &tiler.layout, guide),
+            Each::Divide => divide_into(out, layout, at, &tiler.layout, guide),
+            Each::Multiply => multiply_into(out, layout, at, &tiler.layout, guide),
         };
-        return builder.mode(&result);
     }
     let modes = tiler.layout.profile.rank(guide);
     let rank = layout.profile.rank(at);
@@ -56,16 +53,16 @@ const fn by_mode_into(
         Each::Compose => modes,
         Each::Divide | Each::Multiply => rank,
     };
-    tri!(builder.open(kept));
+    tri!(out.push_tuple(kept));
     let mut mode = layout.profile.first(at);
     let mut part = tiler.layout.profile.first(guide);
     let mut i = 0;
     while i < kept {
         if i < modes {
-            tri!(by_mode_into(builder, each, layout, mode, tiler, part));
+            tri!(by_mode_into(out, each, layout, mode, tiler, part));
             part = tiler.layout.profile.next(part);
         } else {
-            tri!(builder.copy(layout, mode));
+            tri!(out.push_copy(layout, mode));
         }
         mode = layout.profile.next(mode);
         i += 1;
@@ -84,41 +81,56 @@ pub(crate) enum Form {
     Flat,
 }
 
-/// `layout`, the result of a logical divide or product by `tiler`, with the tiles gathered in one mode and the rest in
-/// another, and these unpacked as `form` says. A mode under the wildcard counts as rest, with a tile of `1:0`.
-pub(crate) const fn gathered(layout: &Layout, tiler: &Tiler, form: Form) -> Result<Layout, Fault> {
+/// [`gathered_into`] as a layout of its own.
+pub(crate) const fn gathered(
+    each: Each,
+    layout: &Layout,
+    tiler: &Tiler,
+    form: Form,
+) -> Result<Layout, Fault> {
+    let mut out = Layout::start();
+    tri!(gathered_into(&mut out, each, layout, tiler, form));
+    out.finish()
+}
+
+/// A divide or product by `tiler`, with the tiles gathered in one mode and the rest in another, and these unpacked as
+/// `form` says. A mode under the wildcard counts as rest, with a tile of `1:0`.
+pub(crate) const fn gathered_into(
+    out: &mut Layout,
+    each: Each,
+    layout: &Layout,
+    tiler: &Tiler,
+    form: Form,
+) -> Result<(), Fault> {
+    let mut pairs = Layout::start();
+    tri!(by_mode_into(&mut pairs, each, layout, ROOT, tiler, ROOT));
     if let Form::Zipped = form {
-        let mut builder = LayoutBuilder::new();
-        tri!(builder.open(2));
-        tri!(part_into(&mut builder, Part::Tile, layout, ROOT, tiler, ROOT));
-        tri!(part_into(&mut builder, Part::Rest, layout, ROOT, tiler, ROOT));
-        return builder.finish();
+        tri!(out.push_tuple(2));
+        tri!(part_into(out, Part::Tile, &pairs, ROOT, tiler, ROOT));
+        return part_into(out, Part::Rest, &pairs, ROOT, tiler, ROOT);
     }
-    let mut tiles = LayoutBuilder::new();
-    tri!(part_into(&mut tiles, Part::Tile, layout, ROOT, tiler, ROOT));
-    let tiles = tri!(tiles.finish());
-    let mut rest = LayoutBuilder::new();
-    tri!(part_into(&mut rest, Part::Rest, layout, ROOT, tiler, ROOT));
-    let rest = tri!(rest.finish());
-    let mut builder = LayoutBuilder::new();
-    let node = tri!(builder.open(0));
-    let mut rank = tri!(unpacked_into(&mut builder, &tiles, matches!(form, Form::Flat)));
-    rank += tri!(unpacked_into(&mut builder, &rest, true));
-    builder.set_rank(node, rank);
-    builder.finish()
+    let mut tiles = Layout::start();
+    tri!(part_into(&mut tiles, Part::Tile, &pairs, ROOT, tiler, ROOT));
+    let mut rest = Layout::start();
+    tri!(part_into(&mut rest, Part::Rest, &pairs, ROOT, tiler, ROOT));
+    let node = tri!(out.push_tuple(0));
+    let mut rank = tri!(unpacked_into(out, &tiles, matches!(form, Form::Flat)));
+    rank += tri!(unpacked_into(out, &rest, true));
+    out.set_rank(node, rank);
+    Ok(())
 }
 
 /// Adds `part` as one mode, or its modes where it is unpacked. A tuple of one mode stays a tuple, as in CuTe.
-const fn unpacked_into(builder: &mut LayoutBuilder, part: &Layout, unpack: bool) -> Result<usize, Fault> {
+const fn unpacked_into(out: &mut Layout, part: &Layout, unpack: bool) -> Result<usize, Fault> {
     let rank = part.rank();
     if !unpack || rank == 1 {
-        tri!(builder.mode(part));
+        tri!(out.push_layout(part));
         return Ok(1);
     }
     let mut mode = part.profile.first(ROOT);
     let mut i = 0;
     while i < rank {
-        tri!(builder.copy(part, mode));
+        tri!(out.push_copy(part, mode));
         mode = part.profile.next(mode);
         i += 1;
     }
@@ -132,7 +144,7 @@ enum Part {
 }
 
 const fn part_into(
-    builder: &mut LayoutBuilder,
+    out: &mut Layout,
     part: Part,
     layout: &Layout,
     at: At,
@@ -141,8 +153,8 @@ const fn part_into(
 ) -> Result<(), Fault> {
     if tiler.is_any(guide) {
         return match part {
-            Part::Tile => builder.leaf(1, 0, NO_BASIS),
-            Part::Rest => builder.copy(layout, at),
+            Part::Tile => out.push_leaf(1, 0, NO_BASIS),
+            Part::Rest => out.push_copy(layout, at),
         };
     }
     if !tiler.is_by_mode(guide) {
@@ -150,23 +162,23 @@ const fn part_into(
             Part::Tile => 0,
             Part::Rest => 1,
         };
-        return builder.copy(layout, layout.profile.mode(at, index));
+        return out.push_copy(layout, layout.profile.mode(at, index));
     }
     let modes = tiler.layout.profile.rank(guide);
     let rank = match part {
         Part::Tile => modes,
         Part::Rest => layout.profile.rank(at),
     };
-    tri!(builder.open(rank));
+    tri!(out.push_tuple(rank));
     let mut mode = layout.profile.first(at);
     let mut inner = tiler.layout.profile.first(guide);
     let mut i = 0;
     while i < rank {
         if i < modes {
-            tri!(part_into(builder, part, layout, mode, tiler, inner));
+            tri!(part_into(out, part, layout, mode, tiler, inner));
             inner = tiler.layout.profile.next(inner);
         } else {
-            tri!(builder.copy(layout, mode));
+            tri!(out.push_copy(layout, mode));
         }
         mode = layout.profile.next(mode);
         i += 1;

@@ -1,12 +1,11 @@
 //! What two layouts have in common, and what one maps to nothing.
 
-use super::builder::LayoutBuilder;
-use super::coalesce::{Modes, coalesced};
+use super::coalesce::coalesce_into;
 use super::compose::composed;
 use super::error::{Fault, tri};
 use super::evaluate::linear;
 use super::int_tuple::{IntTuple, NO_BASIS};
-use super::inverse::right;
+use super::inverse::right_into;
 use super::layout::Layout;
 use super::operation::operation;
 use super::profile::ROOT;
@@ -28,7 +27,7 @@ operation! {
     /// use moye_device::layout::{layout, max_common_layout};
     /// assert_eq!(max_common_layout(layout!((4, 8):(8, 1)), layout!((4, 8):(16, 1))), layout!(8:4));
     /// ```
-    max_common_layout / try_max_common_layout(a: Layout, b: Layout) -> Layout = common;
+    max_common_layout / try_max_common_layout(a: Layout, b: Layout) -> Layout => common_into;
 
     /// The number of elements that are next to one another in both layouts, in the same order: the size of
     /// [`max_common_layout`], and how wide a vector a copy between them may move.
@@ -41,11 +40,11 @@ operation! {
     /// use moye_device::layout::{domain_distribute, layout, tuple};
     /// assert_eq!(domain_distribute(tuple!((15, 14)), 6), layout!((3, 2):(1, 15)));
     /// ```
-    domain_distribute / try_domain_distribute(shape: IntTuple, count: i64) -> Layout = distributed;
+    domain_distribute / try_domain_distribute(shape: IntTuple, count: i64) -> Layout => distribute_into;
 }
 
 const fn kernel(layout: &Layout) -> Result<Layout, Fault> {
-    let mut builder = LayoutBuilder::new();
+    let mut builder = Layout::start();
     let mut count = 0;
     let mut i = 0;
     while i < layout.leaves() {
@@ -53,17 +52,21 @@ const fn kernel(layout: &Layout) -> Result<Layout, Fault> {
         i += 1;
     }
     if count == 0 {
-        tri!(builder.leaf(1, 0, NO_BASIS));
+        tri!(builder.push_leaf(1, 0, NO_BASIS));
         return builder.finish();
     }
     if count > 1 {
-        tri!(builder.open(count));
+        tri!(builder.push_tuple(count));
     }
     let mut product = 1;
     i = 0;
     while i < layout.leaves() {
         if layout.stride[i] == 0 {
-            tri!(builder.leaf(layout.shape[i], if layout.shape[i] == 1 { 0 } else { product }, NO_BASIS));
+            tri!(builder.push_leaf(
+                layout.shape[i],
+                if layout.shape[i] == 1 { 0 } else { product },
+                NO_BASIS
+            ));
         }
         product *= layout.shape[i];
         i += 1;
@@ -73,12 +76,15 @@ const fn kernel(layout: &Layout) -> Result<Layout, Fault> {
 
 /// The right inverse of `b`, and how far `a` follows it from 0 on in steps of 1.
 const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
-    let inverse = tri!(right(b));
+    let mut inverse = Layout::start();
+    tri!(right_into(&mut inverse, b));
+    tri!(inverse.check());
     let size = match composed(a, &inverse) {
         Ok(both) => {
-            let modes = Modes::of(&both, ROOT);
-            let runs = modes.count > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
-            if runs { modes.extent[0] } else { 1 }
+            let mut modes = Layout::start();
+            tri!(modes.coalesce_to_run(0, &both, ROOT, true));
+            let runs = modes.leaves() > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
+            if runs { modes.shape[0] } else { 1 }
         }
         Err(Fault::Stride { .. } | Fault::Run { .. } | Fault::Carry { .. }) => compared(a, &inverse),
         Err(fault) => return Err(fault),
@@ -99,9 +105,9 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
     }
     // The part of the inverse must be a layout itself.
     while size > 1 {
-        let mut builder = LayoutBuilder::new();
-        let fits = match builder.leaf(size, 1, NO_BASIS) {
-            Ok(()) => composed(inverse, &builder.unchecked()).is_ok(),
+        let mut builder = Layout::start();
+        let fits = match builder.push_leaf(size, 1, NO_BASIS) {
+            Ok(()) => composed(inverse, &builder).is_ok(),
             Err(_) => false,
         };
         if fits {
@@ -114,11 +120,11 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
 
 const COMPARED: i64 = 1024;
 
-const fn common(a: &Layout, b: &Layout) -> Result<Layout, Fault> {
+const fn common_into(out: &mut Layout, a: &Layout, b: &Layout) -> Result<(), Fault> {
     let (inverse, size) = tri!(run(a, b));
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.leaf(size, (size > 1) as i64, NO_BASIS));
-    coalesced(&tri!(composed(&inverse, &tri!(builder.finish()))))
+    let mut builder = Layout::start();
+    tri!(builder.push_leaf(size, (size > 1) as i64, NO_BASIS));
+    coalesce_into(out, &tri!(composed(&inverse, &tri!(builder.finish()))))
 }
 
 const fn common_size(a: &Layout, b: &Layout) -> Result<i64, Fault> {
@@ -126,11 +132,11 @@ const fn common_size(a: &Layout, b: &Layout) -> Result<i64, Fault> {
     Ok(size)
 }
 
-const fn distributed(shape: &IntTuple, count: i64) -> Result<Layout, Fault> {
+const fn distribute_into(out: &mut Layout, shape: &IntTuple, count: i64) -> Result<(), Fault> {
     if count < 1 {
         return Err(Fault::Least { what: "count", value: count, least: 1 });
     }
-    let mut modes = Modes::new();
+    let run = out.leaves();
     let mut rest = count;
     let mut product = 1i64;
     let mut i = 0;
@@ -141,7 +147,7 @@ const fn distributed(shape: &IntTuple, count: i64) -> Result<Layout, Fault> {
         }
         let part = gcd(extent, rest);
         if part > 1 {
-            modes.push(part, product, NO_BASIS);
+            tri!(out.join_to_run(run, part, product, NO_BASIS));
         }
         rest /= part;
         product = match product.checked_mul(extent) {
@@ -150,5 +156,5 @@ const fn distributed(shape: &IntTuple, count: i64) -> Result<Layout, Fault> {
         };
         i += 1;
     }
-    modes.layout()
+    out.close_run(run)
 }

@@ -1,11 +1,11 @@
 //! What a layout leaves out.
 
-use super::coalesce::Modes;
 use super::compose::ceil_div;
-use super::error::Fault;
+use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
 use super::operation::operation;
+use super::profile::{At, ROOT};
 
 operation! {
     /// The layout of what `layout` leaves out below `cotarget`: ordered (its strides grow), disjoint from `layout` (the
@@ -19,50 +19,44 @@ operation! {
     /// use moye_device::layout::{complement, layout};
     /// assert_eq!(complement(layout!(4:2), 24), layout!((2, 3):(1, 8)));
     /// ```
-    complement / try_complement(layout: Layout, cotarget: i64) -> Layout = complemented;
-}
-
-/// Sorts `modes` by stride, smallest first, keeping the order of equals.
-pub(crate) const fn sort_by_stride(modes: &mut Modes) {
-    let mut i = 1;
-    while i < modes.count {
-        let (extent, stride, basis) = (modes.extent[i], modes.stride[i], modes.basis[i]);
-        let mut at = i;
-        while at > 0 && modes.stride[at - 1] > stride {
-            modes.extent[at] = modes.extent[at - 1];
-            modes.stride[at] = modes.stride[at - 1];
-            modes.basis[at] = modes.basis[at - 1];
-            at -= 1;
-        }
-        modes.extent[at] = extent;
-        modes.stride[at] = stride;
-        modes.basis[at] = basis;
-        i += 1;
-    }
+    complement / try_complement(layout: Layout, cotarget: i64) -> Layout => complement_of;
 }
 
 /// See [`complement`].
-pub(crate) const fn complemented(layout: &Layout, cotarget: i64) -> Result<Layout, Fault> {
+#[inline]
+const fn complement_of(out: &mut Layout, layout: &Layout, cotarget: i64) -> Result<(), Fault> {
+    complement_into(out, layout, ROOT, cotarget)
+}
+
+/// Adds the complement of the mode of `layout` at `at`.
+#[inline]
+pub(crate) const fn complement_into(
+    out: &mut Layout,
+    layout: &Layout,
+    at: At,
+    cotarget: i64,
+) -> Result<(), Fault> {
     if cotarget < 1 {
         return Err(Fault::Least { what: "cotarget", value: cotarget, least: 1 });
     }
-    if layout.is_coordinate() {
+    if layout.is_coordinate_at(at) {
         return Err(Fault::HasBasis);
     }
-    let mut modes = Modes::filtered(layout);
-    sort_by_stride(&mut modes);
+    let run = out.leaves();
+    tri!(out.coalesce_to_run(run, layout, at, false));
+    let end = out.leaves();
+    out.sort_run(run);
     // What is free takes the places of the modes: there is at most one gap in front of each, and they join nowhere.
-    let count = modes.count;
-    modes.count = 0;
+    out.drop_run(run);
     let mut reach = 1i64;
-    let mut i = 0;
-    while i < count {
-        let (extent, stride) = (modes.extent[i], modes.stride[i]);
+    let mut i = run;
+    while i < end {
+        let (extent, stride) = (out.shape[i], out.stride[i]);
         if stride < reach {
             return Err(Fault::Overlap { stride, reach });
         }
-        if stride / reach > 1 {
-            modes.push(stride / reach, reach, NO_BASIS);
+        if stride / 2 >= reach {
+            tri!(out.push_to_run(stride / reach, reach, NO_BASIS));
         }
         reach = match stride.checked_mul(extent) {
             Some(reach) => reach,
@@ -72,7 +66,29 @@ pub(crate) const fn complemented(layout: &Layout, cotarget: i64) -> Result<Layou
     }
     let rest = ceil_div(cotarget, reach);
     if rest > 1 {
-        modes.push(rest, reach, NO_BASIS);
+        tri!(out.push_to_run(rest, reach, NO_BASIS));
     }
-    modes.layout()
+    out.close_run(run)
+}
+
+impl Layout {
+    /// Sorts the modes from leaf `run` on by stride, smallest first, keeping the order of equals.
+    #[inline]
+    pub(crate) const fn sort_run(&mut self, run: usize) {
+        let mut i = run + 1;
+        while i < self.leaves() {
+            let (extent, stride, basis) = (self.shape[i], self.stride[i], self.basis[i]);
+            let mut at = i;
+            while at > run && self.stride[at - 1] > stride {
+                self.shape[at] = self.shape[at - 1];
+                self.stride[at] = self.stride[at - 1];
+                self.basis[at] = self.basis[at - 1];
+                at -= 1;
+            }
+            self.shape[at] = extent;
+            self.stride[at] = stride;
+            self.basis[at] = basis;
+            i += 1;
+        }
+    }
 }

@@ -1,8 +1,6 @@
 //! Composition: one layout after another.
 
-use super::builder::LayoutBuilder;
-use super::by_mode::{Each, by_mode};
-use super::coalesce::Modes;
+use super::by_mode::{Each, by_mode_into};
 use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
@@ -26,7 +24,7 @@ operation! {
     /// let error = try_composition(layout!((4, 6):(1, 10)), layout!(4:3)).unwrap_err();
     /// assert!(error.text().contains("stride 3 neither divides nor is divided by the extent 4"));
     /// ```
-    composition / try_composition(a: Layout, b: Layout) -> Layout = composed;
+    composition / try_composition(a: Layout, b: Layout) -> Layout => composition_of;
 
     /// [`composition`] with a tiler. By mode, modes beyond the tiler are left out, as in CuTe.
     ///
@@ -35,23 +33,46 @@ operation! {
     /// let rows = composition_tiler(layout!((12, (4, 8)):(59, (13, 1))), tiler!((3:4, 8:2)));
     /// assert_eq!(rows, layout!((3, (2, 4)):(236, (26, 1))));
     /// ```
-    composition_tiler / try_composition_tiler(layout: Layout, tiler: Tiler) -> Layout = composed_by_tiler;
+    composition_tiler / try_composition_tiler(layout: Layout, tiler: Tiler) -> Layout => composed_by_tiler;
 }
 
-const fn composed_by_tiler(layout: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    by_mode(Each::Compose, layout, tiler)
+const fn composed_by_tiler(out: &mut Layout, layout: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    by_mode_into(out, Each::Compose, layout, ROOT, tiler, ROOT)
 }
 
 /// See [`composition`].
+const fn composition_of(out: &mut Layout, a: &Layout, b: &Layout) -> Result<(), Fault> {
+    compose_into(out, a, ROOT, b, ROOT)
+}
+
+/// [`composition_of`] as a layout of its own.
 pub(crate) const fn composed(a: &Layout, b: &Layout) -> Result<Layout, Fault> {
-    let mut builder = LayoutBuilder::new();
-    let mut sum = Sum { used: [0; MAX_LEAVES], carries: None, found: Modes::new(), reach: [0; MAX_LEAVES] };
-    let left = Left::of(a, ROOT);
-    tri!(compose_into(&mut builder, &mut sum, &left, a, b, ROOT));
-    let result = tri!(builder.finish());
+    let mut out = Layout::start();
+    tri!(composition_of(&mut out, a, b));
+    out.finish()
+}
+
+/// Adds the mode of `a` at `at` after the mode of `b` at `by`.
+pub(crate) const fn compose_into(
+    out: &mut Layout,
+    a: &Layout,
+    at: At,
+    b: &Layout,
+    by: At,
+) -> Result<(), Fault> {
+    let mut left = Left::new();
+    tri!(left.take(a, at));
+    let mut sum =
+        Sum { used: [0; MAX_LEAVES], reach: [0; MAX_LEAVES], digit: [0; MAX_LEAVES], carries: None };
+    let start = At { node: out.profile.len(), leaf: out.leaves() };
+    if b.is_coordinate_at(by) {
+        tri!(coordinates_into(out, &mut sum, &mut left, a, at, b, by));
+    } else {
+        tri!(steps_into(out, &mut sum, &left, b, by));
+    }
     match sum.carries {
-        Some(carry) if !same_values(&result, a, b) => Err(carry),
-        _ => Ok(result),
+        Some(carry) if !same_values(&out.sub(start), &a.sub(at), &b.sub(by)) => Err(carry),
+        _ => Ok(()),
     }
 }
 
@@ -63,43 +84,63 @@ struct Sum {
     /// The largest digit of a sum, for each mode of the left operand. The modes are coalesced, within the whole
     /// operand or within each mode of it; either way they come at most to its leaves.
     used: [i64; MAX_LEAVES],
+    /// Room for the largest digits of one leaf of the right operand, and for the digits of its step.
+    reach: [i64; MAX_LEAVES],
+    digit: [i64; MAX_LEAVES],
     /// The fault of the first digit that carries.
     carries: Option<Fault>,
-    /// Room for the modes of one leaf of the right operand, and for their digits.
-    found: Modes,
-    reach: [i64; MAX_LEAVES],
 }
 
-const fn compose_into(
-    builder: &mut LayoutBuilder,
+/// Adds `left` after the mode of `b` at `by`, whose strides are integers.
+const fn steps_into(out: &mut Layout, sum: &mut Sum, left: &Left, b: &Layout, by: At) -> Result<(), Fault> {
+    let end = b.profile.next(by).node;
+    let mut at = by;
+    while at.node < end {
+        if b.profile.is_leaf(at) {
+            tri!(left.steps_into(out, sum, 0, b.shape[at.leaf], b.stride[at.leaf]));
+            at.leaf += 1;
+        } else {
+            tri!(out.push_tuple(b.profile.rank(at)));
+        }
+        at.node += 1;
+    }
+    Ok(())
+}
+
+/// Adds the mode of `a` at `at` after the mode of `b` at `by`, whose strides are along basis vectors: each steps
+/// through the mode of `a` of its number. `left` is room for the modes of that.
+const fn coordinates_into(
+    out: &mut Layout,
     sum: &mut Sum,
-    left: &Left,
+    left: &mut Left,
     a: &Layout,
-    b: &Layout,
     at: At,
+    b: &Layout,
+    by: At,
 ) -> Result<(), Fault> {
-    if b.profile.is_leaf(at) {
-        let (count, stride, basis) = (b.shape[at.leaf], b.stride[at.leaf], b.basis[at.leaf]);
-        if basis == NO_BASIS {
-            if stride != 0 && b.is_coordinate() {
+    let end = b.profile.next(by).node;
+    let mut to = by;
+    while to.node < end {
+        if b.profile.is_leaf(to) {
+            let (count, stride, basis) = (b.shape[to.leaf], b.stride[to.leaf], b.basis[to.leaf]);
+            if basis != NO_BASIS {
+                let rank = a.profile.rank(at);
+                if basis as usize >= rank {
+                    return Err(Fault::NoBasisMode { basis: basis as usize, rank });
+                }
+                let mode = a.profile.mode(at, basis as usize);
+                tri!(left.take(a, mode));
+                tri!(left.steps_into(out, sum, mode.leaf - at.leaf, count, stride));
+            } else if stride == 0 {
+                tri!(out.push_leaf(count, 0, NO_BASIS));
+            } else {
                 return Err(Fault::MixedBasis { left: basis, right: basis });
             }
-            return left.steps_into(builder, sum, 0, count, stride);
+            to.leaf += 1;
+        } else {
+            tri!(out.push_tuple(b.profile.rank(to)));
         }
-        if basis as usize >= a.rank() {
-            return Err(Fault::NoBasisMode { basis: basis as usize, rank: a.rank() });
-        }
-        let mode = a.profile.mode(ROOT, basis as usize);
-        return Left::of(a, mode).steps_into(builder, sum, mode.leaf, count, stride);
-    }
-    let rank = b.profile.rank(at);
-    tri!(builder.open(rank));
-    let mut mode = b.profile.first(at);
-    let mut i = 0;
-    while i < rank {
-        tri!(compose_into(builder, sum, left, a, b, mode));
-        mode = b.profile.next(mode);
-        i += 1;
+        to.node += 1;
     }
     Ok(())
 }
@@ -107,10 +148,13 @@ const fn compose_into(
 /// Whether `result(i) == a(b(i))`, by comparing all values: for what the digits do not prove.
 const fn same_values(result: &Layout, a: &Layout, b: &Layout) -> bool {
     let size = b.size();
-    if size > SEARCH || a.is_coordinate() || b.is_coordinate() {
+    if size > SEARCH || a.is_coordinate() || b.is_coordinate() || result.check().is_err() {
         return false;
     }
-    let left = Left::of(a, ROOT);
+    let mut left = Left::new();
+    if left.take(a, ROOT).is_err() {
+        return false;
+    }
     let mut i = 0;
     while i < size {
         match left.value(1, b.at(i)) {
@@ -123,46 +167,53 @@ const fn same_values(result: &Layout, a: &Layout, b: &Layout) -> bool {
 
 /// The left operand: its modes coalesced, the last of them unbounded.
 struct Left {
-    modes: Modes,
+    /// A run that is never closed.
+    modes: Layout,
 }
 
 /// The largest number of values that the search for a layout looks at.
 const SEARCH: i64 = 4096;
 
 impl Left {
-    /// The coalesced modes under `at`. The last extent of the layout stays even where it is 1, since what lies beyond
-    /// the layout continues along it.
-    const fn of(layout: &Layout, at: At) -> Self {
-        let mut modes = Modes::of(layout, at);
+    #[inline]
+    const fn new() -> Self {
+        Self { modes: Layout::start() }
+    }
+
+    /// Takes the coalesced modes under `at`. The last extent of the layout stays even where it is 1, since what lies
+    /// beyond the layout continues along it.
+    const fn take(&mut self, layout: &Layout, at: At) -> Result<(), Fault> {
+        self.modes.drop_run(0);
+        tri!(self.modes.coalesce_to_run(0, layout, at, true));
         let end = layout.profile.next(at).leaf;
         if end > at.leaf && layout.shape[end - 1] == 1 {
             // An extent of 1 here would be multiplied into a mode that it continues; both keep the extent's meaning.
-            modes.push(1, layout.stride[end - 1], layout.basis[end - 1]);
+            tri!(self.modes.join_to_run(0, 1, layout.stride[end - 1], layout.basis[end - 1]));
         }
-        if modes.count == 0 {
-            modes.push(1, 0, NO_BASIS);
+        if self.modes.leaves() == 0 {
+            tri!(self.modes.push_to_run(1, 0, NO_BASIS));
         }
-        Self { modes }
+        Ok(())
     }
 
     /// Adds the mode (a leaf or a flat tuple) whose element `i` is the left operand at `i * step`, `i < count`. The
     /// digits of this operand are those from `first` on in `sum`.
     const fn steps_into(
         &self,
-        builder: &mut LayoutBuilder,
+        out: &mut Layout,
         sum: &mut Sum,
         first: usize,
         count: i64,
         step: i64,
     ) -> Result<(), Fault> {
         if step == 0 {
-            return builder.leaf(count, 0, NO_BASIS);
+            return out.push_leaf(count, 0, NO_BASIS);
         }
         let modes = &self.modes;
-        let last = modes.count - 1;
+        let last = modes.leaves() - 1;
         if last == 0 {
             return match modes.stride[0].checked_mul(step) {
-                Some(stride) => builder.leaf(count, stride, modes.basis[0]),
+                Some(stride) => out.push_leaf(count, stride, modes.basis[0]),
                 None => Err(Fault::Overflow),
             };
         }
@@ -174,67 +225,51 @@ impl Left {
             let mut rest = step;
             let mut i = 0;
             while i < last {
-                rest = ceil_div(rest, modes.extent[i]);
+                rest = ceil_div(rest, modes.shape[i]);
                 i += 1;
             }
             return match modes.stride[last].checked_mul(rest) {
-                Some(stride) => builder.leaf(1, stride, modes.basis[last]),
+                Some(stride) => out.push_leaf(1, stride, modes.basis[last]),
                 None => Err(Fault::Overflow),
             };
         }
-        match self.digits(&mut sum.found, &mut sum.reach, count, step) {
+        let run = out.leaves();
+        match self.digits(out, sum, count, step) {
             Ok(()) => {
                 let mut i = 0;
                 while i < last {
                     let reach = sum.used[first + i].saturating_add(sum.reach[i]);
                     sum.used[first + i] = reach;
-                    if reach >= modes.extent[i] && sum.carries.is_none() {
-                        sum.carries = Some(Fault::Carry { mode: i, extent: modes.extent[i], reach });
+                    if reach >= modes.shape[i] && sum.carries.is_none() {
+                        sum.carries = Some(Fault::Carry { mode: i, extent: modes.shape[i], reach });
                     }
                     i += 1;
                 }
             }
             Err(fault) => {
-                if !self.search(&mut sum.found, count, step) {
+                out.drop_run(run);
+                if !tri!(self.search(out, count, step)) {
                     return Err(fault);
                 }
                 sum.carries = Some(fault);
             }
         }
-        let found = &sum.found;
-        // Not `Modes::add_to`, which would join modes: the runs are as long as they can be already.
-        if found.count > 1 {
-            tri!(builder.open(found.count));
-        }
-        let mut i = 0;
-        while i < found.count {
-            tri!(builder.leaf(found.extent[i], found.stride[i], found.basis[i]));
-            i += 1;
-        }
-        Ok(())
+        out.close_run(run)
     }
 
-    /// The modes of the steps, from the digits of the step in the mixed radix of the extents.
+    /// Adds the modes of the steps to a run, from the digits of the step in the mixed radix of the extents.
     ///
     /// As long as no digit carries, the left operand is additive, so steps with the same digits make one mode. The
     /// first carry ends a mode; the next one steps by as much as the first has come. In the end every digit, at the
     /// last element, must still be below its extent: then no sum of steps carries, which proves the result.
-    const fn digits(
-        &self,
-        found: &mut Modes,
-        used: &mut [i64; MAX_LEAVES],
-        count: i64,
-        first: i64,
-    ) -> Result<(), Fault> {
+    const fn digits(&self, out: &mut Layout, sum: &mut Sum, count: i64, first: i64) -> Result<(), Fault> {
         let modes = &self.modes;
-        let last = modes.count - 1;
+        let last = modes.leaves() - 1;
         let mut rest = count;
         let mut step = first;
-        let mut digit = [0i64; MAX_LEAVES];
-        found.count = 0;
         let mut mode = 0;
         while mode < last {
-            used[mode] = 0;
+            sum.reach[mode] = 0;
             mode += 1;
         }
         while rest > 1 {
@@ -244,18 +279,27 @@ impl Left {
             let mut value = step;
             let mut i = 0;
             while i <= last {
-                digit[i] = if i == last { value } else { value % modes.extent[i] };
-                value = if i == last { 0 } else { value / modes.extent[i] };
-                if digit[i] > 0 {
-                    if i < last && ceil_div(modes.extent[i], digit[i]) < run {
-                        run = ceil_div(modes.extent[i], digit[i]);
+                // Divisions take most of the time; few of them are needed.
+                let digit;
+                (digit, value) = if i == last || value < modes.shape[i] {
+                    (value, 0)
+                } else {
+                    (value % modes.shape[i], value / modes.shape[i])
+                };
+                sum.digit[i] = digit;
+                if digit > 0 {
+                    if i < last {
+                        let steps = ceil_div(modes.shape[i], digit);
+                        if steps < run {
+                            run = steps;
+                        }
                     }
                     if modes.stride[i] != 0 {
                         if stride != 0 && basis != modes.basis[i] {
                             return Err(Fault::MixedBasis { left: basis, right: modes.basis[i] });
                         }
                         basis = modes.basis[i];
-                        stride = match digit[i].checked_mul(modes.stride[i]) {
+                        stride = match digit.checked_mul(modes.stride[i]) {
                             Some(part) => match stride.checked_add(part) {
                                 Some(stride) => stride,
                                 None => return Err(Fault::Overflow),
@@ -271,19 +315,14 @@ impl Left {
             }
             i = 0;
             while i < last {
-                used[i] += (run - 1) * digit[i];
-                if used[i] >= modes.extent[i] {
+                sum.reach[i] += (run - 1) * sum.digit[i];
+                if sum.reach[i] >= modes.shape[i] {
                     return Err(self.fault(count, first));
                 }
                 i += 1;
             }
-            if found.count == MAX_LEAVES {
-                return Err(Fault::Capacity);
-            }
-            found.extent[found.count] = run;
-            found.stride[found.count] = stride;
-            found.basis[found.count] = if stride == 0 { NO_BASIS } else { basis };
-            found.count += 1;
+            // Not joined: the runs are as long as they can be already.
+            tri!(out.push_to_run(run, stride, basis));
             rest /= run;
             step = match step.checked_mul(run) {
                 Some(step) => step,
@@ -293,22 +332,19 @@ impl Left {
         Ok(())
     }
 
-    /// The modes of the steps, from all values. It finds what [`digits`](Self::digits) does not: a layout that exists
-    /// although digits carry, because the carries cancel.
+    /// Adds the modes of the steps to a run, from all values; whether there are any. It finds what
+    /// [`digits`](Self::digits) does not: a layout that exists although digits carry, because the carries cancel.
     ///
     /// A layout's first mode is as long as its first run of equal differences, so that there is one candidate only.
-    const fn search(&self, found: &mut Modes, count: i64, step: i64) -> bool {
-        found.count = 0;
+    const fn search(&self, out: &mut Layout, count: i64, step: i64) -> Result<bool, Fault> {
         if count > SEARCH {
-            return false;
+            return Ok(false);
         }
+        let first = out.leaves();
         let mut scale = 1;
         let mut rest = count;
         while rest > 1 {
-            let stride = match self.value(step, scale) {
-                Some(stride) => stride,
-                None => return false,
-            };
+            let Some(stride) = self.value(step, scale) else { return Ok(false) };
             let mut run = 2;
             while run < rest {
                 match self.value(step, scale * run) {
@@ -316,13 +352,10 @@ impl Left {
                     _ => break,
                 }
             }
-            if rest % run != 0 || found.count == MAX_LEAVES {
-                return false;
+            if rest % run != 0 {
+                return Ok(false);
             }
-            found.extent[found.count] = run;
-            found.stride[found.count] = stride;
-            found.basis[found.count] = NO_BASIS;
-            found.count += 1;
+            tri!(out.push_to_run(run, stride, NO_BASIS));
             scale *= run;
             rest /= run;
         }
@@ -330,18 +363,18 @@ impl Left {
         while i < count {
             let mut rest = i;
             let mut sum = 0;
-            let mut mode = 0;
-            while mode < found.count {
-                sum += rest % found.extent[mode] * found.stride[mode];
-                rest /= found.extent[mode];
+            let mut mode = first;
+            while mode < out.leaves() {
+                sum += rest % out.shape[mode] * out.stride[mode];
+                rest /= out.shape[mode];
                 mode += 1;
             }
             match self.value(step, i) {
                 Some(value) if value == sum => i += 1,
-                _ => return false,
+                _ => return Ok(false),
             }
         }
-        true
+        Ok(true)
     }
 
     /// The left operand at `step * index`, if it is a small integer.
@@ -350,16 +383,16 @@ impl Left {
         let Some(mut rest) = step.checked_mul(index) else { return None };
         let mut sum = 0i64;
         let mut i = 0;
-        while i < modes.count {
+        while i < modes.leaves() {
             if modes.basis[i] != NO_BASIS {
                 return None;
             }
-            let digit = if i + 1 == modes.count { rest } else { rest % modes.extent[i] };
-            rest /= modes.extent[i];
+            let digit = if i + 1 == modes.leaves() { rest } else { rest % modes.shape[i] };
+            rest /= modes.shape[i];
             sum = match digit.checked_mul(modes.stride[i]) {
                 Some(part) => match sum.checked_add(part) {
                     // Sums and multiples of what is below this bound do not overflow in the search.
-                    Some(sum) if sum.abs() < i64::MAX / (2 * SEARCH) => sum,
+                    Some(sum) if sum.unsigned_abs() < i64::MAX as u64 / (2 * SEARCH as u64) => sum,
                     _ => return None,
                 },
                 None => return None,
@@ -393,11 +426,11 @@ impl Left {
         let mut inner = 1;
         let mut mode = 0;
         loop {
-            let extent = self.modes.extent[mode];
+            let extent = self.modes.shape[mode];
             // Some mode before the last, which is unbounded, does not fit: otherwise there were no fault.
-            if along % extent == 0 && mode + 2 < self.modes.count {
+            if along % extent == 0 && mode + 2 < self.modes.leaves() {
                 along /= extent;
-            } else if extent % along == 0 && rest % (extent / along) == 0 && mode + 2 < self.modes.count {
+            } else if extent % along == 0 && rest % (extent / along) == 0 && mode + 2 < self.modes.leaves() {
                 rest /= extent / along;
                 along = 1;
             } else if extent % along == 0 {
@@ -419,6 +452,7 @@ impl Left {
     }
 }
 
+#[inline]
 pub(crate) const fn ceil_div(left: i64, right: i64) -> i64 {
     left / right + (left % right > 0) as i64
 }

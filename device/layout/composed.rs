@@ -2,14 +2,16 @@
 
 use core::fmt;
 
-use super::by_mode::{Each, by_mode};
+use super::by_mode::{Each, Form, by_mode, gathered};
+use super::coalesce::{coalesce_by_profile, coalesce_into, filter_by_profile};
 use super::compose::composed;
-use super::divide::{logical, zipped};
+use super::edit::{append, group, take};
 use super::error::{Fault, LayoutError, LayoutErrorKind, tri};
+use super::evaluate;
 use super::int_tuple::IntTuple;
 use super::layout::{Layout, mode_of};
 use super::operation::{method, operation};
-use super::product::to_shape_ordered;
+use super::product::{blocked_into, raked_into, to_shape_ordered};
 use super::profile::MAX_LEAVES;
 use super::recast::{down, ratio, up};
 use super::swizzle::Swizzle;
@@ -141,6 +143,16 @@ impl ComposedLayout {
         self.layout.rank()
     }
 
+    /// How deep modes nest.
+    pub const fn depth(&self) -> usize {
+        self.layout.depth()
+    }
+
+    /// The same modes without nesting.
+    pub const fn flatten(&self) -> Self {
+        Self { layout: self.layout.flatten(), ..*self }
+    }
+
     /// The index of the integer coordinate `index`.
     #[inline(always)]
     #[track_caller]
@@ -156,6 +168,14 @@ impl ComposedLayout {
     }
 
     method! {
+        /// The index of a coordinate, an integer or a tuple for each mode: see [`crd2idx`](super::crd2idx).
+        ///
+        /// ```
+        /// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
+        /// let rows = ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!((4, (2, 2)):(4, (1, 2))));
+        /// assert_eq!(rows.crd2idx(tuple!((1, (0, 1)))), 7); // 6, which is swizzled to 7
+        /// ```
+        crd2idx / try_crd2idx(self: ComposedLayout, coord: IntTuple) -> i64 = index_of;
         /// Mode `index` under the same swizzle and offset.
         mode / try_mode(self: ComposedLayout, index: usize) -> ComposedLayout = mode;
         /// This after `b`: see [`composition`](super::composition).
@@ -167,6 +187,42 @@ impl ComposedLayout {
         logical_divide / try_logical_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide;
         /// See [`zipped_divide`](super::zipped_divide).
         zipped_divide / try_zipped_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_zipped;
+        /// See [`tiled_divide`](super::tiled_divide).
+        tiled_divide / try_tiled_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_tiled;
+        /// See [`flat_divide`](super::flat_divide).
+        flat_divide / try_flat_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_flat;
+        /// The layout repeated under the same swizzle and offset: see [`logical_product`](super::logical_product).
+        ///
+        /// ```
+        /// use moye_device::layout::{ComposedLayout, Swizzle, layout, tiler};
+        /// let rows = ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!(4:1));
+        /// assert_eq!(rows.logical_product(tiler!(4)).to_string(), "Sw<1,0,2> o 0 o (4,4):(1,4)");
+        /// ```
+        logical_product / try_logical_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply;
+        /// See [`zipped_product`](super::zipped_product).
+        zipped_product / try_zipped_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_zipped;
+        /// See [`tiled_product`](super::tiled_product).
+        tiled_product / try_tiled_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_tiled;
+        /// See [`flat_product`](super::flat_product).
+        flat_product / try_flat_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_flat;
+        /// See [`blocked_product`](super::blocked_product).
+        blocked_product / try_blocked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = blocked;
+        /// See [`raked_product`](super::raked_product).
+        raked_product / try_raked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = raked;
+        /// The same function with as few modes as possible: see [`coalesce`](super::coalesce).
+        coalesce / try_coalesce(self: ComposedLayout) -> ComposedLayout = coalesced;
+        /// See [`coalesce_profile`](super::coalesce_profile).
+        coalesce_profile / try_coalesce_profile(self: ComposedLayout, profile: IntTuple) -> ComposedLayout
+            = coalesced_by_profile;
+        /// See [`filter_profile`](super::filter_profile).
+        filter_profile / try_filter_profile(self: ComposedLayout, profile: IntTuple) -> ComposedLayout
+            = filtered_by_profile;
+        /// The layout with `mode` as its last mode: see [`Layout::append`].
+        append / try_append(self: ComposedLayout, mode: Layout) -> ComposedLayout = appended;
+        /// The modes `begin..end`: see [`Layout::take`].
+        take / try_take(self: ComposedLayout, begin: usize, end: usize) -> ComposedLayout = taken;
+        /// The modes `begin..end` as one mode: see [`Layout::group`].
+        group / try_group(self: ComposedLayout, begin: usize, end: usize) -> ComposedLayout = grouped;
         /// Repeated until it has the size `shape`: see [`tile_to_shape`](super::tile_to_shape).
         tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile;
         /// Repeated along the modes in `order`: see [`tile_to_shape_ordered`](super::tile_to_shape_ordered).
@@ -199,6 +255,15 @@ impl ComposedLayout {
     }
 }
 
+const fn index_of(this: &ComposedLayout, coord: &IntTuple) -> Result<i64, Fault> {
+    match tri!(evaluate::index_of(&this.layout, coord)).checked_add(this.offset) {
+        // Beyond the layout's coordinates an index may be anything.
+        Some(index) if index < 0 => Err(Fault::Least { what: "index", value: index, least: 0 }),
+        Some(index) => Ok(this.swizzle.apply(index)),
+        None => Err(Fault::Overflow),
+    }
+}
+
 const fn mode(this: &ComposedLayout, index: usize) -> Result<ComposedLayout, Fault> {
     this.over(mode_of(&this.layout, index))
 }
@@ -212,11 +277,77 @@ const fn compose_tiler(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedL
 }
 
 const fn divide(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
-    this.over(logical(&this.layout, tiler))
+    this.over(by_mode(Each::Divide, &this.layout, tiler))
 }
 
 const fn divide_zipped(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
-    this.over(zipped(&this.layout, tiler))
+    this.over(gathered(Each::Divide, &this.layout, tiler, Form::Zipped))
+}
+
+const fn divide_tiled(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(gathered(Each::Divide, &this.layout, tiler, Form::Tiled))
+}
+
+const fn divide_flat(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(gathered(Each::Divide, &this.layout, tiler, Form::Flat))
+}
+
+const fn multiply(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(by_mode(Each::Multiply, &this.layout, tiler))
+}
+
+const fn multiply_zipped(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(gathered(Each::Multiply, &this.layout, tiler, Form::Zipped))
+}
+
+const fn multiply_tiled(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(gathered(Each::Multiply, &this.layout, tiler, Form::Tiled))
+}
+
+const fn multiply_flat(this: &ComposedLayout, tiler: &Tiler) -> Result<ComposedLayout, Fault> {
+    this.over(gathered(Each::Multiply, &this.layout, tiler, Form::Flat))
+}
+
+const fn blocked(this: &ComposedLayout, tiler: &Layout) -> Result<ComposedLayout, Fault> {
+    let mut out = Layout::start();
+    tri!(blocked_into(&mut out, &this.layout, tiler));
+    this.over(out.finish())
+}
+
+const fn raked(this: &ComposedLayout, tiler: &Layout) -> Result<ComposedLayout, Fault> {
+    let mut out = Layout::start();
+    tri!(raked_into(&mut out, &this.layout, tiler));
+    this.over(out.finish())
+}
+
+const fn coalesced(this: &ComposedLayout) -> Result<ComposedLayout, Fault> {
+    let mut out = Layout::start();
+    tri!(coalesce_into(&mut out, &this.layout));
+    this.over(out.finish())
+}
+
+const fn coalesced_by_profile(this: &ComposedLayout, profile: &IntTuple) -> Result<ComposedLayout, Fault> {
+    let mut out = Layout::start();
+    tri!(coalesce_by_profile(&mut out, &this.layout, profile));
+    this.over(out.finish())
+}
+
+const fn filtered_by_profile(this: &ComposedLayout, profile: &IntTuple) -> Result<ComposedLayout, Fault> {
+    let mut out = Layout::start();
+    tri!(filter_by_profile(&mut out, &this.layout, profile));
+    this.over(out.finish())
+}
+
+const fn appended(this: &ComposedLayout, mode: &Layout) -> Result<ComposedLayout, Fault> {
+    this.over(append(&this.layout, mode))
+}
+
+const fn taken(this: &ComposedLayout, begin: usize, end: usize) -> Result<ComposedLayout, Fault> {
+    this.over(take(&this.layout, begin, end))
+}
+
+const fn grouped(this: &ComposedLayout, begin: usize, end: usize) -> Result<ComposedLayout, Fault> {
+    this.over(group(&this.layout, begin, end))
 }
 
 const fn tile(this: &ComposedLayout, shape: &IntTuple) -> Result<ComposedLayout, Fault> {

@@ -1,12 +1,12 @@
 //! Divides: a layout cut into tiles.
 
-use super::builder::LayoutBuilder;
-use super::by_mode::{Each, Form, by_mode, gathered};
-use super::complement::complemented;
-use super::compose::composed;
+use super::by_mode::{Each, Form, by_mode_into, gathered_into};
+use super::complement::complement_into;
+use super::compose::compose_into;
 use super::error::{Fault, tri};
 use super::layout::Layout;
 use super::operation::operation;
+use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
 operation! {
@@ -21,7 +21,7 @@ operation! {
     /// let tiles = logical_divide(layout!((4, 2, 3):(2, 1, 8)), tiler!(4:2));
     /// assert_eq!(tiles, layout!(((2, 2), (2, 3)):((4, 1), (2, 8))));
     /// ```
-    logical_divide / try_logical_divide(layout: Layout, tiler: Tiler) -> Layout = logical;
+    logical_divide / try_logical_divide(layout: Layout, tiler: Tiler) -> Layout => logical;
 
     /// [`logical_divide`] with the tiles gathered in mode 0: `((tile_m, tile_n, ...), (rest_m, rest_n, ...))`.
     ///
@@ -30,37 +30,44 @@ operation! {
     /// let blocks = zipped_divide(layout!((256, 64)), tiler!((64, 16)));
     /// assert_eq!(blocks, layout!(((64, 16), (4, 4)):((1, 256), (64, 4096))));
     /// ```
-    zipped_divide / try_zipped_divide(layout: Layout, tiler: Tiler) -> Layout = zipped;
+    zipped_divide / try_zipped_divide(layout: Layout, tiler: Tiler) -> Layout => zipped;
 
     /// [`zipped_divide`] with the rest unpacked: `((tile_m, tile_n, ...), rest_m, rest_n, ...)`.
-    tiled_divide / try_tiled_divide(layout: Layout, tiler: Tiler) -> Layout = tiled;
+    tiled_divide / try_tiled_divide(layout: Layout, tiler: Tiler) -> Layout => tiled;
 
     /// [`zipped_divide`] with everything unpacked: `(tile_m, tile_n, ..., rest_m, rest_n, ...)`.
-    flat_divide / try_flat_divide(layout: Layout, tiler: Tiler) -> Layout = flat;
+    flat_divide / try_flat_divide(layout: Layout, tiler: Tiler) -> Layout => flat;
 }
 
-/// `layout` after `(tile, complement of the tile)`.
-pub(crate) const fn divided(layout: &Layout, tile: &Layout) -> Result<Layout, Fault> {
-    let rest = tri!(complemented(tile, layout.size()));
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(2));
-    tri!(builder.mode(tile));
-    tri!(builder.mode(&rest));
-    composed(layout, &tri!(builder.finish()))
+/// Adds the mode of `layout` at `at` after `(tile, complement of the tile)`, the tile being the mode of `tiles` at
+/// `by`.
+pub(crate) const fn divide_into(
+    out: &mut Layout,
+    layout: &Layout,
+    at: At,
+    tiles: &Layout,
+    by: At,
+) -> Result<(), Fault> {
+    let mut both = Layout::start();
+    tri!(both.push_tuple(2));
+    tri!(both.push_copy(tiles, by));
+    tri!(complement_into(&mut both, tiles, by, layout.size_at(at)));
+    tri!(both.check());
+    compose_into(out, layout, at, &both, ROOT)
 }
 
-pub(crate) const fn logical(layout: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    by_mode(Each::Divide, layout, tiler)
+const fn logical(out: &mut Layout, layout: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    by_mode_into(out, Each::Divide, layout, ROOT, tiler, ROOT)
 }
 
-pub(crate) const fn zipped(layout: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    gathered(&tri!(logical(layout, tiler)), tiler, Form::Zipped)
+const fn zipped(out: &mut Layout, layout: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    gathered_into(out, Each::Divide, layout, tiler, Form::Zipped)
 }
 
-const fn tiled(layout: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    gathered(&tri!(logical(layout, tiler)), tiler, Form::Tiled)
+const fn tiled(out: &mut Layout, layout: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    gathered_into(out, Each::Divide, layout, tiler, Form::Tiled)
 }
 
-const fn flat(layout: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    gathered(&tri!(logical(layout, tiler)), tiler, Form::Flat)
+const fn flat(out: &mut Layout, layout: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    gathered_into(out, Each::Divide, layout, tiler, Form::Flat)
 }

@@ -1,6 +1,5 @@
 //! Layouts with modes added, taken out and rearranged.
 
-use super::builder::LayoutBuilder;
 use super::compose::composed;
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::NO_BASIS;
@@ -87,11 +86,11 @@ impl Layout {
 }
 
 const fn joined(modes: &[Layout]) -> Result<Layout, Fault> {
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(modes.len()));
+    let mut builder = Layout::start();
+    tri!(builder.push_tuple(modes.len()));
     let mut i = 0;
     while i < modes.len() {
-        tri!(builder.mode(&modes[i]));
+        tri!(builder.push_layout(&modes[i]));
         i += 1;
     }
     builder.finish()
@@ -102,7 +101,7 @@ const fn of(shape: Result<IntTuple, Fault>, stride: Result<IntTuple, Fault>) -> 
     of_shape_and_stride(&tri!(shape), &tri!(stride))
 }
 
-const fn append(layout: &Layout, mode: &Layout) -> Result<Layout, Fault> {
+pub(crate) const fn append(layout: &Layout, mode: &Layout) -> Result<Layout, Fault> {
     of(edit::append(&layout.shape(), &mode.shape()), edit::append(&layout.stride(), &mode.stride()))
 }
 
@@ -128,11 +127,11 @@ const fn replace(layout: &Layout, index: usize, mode: &Layout) -> Result<Layout,
     )
 }
 
-const fn take(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
+pub(crate) const fn take(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
     of(edit::take(&layout.shape(), begin, end), edit::take(&layout.stride(), begin, end))
 }
 
-const fn group(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
+pub(crate) const fn group(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
     of(edit::group(&layout.shape(), begin, end), edit::group(&layout.stride(), begin, end))
 }
 
@@ -145,14 +144,14 @@ const fn transpose(layout: &Layout) -> Result<Layout, Fault> {
         return Ok(*layout);
     }
     let rank = layout.rank();
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(rank));
+    let mut builder = Layout::start();
+    tri!(builder.push_tuple(rank));
     let mut i = rank;
     while i > 0 {
         i -= 1;
-        tri!(builder.copy(layout, layout.profile.mode(ROOT, i)));
+        tri!(builder.push_copy(layout, layout.profile.mode(ROOT, i)));
     }
-    checked(builder.unchecked())
+    checked(builder)
 }
 
 pub(crate) const fn with_shape(layout: &Layout, shape: &IntTuple) -> Result<Layout, Fault> {
@@ -167,11 +166,11 @@ const fn padded_in_front(layout: &Layout, rank: usize) -> Result<Layout, Fault> 
     if layout.rank() >= rank {
         return Ok(*layout);
     }
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(rank));
+    let mut builder = Layout::start();
+    tri!(builder.push_tuple(rank));
     let mut i = layout.rank();
     while i < rank {
-        tri!(builder.leaf(1, 0, NO_BASIS));
+        tri!(builder.push_leaf(1, 0, NO_BASIS));
         i += 1;
     }
     tri!(modes_into(&mut builder, layout));
@@ -179,12 +178,12 @@ const fn padded_in_front(layout: &Layout, rank: usize) -> Result<Layout, Fault> 
 }
 
 /// Adds the modes of `layout`, of which an integer is its own only one.
-const fn modes_into(builder: &mut LayoutBuilder, layout: &Layout) -> Result<(), Fault> {
+const fn modes_into(builder: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     let rank = layout.rank();
     let mut mode = layout.profile.first(ROOT);
     let mut i = 0;
     while i < rank {
-        tri!(builder.copy(layout, mode));
+        tri!(builder.push_copy(layout, mode));
         if i + 1 < rank {
             mode = layout.profile.next(mode);
         }
@@ -198,12 +197,12 @@ pub(crate) const fn padded(layout: &Layout, rank: usize) -> Result<Layout, Fault
     if layout.rank() >= rank {
         return Ok(*layout);
     }
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(rank));
+    let mut builder = Layout::start();
+    tri!(builder.push_tuple(rank));
     tri!(modes_into(&mut builder, layout));
     let mut i = layout.rank();
     while i < rank {
-        tri!(builder.leaf(1, 0, NO_BASIS));
+        tri!(builder.push_leaf(1, 0, NO_BASIS));
         i += 1;
     }
     builder.finish()

@@ -14,7 +14,7 @@ operation! {
     crd2idx / try_crd2idx(layout: Layout, coord: IntTuple) -> i64 = index_of;
 }
 
-const fn index_of(layout: &Layout, coord: &IntTuple) -> Result<i64, Fault> {
+pub(crate) const fn index_of(layout: &Layout, coord: &IntTuple) -> Result<i64, Fault> {
     if layout.is_coordinate() {
         return Err(Fault::HasBasis);
     }

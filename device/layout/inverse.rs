@@ -1,7 +1,5 @@
 //! Inverses.
 
-use super::coalesce::Modes;
-use super::complement::sort_by_stride;
 use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
@@ -16,7 +14,7 @@ operation! {
     /// use moye_device::layout::{layout, right_inverse};
     /// assert_eq!(right_inverse(layout!((4, 8):(8, 1))), layout!((8, 4):(4, 1)));
     /// ```
-    right_inverse / try_right_inverse(layout: Layout) -> Layout = right;
+    right_inverse / try_right_inverse(layout: Layout) -> Layout => right_into;
 
     /// The layout `L` with `L(layout(i)) == i` for each `i` below the size of `layout`.
     ///
@@ -30,88 +28,89 @@ operation! {
     /// use moye_device::layout::{layout, left_inverse};
     /// assert_eq!(left_inverse(layout!((4, 2):(1, 8))), layout!((8, 2):(1, 4)));
     /// ```
-    left_inverse / try_left_inverse(layout: Layout) -> Layout = left;
+    left_inverse / try_left_inverse(layout: Layout) -> Layout => left_into;
 }
 
-/// The coalesced modes with their strides replaced by their numbers; the strides are in the second value.
-const fn numbered(layout: &Layout) -> Result<(Modes, [i64; MAX_LEAVES]), Fault> {
+/// Adds the modes of `layout`, coalesced, as a run.
+const fn modes_to_run(modes: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     if layout.is_coordinate() {
         return Err(Fault::HasBasis);
     }
-    let modes = Modes::of(layout, ROOT);
-    let mut preimage = [0i64; MAX_LEAVES];
-    let mut product = 1;
-    let mut i = 0;
-    while i < modes.count {
-        preimage[i] = product;
-        product *= modes.extent[i];
-        i += 1;
-    }
-    Ok((modes, preimage))
+    modes.coalesce_to_run(0, layout, ROOT, true)
 }
 
-pub(crate) const fn right(layout: &Layout) -> Result<Layout, Fault> {
-    tri!(right_modes(layout)).layout()
-}
-
-/// The size of the right inverse.
-pub(crate) const fn right_size(layout: &Layout) -> Result<i64, Fault> {
-    let modes = tri!(right_modes(layout));
-    let mut size = 1;
-    let mut i = 0;
-    while i < modes.count {
-        size *= modes.extent[i];
-        i += 1;
-    }
-    Ok(size)
-}
-
-const fn right_modes(layout: &Layout) -> Result<Modes, Fault> {
-    let (modes, preimage) = tri!(numbered(layout));
-    let mut result = Modes::new();
+/// See [`right_inverse`].
+pub(crate) const fn right_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
+    let mut modes = Layout::start();
+    tri!(modes_to_run(&mut modes, layout));
+    let run = out.leaves();
     let mut reach = 1i64;
     loop {
-        let mut found = None;
+        // The first mode that starts where the last one ends, and the coordinate of its second element.
+        let mut step = 1;
         let mut i = 0;
-        while i < modes.count {
-            if modes.stride[i] == reach && found.is_none() {
-                found = Some(i);
-            }
+        while i < modes.leaves() && modes.stride[i] != reach {
+            step *= modes.shape[i];
             i += 1;
         }
-        let Some(mode) = found else { break };
-        result.push(modes.extent[mode], preimage[mode], NO_BASIS);
+        if i == modes.leaves() {
+            break;
+        }
+        tri!(out.join_to_run(run, modes.shape[i], step, NO_BASIS));
         // A product of an extent and a stride, which the layout's cosize bounds up to one stride more.
-        reach = match reach.checked_mul(modes.extent[mode]) {
+        reach = match reach.checked_mul(modes.shape[i]) {
             Some(reach) => reach,
             None => break,
         };
     }
-    Ok(result)
+    out.close_run(run)
 }
 
-const fn left(layout: &Layout) -> Result<Layout, Fault> {
-    let (modes, preimage) = tri!(numbered(layout));
-    // Sorted by stride, with the preimage's stride carried along by way of its position.
-    let mut sorted = Modes::new();
+/// Refuses a layout that leaves out a number below its size, or has one twice.
+pub(crate) const fn each_number_once(layout: &Layout) -> Result<(), Fault> {
+    if layout.is_coordinate() {
+        return Err(Fault::HasBasis);
+    }
+    let mut reach = 1;
     let mut i = 0;
-    while i < modes.count {
-        sorted.extent[i] = modes.extent[i];
-        sorted.stride[i] = modes.stride[i];
-        sorted.basis[i] = i as u8;
+    while i < layout.leaves() {
+        if layout.shape[i] > 1 && layout.stride[i] == reach {
+            reach *= layout.shape[i];
+            i = 0;
+        } else {
+            i += 1;
+        }
+    }
+    if reach != layout.size() {
+        return Err(Fault::Short { size: reach, want: layout.size() });
+    }
+    Ok(())
+}
+
+/// See [`left_inverse`].
+const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
+    let mut modes = Layout::start();
+    tri!(modes_to_run(&mut modes, layout));
+    // The coordinate of each mode's second element; the mode's number goes along where it is sorted to.
+    let mut steps = [0i64; MAX_LEAVES];
+    let mut step = 1;
+    let mut i = 0;
+    while i < modes.leaves() {
+        steps[i] = step;
+        step *= modes.shape[i];
+        modes.basis[i] = i as u8;
         i += 1;
     }
-    sorted.count = modes.count;
-    sort_by_stride(&mut sorted);
+    modes.sort_run(0);
     // In `L`, the digit of each mode is as long as the step to the next stride.
-    let mut result = Modes::new();
+    let run = out.leaves();
     let mut reach = 1i64;
     let mut start = 1i64;
     let mut stride = 0i64;
     let mut last = 1i64;
     i = 0;
-    while i < sorted.count {
-        let next = sorted.stride[i];
+    while i < modes.leaves() {
+        let next = modes.stride[i];
         if next == 0 {
             i += 1;
             continue;
@@ -123,11 +122,11 @@ const fn left(layout: &Layout) -> Result<Layout, Fault> {
             return Err(Fault::NotAMultiple { what: "stride", left: next, right: start });
         }
         if next / start > 1 {
-            result.push(next / start, stride, NO_BASIS);
+            tri!(out.join_to_run(run, next / start, stride, NO_BASIS));
         }
         start = next;
-        stride = preimage[sorted.basis[i] as usize];
-        last = sorted.extent[i];
+        stride = steps[modes.basis[i] as usize];
+        last = modes.shape[i];
         reach = match next.checked_mul(last) {
             Some(reach) => reach,
             None => return Err(Fault::Overflow),
@@ -135,7 +134,7 @@ const fn left(layout: &Layout) -> Result<Layout, Fault> {
         i += 1;
     }
     if last > 1 {
-        result.push(last, stride, NO_BASIS);
+        tri!(out.join_to_run(run, last, stride, NO_BASIS));
     }
-    result.layout()
+    out.close_run(run)
 }

@@ -1,6 +1,5 @@
 //! Layouts: functions from coordinates to indices.
 
-use super::builder::LayoutBuilder;
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder};
 use super::operation::operation;
@@ -162,6 +161,23 @@ impl Layout {
         self.size_at(self.profile.mode(ROOT, index))
     }
 
+    /// The extents of the modes, as a flat tuple; of an integer mode an integer.
+    pub(crate) const fn extents(&self) -> Result<IntTuple, Fault> {
+        let mut builder = TupleBuilder::new();
+        let rank = self.rank();
+        if !self.profile.is_leaf(ROOT) {
+            tri!(builder.open(rank));
+        }
+        let mut mode = self.profile.first(ROOT);
+        let mut i = 0;
+        while i < rank {
+            tri!(builder.int(self.size_at(mode)));
+            mode = self.profile.next(mode);
+            i += 1;
+        }
+        Ok(builder.tuple)
+    }
+
     pub(crate) const fn size_at(&self, at: At) -> i64 {
         let end = self.profile.next(at).leaf;
         let mut size = 1;
@@ -177,9 +193,14 @@ impl Layout {
     ///
     /// With strides along basis vectors it is one more than the largest sum of a coordinate's parts.
     pub const fn cosize(&self) -> i64 {
+        self.cosize_at(ROOT)
+    }
+
+    pub(crate) const fn cosize_at(&self, at: At) -> i64 {
+        let end = self.profile.next(at).leaf;
         let mut last = 0;
-        let mut leaf = 0;
-        while leaf < self.leaves() {
+        let mut leaf = at.leaf;
+        while leaf < end {
             // The stride of an extent of 1 is never stepped along, and may be any number.
             if self.shape[leaf] > 1 {
                 last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
@@ -200,9 +221,9 @@ impl Layout {
 
     /// The mode at `at` as a layout.
     pub(crate) const fn sub(&self, at: At) -> Self {
-        let mut builder = LayoutBuilder::new();
-        match builder.copy(self, at) {
-            Ok(()) => builder.unchecked(),
+        let mut builder = Layout::start();
+        match builder.push_copy(self, at) {
+            Ok(()) => builder,
             Err(_) => unreachable!(),
         }
     }
@@ -212,31 +233,38 @@ impl Layout {
         if self.profile.is_leaf(ROOT) {
             return *self;
         }
-        let mut builder = LayoutBuilder::new();
+        let mut builder = Layout::start();
         match self.flatten_into(&mut builder) {
-            Ok(()) => builder.unchecked(),
+            Ok(()) => builder,
             Err(_) => unreachable!(),
         }
     }
 
-    const fn flatten_into(&self, builder: &mut LayoutBuilder) -> Result<(), Fault> {
-        tri!(builder.open(self.leaves()));
+    const fn flatten_into(&self, builder: &mut Layout) -> Result<(), Fault> {
+        tri!(builder.push_tuple(self.leaves()));
         let mut i = 0;
         while i < self.leaves() {
-            tri!(builder.leaf(self.shape[i], self.stride[i], self.basis[i]));
+            tri!(builder.push_leaf(self.shape[i], self.stride[i], self.basis[i]));
             i += 1;
         }
         Ok(())
     }
 
     /// Whether some stride is along a basis vector, so that the layout maps to coordinates and not to indices.
+    #[inline]
     pub const fn is_coordinate(&self) -> bool {
-        let mut i = 0;
-        while i < self.leaves() {
-            if self.basis[i] != NO_BASIS {
+        self.is_coordinate_at(ROOT)
+    }
+
+    #[inline]
+    pub(crate) const fn is_coordinate_at(&self, at: At) -> bool {
+        let end = self.profile.next(at).leaf;
+        let mut leaf = at.leaf;
+        while leaf < end {
+            if self.basis[leaf] != NO_BASIS {
                 return true;
             }
-            i += 1;
+            leaf += 1;
         }
         false
     }

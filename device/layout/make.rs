@@ -1,6 +1,5 @@
 //! Layouts from shapes.
 
-use super::builder::LayoutBuilder;
 use super::coalesce::zeros_filtered;
 use super::error::{Fault, tri};
 use super::int_tuple::arithmetic::ordered;
@@ -103,13 +102,13 @@ const fn compact(shape: &IntTuple, first_is_fastest: bool) -> Result<Layout, Fau
 }
 
 pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
-    let mut builder = LayoutBuilder::new();
+    let mut builder = Layout::start();
     if shape.is_int() {
         tri!(coordinate_into(&mut builder, shape, ROOT, 0));
         return builder.finish();
     }
     let rank = shape.rank();
-    tri!(builder.open(rank));
+    tri!(builder.push_tuple(rank));
     let mut mode = shape.profile.first(ROOT);
     let mut i = 0;
     while i < rank {
@@ -121,12 +120,7 @@ pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
 }
 
 /// Adds the compact column-major mode of the shape at `at`, along `basis`.
-const fn coordinate_into(
-    builder: &mut LayoutBuilder,
-    shape: &IntTuple,
-    at: At,
-    basis: u8,
-) -> Result<(), Fault> {
+const fn coordinate_into(builder: &mut Layout, shape: &IntTuple, at: At, basis: u8) -> Result<(), Fault> {
     let sub = shape.sub(at);
     let mut mode = tri!(compact(&sub, true));
     let mut i = 0;
@@ -137,5 +131,5 @@ const fn coordinate_into(
         mode.basis[i] = if mode.stride[i] == 0 { NO_BASIS } else { basis };
         i += 1;
     }
-    builder.mode(&mode)
+    builder.push_layout(&mode)
 }

@@ -5,7 +5,8 @@
 //! `composition(a, b)` panics (in a `const`: does not compile) where no layout is the answer, `try_composition(a, b)`
 //! returns a [`LayoutError`] with the same text.
 //!
-//! [The guide](crate::guide::layouts) goes through it by example.
+//! The guides go through it by example: [layouts](crate::guide::layouts), [their algebra](crate::guide::layout_algebra),
+//! and [partitions](crate::guide::partitions).
 //!
 //! The names, and the form of each result, are those of CuTe's C++ library. Coordinates, modes, thread and value
 //! indices are counted from 0.
@@ -89,7 +90,7 @@ pub use product::{
 };
 pub use profile::{MAX_LEAVES, MAX_NODES};
 pub use recast::{downcast, recast, try_downcast, try_recast, try_upcast, upcast};
-pub use shared_memory::{Major, SwizzleBytes, shared_memory_atom};
+pub use shared_memory::{Major, SwizzleBytes, shared_memory_atom, try_shared_memory_atom};
 pub use slice::{
     dice, slice, slice_and_offset, slice_offset, try_dice, try_slice, try_slice_and_offset, try_slice_offset,
 };

@@ -2,10 +2,11 @@
 
 /// Declares an operation: the form that panics, and the form that returns a `Result`, whose error names the operation
 /// and the operands. Both are `const fn`. The inner function takes integers by value and everything else by reference.
+/// After `=` stands one that returns the result, after `=>` one that writes a layout into its first argument.
 macro_rules! operation {
     ($(
         $(#[$doc:meta])*
-        $name:ident / $try_name:ident($($arg:ident: $ty:ident),+) -> $out:ty = $inner:path;
+        $name:ident / $try_name:ident($($arg:ident: $ty:ident),+) -> $out:ident $how:tt $inner:path;
     )+) => {$(
         $(#[$doc])*
         ///
@@ -23,19 +24,49 @@ macro_rules! operation {
         ///
         /// # Errors
         /// Where no value is the answer; the error names the operands, what does not fit, and what would.
+        #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
-            match $inner($($crate::layout::operation::operand!(pass $arg: $ty)),+) {
-                Ok(result) => Ok(result),
-                Err(fault) => {
-                    let mut text = $crate::layout::text::Text::new();
-                    text.str(concat!(stringify!($name), "("));
-                    $crate::layout::operation::operand!(list text; $($arg: $ty),+);
-                    text.str(")");
-                    Err($crate::layout::error::LayoutError::after(text, fault))
-                }
+            #[cold]
+            #[inline(never)]
+            const fn refused(
+                $($arg: &$ty),+, fault: $crate::layout::error::Fault
+            ) -> $crate::layout::LayoutError {
+                $(let $arg = *$arg;)+
+                let mut text = $crate::layout::text::Text::new();
+                text.str(concat!(stringify!($name), "("));
+                $crate::layout::operation::operand!(list text; $($arg: $ty),+);
+                text.str(")");
+                $crate::layout::error::LayoutError::after(text, fault)
             }
+            $crate::layout::operation::call!(
+                $how $inner, ($($crate::layout::operation::operand!(pass $arg: $ty)),+),
+                fault => refused($(&$arg),+, fault)
+            )
         }
     )+};
+}
+
+/// Calls the inner function of an [`operation`], and makes an error of its fault.
+macro_rules! call {
+    (= $inner:path, ($($arg:expr),+), $fault:ident => $error:expr) => {
+        match $inner($($arg),+) {
+            Ok(result) => Ok(result),
+            Err($fault) => Err($error),
+        }
+    };
+    // The layout is written where the caller wants the result, not copied there.
+    (=> $inner:path, ($($arg:expr),+), $fault:ident => $error:expr) => {{
+        let mut result = Ok($crate::layout::Layout::start());
+        if let Ok(layout) = &mut result
+            && let Err($fault) = match $inner(layout, $($arg),+) {
+                Ok(()) => layout.check(),
+                Err(fault) => Err(fault),
+            }
+        {
+            result = Err($error);
+        }
+        result
+    }};
 }
 
 /// As [`operation`], for methods: goes into the `impl` of the type of `self`.
@@ -101,4 +132,4 @@ macro_rules! operand {
     (write $text:ident; $arg:ident: ComposedLayout) => { $arg.write(&mut $text) };
 }
 
-pub(crate) use {method, operand, operation};
+pub(crate) use {call, method, operand, operation};

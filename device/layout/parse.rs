@@ -2,7 +2,6 @@
 
 use core::str::FromStr;
 
-use super::builder::LayoutBuilder;
 use super::composed::ComposedLayout;
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, MAX_BASIS, NO_BASIS, TupleBuilder};
@@ -173,20 +172,15 @@ impl<'a> Reader<'a> {
     }
 
     const fn whole_tiler(&mut self) -> Result<Tiler, Fault> {
-        let mut builder = LayoutBuilder::new();
+        let mut builder = Layout::start();
         let mut by_mode = 0;
         tri!(self.tiler(&mut builder, &mut by_mode, 0));
         tri!(self.end());
-        Ok(Tiler { layout: builder.unchecked(), by_mode })
+        Ok(Tiler { layout: builder, by_mode })
     }
 
     /// Adds the tiler that comes next.
-    const fn tiler(
-        &mut self,
-        builder: &mut LayoutBuilder,
-        by_mode: &mut u64,
-        depth: usize,
-    ) -> Result<(), Fault> {
+    const fn tiler(&mut self, builder: &mut Layout, by_mode: &mut u64, depth: usize) -> Result<(), Fault> {
         let start = self.column();
         let from = self.at;
         // A tuple is the shape of a layout if strides follow. If not, or if there is more in it than a shape holds, it
@@ -206,26 +200,21 @@ impl<'a> Reader<'a> {
                     }
                 }
             };
-            return builder.mode(&layout);
+            return builder.push_layout(&layout);
         }
         self.at = from;
         self.tilers(builder, by_mode, depth)
     }
 
     /// Adds the tuple of tilers that comes next.
-    const fn tilers(
-        &mut self,
-        builder: &mut LayoutBuilder,
-        by_mode: &mut u64,
-        depth: usize,
-    ) -> Result<(), Fault> {
+    const fn tilers(&mut self, builder: &mut Layout, by_mode: &mut u64, depth: usize) -> Result<(), Fault> {
         if depth == DEEPEST {
             return Err(Fault::Parse { column: self.column(), expected: "fewer nested tuples" });
         }
         if !self.eat(b'(') {
             return Err(Fault::Parse { column: self.column(), expected: "a layout, an extent, `_` or `(`" });
         }
-        let node = tri!(builder.open(0));
+        let node = tri!(builder.push_tuple(0));
         *by_mode |= 1 << node;
         let mut rank = 0;
         while !self.eat(b')') {

@@ -1,16 +1,15 @@
 //! Products: a layout repeated over another.
 
-use super::builder::LayoutBuilder;
-use super::by_mode::{Each, Form, by_mode, gathered};
-use super::complement::complemented;
-use super::compose::composed;
+use super::by_mode::{Each, Form, by_mode_into, gathered_into};
+use super::complement::complement_into;
+use super::compose::compose_into;
 use super::edit::padded;
 use super::error::{Fault, tri};
-use super::int_tuple::IntTuple;
 use super::int_tuple::arithmetic::{each_product, ordered};
+use super::int_tuple::{IntTuple, NO_BASIS};
 use super::layout::{Layout, of_shape_and_stride};
 use super::operation::operation;
-use super::profile::ROOT;
+use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
 operation! {
@@ -22,16 +21,16 @@ operation! {
     /// let copies = logical_product(layout!((2, 2):(4, 1)), tiler!(6:1));
     /// assert_eq!(copies, layout!(((2, 2), (2, 3)):((4, 1), (2, 8))));
     /// ```
-    logical_product / try_logical_product(block: Layout, tiler: Tiler) -> Layout = logical;
+    logical_product / try_logical_product(block: Layout, tiler: Tiler) -> Layout => logical;
 
     /// [`logical_product`] with the blocks gathered in mode 0.
-    zipped_product / try_zipped_product(block: Layout, tiler: Tiler) -> Layout = zipped;
+    zipped_product / try_zipped_product(block: Layout, tiler: Tiler) -> Layout => zipped;
 
     /// [`zipped_product`] with the second mode unpacked.
-    tiled_product / try_tiled_product(block: Layout, tiler: Tiler) -> Layout = tiled;
+    tiled_product / try_tiled_product(block: Layout, tiler: Tiler) -> Layout => tiled;
 
     /// [`zipped_product`] with both modes unpacked.
-    flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout = flat;
+    flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout => flat;
 
     /// The block repeated over `tiler`, mode with mode: `((block_m, tiler_m), (block_n, tiler_n), ...)`. Each block
     /// stays together. The operand of lower rank gets modes `1:0` at the end.
@@ -41,7 +40,7 @@ operation! {
     /// let tiles = blocked_product(layout!((2, 5):(5, 1)), layout!((3, 4)));
     /// assert_eq!(tiles, layout!(((2, 3), (5, 4)):((5, 10), (1, 30))));
     /// ```
-    blocked_product / try_blocked_product(block: Layout, tiler: Layout) -> Layout = blocked;
+    blocked_product / try_blocked_product(block: Layout, tiler: Layout) -> Layout => blocked_into;
 
     /// [`blocked_product`] with the blocks interleaved: `((tiler_m, block_m), (tiler_n, block_n), ...)`.
     ///
@@ -50,7 +49,7 @@ operation! {
     /// let tiles = raked_product(layout!((2, 5):(5, 1)), layout!((3, 4)));
     /// assert_eq!(tiles, layout!(((3, 2), (4, 5)):((10, 5), (30, 1))));
     /// ```
-    raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout = raked;
+    raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout => raked_into;
 
     /// The block repeated until it has the size `shape`, mode by mode; blocks follow one another along mode 0 first.
     ///
@@ -73,66 +72,96 @@ operation! {
         = to_shape_ordered;
 }
 
-/// `(block, complement of the block after tile)`.
-pub(crate) const fn multiplied(block: &Layout, tile: &Layout) -> Result<Layout, Fault> {
-    if tile.is_coordinate() {
+/// Adds `(block, complement of the block after tile)`, of the modes of `blocks` at `at` and of `tiles` at `by`.
+pub(crate) const fn multiply_into(
+    out: &mut Layout,
+    blocks: &Layout,
+    at: At,
+    tiles: &Layout,
+    by: At,
+) -> Result<(), Fault> {
+    tri!(out.push_tuple(2));
+    tri!(out.push_copy(blocks, at));
+    copies_into(out, blocks, at, tiles, by)
+}
+
+/// Adds where the copies of a block go: the complement of the block after the tile.
+const fn copies_into(out: &mut Layout, blocks: &Layout, at: At, tiles: &Layout, by: At) -> Result<(), Fault> {
+    if tiles.is_coordinate_at(by) {
         return Err(Fault::HasBasis);
     }
-    let Some(cotarget) = block.size().checked_mul(tile.cosize()) else { return Err(Fault::Overflow) };
-    let free = tri!(complemented(block, cotarget));
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(2));
-    tri!(builder.mode(block));
-    tri!(builder.mode(&tri!(composed(&free, tile))));
-    builder.finish()
+    let Some(cotarget) = blocks.size_at(at).checked_mul(tiles.cosize_at(by)) else {
+        return Err(Fault::Overflow);
+    };
+    let mut free = Layout::start();
+    tri!(complement_into(&mut free, blocks, at, cotarget));
+    tri!(free.check());
+    compose_into(out, &free, ROOT, tiles, by)
 }
 
-const fn logical(block: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    by_mode(Each::Multiply, block, tiler)
+const fn logical(out: &mut Layout, block: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    by_mode_into(out, Each::Multiply, block, ROOT, tiler, ROOT)
 }
 
-const fn zipped(block: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    gathered(&tri!(logical(block, tiler)), tiler, Form::Zipped)
+const fn zipped(out: &mut Layout, block: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    gathered_into(out, Each::Multiply, block, tiler, Form::Zipped)
 }
 
-const fn tiled(block: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    gathered(&tri!(logical(block, tiler)), tiler, Form::Tiled)
+const fn tiled(out: &mut Layout, block: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    gathered_into(out, Each::Multiply, block, tiler, Form::Tiled)
 }
 
-const fn flat(block: &Layout, tiler: &Tiler) -> Result<Layout, Fault> {
-    gathered(&tri!(logical(block, tiler)), tiler, Form::Flat)
+const fn flat(out: &mut Layout, block: &Layout, tiler: &Tiler) -> Result<(), Fault> {
+    gathered_into(out, Each::Multiply, block, tiler, Form::Flat)
 }
 
-pub(crate) const fn blocked(block: &Layout, tiler: &Layout) -> Result<Layout, Fault> {
-    zipped_modes(block, tiler, true)
+pub(crate) const fn blocked_into(out: &mut Layout, block: &Layout, tiler: &Layout) -> Result<(), Fault> {
+    interleaved_into(out, block, tiler, true)
 }
 
-pub(crate) const fn raked(block: &Layout, tiler: &Layout) -> Result<Layout, Fault> {
-    zipped_modes(block, tiler, false)
+pub(crate) const fn raked_into(out: &mut Layout, block: &Layout, tiler: &Layout) -> Result<(), Fault> {
+    interleaved_into(out, block, tiler, false)
 }
 
 /// The logical product with mode `i` of the block and mode `i` of the tiler side by side.
-const fn zipped_modes(block: &Layout, tiler: &Layout, block_first: bool) -> Result<Layout, Fault> {
-    let rank = if block.rank() > tiler.rank() { block.rank() } else { tiler.rank() };
-    let product = tri!(multiplied(&tri!(padded(block, rank)), &tri!(padded(tiler, rank))));
-    let blocks = product.profile.mode(ROOT, 0);
-    let copies = product.profile.mode(ROOT, 1);
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(rank));
-    let mut left = product.profile.first(if block_first { blocks } else { copies });
-    let mut right = product.profile.first(if block_first { copies } else { blocks });
+const fn interleaved_into(
+    out: &mut Layout,
+    block: &Layout,
+    tiler: &Layout,
+    block_first: bool,
+) -> Result<(), Fault> {
+    let mut copies = Layout::start();
+    tri!(copies_into(&mut copies, block, ROOT, tiler, ROOT));
+    let (blocks, tiles) = (block.rank(), tiler.rank());
+    let rank = if blocks > tiles { blocks } else { tiles };
+    tri!(out.push_tuple(rank));
+    let mut piece = block.profile.first(ROOT);
+    // The copies over an integer mode may be a tuple, which is one mode all the same.
+    let mut copy = if tiler.profile.is_leaf(ROOT) { ROOT } else { copies.profile.first(ROOT) };
     let mut i = 0;
     while i < rank {
-        tri!(builder.open(2));
-        tri!(builder.copy(&product, left));
-        tri!(builder.copy(&product, right));
-        if i + 1 < rank {
-            left = product.profile.next(left);
-            right = product.profile.next(right);
+        tri!(out.push_tuple(2));
+        if block_first {
+            tri!(mode_or_one(out, block, piece, i < blocks));
+        }
+        tri!(mode_or_one(out, &copies, copy, i < tiles));
+        if !block_first {
+            tri!(mode_or_one(out, block, piece, i < blocks));
         }
         i += 1;
+        if i < blocks {
+            piece = block.profile.next(piece);
+        }
+        if i < tiles {
+            copy = copies.profile.next(copy);
+        }
     }
-    builder.finish()
+    Ok(())
+}
+
+/// Adds the mode of `layout` at `at` if it is there, otherwise `1:0`.
+const fn mode_or_one(out: &mut Layout, layout: &Layout, at: At, is_there: bool) -> Result<(), Fault> {
+    if is_there { out.push_copy(layout, at) } else { out.push_leaf(1, 0, NO_BASIS) }
 }
 
 const fn to_shape(block: &Layout, shape: &IntTuple) -> Result<Layout, Fault> {
@@ -160,5 +189,7 @@ pub(crate) const fn to_shape_ordered(
         i += 1;
     }
     let stride = tri!(ordered(&times, order));
-    blocked(&block, &tri!(of_shape_and_stride(&times, &stride)))
+    let mut out = Layout::start();
+    tri!(blocked_into(&mut out, &block, &tri!(of_shape_and_stride(&times, &stride))));
+    out.finish()
 }

@@ -1,6 +1,6 @@
 //! The nesting of a tuple, apart from the integers in it.
 
-use super::error::Fault;
+use super::error::{Fault, tri};
 
 /// The most integers that a tuple or a layout's shape holds.
 pub const MAX_LEAVES: usize = 32;
@@ -53,6 +53,40 @@ impl Profile {
         Ok(())
     }
 
+    /// Counts an integer whose node [`nest_leaves`](Self::nest_leaves) adds later.
+    #[inline]
+    pub const fn count_leaf(&mut self) -> Result<(), Fault> {
+        if self.leaves() == MAX_LEAVES {
+            return Err(Fault::Capacity);
+        }
+        self.leaves += 1;
+        Ok(())
+    }
+
+    /// Takes back the integers that were counted from `first` on.
+    #[inline]
+    pub const fn drop_leaves(&mut self, first: usize) {
+        self.leaves = first as u8;
+    }
+
+    /// Adds the nodes of the integers that were counted from `first` on: of one an integer, otherwise a tuple of them.
+    #[inline]
+    pub const fn nest_leaves(&mut self, first: usize) -> Result<(), Fault> {
+        let count = self.leaves() - first;
+        if count != 1 {
+            tri!(self.push_tuple(count));
+        }
+        if self.len() + count > MAX_NODES {
+            return Err(Fault::Capacity);
+        }
+        let end = self.len() + count;
+        while self.len() < end {
+            self.nodes[self.len()] = LEAF;
+            self.len += 1;
+        }
+        Ok(())
+    }
+
     /// Adds a tuple of `rank` elements, which come next.
     pub const fn push_tuple(&mut self, rank: usize) -> Result<(), Fault> {
         if self.len() == MAX_NODES || rank > MAX_NODES {
@@ -83,7 +117,15 @@ impl Profile {
     }
 
     /// The node after `at` and everything in it.
+    #[inline]
     pub const fn next(&self, at: At) -> At {
+        if at.node == 0 {
+            return At { node: self.len(), leaf: self.leaves() };
+        }
+        self.after(at)
+    }
+
+    const fn after(&self, at: At) -> At {
         let mut node = at.node;
         let mut leaf = at.leaf;
         let mut open = 1;

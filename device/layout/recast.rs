@@ -1,6 +1,5 @@
 //! Layouts of the same memory in elements of another size.
 
-use super::builder::LayoutBuilder;
 use super::compose::ceil_div;
 use super::error::{Fault, tri};
 use super::layout::{Layout, checked};
@@ -82,8 +81,8 @@ pub(crate) const fn down(layout: &Layout, count: i64) -> Result<Layout, Fault> {
         };
         i += 1;
     }
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.mode(&result));
+    let mut builder = Layout::start();
+    tri!(builder.push_layout(&result));
     builder.finish()
 }
 

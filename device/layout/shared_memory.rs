@@ -1,8 +1,10 @@
 //! The layouts of shared memory that tensor cores and TMA read without bank conflicts.
 
 use super::composed::ComposedLayout;
+use super::error::{Fault, LayoutError, LayoutErrorKind, tri};
 use super::layout::Layout;
 use super::make::make_col_major;
+use super::text::Text;
 use super::{IntTuple, Swizzle, make_row_major};
 
 /// Which mode of a tile is contiguous in shared memory.
@@ -38,6 +40,17 @@ impl SwizzleBytes {
         }
     }
 
+    /// The swizzle of rows of `bytes` bytes: 16 (none), 32, 64 or 128.
+    pub const fn of_row(bytes: i64) -> Option<Self> {
+        match bytes {
+            16 => Some(Self::None),
+            32 => Some(Self::B32),
+            64 => Some(Self::B64),
+            128 => Some(Self::B128),
+            _ => None,
+        }
+    }
+
     /// The swizzle of byte addresses.
     pub const fn of_bytes(self) -> Swizzle {
         match self {
@@ -62,21 +75,41 @@ impl SwizzleBytes {
 /// ```
 ///
 /// # Panics
-/// Where `bits` is not 8, 16, 32, 64 or 128.
+/// Where [`try_shared_memory_atom`] gives an error.
 #[track_caller]
 pub const fn shared_memory_atom(major: Major, swizzle: SwizzleBytes, bits: i64) -> ComposedLayout {
-    assert!(
-        matches!(bits, 8 | 16 | 32 | 64 | 128),
-        "the elements of a shared-memory atom have 8, 16, 32, 64 or 128 bits"
-    );
+    match try_shared_memory_atom(major, swizzle, bits) {
+        Ok(atom) => atom,
+        Err(error) => panic!("{}", error.text()),
+    }
+}
+
+/// [`shared_memory_atom()`] as a `Result`.
+///
+/// # Errors
+/// Where `bits` is not 8, 16, 32, 64 or 128.
+pub const fn try_shared_memory_atom(
+    major: Major,
+    swizzle: SwizzleBytes,
+    bits: i64,
+) -> Result<ComposedLayout, LayoutError> {
+    if !matches!(bits, 8 | 16 | 32 | 64 | 128) {
+        let mut text = Text::new();
+        text.str("shared_memory_atom(..., ");
+        text.int(bits);
+        text.str(")");
+        return Err(LayoutError::after(text, NOT_AN_ELEMENT));
+    }
     let row = swizzle.bytes() * 8 / bits;
     let layout: Layout = match major {
         Major::K => make_row_major(IntTuple::flat(&[8, row])),
         Major::Mn => make_col_major(IntTuple::flat(&[row, 8])),
     };
-    let swizzle = match swizzle.of_bytes().try_upcast(bits / 8) {
-        Ok(swizzle) => swizzle,
-        Err(error) => panic!("{}", error.text()),
-    };
-    ComposedLayout::new(swizzle, 0, layout)
+    let swizzle = tri!(swizzle.of_bytes().try_upcast(bits / 8));
+    ComposedLayout::try_new(swizzle, 0, layout)
 }
+
+const NOT_AN_ELEMENT: Fault = Fault::Said {
+    kind: LayoutErrorKind::Range,
+    text: "the elements of a shared-memory atom have 8, 16, 32, 64 or 128 bits",
+};

@@ -1,6 +1,5 @@
 //! Slices: the part of a layout at fixed coordinates.
 
-use super::builder::LayoutBuilder;
 use super::error::{Fault, LayoutError, tri};
 use super::evaluate::index_at;
 use super::int_tuple::{ANY, IntTuple};
@@ -71,15 +70,15 @@ const fn selected(layout: &Layout, coord: &IntTuple, wildcards: bool) -> Result<
     if coord.is_int() && (coord.basis[0] == ANY) == wildcards {
         return Ok(*layout);
     }
-    let mut builder = LayoutBuilder::new();
-    let node = tri!(builder.open(0));
+    let mut builder = Layout::start();
+    let node = tri!(builder.push_tuple(0));
     let rank = tri!(select_into(&mut builder, layout, ROOT, coord, ROOT, wildcards));
     builder.set_rank(node, rank);
     builder.finish()
 }
 
 const fn select_into(
-    builder: &mut LayoutBuilder,
+    builder: &mut Layout,
     layout: &Layout,
     at: At,
     coord: &IntTuple,
@@ -91,7 +90,7 @@ const fn select_into(
             tri!(coord.int_at(crd.leaf));
         }
         if (coord.basis[crd.leaf] == ANY) == wildcards {
-            tri!(builder.copy(layout, at));
+            tri!(builder.push_copy(layout, at));
             return Ok(1);
         }
         return Ok(0);

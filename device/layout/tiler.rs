@@ -1,6 +1,5 @@
 //! What a layout is tiled by: a layout, or one tiler for each mode.
 
-use super::builder::LayoutBuilder;
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS};
 use super::layout::Layout;
@@ -35,9 +34,9 @@ impl Tiler {
 
     /// The wildcard `_`.
     pub const fn any() -> Self {
-        let mut builder = LayoutBuilder::new();
-        match builder.leaf(1, 0, ANY) {
-            Ok(()) => Self { layout: builder.unchecked(), by_mode: 0 },
+        let mut builder = Layout::start();
+        match builder.push_leaf(1, 0, ANY) {
+            Ok(()) => Self { layout: builder, by_mode: 0 },
             Err(_) => unreachable!(),
         }
     }
@@ -59,10 +58,10 @@ impl Tiler {
     /// # Errors
     /// Where an extent is below 1 or a multiple of a basis vector.
     pub const fn try_shape(shape: IntTuple) -> Result<Self, LayoutError> {
-        let mut builder = LayoutBuilder::new();
+        let mut builder = Layout::start();
         let mut by_mode = 0;
         match shape_into(&mut builder, &mut by_mode, &shape, ROOT) {
-            Ok(()) => Ok(Self { layout: builder.unchecked(), by_mode }),
+            Ok(()) => Ok(Self { layout: builder, by_mode }),
             Err(fault) => Err(LayoutError::of_tuple("tiler", &shape, fault)),
         }
     }
@@ -134,38 +133,33 @@ impl Tiler {
 }
 
 const fn joined(tilers: &[Tiler]) -> Result<Tiler, Fault> {
-    let mut builder = LayoutBuilder::new();
-    tri!(builder.open(tilers.len()));
+    let mut builder = Layout::start();
+    tri!(builder.push_tuple(tilers.len()));
     let mut by_mode = 1;
     let mut node = 1;
     let mut i = 0;
     while i < tilers.len() {
-        tri!(builder.mode(&tilers[i].layout));
+        tri!(builder.push_layout(&tilers[i].layout));
         by_mode |= tilers[i].by_mode << node;
         node += tilers[i].layout.profile.len();
         i += 1;
     }
-    Ok(Tiler { layout: builder.unchecked(), by_mode })
+    Ok(Tiler { layout: builder, by_mode })
 }
 
-const fn shape_into(
-    builder: &mut LayoutBuilder,
-    by_mode: &mut u64,
-    shape: &IntTuple,
-    at: At,
-) -> Result<(), Fault> {
+const fn shape_into(builder: &mut Layout, by_mode: &mut u64, shape: &IntTuple, at: At) -> Result<(), Fault> {
     if shape.profile.is_leaf(at) {
         if shape.basis[at.leaf] == ANY {
-            return builder.leaf(1, 0, ANY);
+            return builder.push_leaf(1, 0, ANY);
         }
         let extent = tri!(shape.int_at(at.leaf));
         if extent < 1 {
             return Err(Fault::Extent { extent });
         }
-        return builder.leaf(extent, if extent == 1 { 0 } else { 1 }, NO_BASIS);
+        return builder.push_leaf(extent, if extent == 1 { 0 } else { 1 }, NO_BASIS);
     }
     let rank = shape.profile.rank(at);
-    let node = tri!(builder.open(rank));
+    let node = tri!(builder.push_tuple(rank));
     *by_mode |= 1 << node;
     let mut mode = shape.profile.first(at);
     let mut i = 0;

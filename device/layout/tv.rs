@@ -1,13 +1,12 @@
 //! Thread-value layouts: which thread holds which elements of a tile.
 
-use super::compose::composed;
-use super::edit::with_shape;
+use super::compose::{compose_into, composed};
 use super::error::{Fault, LayoutError, tri};
-use super::int_tuple::IntTuple;
-use super::int_tuple::arithmetic::each_product;
-use super::inverse::{right, right_size};
+use super::int_tuple::{IntTuple, NO_BASIS};
+use super::inverse::{each_number_once, right_into};
 use super::layout::Layout;
-use super::product::raked;
+use super::product::raked_into;
+use super::profile::ROOT;
 use super::text::Text;
 
 /// A thread-value layout over a tile: `(thread, value)` to the element of the tile that the thread holds as its
@@ -46,41 +45,41 @@ pub const fn make_layout_tv(threads: Layout, values: Layout) -> TvLayout {
 /// # Errors
 /// Where the threads or the values leave numbers out or use one twice, so that some `(thread, value)` has no place.
 pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLayout, LayoutError> {
-    match of(&threads, &values) {
-        Ok(tv) => Ok(tv),
-        Err(fault) => {
-            let mut text = Text::new();
-            text.str("make_layout_tv(");
-            text.layout(&threads);
-            text.str(", ");
-            text.layout(&values);
-            text.str(")");
-            Err(LayoutError::after(text, fault))
-        }
+    let mut result = Ok(TvLayout { tile: IntTuple::int(0), layout: Layout::start() });
+    if let Ok(tv) = &mut result
+        && let Err(fault) = make_into(tv, &threads, &values)
+    {
+        let mut text = Text::new();
+        text.str("make_layout_tv(");
+        text.layout(&threads);
+        text.str(", ");
+        text.layout(&values);
+        text.str(")");
+        result = Err(LayoutError::after(text, fault));
     }
+    result
 }
 
-const fn of(threads: &Layout, values: &Layout) -> Result<TvLayout, Fault> {
+const fn make_into(tv: &mut TvLayout, threads: &Layout, values: &Layout) -> Result<(), Fault> {
     tri!(each_number_once(threads));
     tri!(each_number_once(values));
     // (m, n) -> (thread, value)
-    let places = tri!(raked(threads, values));
-    let inverse = tri!(right(&places));
-    let tile = tri!(each_product(&places.shape()));
+    let mut places = Layout::start();
+    tri!(raked_into(&mut places, threads, values));
+    tri!(places.check());
+    let mut inverse = Layout::start();
+    tri!(right_into(&mut inverse, &places));
     if inverse.size() != places.size() {
         return Err(Fault::Short { size: inverse.size(), want: places.size() });
     }
-    let shape = IntTuple::flat(&[threads.size(), values.size()]);
-    Ok(TvLayout { tile, layout: tri!(with_shape(&inverse, &shape)) })
-}
-
-/// Refuses a layout of numbers that are left out or used twice: a place is counted in whole sets of them.
-const fn each_number_once(layout: &Layout) -> Result<(), Fault> {
-    let size = tri!(right_size(layout));
-    if size != layout.size() {
-        return Err(Fault::Short { size, want: layout.size() });
-    }
-    Ok(())
+    tv.tile = tri!(places.extents());
+    let (count, each) = (threads.size(), values.size());
+    let mut domain = Layout::start();
+    tri!(domain.push_tuple(2));
+    tri!(domain.push_leaf(count, (count > 1) as i64, NO_BASIS));
+    tri!(domain.push_leaf(each, if each > 1 { count } else { 0 }, NO_BASIS));
+    tri!(compose_into(&mut tv.layout, &inverse, ROOT, &domain, ROOT));
+    tv.layout.check()
 }
 
 impl TvLayout {
@@ -103,10 +102,21 @@ impl TvLayout {
     /// ```
     ///
     /// # Panics
-    /// Where a thread's values lie across modes in a way that no strides have.
+    /// Where [`try_coordinates`](Self::try_coordinates) gives an error.
     #[track_caller]
     pub const fn coordinates(&self) -> Layout {
-        super::composition(super::identity_layout(self.tile), self.layout)
+        match self.try_coordinates() {
+            Ok(layout) => layout,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// [`coordinates`](Self::coordinates) as a `Result`.
+    ///
+    /// # Errors
+    /// Where a thread's values lie across modes in a way that no strides have.
+    pub const fn try_coordinates(&self) -> Result<Layout, LayoutError> {
+        super::try_composition(tri!(super::try_identity_layout(self.tile)), self.layout)
     }
 
     /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this layout.

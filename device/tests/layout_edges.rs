@@ -229,6 +229,8 @@ fn numbers_beyond_64_bits_are_refused() {
     // Operations.
     assert_eq!(refused(try_composition(layout!(2:4611686018427387904), layout!(2:2))), Overflow);
     assert_eq!(refused(try_composition(layout!((2, 2):(1, 4)), layout!(2:4611686018427387904))), Overflow);
+    let least = of(&[2, 1], &[0, i64::MIN]).unwrap();
+    assert_eq!(refused(try_composition(least, layout!(3:1))), LayoutErrorKind::Divisibility, "0, 0, -2^63");
     assert_eq!(
         try_complement(layout!(3:1), most).map(|rest| rest.cosize()),
         Ok(most),
@@ -451,4 +453,12 @@ proptest! {
         let largest = (0..offset + size).map(|index| swizzle.apply(index)).max().unwrap();
         prop_assert_eq!(composed.cosize(), largest + 1, "{}", composed);
     }
+}
+
+#[test]
+fn products_of_integer_modes_keep_every_copy() {
+    // The free places of 4:2 are (2,2):(1,8): the copies over the integer mode are two modes, and one operand.
+    assert_eq!(blocked_product(layout!(4:2), layout!(4:1)), layout!(((4, (2, 2)),):((2, (1, 8)),)));
+    assert_eq!(raked_product(layout!(4:2), layout!(4:1)), layout!((((2, 2), 4),):(((1, 8), 2),)));
+    assert_eq!(blocked_product(layout!((4,):(2,)), layout!(4:1)).size(), 16);
 }

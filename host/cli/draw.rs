@@ -1,12 +1,13 @@
 //! `moye draw`: pictures of layouts and of what is made of them.
 
-mod file;
 mod json;
 mod text;
 
+use super::output::Output;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use moye::draw::{self, Colours, Format, Memory, Scene, Style, Theme};
+use moye_device::atom::mma::MMA_ATOMS;
 use moye_device::layout::{ComposedLayout, Layout};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,13 @@ use std::path::{Path, PathBuf};
   moye draw --copy '(16,8):(8,1)' '(1,4)' --format typst
   moye draw '(8,64):(64,1)' --swizzle 3,3,3 -o swizzle.tex
   moye draw '(32,32):(32,1)' --banks f32 --access 32:1
+  moye draw --mma SM80_16x8x16_F32F16F16F32_TN -o mma.svg
   moye draw --mma 16x8x8 --a '((4,8),(2,2)):((16,1),(8,64))' --b '((4,8),2):((8,1),32)' \\
             --c '((4,8),(2,2)):((32,1),(16,8))' -o mma.svg")]
 #[command(group(clap::ArgGroup::new("what").args(["layout", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
 pub struct Draw {
-    /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major.
+    /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a swizzled one,
+    /// `Sw<3,3,3> o 0 o (8,64):(64,1)`.
     #[arg(conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout: Option<String>,
 
@@ -47,7 +50,8 @@ pub struct Draw {
     #[arg(long, value_name = "LAYOUT", requires = "source")]
     destination: Option<String>,
 
-    /// Draw a matrix instruction: its shape, such as 16x8x16 (M, N, K), with --a, --b and --c; or its name, with --json.
+    /// Draw a matrix instruction: its name (CuTe's or MoYe's; `moye atoms` lists them), with --json that of one in the
+    /// file; or its shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
     #[arg(long, value_name = "SHAPE|NAME")]
     mma: Option<String>,
     /// The thread-value layout of A, to indices of M x K.
@@ -140,7 +144,7 @@ impl Draw {
         };
         let text = self.scene()?.render(format, &self.style(file.is_some()));
         match file {
-            Some(path) => file::write(path, &text, self.force),
+            Some(path) => Output::create(path, self.force)?.write_text(&text),
             None => print(&text, format),
         }
     }
@@ -169,7 +173,7 @@ impl Draw {
             return self.mma(shape, threads.as_ref());
         }
         let Some(layout) = &self.layout else { bail!("give a layout to draw; see --help") };
-        self.memory(Layout::parse(layout)?)
+        self.memory(layout)
     }
 
     fn tile(&self) -> Result<[i64; 2]> {
@@ -177,8 +181,15 @@ impl Draw {
     }
 
     fn mma(&self, shape: &str, threads: Option<&Layout>) -> Result<Scene> {
+        if let Some(atom) = MMA_ATOMS.iter().find(|atom| atom.name == shape || atom.moye_name == Some(shape))
+        {
+            let (a, b, c) = (&atom.a.layout, &atom.b.layout, &atom.c.layout);
+            let mut scene = draw::mma(atom.shape_mnk, a, b, c, threads.or(Some(&atom.thr_id)))?;
+            scene.title = atom.name.to_owned();
+            return Ok(scene);
+        }
         let shape: [i64; 3] = text::extents("--mma", shape)
-            .context("a shape is needed, or the instruction's name and --json with its description")?;
+            .context("--mma needs a shape, or the name of an instruction that `moye atoms` lists")?;
         let operand = |name: &str, text: &Option<String>| match text {
             Some(text) => text::layout(name, text),
             None => {
@@ -190,10 +201,18 @@ impl Draw {
     }
 
     /// A layout by itself, swizzled, or by bank.
-    fn memory(&self, layout: Layout) -> Result<Scene> {
-        let swizzled = match &self.swizzle {
-            Some(swizzle) => Some(ComposedLayout::try_new(text::swizzle(swizzle)?, 0, layout)?),
-            None => None,
+    fn memory(&self, layout: &str) -> Result<Scene> {
+        let (layout, swizzled) = match (layout.trim_start().starts_with("Sw"), &self.swizzle) {
+            (true, Some(_)) => bail!("the layout {layout} is swizzled already; leave --swizzle out"),
+            (true, None) => {
+                let composed = ComposedLayout::parse(layout)?;
+                (composed.layout, Some(composed))
+            }
+            (false, Some(swizzle)) => {
+                let layout = Layout::parse(layout)?;
+                (layout, Some(ComposedLayout::try_new(text::swizzle(swizzle)?, 0, layout)?))
+            }
+            (false, None) => (Layout::parse(layout)?, None),
         };
         match (&self.banks, swizzled) {
             (Some(element), swizzled) => {

@@ -4,13 +4,12 @@ use super::input::NpyFile;
 use super::output::Output;
 use super::reference::{Comparison, compare};
 use super::report::Report;
-use super::{DeviceArgument, progress};
+use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, bail};
 use clap::Args;
 use moye::{Buffer, Device, Matrix, MatrixMut, matmul, matmul_kernel};
 use ndarray::{Array2, ArrayView2};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The problem without files, M, N and K: that of CuTe's tutorial on a GPU.
 const ON_GPU: (usize, usize, usize) = (2048, 2048, 256);
@@ -64,7 +63,7 @@ impl Matmul {
             }
             let device = self.device.open(&mut report)?;
             let (c, _) = multiply(&mut report, &device, a.view(), b.view())?;
-            return output.map_or(Ok(()), |output| output.write(c.view()));
+            return output.map_or(Ok(()), |output| output.write_matrix(c.view()));
         }
         let device = self.device.open(&mut report)?;
         let (m, n, k) = if device.is_gpu() { ON_GPU } else { ON_SIMULATOR };
@@ -78,7 +77,7 @@ impl Matmul {
                 comparison.relative_error
             );
         }
-        output.map_or(Ok(()), |output| output.write(c.view()))
+        output.map_or(Ok(()), |output| output.write_matrix(c.view()))
     }
 }
 
@@ -98,19 +97,21 @@ fn multiply(
     report.line("kernel", matmul_kernel(&a_matrix, &b_matrix, &mut c_matrix)?);
     report.line("problem", format_args!("{m} x {n} x {k} (M x N x K), float32"));
 
-    let bar = progress::blocks(device, 0);
     let mut once = || device.time(|_| matmul(device, &a_matrix, &b_matrix, &mut c_matrix));
     let (time, runs) = if device.is_gpu() {
         // The first launch loads the kernels.
-        once()?;
-        let mut times = (0..RUNS).map(|_| once()).collect::<Result<Vec<Duration>, _>>()?;
+        let bar = progress::launches(RUNS, once()?);
+        let mut times = (0..RUNS).map(|_| once().inspect(|_| bar.inc(1))).collect::<Result<Vec<_>, _>>()?;
+        bar.finish_and_clear();
         times.sort();
         (times[RUNS / 2], format!(", median of {RUNS}"))
     } else {
-        (once()?, String::new())
+        let bar = progress::blocks(device);
+        let time = once()?;
+        bar.finish_and_clear();
+        (time, String::new())
     };
-    bar.finish_and_clear();
-    let c = Array2::from_shape_vec((m, n), c_data.download()?)?;
+    let c = Array2::from_shape_vec((m, n), transfer::download(&c_data)?)?;
 
     let operations = 2.0 * m as f64 * n as f64 * k as f64;
     let seconds = time.as_secs_f64();
@@ -133,7 +134,7 @@ fn multiply(
 /// The elements on the device, in the order that they have in memory.
 fn upload(device: &Device, matrix: ArrayView2<'_, f32>) -> Result<Buffer<f32>> {
     let elements = matrix.to_slice_memory_order().expect("a .npy file is contiguous in C or Fortran order");
-    Ok(device.upload(elements)?)
+    transfer::upload(device, elements)
 }
 
 /// The uploaded matrix.

@@ -5,11 +5,13 @@ mod doctor;
 mod draw;
 mod eval;
 mod input;
+mod interrupt;
 mod matmul;
 mod output;
 mod progress;
 mod reference;
 mod report;
+mod transfer;
 mod transpose;
 
 use anyhow::Result;

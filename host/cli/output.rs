@@ -1,18 +1,14 @@
-//! NumPy files written: whole or not at all.
+//! Results into files: whole or not at all.
 
-use super::progress;
 use super::report::Report;
+use super::{interrupt, progress};
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::ArrayView2;
 use ndarray_npy::{WriteNpyError, WriteNpyExt};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
 use tempfile::NamedTempFile;
-
-/// The temporary file that an interrupt must remove.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// A place for a result, taken before the work starts, so that a wrong path is told at once.
 pub struct Output {
@@ -53,23 +49,20 @@ impl Output {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        remove_when_interrupted();
-        let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".moye-").suffix(".npy.part");
+        builder.prefix(".moye-").suffix(".part");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             // As for any new file; the process's mask applies.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(folder).map_err(|error| match error.kind() {
+        let file = interrupt::begin(|| builder.tempfile_in(folder)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 anyhow!("cannot write {}: there is no folder {}", path.display(), folder.display())
             }
             _ => anyhow!("cannot write {}: {error}", path.display()),
         })?;
-        *unfinished = Some(file.path().to_owned());
         Ok(Self { path: place, force, target: Target::Beside(file) })
     }
 
@@ -81,25 +74,36 @@ impl Output {
         }
     }
 
-    /// Writes the matrix and gives the file its name.
-    pub fn write(self, matrix: ArrayView2<'_, f32>) -> Result<()> {
+    /// Writes a matrix as a NumPy file.
+    pub fn write_matrix(self, matrix: ArrayView2<'_, f32>) -> Result<()> {
+        self.write(|file| write_npy(file, matrix))
+    }
+
+    /// Writes a text.
+    pub fn write_text(self, text: &str) -> Result<()> {
+        self.write(|file| file.write_all(text.as_bytes()))
+    }
+
+    /// Writes the contents and gives the file its name.
+    fn write(self, contents: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let Self { path, force, target } = self;
         let cannot = || format!("cannot write {}", path.display());
         match target {
-            Target::Special(mut file) => write_npy(&mut file, matrix).with_context(cannot),
+            Target::Special(mut file) => contents(&mut file).with_context(cannot),
             Target::Beside(mut temporary) => {
-                write_npy(temporary.as_file_mut(), matrix).with_context(cannot)?;
+                contents(temporary.as_file_mut()).with_context(cannot)?;
                 // Some file systems tell only now that they are full.
                 temporary.as_file().sync_all().with_context(cannot)?;
-                let named = if force { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
-                if let Err(error) = named {
-                    if error.error.kind() == io::ErrorKind::AlreadyExists {
-                        bail!("{} exists already; --force replaces it", path.display());
+                let named = interrupt::finish(|| match force {
+                    true => temporary.persist(&path),
+                    false => temporary.persist_noclobber(&path),
+                });
+                match named.map_err(|error| error.error) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        bail!("{} exists already; --force replaces it", path.display())
                     }
-                    return Err(error.error).with_context(cannot);
+                    other => other.map(drop).with_context(cannot),
                 }
-                *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                Ok(())
             }
         }
     }
@@ -115,22 +119,4 @@ fn write_npy(file: &mut File, matrix: ArrayView2<'_, f32>) -> io::Result<()> {
     writer.flush()?;
     bar.finish_and_clear();
     Ok(())
-}
-
-/// Has an interrupt (Ctrl-C, a hang-up, a request to end) remove the unfinished file before the process ends.
-fn remove_when_interrupted() {
-    static INSTALL: Once = Once::new();
-    INSTALL.call_once(|| {
-        // Where another handler is there already, the file is left to it.
-        let _ = ctrlc::set_handler(|| {
-            // The lock is kept, so that no file gets its name, and none is made, after this.
-            let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(path) = unfinished.as_ref() {
-                let _ = fs::remove_file(path);
-            }
-            eprintln!("moye: interrupted");
-            // What a shell expects of a program that an interrupt ended.
-            std::process::exit(130);
-        });
-    });
 }

@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use moye::Device;
+use std::time::Duration;
 
 /// Fewer bytes than this take no time worth showing.
 const SHOWN_BYTES: u64 = 64 << 20;
@@ -14,12 +15,23 @@ pub fn bytes(what: &'static str, total: u64) -> ProgressBar {
     styled(total, "{msg:8} {wide_bar} {bytes}/{total_bytes} {eta}").with_message(what)
 }
 
+/// Work that takes less than this ends before anybody has read a bar.
+const SHOWN_TIME: Duration = Duration::from_secs(1);
+
+/// A bar for so many launches that take about `each`, hidden where they are done soon.
+pub fn launches(count: usize, each: Duration) -> ProgressBar {
+    if each * u32::try_from(count).unwrap_or(u32::MAX) < SHOWN_TIME {
+        return ProgressBar::hidden();
+    }
+    styled(count as u64, "{msg:8} {wide_bar} {pos}/{len} launches {eta}").with_message("running")
+}
+
 /// Shows the blocks of the launches on a simulator, until the bar is cleared.
-pub fn blocks(device: &Device, total: u64) -> ProgressBar {
+pub fn blocks(device: &Device) -> ProgressBar {
     if device.is_gpu() {
         return ProgressBar::hidden();
     }
-    let bar = styled(total, "{msg:8} {wide_bar} {pos}/{len} blocks {eta}").with_message("running");
+    let bar = styled(0, "{msg:8} {wide_bar} {pos}/{len} blocks {eta}").with_message("running");
     let shown = bar.clone();
     device.on_progress(move |done, all| {
         shown.set_length(all);

@@ -2,7 +2,7 @@
 
 use super::input::NpyFile;
 use super::output::Output;
-use super::{DeviceArgument, progress};
+use super::{DeviceArgument, progress, transfer};
 use anyhow::Result;
 use clap::Args;
 use moye::{Matrix, MatrixMut, transpose};
@@ -34,7 +34,7 @@ impl Transpose {
         let (rows, cols) = matrix.dim();
         let elements =
             matrix.as_slice_memory_order().expect("a .npy file is contiguous in C or Fortran order");
-        let data = device.upload(elements)?;
+        let data = transfer::upload(&device, elements)?;
         let source = if matrix.is_standard_layout() {
             Matrix::row_major(&data, rows, cols)?
         } else {
@@ -43,10 +43,10 @@ impl Transpose {
         let mut result = device.alloc_uninit::<f32>(elements.len())?;
         let mut target = MatrixMut::row_major(&mut result, cols, rows)?;
         report.line("problem", format_args!("{rows} x {cols}, float32"));
-        let bar = progress::blocks(&device, 0);
+        let bar = progress::blocks(&device);
         let time = device.time(|_| transpose(&device, &source, &mut target))?;
         bar.finish_and_clear();
         report.line("time", format_args!("{:.3} ms", time.as_secs_f64() * 1e3));
-        output.write(Array2::from_shape_vec((cols, rows), result.download()?)?.view())
+        output.write_matrix(Array2::from_shape_vec((cols, rows), transfer::download(&result)?)?.view())
     }
 }

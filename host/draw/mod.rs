@@ -11,6 +11,46 @@
 //! let svg = scene.render(Format::Svg, &Style::default());
 //! assert!(svg.starts_with("<svg"));
 //! ```
+//!
+//! The text forms, on the layouts that CuTe's page on layouts and MoYe's reference print:
+//!
+//! ```
+//! use moye::draw::{self, Format, Style};
+//! use moye_device::layout::layout;
+//!
+//! let lines = |text: String| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+//! let scene = draw::layout(&layout!((2, (2, 2)):(4, (2, 1)))).unwrap();
+//! assert_eq!(
+//!     lines(scene.render(Format::CuTe, &Style::default())),
+//!     [
+//!         "(2,(2,2)):(4,(2,1))",
+//!         "      0   1   2   3",
+//!         "    +---+---+---+---+",
+//!         " 0  | 0 | 2 | 1 | 3 |",
+//!         "    +---+---+---+---+",
+//!         " 1  | 4 | 6 | 5 | 7 |",
+//!         "    +---+---+---+---+",
+//!     ]
+//! );
+//!
+//! let scene = draw::layout(&layout!((4, (2, 2)):(2, (1, 8)))).unwrap();
+//! assert_eq!(
+//!     lines(scene.render(Format::MoYe, &Style { one_based: true, ..Style::default() })),
+//!     [
+//!         "(4, (2, 2)):(2, (1, 8))",
+//!         "       1    2    3    4",
+//!         "    +----+----+----+----+",
+//!         " 1  |  1 |  2 |  9 | 10 |",
+//!         "    +----+----+----+----+",
+//!         " 2  |  3 |  4 | 11 | 12 |",
+//!         "    +----+----+----+----+",
+//!         " 3  |  5 |  6 | 13 | 14 |",
+//!         "    +----+----+----+----+",
+//!         " 4  |  7 |  8 | 15 | 16 |",
+//!         "    +----+----+----+----+",
+//!     ]
+//! );
+//! ```
 
 mod error;
 mod format;

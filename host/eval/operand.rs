@@ -250,6 +250,12 @@ macro_rules! either {
 either! {
     /// A tuple or a layout, for what is asked of both.
     TupleOrLayout = "tuple or layout", "a tuple or a layout" { IntTuple: Tuple, Layout: Layout }
+    /// A tuple or a layout, plain or swizzled.
+    TupleOrAny = "tuple or any layout", "a tuple, a layout or a composed layout" {
+        IntTuple: Tuple,
+        Layout: Layout,
+        ComposedLayout: Composed,
+    }
     /// A layout, plain or swizzled.
     AnyLayout = "any layout", "a layout or a composed layout" {
         Layout: Layout | Tuple,

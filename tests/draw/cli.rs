@@ -151,3 +151,32 @@ fn wrong_json_is_refused_with_its_line() {
         }
     }
 }
+
+#[test]
+fn every_matrix_instruction_is_drawn_by_its_name() {
+    for atom in moye_device::atom::mma::MMA_ATOMS {
+        let by_name = printed(&["--mma", atom.name, "--format", "svg"]);
+        assert!(by_name.starts_with("<svg"), "{}", atom.name);
+        assert!(by_name.contains(&format!(">{}<", atom.name)), "{} is the title", atom.name);
+        if let Some(name) = atom.moye_name {
+            // Atoms that have one name there are the same but for the title.
+            let body = |svg: &str| svg.replace("SM75", "SM80");
+            let same = body(&printed(&["--mma", name, "--format", "svg"])) == body(&by_name);
+            assert!(same, "{name} in MoYe is {}", atom.name);
+        }
+    }
+    let error = refused(&["--mma", "SM80_1x1x1"]);
+    assert!(error.contains("`moye atoms` lists"), "{error}");
+}
+
+#[test]
+fn a_swizzled_layout_is_drawn_from_its_text() {
+    let text = "Sw<3,3,3> o 0 o (8,64):(64,1)";
+    assert_eq!(printed(&[text]), printed(&["(8,64):(64,1)", "--swizzle", "3,3,3"]));
+    assert_eq!(
+        printed(&[text, "--banks", "f16"]),
+        printed(&["(8,64):(64,1)", "--swizzle", "3,3,3", "--banks", "f16"])
+    );
+    assert!(refused(&[text, "--swizzle", "3,3,3"]).contains("swizzled already"));
+    assert!(refused(&["Sw<3,3> o 0 o 8:1"]).contains("column"));
+}

@@ -20,6 +20,38 @@ use rstest::rstest;
     "tile_to_shape(Sw<3,3,3> o 0 o (8,64):(64,1), (16,64))",
     "Sw<3,3,3> o 0 o ((8,2),(64,1)):((64,512),(1,0))"
 )]
+#[case("tiled_divide(Sw<1,0,2> o 0 o (4,8):(8,1), (2,4))", "Sw<1,0,2> o 0 o ((2,4),2,2):((8,1),16,4)")]
+#[case("flat_divide(Sw<1,0,2> o 0 o (4,8):(8,1), (2,4))", "Sw<1,0,2> o 0 o (2,4,2,2):(8,1,16,4)")]
+#[case("logical_product(Sw<1,0,2> o 8 o 4:1, 4)", "Sw<1,0,2> o 8 o (4,4):(1,4)")]
+#[case(
+    "zipped_product(Sw<1,0,2> o 0 o (2,5):(5,1), <3:5,4:6>)",
+    "Sw<1,0,2> o 0 o ((2,5),(3,4)):((5,1),(10,30))"
+)]
+#[case("tiled_product(Sw<1,0,2> o 0 o (2,5):(5,1), <3:5,4:6>)", "Sw<1,0,2> o 0 o ((2,5),3,4):((5,1),10,30)")]
+#[case("flat_product(Sw<1,0,2> o 0 o (2,5):(5,1), <3:5,4:6>)", "Sw<1,0,2> o 0 o (2,5,3,4):(5,1,10,30)")]
+#[case(
+    "blocked_product(Sw<1,0,2> o 0 o (2,5):(5,1), (3,4))",
+    "Sw<1,0,2> o 0 o ((2,3),(5,4)):((5,10),(1,30))"
+)]
+#[case("raked_product(Sw<1,0,2> o 0 o (2,5):(5,1), (3,4))", "Sw<1,0,2> o 0 o ((3,2),(4,5)):((10,5),(30,1))")]
+#[case("coalesce(Sw<1,0,2> o 0 o (2,(1,6)):(1,(6,2)))", "Sw<1,0,2> o 0 o 12:1")]
+#[case("coalesce(Sw<1,0,2> o 0 o (2,(1,6)):(1,(6,2)), (1,1))", "Sw<1,0,2> o 0 o (2,6):(1,2)")]
+#[case("cosize(Sw<3,3,3> o 0 o (8,64):(64,1))", "512")]
+#[case("cosize(Sw<1,0,2> o 0 o 5:1)", "6")] // 4 becomes 5
+#[case("crd2idx(Sw<1,0,2> o 0 o (4,(2,2)):(4,(1,2)), (1,(0,1)))", "7")]
+#[case("filter_profile(Sw<1,0,2> o 0 o (4,(2,3)):(0,(1,2)), (1,1))", "Sw<1,0,2> o 0 o (1,6):(0,1)")]
+#[case("size(Sw<3,3,3> o 0 o (8,64):(64,1))", "512")]
+#[case("rank(Sw<3,3,3> o 0 o (8,(2,32)):(64,(1,2)))", "2")]
+#[case("depth(Sw<3,3,3> o 0 o (8,(2,32)):(64,(1,2)))", "2")]
+#[case("flatten(Sw<3,3,3> o 0 o (8,(2,32)):(64,(1,2)))", "Sw<3,3,3> o 0 o (8,2,32):(64,1,2)")]
+#[case("mode(Sw<3,3,3> o 0 o (8,64):(64,1), 1)", "Sw<3,3,3> o 0 o 64:1")]
+#[case("take(Sw<3,3,3> o 0 o (8,64,2):(64,1,512), 1, 3)", "Sw<3,3,3> o 0 o (64,2):(1,512)")]
+#[case("group(Sw<3,3,3> o 0 o (8,64,2):(64,1,512), 1, 3)", "Sw<3,3,3> o 0 o (8,(64,2)):(64,(1,512))")]
+#[case("append(Sw<3,3,3> o 0 o (8,64):(64,1), 2:512)", "Sw<3,3,3> o 0 o (8,64,2):(64,1,512)")]
+#[case("shared_memory_atom(1, 128, 16)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
+#[case("shared_memory_atom(0, 64, 32)", "Sw<2,2,3> o 0 o (16,8):(1,16)")]
+#[case("make_layout_tv((16,8):(8,1), (1,4))", "((16,32),((8,16),4):((64,1),16))")]
+#[case("tv_coordinates((16,8):(8,1), (1,4))", "((8,16),4):((4@1,1@0),1@1)")]
 #[case("composed_layout_table((1,0,2), 0, (4,4):(4,1))", "(0,5,8,13,1,4,9,12,2,7,10,15,3,6,11,14)")]
 #[case("slice_and_offset((1,_), (4,3):(3,1))", "((3):(1),3)")]
 #[case("slice(Sw<1,0,2> o 0 o (4,4):(4,1), (1,_))", "Sw<1,0,2> o 4 o (4):(1)")]
@@ -58,8 +90,8 @@ fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
 #[case("coalesce 4", "column 10: expected `(` after the operation `coalesce`, found `4`")]
 #[case("size(compositon(4, 2))", "column 6: there is no operation `compositon`; did you mean `composition`?")]
 #[case("xyzzy(1)", "column 1: there is no operation `xyzzy`; `moye eval --help` lists them")]
-#[case("size(cosize(4:1, 2))", "column 6: cosize(layout) was given 2 arguments")]
-#[case("coalesce()", "column 1: coalesce(layout, profile?: tuple) was given 0 arguments")]
+#[case("size(cosize(4:1, 2))", "column 6: cosize(layout: any layout) was given 2 arguments")]
+#[case("coalesce()", "column 1: coalesce(layout: any layout, profile?: tuple) was given 0 arguments")]
 #[case("(8:1):2", "column 1: expected a shape before `:`, found a list")]
 #[case("8:(4:1)", "column 3: expected a stride, found a list")]
 #[case(
@@ -89,16 +121,26 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 #[case("Sw<3,3,3> o -1 o 8:1", "-1")]
 #[case("composition(Sw<3,3,3>, Sw<3,3,3> o 0 o 8:1)", "a composed layout has one swizzle")]
 #[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
+#[case("shared_memory_atom(2, 128, 16)", "the contiguous mode is 2; it is 0 (M or N) or 1 (K)")]
+#[case(
+    "shared_memory_atom(1, 96, 16)",
+    "the swizzled row has 96 bytes; it has 16 (no swizzle), 32, 64 or 128"
+)]
+#[case(
+    "shared_memory_atom(1, 128, 12)",
+    "shared_memory_atom(..., 12): the elements of a shared-memory atom have 8"
+)]
+#[case("tv_coordinates(4:2, 2:1)", "elements are reached")]
 #[case("swizzle(1,0,1,-4)", "an index is at least 0")]
 #[case("swizzle_table(1,0,1,1000000000)", "a table of 1000000000 values is asked for")]
 #[case("increment((9223372036854775807,0), (4,4))", "the coordinate is not within the shape")]
 #[case(
     "mode(4:1, -1)",
-    "argument 2 of mode(of: tuple or layout, index) must be an integer from 0, and is negative"
+    "argument 2 of mode(of: tuple or any layout, index) must be an integer from 0, and is negative"
 )]
 #[case(
     "coalesce(Sw<3,3,3>)",
-    "argument 1 of coalesce(layout, profile?: tuple) must be a layout, and is a swizzle"
+    "argument 1 of coalesce(layout: any layout, profile?: tuple) must be a layout or a composed layout, and is a swizzle"
 )]
 fn what_has_no_answer_is_told_with_its_operands(#[case] text: &str, #[case] part: &str) {
     match evaluate(text) {

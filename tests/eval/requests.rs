@@ -36,7 +36,7 @@ fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Va
 #[case(r#"{"op":"size","args":4}"#, "expected a list of arguments")]
 #[case(r#"{"op":"size","args":[4]} 5"#, "trailing characters")]
 #[case(r#"{"op":"siez","args":[4]}"#, "there is no operation `siez`; did you mean `size`?")]
-#[case(r#"{"op":"size","args":[]}"#, "size(of: tuple or layout) was given 0 arguments")]
+#[case(r#"{"op":"size","args":[]}"#, "size(of: tuple or any layout) was given 0 arguments")]
 #[case(r#"{"op":"size","args":[1.5]}"#, "1.5 is no integer of 64 bits")]
 #[case(r#"{"op":"size","args":[9223372036854775808]}"#, "9223372036854775808 does not fit")]
 #[case(r#"{"op":"size","args":[{"shape":[2,2],"stride":[1]}]}"#, "shape and stride nest differently")]

@@ -1,7 +1,7 @@
 //! The table as functions: each instruction beside its emulation.
 
 #[cfg(target_arch = "nvptx64")]
-use super::{Needs, require};
+use super::super::target::needs;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::{Registers, fragments};
 #[cfg(not(target_arch = "nvptx64"))]
@@ -138,19 +138,7 @@ macro_rules! instructions {
         ) -> [<$d as Number>::Register; $d_count] {
             #[cfg(target_arch = "nvptx64")]
             {
-                struct Need;
-                impl Needs for Need {
-                    const SM: u32 = $sm;
-                    const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
-                    const MESSAGE: &'static str = concat!(
-                        "mma.sync.aligned.", $text, " (the atom ", stringify!($atom), ") needs sm_", stringify!($sm),
-                        " and PTX ", stringify!($ptx),
-                        ": compile the kernel for a newer GPU or PTX version (PtxBuilder::arch; PtxBuilder::rustflag \
-                         with -Ctarget-feature=+ptx87, say), or leave it out where the GPU is older \
-                         (#[cfg(target_feature = \"sm_", stringify!($sm), "\")])"
-                    );
-                }
-                require::<Need>();
+                needs!(concat!("mma.sync.aligned.", $text, " (the atom ", stringify!($atom), ")"), $sm $ptx);
                 assembly!($d $d_count $a_count $b_count $c_count, $text, a, b, c)
             }
             #[cfg(not(target_arch = "nvptx64"))]

@@ -14,11 +14,7 @@
 pub mod fragments;
 mod instruction;
 mod registers;
-#[cfg(target_arch = "nvptx64")]
-mod requirement;
 mod table;
 
 pub use instruction::*;
 pub use registers::{Register, Registers};
-#[cfg(target_arch = "nvptx64")]
-pub(crate) use requirement::{Needs, require};

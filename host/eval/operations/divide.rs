@@ -22,22 +22,38 @@ pub(super) const GROUP: Group = Group {
             AnyLayout::Layout(layout) => try_zipped_divide(layout, tiler).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_zipped_divide(tiler).answer(),
         }, "logical_divide as ((tile, ...), (rest, ...))";
-        tiled_divide(layout: Layout, tiler: Tiler) = try_tiled_divide(layout, tiler),
-            "logical_divide as ((tile, ...), rest, ...)";
-        flat_divide(layout: Layout, tiler: Tiler) = try_flat_divide(layout, tiler),
-            "logical_divide as (tile, ..., rest, ...)";
-        logical_product(block: Layout, tiler: Tiler) = try_logical_product(block, tiler),
-            "repeated: (block, copies), of each mode where the tiler is a tuple";
-        zipped_product(block: Layout, tiler: Tiler) = try_zipped_product(block, tiler),
-            "logical_product as ((block, ...), (copies, ...))";
-        tiled_product(block: Layout, tiler: Tiler) = try_tiled_product(block, tiler),
-            "logical_product as ((block, ...), copies, ...)";
-        flat_product(block: Layout, tiler: Tiler) = try_flat_product(block, tiler),
-            "logical_product as (block, ..., copies, ...)";
-        blocked_product(block: Layout, tiler: Layout) = try_blocked_product(block, tiler),
-            "repeated mode by mode, blocks kept together: ((block, copies), ...)";
-        raked_product(block: Layout, tiler: Layout) = try_raked_product(block, tiler),
-            "repeated mode by mode, blocks interleaved: ((copies, block), ...)";
+        tiled_divide(layout: AnyLayout, tiler: Tiler) = match layout {
+            AnyLayout::Layout(layout) => try_tiled_divide(layout, tiler).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_tiled_divide(tiler).answer(),
+        }, "logical_divide as ((tile, ...), rest, ...)";
+        flat_divide(layout: AnyLayout, tiler: Tiler) = match layout {
+            AnyLayout::Layout(layout) => try_flat_divide(layout, tiler).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_flat_divide(tiler).answer(),
+        }, "logical_divide as (tile, ..., rest, ...)";
+        logical_product(block: AnyLayout, tiler: Tiler) = match block {
+            AnyLayout::Layout(block) => try_logical_product(block, tiler).answer(),
+            AnyLayout::ComposedLayout(block) => block.try_logical_product(tiler).answer(),
+        }, "repeated: (block, copies), of each mode where the tiler is a tuple";
+        zipped_product(block: AnyLayout, tiler: Tiler) = match block {
+            AnyLayout::Layout(block) => try_zipped_product(block, tiler).answer(),
+            AnyLayout::ComposedLayout(block) => block.try_zipped_product(tiler).answer(),
+        }, "logical_product as ((block, ...), (copies, ...))";
+        tiled_product(block: AnyLayout, tiler: Tiler) = match block {
+            AnyLayout::Layout(block) => try_tiled_product(block, tiler).answer(),
+            AnyLayout::ComposedLayout(block) => block.try_tiled_product(tiler).answer(),
+        }, "logical_product as ((block, ...), copies, ...)";
+        flat_product(block: AnyLayout, tiler: Tiler) = match block {
+            AnyLayout::Layout(block) => try_flat_product(block, tiler).answer(),
+            AnyLayout::ComposedLayout(block) => block.try_flat_product(tiler).answer(),
+        }, "logical_product as (block, ..., copies, ...)";
+        blocked_product(block: AnyLayout, tiler: Layout) = match block {
+            AnyLayout::Layout(block) => try_blocked_product(block, tiler).answer(),
+            AnyLayout::ComposedLayout(block) => block.try_blocked_product(tiler).answer(),
+        }, "repeated mode by mode, blocks kept together: ((block, copies), ...)";
+        raked_product(block: AnyLayout, tiler: Layout) = match block {
+            AnyLayout::Layout(block) => try_raked_product(block, tiler).answer(),
+            AnyLayout::ComposedLayout(block) => block.try_raked_product(tiler).answer(),
+        }, "repeated mode by mode, blocks interleaved: ((copies, block), ...)";
         tile_to_shape(block: AnyLayout, shape: IntTuple, order: Option<IntTuple>) =
             tile_to_shape(block, shape, order),
             "repeated up to a shape, along the mode of the smallest order first";

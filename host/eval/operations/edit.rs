@@ -4,32 +4,39 @@ use moye_device::layout::{IntTuple, Layout, LayoutError, try_mode};
 
 use super::{Group, operations};
 use crate::eval::error::EvalError;
+use crate::eval::operand::TupleOrAny;
 use crate::eval::operand::TupleOrLayout::{self, IntTuple as Tuple, Layout as Of};
 use crate::eval::value::{Answer, Value};
 
 pub(super) const GROUP: Group = Group {
     title: "Modes, of tuples and of layouts",
     operations: operations! {
-        rank(of: TupleOrLayout) = small(match of {
-            Tuple(tuple) => tuple.rank(),
-            Of(layout) => layout.rank(),
+        rank(of: TupleOrAny) = small(match of {
+            TupleOrAny::IntTuple(tuple) => tuple.rank(),
+            TupleOrAny::Layout(layout) => layout.rank(),
+            TupleOrAny::ComposedLayout(layout) => layout.rank(),
         }), "the number of modes; an integer has one";
-        depth(of: TupleOrLayout) = small(match of {
-            Tuple(tuple) => tuple.depth(),
-            Of(layout) => layout.depth(),
+        depth(of: TupleOrAny) = small(match of {
+            TupleOrAny::IntTuple(tuple) => tuple.depth(),
+            TupleOrAny::Layout(layout) => layout.depth(),
+            TupleOrAny::ComposedLayout(layout) => layout.depth(),
         }), "how deep tuples nest; 0 for an integer";
-        mode(of: TupleOrLayout, index: usize) = match of {
-            Tuple(tuple) => tuple.try_mode(index).answer(),
-            Of(layout) => try_mode(layout, index).answer(),
+        mode(of: TupleOrAny, index: usize) = match of {
+            TupleOrAny::IntTuple(tuple) => tuple.try_mode(index).answer(),
+            TupleOrAny::Layout(layout) => try_mode(layout, index).answer(),
+            TupleOrAny::ComposedLayout(layout) => layout.try_mode(index).answer(),
         }, "one mode";
-        flatten(of: TupleOrLayout) = match of {
-            Tuple(tuple) => Value::from(tuple.flatten()),
-            Of(layout) => Value::from(layout.flatten()),
+        flatten(of: TupleOrAny) = match of {
+            TupleOrAny::IntTuple(tuple) => Value::from(tuple.flatten()),
+            TupleOrAny::Layout(layout) => Value::from(layout.flatten()),
+            TupleOrAny::ComposedLayout(layout) => Value::from(layout.flatten()),
         }, "the same integers without nesting";
         concat(modes: Vec<Layout>) = Layout::try_concat(&modes), "layouts side by side, each a mode";
-        append(of: TupleOrLayout, mode: TupleOrLayout) =
-            two(of, mode, |of, mode| of.try_append(mode), |of, mode| of.try_append(mode)),
-            "with another mode at the end";
+        append(of: TupleOrAny, mode: TupleOrLayout) = match of {
+            TupleOrAny::IntTuple(of) => append(Tuple(of), mode),
+            TupleOrAny::Layout(of) => append(Of(of), mode),
+            TupleOrAny::ComposedLayout(of) => of.try_append(layout(mode)?).answer(),
+        }, "with another mode at the end";
         prepend(of: TupleOrLayout, mode: TupleOrLayout) =
             two(of, mode, |of, mode| of.try_prepend(mode), |of, mode| of.try_prepend(mode)),
             "with another mode in front";
@@ -49,13 +56,15 @@ pub(super) const GROUP: Group = Group {
             Tuple(tuple) => tuple.try_remove(index).answer(),
             Of(layout) => layout.try_remove(index).answer(),
         }, "without mode index";
-        take(of: TupleOrLayout, begin: usize, end: usize) = match of {
-            Tuple(tuple) => tuple.try_take(begin, end).answer(),
-            Of(layout) => layout.try_take(begin, end).answer(),
+        take(of: TupleOrAny, begin: usize, end: usize) = match of {
+            TupleOrAny::IntTuple(tuple) => tuple.try_take(begin, end).answer(),
+            TupleOrAny::Layout(layout) => layout.try_take(begin, end).answer(),
+            TupleOrAny::ComposedLayout(layout) => layout.try_take(begin, end).answer(),
         }, "the modes begin..end";
-        group(of: TupleOrLayout, begin: usize, end: usize) = match of {
-            Tuple(tuple) => tuple.try_group(begin, end).answer(),
-            Of(layout) => layout.try_group(begin, end).answer(),
+        group(of: TupleOrAny, begin: usize, end: usize) = match of {
+            TupleOrAny::IntTuple(tuple) => tuple.try_group(begin, end).answer(),
+            TupleOrAny::Layout(layout) => layout.try_group(begin, end).answer(),
+            TupleOrAny::ComposedLayout(layout) => layout.try_group(begin, end).answer(),
         }, "the modes begin..end as one mode";
         select(of: TupleOrLayout, indices: Vec<usize>) = match of {
             Tuple(tuple) => tuple.try_select(&indices).answer(),
@@ -73,6 +82,10 @@ pub(super) const GROUP: Group = Group {
 /// A rank or a depth, which the capacity of a tuple bounds.
 fn small(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn append(of: TupleOrLayout, mode: TupleOrLayout) -> Result<Value, EvalError> {
+    two(of, mode, |of, mode| of.try_append(mode), |of, mode| of.try_append(mode))
 }
 
 /// An operation on two tuples, or on two layouts where either is one.

@@ -12,7 +12,7 @@ use moye_device::layout::{
 
 use super::{Group, operations};
 use crate::eval::error::EvalError;
-use crate::eval::operand::{AnyLayout, Inner, Outer, TupleOrLayout};
+use crate::eval::operand::{AnyLayout, Inner, Outer, TupleOrAny};
 use crate::eval::value::{Answer, Value};
 
 pub(super) const GROUP: Group = Group {
@@ -32,17 +32,27 @@ pub(super) const GROUP: Group = Group {
             "each coordinate to itself, with strides such as 1@0";
         make_layout_tv(threads: Layout, values: Layout) = thread_value(threads, values),
             "(tile, layout) of the thread-value layout of a thread and a value layout";
+        tv_coordinates(threads: Layout, values: Layout) =
+            try_make_layout_tv(threads, values).and_then(|tv| tv.try_coordinates()),
+            "its (thread, value) to the coordinate in the tile, with strides such as 1@0";
         shape(layout: AnyLayout) = match layout {
             AnyLayout::Layout(layout) => layout.shape(),
             AnyLayout::ComposedLayout(layout) => layout.shape(),
         }, "its shape";
         stride(layout: Layout) = layout.stride(), "its stride";
-        size(of: TupleOrLayout) = match of {
-            TupleOrLayout::IntTuple(tuple) => tuple.try_size(),
-            TupleOrLayout::Layout(layout) => Ok(layout.size()),
+        size(of: TupleOrAny) = match of {
+            TupleOrAny::IntTuple(tuple) => tuple.try_size(),
+            TupleOrAny::Layout(layout) => Ok(layout.size()),
+            TupleOrAny::ComposedLayout(layout) => Ok(layout.size()),
         }, "the number of coordinates: the product of the shape";
-        cosize(layout: Layout) = layout.cosize(), "one more than the largest index";
-        crd2idx(layout: Layout, coord: IntTuple) = try_crd2idx(layout, coord), "the index of a coordinate";
+        cosize(layout: AnyLayout) = match layout {
+            AnyLayout::Layout(layout) => layout.cosize(),
+            AnyLayout::ComposedLayout(layout) => layout.cosize(),
+        }, "one more than the largest index";
+        crd2idx(layout: AnyLayout, coord: IntTuple) = match layout {
+            AnyLayout::Layout(layout) => try_crd2idx(layout, coord),
+            AnyLayout::ComposedLayout(layout) => layout.try_crd2idx(coord),
+        }, "the index of a coordinate";
         slice(layout: AnyLayout, coord: IntTuple) = match layout {
             AnyLayout::Layout(layout) => try_slice(layout, coord).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_slice(coord).answer(),
@@ -52,18 +62,20 @@ pub(super) const GROUP: Group = Group {
         slice_and_offset(coord: IntTuple, layout: Layout) = slice_and_offset(layout, coord), "(slice, offset)";
         dice(layout: Layout, coord: IntTuple) = try_dice(layout, coord),
             "the modes under the integers of a coordinate";
-        coalesce(layout: Layout, profile: Option<IntTuple>) = match profile {
-            Some(profile) => try_coalesce_profile(layout, profile),
-            None => try_coalesce(layout),
-        }, "the same function with as few modes as possible, of each mode at a leaf of the profile";
-        coalesce_profile(layout: Layout, profile: IntTuple) = try_coalesce_profile(layout, profile),
-            "coalesce with a profile";
+        coalesce(layout: AnyLayout, profile: Option<IntTuple>) = coalesce(layout, profile),
+            "the same function with as few modes as possible, of each mode at a leaf of the profile";
+        coalesce_profile(layout: AnyLayout, profile: IntTuple) = match layout {
+            AnyLayout::Layout(layout) => try_coalesce_profile(layout, profile).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_coalesce_profile(profile).answer(),
+        }, "coalesce with a profile";
         filter(layout: Layout, profile: Option<IntTuple>) = match profile {
             Some(profile) => try_filter_profile(layout, profile),
             None => try_filter(layout),
         }, "without modes of stride 0 and extent 1, of each mode at a leaf of the profile";
-        filter_profile(layout: Layout, profile: IntTuple) = try_filter_profile(layout, profile),
-            "filter with a profile";
+        filter_profile(layout: AnyLayout, profile: IntTuple) = match layout {
+            AnyLayout::Layout(layout) => try_filter_profile(layout, profile).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_filter_profile(profile).answer(),
+        }, "filter with a profile";
         filter_zeros(layout: Layout) = try_filter_zeros(layout), "modes of stride 0 get the extent 1";
         composition(a: Outer, b: Inner) = composition(a, b), "R with R(i) == a(b(i)); by mode where b is a tuple";
         composition_tiler(layout: AnyLayout, tiler: Tiler) = by_tiler(layout, tiler), "composition with a tiler";
@@ -101,6 +113,15 @@ fn complement(layout: Layout, cotarget: Option<IntTuple>) -> Result<Layout, Layo
         None => layout.cosize(),
     };
     try_complement(layout, cotarget)
+}
+
+fn coalesce(layout: AnyLayout, profile: Option<IntTuple>) -> Result<Value, EvalError> {
+    match (layout, profile) {
+        (AnyLayout::Layout(layout), None) => try_coalesce(layout).answer(),
+        (AnyLayout::Layout(layout), Some(profile)) => try_coalesce_profile(layout, profile).answer(),
+        (AnyLayout::ComposedLayout(layout), None) => layout.try_coalesce().answer(),
+        (AnyLayout::ComposedLayout(layout), Some(profile)) => layout.try_coalesce_profile(profile).answer(),
+    }
 }
 
 fn composition(a: Outer, b: Inner) -> Result<Value, EvalError> {

@@ -1,7 +1,8 @@
 //! Swizzles, and tables of functions.
 
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, LayoutError, Swizzle, try_composition_swizzled, try_idx2crd,
+    ComposedLayout, IntTuple, Layout, LayoutError, Major, Swizzle, SwizzleBytes, try_composition_swizzled,
+    try_idx2crd, try_shared_memory_atom,
 };
 
 use super::{Group, operations};
@@ -23,6 +24,8 @@ pub(super) const GROUP: Group = Group {
         composed_layout_table(swizzle: Swizzle, offset: i64, layout: Layout) =
             composed_table(ComposedLayout::try_new(swizzle, offset, layout)),
             "its values at 0, 1, ...";
+        shared_memory_atom(contiguous: usize, row: i64, bits: i64) = atom(contiguous, row, bits),
+            "for tensor cores: the contiguous mode (0: M or N, 1: K), bytes of a swizzled row, bits of an element";
         composition_swizzled(a: Layout, b: ComposedLayout) = try_composition_swizzled(a, b),
             "a after a composed layout, the swizzle moved past a";
         composition_swizzled_table(a: Layout, b: ComposedLayout) =
@@ -57,6 +60,25 @@ fn swizzled(bits: i64, base: i64, shift: i64, index: i64) -> Result<i64, EvalErr
 fn swizzle_table(bits: i64, base: i64, shift: i64, count: i64) -> Result<Vec<IntTuple>, EvalError> {
     let swizzle = Swizzle::try_new(bits, base, shift)?;
     table(count, |index| Ok(IntTuple::int(swizzle.apply(index))))
+}
+
+/// The atom of shared memory, by numbers.
+fn atom(contiguous: usize, row: i64, bits: i64) -> Result<ComposedLayout, EvalError> {
+    let major = match contiguous {
+        0 => Major::Mn,
+        1 => Major::K,
+        _ => {
+            return Err(EvalError::Call(format!(
+                "shared_memory_atom: the contiguous mode is {contiguous}; it is 0 (M or N) or 1 (K)"
+            )));
+        }
+    };
+    let Some(swizzle) = SwizzleBytes::of_row(row) else {
+        return Err(EvalError::Call(format!(
+            "shared_memory_atom: the swizzled row has {row} bytes; it has 16 (no swizzle), 32, 64 or 128"
+        )));
+    };
+    Ok(try_shared_memory_atom(major, swizzle, bits)?)
 }
 
 fn composed_table(layout: Result<ComposedLayout, LayoutError>) -> Result<Vec<IntTuple>, EvalError> {

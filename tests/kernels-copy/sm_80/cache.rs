@@ -6,22 +6,31 @@ use moye_device::arch::*;
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut, Shared};
 
-/// `output[i] = input[i]` in words of `W`, loaded with `hint`.
-macro_rules! load {
-    ($($name:ident $t:ty as $word:ty: $hint:expr;)*) => { $(
+/// `output[i] = input[i]` for `i < count`, by a load from one address and a store to another.
+macro_rules! words {
+    ($($name:ident $t:ty: |$from:ident| $load:expr, |$to:ident, $word:ident| $store:expr;)*) => { $(
         #[kernel]
         pub unsafe fn $name(input: Global<$t>, output: GlobalMut<$t>, count: u32) {
             let i = index();
             if i < count {
-                let at = i64::from(i);
+                let ($from, $to) = (input.offset(i64::from(i)).address(), output.offset(i64::from(i)).address());
                 // SAFETY: the buffers have `count` elements.
                 unsafe {
-                    let word = <$word>::load_global_hint(const { $hint }, input.offset(at).address());
-                    <$word>::store_global(output.offset(at).address(), word);
+                    let $word = $load;
+                    $store;
                 }
             }
         }
     )* };
+}
+
+/// In words of `W`, loaded with a hint.
+macro_rules! load {
+    ($($name:ident $t:ty as $word:ty: $hint:expr;)*) => {
+        words! { $(
+            $name $t: |from| <$word>::load_global_hint(const { $hint }, from), |to, word| <$word>::store_global(to, word);
+        )* }
+    };
 }
 const PLAIN: LoadHint = LoadHint::PLAIN;
 const READ_ONLY: LoadHint = LoadHint::READ_ONLY;
@@ -53,22 +62,14 @@ load! {
     ld_nc_256b u128 as Word128: READ_ONLY.prefetch(L2Prefetch::B256);
 }
 
-/// `output[i] = input[i]` in words of `W`, stored with `cache`.
+/// In words of `W`, stored with a policy of the caches.
 macro_rules! store {
-    ($($name:ident $t:ty as $word:ty: $cache:ident;)*) => { $(
-        #[kernel]
-        pub unsafe fn $name(input: Global<$t>, output: GlobalMut<$t>, count: u32) {
-            let i = index();
-            if i < count {
-                let at = i64::from(i);
-                // SAFETY: the buffers have `count` elements.
-                unsafe {
-                    let word = <$word>::load_global(input.offset(at).address());
-                    <$word>::store_global_hint(const { StoreCache::$cache }, output.offset(at).address(), word);
-                }
-            }
-        }
-    )* };
+    ($($name:ident $t:ty as $word:ty: $cache:ident;)*) => {
+        words! { $(
+            $name $t: |from| <$word>::load_global(from),
+                |to, word| <$word>::store_global_hint(const { StoreCache::$cache }, to, word);
+        )* }
+    };
 }
 store! {
     st_wb u32 as u32: Wb;
@@ -80,22 +81,14 @@ store! {
     st_no_allocate u128 as Word128: L1NoAllocate;
 }
 
-/// `output[i] = input[i]` by accesses with policies of L2, both of one kind.
+/// By accesses with policies of L2, both of one kind.
 macro_rules! policy {
-    ($($name:ident $evict:ident;)*) => { $(
-        #[kernel]
-        pub unsafe fn $name(input: Global<u128>, output: GlobalMut<u128>, count: u32) {
-            let i = index();
-            if i < count {
-                let (at, policy) = (i64::from(i), CachePolicy::new(L2Evict::$evict));
-                // SAFETY: the buffers have `count` elements.
-                unsafe {
-                    let word = Word128::load_global_policy(policy, input.offset(at).address());
-                    Word128::store_global_policy(policy, output.offset(at).address(), word);
-                }
-            }
-        }
-    )* };
+    ($($name:ident $evict:ident;)*) => {
+        words! { $(
+            $name u128: |from| Word128::load_global_policy(CachePolicy::new(L2Evict::$evict), from),
+                |to, word| Word128::store_global_policy(CachePolicy::new(L2Evict::$evict), to, word);
+        )* }
+    };
 }
 policy! {
     policy_last Last;

@@ -1,0 +1,78 @@
+//! Ctrl-C, a hang-up of the terminal, a request to end: what is unfinished goes before the process does.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::{NamedTempFile, PersistError};
+
+/// The temporary file that goes.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a temporary file, the only one of the process, that an interrupt removes until it has been given its name by
+/// [`finish`].
+pub fn begin(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
+    #[cfg(unix)]
+    unix::handle();
+    // The lock is kept from the making to the note of it.
+    let mut unfinished = unfinished();
+    let file = make()?;
+    *unfinished = Some(file.path().to_owned());
+    Ok(file)
+}
+
+/// Gives the file its name, before an interrupt or not at all.
+pub fn finish<T>(persist: impl FnOnce() -> Result<T, PersistError>) -> Result<T, PersistError> {
+    let mut unfinished = unfinished();
+    let done = persist()?;
+    *unfinished = None;
+    Ok(done)
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::unfinished;
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use std::ffi::c_int;
+    use std::io::{self, Write};
+    use std::mem::MaybeUninit;
+    use std::sync::Once;
+    use std::{fs, ptr, thread};
+
+    /// Has the signals that would end the process wait for the file to be removed.
+    pub fn handle() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            // What is ignored stays so: `nohup` ignores the hang-up, a shell's background jobs Ctrl-C.
+            let fatal = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !ignored(signal));
+            // Where no handler can be had, signals do what they always do, and the file is left behind.
+            let Ok(mut signals) = Signals::new(fatal) else { return };
+            thread::spawn(move || {
+                for signal in signals.forever() {
+                    // The lock is kept: no file is made and none gets its name after this.
+                    let unfinished = unfinished();
+                    if let Some(path) = unfinished.as_ref() {
+                        let _ = fs::remove_file(path);
+                    }
+                    // After a hang-up nobody listens.
+                    let _ = writeln!(io::stderr(), "moye: interrupted");
+                    // The process ends by the signal, as whoever waits for it expects.
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+            });
+        });
+    }
+
+    fn ignored(signal: c_int) -> bool {
+        let mut action = MaybeUninit::<libc::sigaction>::uninit();
+        // SAFETY: without a new action the call writes the present one and changes nothing; it is read where that went well.
+        unsafe {
+            libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) == 0
+                && action.assume_init().sa_sigaction == libc::SIG_IGN
+        }
+    }
+}

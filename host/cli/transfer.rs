@@ -1,0 +1,50 @@
+//! Matrices to the device and back: in parts, so that a progress bar can move.
+
+use super::progress;
+use anyhow::Result;
+use moye::{Buffer, Device};
+
+/// The elements of a part: 64 MiB, which costs a GPU milliseconds.
+const PART: usize = 16 << 20;
+
+/// Copies elements to the device.
+pub fn upload(device: &Device, elements: &[f32]) -> Result<Buffer<f32>> {
+    let mut buffer = device.alloc_uninit(elements.len())?;
+    let bar = progress::bytes("upload", size_of_val(elements) as u64);
+    for (index, part) in elements.chunks(PART).enumerate() {
+        let first = index * PART;
+        buffer.slice_mut(first..first + part.len())?.upload_from(part)?;
+        bar.inc(size_of_val(part) as u64);
+    }
+    bar.finish_and_clear();
+    Ok(buffer)
+}
+
+/// Copies all elements from the device.
+pub fn download(buffer: &Buffer<f32>) -> Result<Vec<f32>> {
+    let mut elements = vec![0.0; buffer.len()];
+    let bar = progress::bytes("download", size_of_val(&elements[..]) as u64);
+    for (index, part) in elements.chunks_mut(PART).enumerate() {
+        let first = index * PART;
+        buffer.slice(first..first + part.len())?.download_into(part)?;
+        bar.inc(size_of_val(part) as u64);
+    }
+    bar.finish_and_clear();
+    Ok(elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_one_part_arrives_whole_and_comes_back() {
+        let device = Device::sim();
+        for len in [0, 1, PART, PART + 3] {
+            let elements: Vec<f32> = (0..len).map(|i| i as f32).collect();
+            let buffer = upload(&device, &elements).unwrap();
+            assert!(buffer.download().unwrap() == elements, "upload of {len}");
+            assert!(download(&buffer).unwrap() == elements, "download of {len}");
+        }
+    }
+}

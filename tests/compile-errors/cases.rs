@@ -1,0 +1,12 @@
+//! What must not compile, with what the compiler says of it.
+//!
+//! After a change of the compiler, `TRYBUILD=overwrite cargo test -p moye-compile-errors` writes the messages anew.
+
+#[test]
+fn wrong_launches_kernels_and_layouts_do_not_compile() {
+    // One set of cases: each set is a run of cargo.
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("launches/*.rs");
+    cases.compile_fail("kernels/*.rs");
+    cases.compile_fail("layouts/*.rs");
+}
