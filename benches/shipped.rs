@@ -5,8 +5,9 @@
 //! median of the rounds, of a batch of launches each. cuBLAS is opened at run time (`MOYE_CUBLAS` names the library,
 //! `libcublas.so.13` or `.12` otherwise) and left out where there is none. Without a GPU there is nothing to measure.
 
+use half::f16;
 use libloading::{Library, Symbol};
-use moye::{Buffer, Device, Matrix, MatrixMut, Result, copy, matmul, transpose};
+use moye::{Buffer, Device, Grid, Matrix, MatrixMut, Result, copy, kernels, matmul, transpose};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -54,6 +55,11 @@ fn main() -> Result<()> {
                 lines.push(product(&device, blas.as_ref(), (m, n, k), major)?);
             }
         }
+    }
+    for (m, n, k) in
+        [(2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 4104), (4000, 4088, 4096)]
+    {
+        lines.push(half_product(&device, blas.as_ref(), (m, n, k))?);
     }
     report(&device, &lines, json);
     Ok(())
@@ -218,6 +224,56 @@ fn product(
     })
 }
 
+/// A product of f16 with sums in f32 on tensor cores, in TFLOP/s: A and B with K contiguous, C with N.
+fn half_product(device: &Device, blas: Option<&Cublas>, (m, n, k): (usize, usize, usize)) -> Result<Line> {
+    let halves = |len: usize, seed: u64| {
+        let mut rng = StdRng::seed_from_u64(seed);
+        (0..len).map(|_| f16::from_f32(rng.random_range(-1.0..1.0))).collect::<Vec<_>>()
+    };
+    let (host_a, host_b) = (halves(m * k, 1), halves(n * k, 2));
+    let (a, b) = (device.upload(&host_a)?, device.upload(&host_b)?);
+    let mut c = device.alloc_uninit::<f16>(m * n)?;
+    let d = device.alloc_uninit::<f16>(m * n)?;
+    c.fill_bytes(0xFF)?;
+    let grid = Grid::new((m.div_ceil(128) * n.div_ceil(256)) as u32, 256);
+    let addresses = [a.address(), b.address(), d.address()];
+    let seconds = {
+        let (ld, ldc) = (k as i64, n as i64);
+        let mut ours = || {
+            let arguments = (&a, &b, &mut c, m as u32, n as u32, k as u32, ld, ld, ldc);
+            // SAFETY: the buffers hold the matrices; one stream.
+            unsafe { device.launch(&kernels::mma::matmul_f16_tn, grid, arguments) }
+        };
+        match blas {
+            Some(blas) => {
+                let mut theirs = || {
+                    blas.half((m, n, k), addresses);
+                    Ok(())
+                };
+                in_turn(device, &mut [&mut ours, &mut theirs])?
+            }
+            None => in_turn(device, &mut [&mut ours])?,
+        }
+    };
+    let result = c.download()?;
+    let (mut error, mut norm) = (0.0, 0.0);
+    for sample in 0..500 {
+        let (i, j) = (sample * 7919 % m, sample * 104_729 % n);
+        let dot: f64 = (0..k).map(|l| f64::from(host_a[i * k + l]) * f64::from(host_b[j * k + l])).sum();
+        error += (f64::from(result[i * n + j]) - dot).powi(2);
+        norm += dot * dot;
+    }
+    let relative = (error / norm).sqrt();
+    assert!(relative < 1e-3, "f16 {m} x {n} x {k}: relative error {relative:.1e}, so its time means nothing");
+    let rate = |seconds: f64| 2.0 * (m as f64) * (n as f64) * (k as f64) / seconds / 1e12;
+    Ok(Line {
+        work: format!("matmul f16 {m} x {n} x {k} tn"),
+        unit: "TFLOP/s",
+        ours: rate(seconds[0]),
+        other: seconds.get(1).map(|&s| ("cuBLAS", rate(s))),
+    })
+}
+
 /// The driver's own copy of `bytes` bytes.
 fn driver_copy(to: u64, from: u64, bytes: usize) -> impl FnMut() -> Result<()> {
     type CopyAsync = unsafe extern "C" fn(u64, u64, usize, *mut c_void) -> c_int;
@@ -298,5 +354,61 @@ impl Cublas {
             )
         };
         assert_eq!(code, 0, "cublasSgemm failed");
+    }
+
+    /// `c = a * b^T` of f16 with sums in f32: `a` is `(m, k)` and `b` `(n, k)`, K contiguous, and `c` is `(m, n)`, N
+    /// contiguous. To cuBLAS, which counts columns first, that is `c^T = b * a^T`.
+    fn half(&self, (m, n, k): (usize, usize, usize), [a, b, c]: [u64; 3]) {
+        type GemmEx = unsafe extern "C" fn(
+            *mut c_void,
+            c_int,
+            c_int,
+            c_int,
+            c_int,
+            c_int,
+            *const f32,
+            u64,
+            c_int,
+            c_int,
+            u64,
+            c_int,
+            c_int,
+            *const f32,
+            u64,
+            c_int,
+            c_int,
+            c_int,
+            c_int,
+        ) -> c_int;
+        const TRANSPOSED: c_int = 1;
+        const F16: c_int = 2; // CUDA_R_16F
+        const COMPUTE_32F: c_int = 68; // CUBLAS_COMPUTE_32F
+        let (one, zero) = (1.0, 0.0);
+        // SAFETY: the type is that of the header; the matrices have these extents and leading dimensions.
+        let code = unsafe {
+            let gemm: Symbol<GemmEx> = self.library.get(b"cublasGemmEx\0").expect("every cuBLAS has it");
+            gemm(
+                self.handle,
+                TRANSPOSED,
+                0,
+                n as c_int,
+                m as c_int,
+                k as c_int,
+                &raw const one,
+                b,
+                F16,
+                k as c_int,
+                a,
+                F16,
+                k as c_int,
+                &raw const zero,
+                c,
+                F16,
+                n as c_int,
+                COMPUTE_32F,
+                -1,
+            )
+        };
+        assert_eq!(code, 0, "cublasGemmEx failed");
     }
 }

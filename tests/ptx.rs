@@ -108,6 +108,23 @@ fn the_matmuls_are_fma_over_fragments(
     assert_eq!(kernel.count("mul.rn.f32") + kernel.count("add.rn.f32"), 0, "products and sums are fused");
 }
 
+#[rstest]
+fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values(("matmul_f16_tn", "f16"), ("matmul_bf16_tn", "bf16"))] (name, t): (&str, &str),
+) {
+    let kernel = function(arch, name);
+    let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
+    // A warp has 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K; once for whole tiles, once for those at an edge.
+    assert_eq!(kernel.count(&mma), 2 * 4 * 4 * 8, "{:?}", kernel.instructions);
+    // 4 for A and 4 for B a step, and the first step ahead of each loop.
+    assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), 2 * 4 * 8 + 8);
+    // 4 of A and 8 of B a thread and tile: two tiles ahead, and in both loops.
+    assert_eq!(kernel.count("cp.async.cg.shared.global"), 12 * (2 + 2), "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared.v4.b32"), 16, "C goes out by rows of 16 bytes a thread");
+    assert_eq!(kernel.count("st.global.v4.b32"), 16);
+}
+
 #[test]
 fn launch_bounds_are_in_the_ptx() {
     for (arch, text) in SHIPPED_PTX.images() {
@@ -133,4 +150,6 @@ fn the_driver_agrees() {
     check(&device, &kernels::matmul_f32_nn);
     check(&device, &kernels::matmul_f32_tt);
     check(&device, &kernels::matmul_f32_tn);
+    check(&device, &kernels::mma::matmul_f16_tn);
+    check(&device, &kernels::mma::matmul_bf16_tn);
 }

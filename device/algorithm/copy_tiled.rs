@@ -6,8 +6,8 @@ use crate::atom::{StaticTiledCopy, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{
-    Access, AccessMut, Engine, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides, Tensor,
-    run_of,
+    Access, AccessMut, Engine, Part, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides,
+    Tensor, run_of,
 };
 use core::marker::PhantomData;
 
@@ -77,6 +77,14 @@ unsafe impl<T: Element> CopySource<SharedMemory> for Shared<T> {
     #[inline(always)]
     unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
         self.address_of::<L>(index)
+    }
+}
+
+// SAFETY: the element's address.
+unsafe impl<T: Element, W: StaticLayout> CopySource<SharedMemory> for Part<T, W> {
+    #[inline(always)]
+    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
+        self.address(index)
     }
 }
 

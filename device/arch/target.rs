@@ -63,8 +63,25 @@ const TARGET_SM: u32 = highest! {
     "sm_89" = 89, "sm_90" = 90, "sm_100" = 100, "sm_101" = 101, "sm_120" = 120,
 };
 
+/// The PTX version that is compiled to: the one that was asked for, or the first that has the architecture.
 #[cfg(target_arch = "nvptx64")]
-const TARGET_PTX: u32 = highest! {
+const TARGET_PTX: u32 = {
+    let least = match TARGET_SM {
+        ..70 => 50,
+        70..75 => 60,
+        75..80 => 63,
+        80..86 => 70,
+        86 => 71,
+        87 => 74,
+        88..100 => 78,
+        100..120 => 86,
+        _ => 87,
+    };
+    if ASKED_PTX > least { ASKED_PTX } else { least }
+};
+
+#[cfg(target_arch = "nvptx64")]
+const ASKED_PTX: u32 = highest! {
     "ptx50" = 50, "ptx60" = 60, "ptx61" = 61, "ptx62" = 62, "ptx63" = 63, "ptx64" = 64, "ptx65" = 65, "ptx70" = 70,
     "ptx71" = 71, "ptx72" = 72, "ptx73" = 73, "ptx74" = 74, "ptx75" = 75, "ptx76" = 76, "ptx77" = 77, "ptx78" = 78,
     "ptx80" = 80, "ptx81" = 81, "ptx82" = 82, "ptx83" = 83, "ptx84" = 84, "ptx85" = 85, "ptx86" = 86, "ptx87" = 87,

@@ -333,6 +333,15 @@ unsafe impl<T: Element, S: Strides, R> AccessMut for Strided<GlobalMut<T>, S, R>
     }
 }
 
+impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
+    /// The same elements with the promise that all of them exist, so that nothing is checked; see [`WholeTiles`].
+    #[inline(always)]
+    pub fn whole(self) -> GlobalTensor<P, WholeTiles<S>, L, R> {
+        let Strided { pointer, left, strides, rest } = self.engine;
+        Tensor::from_engine(Strided { pointer, left, strides: WholeTiles(strides), rest })
+    }
+}
+
 impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout> GlobalTensor<P, S, L, Along<AXIS>> {
     /// How many tiles there are along the axis that was left open.
     #[inline(always)]

@@ -29,7 +29,7 @@ pub use global::{
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
 pub use shared::SharedTensor;
 pub(crate) use shared::block_bytes;
-pub use slice::{AllButLast, LastOf, ModeOf};
+pub use slice::{AllButLast, LastOf, ModeOf, Part};
 pub use static_layout::{Divisors, IdentityOf, StaticLayout};
 
 use crate::memory::{Element, Storable};

@@ -2,9 +2,10 @@
 
 use super::fragment::{RegistersMut, RegistersRef};
 use super::static_layout::{Divisors, StaticLayout};
-use super::{Engine, Fragment, Tensor, tables};
+use super::{Access, Engine, Fragment, Tensor, tables};
+use crate::arch::Word;
 use crate::layout::{Layout, Swizzle};
-use crate::memory::Storable;
+use crate::memory::{Element, Shared, Storable};
 use core::marker::PhantomData;
 
 /// All modes but the last.
@@ -73,5 +74,68 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     #[inline(always)]
     pub fn at_last_mut(&mut self, index: u32) -> Tensor<RegistersMut<'_, T>, AllButLast<L>> {
         self.view_mut().slice_last(index)
+    }
+}
+
+/// A part of a tensor in shared memory that keeps the whole's layout `L` and counts from one of its elements on.
+///
+/// [`slice_last`](Tensor::slice_last) moves the origin, which is right for a place known at run time, the stage of a
+/// pipeline. For one that is a constant after unrolling, a step along K, this is better where the layout is swizzled: the
+/// swizzle of the origin is computed once for all steps, and each step is an exclusive or with a constant.
+pub struct Part<T: Element, L> {
+    whole: Shared<T>,
+    first: u32,
+    layout: PhantomData<fn() -> L>,
+}
+
+impl<T: Element, L> Clone for Part<T, L> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Element, L> Copy for Part<T, L> {}
+
+impl<T: Element, L: StaticLayout> Tensor<Shared<T>, L> {
+    /// The tensor at place `index` of its last mode, a constant after unrolling: see [`Part`].
+    #[inline(always)]
+    pub fn part_last(self, index: u32) -> Tensor<Part<T, L>, AllButLast<L>> {
+        debug_assert!(i64::from(index) < LastOf::<L>::LAYOUT.size(), "place {index} of a mode of fewer");
+        let first = index * const { AllButLast::<L>::LAYOUT.size() as u32 };
+        Tensor::from_engine(Part { whole: self.engine, first, layout: PhantomData })
+    }
+}
+
+impl<T: Element, L: StaticLayout> Part<T, L> {
+    /// The address of an element of the part, in bytes.
+    #[inline(always)]
+    pub(crate) fn address(&self, index: usize) -> u32 {
+        self.whole.address_of::<L>(self.first as usize + index)
+    }
+}
+
+impl<T: Element, L: StaticLayout> Engine for Part<T, L> {
+    type Element = T;
+
+    #[inline(always)]
+    fn shift<S: StaticLayout>(&mut self, index: u32) {
+        self.whole.shift::<S>(index);
+    }
+}
+
+// SAFETY: the elements are those of the whole from `first` on, a multiple of every run that both layouts have.
+unsafe impl<T: Element, L: StaticLayout> Access for Part<T, L> {
+    type Run<N: StaticLayout> = super::shared::SharedRun<T, L>;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load<N: StaticLayout, W: Word>(&self, index: usize) -> W {
+        // SAFETY: the caller's contract.
+        unsafe { self.whole.load::<L, W>(self.first as usize + index) }
+    }
+
+    #[inline(always)]
+    fn exists<N: StaticLayout>(&self, _: usize) -> bool {
+        true
     }
 }

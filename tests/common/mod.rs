@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod matrix;
+pub mod product;
 
 use moye::{Device, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
 use std::io::Write;

@@ -40,8 +40,15 @@ pub trait MmaConfig: Sized {
     type Mma: StaticTiledMma;
     /// What becomes of the accumulator.
     type Epilogue: Epilogue<Self>;
-    /// Tiles in shared memory at the same time, 2 to 6.
-    const STAGES: u32 = Self::SmemA::LAYOUT.extent(2) as u32;
+    /// Tiles in shared memory at the same time, 3 to 6.
+    const STAGES: u32 = {
+        let stages = Self::SmemA::LAYOUT.extent(2);
+        assert!(
+            stages >= 3 && stages <= 6 && stages == Self::SmemB::LAYOUT.extent(2),
+            "the pipeline has 3 to 6 stages, as many of A as of B"
+        );
+        stages as u32
+    };
 }
 
 /// What a block keeps in shared memory: the stages of A and of B.

@@ -53,7 +53,7 @@ where
     V: Convert<G::Sum, G::Output>,
     S: StaticLayout,
     T: StaticTiledCopy<Element = G::Output>,
-    {
+{
     #[inline(always)]
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
@@ -92,7 +92,7 @@ impl<G, V> Epilogue<G> for Direct<V>
 where
     G: MmaConfig,
     V: Convert<G::Sum, G::Output>,
-    {
+{
     #[inline(always)]
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,

@@ -27,9 +27,9 @@ static_layout! {
 }
 swizzled_layout! {
     /// (BLK_M, BLK_K, PIPE)
-    pub SmemA = ROWS.tile_to_shape(tuple!((128, 64, 4)));
+    pub SmemA = ROWS.tile_to_shape(tuple!((128, 64, 3)));
     /// (BLK_N, BLK_K, PIPE)
-    pub SmemB = ROWS.tile_to_shape(tuple!((256, 64, 4)));
+    pub SmemB = ROWS.tile_to_shape(tuple!((256, 64, 3)));
 }
 
 /// A kernel for each element type.

@@ -5,8 +5,6 @@ mod epilogue;
 mod f16;
 mod pipeline;
 mod raster;
-#[allow(missing_docs)]
-pub mod variants;
 
 pub use config::{Epilogue, MmaConfig, Problem, Storage};
 pub use epilogue::{AsIs, Convert, Direct, Rounded, ThroughShared};

@@ -12,16 +12,19 @@ use super::config::{Epilogue, MmaConfig, Problem, Storage};
 use super::raster::tile_of;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
 use crate::arch::{
-    Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads, thread_idx,
+    FULL_WARP, Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads, sync_warp,
+    thread_idx,
 };
 use crate::atom::copy::CopyAtom;
 use crate::atom::mma::MmaAtom;
-use crate::atom::{StaticTiledCopy, StaticTiledMma};
+use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma};
 use crate::memory::{Global, Shared, SharedStorage};
-use crate::tensor::{AllButLast, All, Matrix, RegistersMut, StaticLayout, Strided};
+use crate::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strided, WholeTiles};
 
 /// A tile of an operand in global memory.
 type OperandTile<T, S> = Strided<Global<T>, S>;
+/// A step's part of an operand in shared memory.
+type PartOf<G, L, C> = Part<<G as MmaConfig>::Operand, AllButLast<PartitionS<L, C>>>;
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
 type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 
@@ -38,10 +41,11 @@ where
     G::Sum: Fma,
     OperandTile<G::Operand, G::StridesA>: CopySource<SourceOf<G::LoadA>>,
     OperandTile<G::Operand, G::StridesB>: CopySource<SourceOf<G::LoadB>>,
-    Shared<G::Operand>: CopyDestination<DestinationOf<G::LoadA>>
-        + CopyDestination<DestinationOf<G::LoadB>>
-        + CopySource<SourceOf<G::CopyA>>
-        + CopySource<SourceOf<G::CopyB>>,
+    OperandTile<G::Operand, WholeTiles<G::StridesA>>: CopySource<SourceOf<G::LoadA>>,
+    OperandTile<G::Operand, WholeTiles<G::StridesB>>: CopySource<SourceOf<G::LoadB>>,
+    Shared<G::Operand>: CopyDestination<DestinationOf<G::LoadA>> + CopyDestination<DestinationOf<G::LoadB>>,
+    PartOf<G, G::SmemA, G::CopyA>: CopySource<SourceOf<G::CopyA>>,
+    PartOf<G, G::SmemB, G::CopyB>: CopySource<SourceOf<G::CopyB>>,
     for<'a> RegistersMut<'a, G::Operand>:
         CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
 {
@@ -62,13 +66,21 @@ where
     let t_g_b = load_b.partition_s(g_b); // (CPY, CPY_N, CPY_K, k)
     let t_s_a = load_a.partition_d(s_a); // (CPY, CPY_M, CPY_K, PIPE)
     let t_s_b = load_b.partition_d(s_b); // (CPY, CPY_N, CPY_K, PIPE)
+    // Tiles of A and B that lie in the matrices as a whole: as many as along K, if the block does along M and N.
+    let inside = (tile_m + 1) * const { G::TileC::LAYOUT.extent(0) as u32 } <= m
+        && (tile_n + 1) * const { G::TileC::LAYOUT.extent(1) as u32 } <= n;
+    let whole_tiles = if inside { k / const { G::TileA::LAYOUT.extent(1) as u32 } } else { 0 };
     // Tiles beyond the last lie outside of the matrices, and arrive as zeros.
-    // SAFETY: a stage is overwritten only behind a barrier after its last read.
-    let load = |tile: u32, stage: u32| unsafe {
-        copy_tiled(G::LoadA::default(), &t_g_a.tile(tile), &mut t_s_a.slice_last(stage));
-        copy_tiled(G::LoadB::default(), &t_g_b.tile(tile), &mut t_s_b.slice_last(stage));
-        cp_async_commit();
-    };
+    macro_rules! load {
+        ($load:ty, $from:ident, $to:ident, $tile:expr, $stage:expr, whole) => {
+            // SAFETY: a stage is overwritten only behind a barrier after its last read.
+            unsafe { copy_tiled(<$load>::default(), &$from.tile($tile).whole(), &mut $to.slice_last($stage)) }
+        };
+        ($load:ty, $from:ident, $to:ident, $tile:expr, $stage:expr, checked) => {
+            // SAFETY: as above.
+            unsafe { copy_tiled(<$load>::default(), &$from.tile($tile), &mut $to.slice_last($stage)) }
+        };
+    }
 
     let mma = G::Mma::get_slice(thread);
     // SAFETY: each step's part is read from shared memory before its product.
@@ -87,38 +99,73 @@ where
 
     let steps = const { steps::<AllButLast<G::SmemA>, G::Mma>() };
     for stage in 0..G::STAGES - 1 {
-        load(stage, stage);
+        load!(G::LoadA, t_g_a, t_s_a, stage, stage, checked);
+        load!(G::LoadB, t_g_b, t_s_b, stage, stage, checked);
+        cp_async_commit();
     }
-    wait::<G>();
     // The fragments of a step, from the stage that holds its tile.
     macro_rules! read {
         ($stage:expr, $step:expr) => {
             // SAFETY: the stage has arrived for all threads, which a barrier has told.
             unsafe {
                 let (stage, step): (u32, u32) = ($stage, $step);
-                let (a, b) = (t_s_r_a.slice_last(stage).slice_last(step), t_s_r_b.slice_last(stage).slice_last(step));
+                let (a, b) =
+                    (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
                 copy_tiled(G::CopyA::default(), &a, &mut copy_a.retile_d(&mut t_r_a).slice_last(step));
                 copy_tiled(G::CopyB::default(), &b, &mut copy_b.retile_d(&mut t_r_b).slice_last(step));
             }
         };
     }
-    read!(0, 0);
+    wait(G::STAGES - 2);
 
     let (mut reading, mut writing) = (0, G::STAGES - 1);
-    for tile in 0..g_a.tiles() {
-        for step in 0..steps {
-            if step + 1 == steps {
-                reading = next::<G>(reading);
-                wait::<G>();
+    // What follows the product of a step: the loads that run `STAGES - 1` tiles ahead.
+    macro_rules! load_behind {
+        ($step:expr, $tile:expr, $check:ident) => {
+            if $step == 0 {
+                // Behind the barrier all have read the tile before this one, whose stage is the next to be written, and
+                // the tile after this one has arrived, a turn before it is read.
+                wait(G::STAGES - 3);
+                load!(G::LoadA, t_g_a, t_s_a, $tile + G::STAGES - 1, writing, $check);
             }
-            read!(reading, (step + 1) % steps);
-            if step == 0 {
-                load(tile + G::STAGES - 1, writing);
+            if $step == 1 {
+                load!(G::LoadB, t_g_b, t_s_b, $tile + G::STAGES - 1, writing, $check);
+                cp_async_commit();
                 writing = next::<G>(writing);
             }
-            // SAFETY: the step's fragments were read one step ago.
-            unsafe { gemm_tiled(G::Mma::default(), &t_r_a.at_last(step), &t_r_b.at_last(step), &mut t_r_c) };
+        };
+    }
+    macro_rules! multiply {
+        ($step:expr) => {
+            // SAFETY: the step's fragments have been read.
+            unsafe { gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c) }
+        };
+    }
+
+    // Turns whose loads lie in the matrices: the fragments of a step are read beside the product of the step before.
+    let unchecked = whole_tiles.saturating_sub(G::STAGES - 1);
+    read!(0, 0);
+    for tile in 0..unchecked {
+        for step in 0..steps {
+            let next_step = (step + 1) % steps;
+            if next_step == 0 {
+                reading = next::<G>(reading);
+            }
+            read!(reading, next_step);
+            // Keeps the assembler from moving the reads behind the products that they are to run beside.
+            sync_warp(FULL_WARP);
+            multiply!(step);
+            load_behind!(step, tile, whole);
         }
+    }
+    // The rest: turns at an edge, and the last, which load nothing but zeros. Their checks need the registers of a step.
+    for tile in unchecked..g_a.tiles() {
+        for step in 0..steps {
+            read!(reading, step);
+            multiply!(step);
+            load_behind!(step, tile, checked);
+        }
+        reading = next::<G>(reading);
     }
     cp_async_wait_all();
     sync_threads();
@@ -132,14 +179,14 @@ fn next<G: MmaConfig>(stage: u32) -> u32 {
     if stage + 1 == G::STAGES { 0 } else { stage + 1 }
 }
 
-/// Waits for the oldest stage that is on its way, and for all threads to have it.
+/// Waits until at most `pending` tiles are on their way, and for all threads to have come here.
 #[inline(always)]
-fn wait<G: MmaConfig>() {
-    match G::STAGES {
-        2 => cp_async_wait::<0>(),
-        3 => cp_async_wait::<1>(),
-        4 => cp_async_wait::<2>(),
-        5 => cp_async_wait::<3>(),
+fn wait(pending: u32) {
+    match pending {
+        0 => cp_async_wait::<0>(),
+        1 => cp_async_wait::<1>(),
+        2 => cp_async_wait::<2>(),
+        3 => cp_async_wait::<3>(),
         _ => cp_async_wait::<4>(),
     }
     sync_threads();

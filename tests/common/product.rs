@@ -1,0 +1,160 @@
+//! Products `C (M, N) = A (M, K) * B (N, K)` by a kernel, against a float64 reference, exactly for integers, over shapes that
+//! fill their tiles, hang over them and barely exist.
+
+use super::devices;
+use super::matrix::rng;
+use half::{bf16, f16};
+use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Module};
+use moye_device::number::{F8E4M3, Scalar, Tf32};
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+/// K is the fast axis of A and B, N that of C: pointers, extents, leading dimensions in elements.
+pub type Product<T, U> = Kernel<(Global<T>, Global<T>, GlobalMut<U>, u32, u32, u32, i64, i64, i64)>;
+
+/// An element of an operand or a result.
+pub trait Number: Element + PartialEq {
+    fn draw(rng: &mut StdRng) -> Self;
+    fn value(self) -> f64;
+}
+
+macro_rules! floats {
+    ($($t:ty),*) => { $(
+        impl Number for $t {
+            fn draw(rng: &mut StdRng) -> Self {
+                Self::nearest(rng.random_range(-1.0..=1.0))
+            }
+            fn value(self) -> f64 {
+                self.to_f64()
+            }
+        }
+    )* };
+}
+floats!(f16, bf16, f64, F8E4M3);
+
+impl Number for f32 {
+    /// A value that tf32 has too, so that tensor cores lose nothing of it.
+    fn draw(rng: &mut StdRng) -> Self {
+        Tf32::nearest(rng.random_range(-1.0..=1.0)).to_f64() as Self
+    }
+    fn value(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => { $(
+        impl Number for $t {
+            fn draw(rng: &mut StdRng) -> Self {
+                rng.random()
+            }
+            fn value(self) -> f64 {
+                f64::from(self)
+            }
+        }
+    )* };
+}
+integers!(i8, i32);
+
+/// `(M, N, K)`: one tile, ragged ones, single rows and columns, several tiles along each mode.
+pub const SHAPES: [(usize, usize, usize); 8] = [
+    (64, 64, 64),
+    (1, 1, 1),
+    (5, 3, 7),
+    (64, 64, 16),
+    (67, 129, 72),
+    (130, 65, 33),
+    (1, 200, 100),
+    (200, 1, 130),
+];
+
+/// How a kernel's product is checked.
+pub struct Check {
+    /// The largest error that is let pass, relative in norm: 0 for a result that has to be exact.
+    pub bound: f64,
+    /// What the leading dimension of C is a multiple of.
+    pub c_multiple: usize,
+    /// The grid for an M and an N.
+    pub grid: fn(usize, usize) -> Grid,
+}
+
+/// The kernel on every device that `load` can load it on.
+pub fn check<T: Number, U: Number>(
+    load: impl Fn(&Device) -> Option<Module>,
+    kernel: &Product<T, U>,
+    check: &Check,
+    shapes: &[(usize, usize, usize)],
+) {
+    for device in devices() {
+        let Some(module) = load(&device) else {
+            eprintln!("{} is skipped on {}, which is older", kernel.name(), device.name());
+            continue;
+        };
+        for &shape in shapes {
+            one(&device, &module, kernel, shape, check);
+        }
+    }
+}
+
+fn one<T: Number, U: Number>(
+    device: &Device,
+    module: &Module,
+    kernel: &Product<T, U>,
+    (m, n, k): (usize, usize, usize),
+    check: &Check,
+) {
+    let mut rng = rng(&[m, n, k]);
+    // Rows start at multiples of 16 bytes, which the kernels are promised; C's need not.
+    let ld = k.next_multiple_of(16) + 16;
+    let (a, b): (Vec<T>, Vec<T>) =
+        ((0..m * ld).map(|_| T::draw(&mut rng)).collect(), (0..n * ld).map(|_| T::draw(&mut rng)).collect());
+    let ldc = (n + 3).next_multiple_of(check.c_multiple);
+    let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+    let mut device_c = device.alloc_uninit::<U>(m * ldc).unwrap();
+    device_c.fill_bytes(0xFF).unwrap();
+    let grid = (check.grid)(m, n);
+    // SAFETY: the buffers hold the matrices with these leading dimensions.
+    unsafe {
+        module.launch(
+            kernel,
+            grid,
+            (
+                &device_a,
+                &device_b,
+                &mut device_c,
+                m as u32,
+                n as u32,
+                k as u32,
+                ld as i64,
+                ld as i64,
+                ldc as i64,
+            ),
+        )
+    }
+    .unwrap();
+    let c = device_c.download().unwrap();
+
+    let what = format!("{} of {m} x {n} x {k} on {}", kernel.name(), device.name());
+    let (mut error, mut norm) = (0.0, 0.0);
+    for i in 0..m {
+        for j in 0..n {
+            let want: f64 = (0..k).map(|p| a[i * ld + p].value() * b[j * ld + p].value()).sum();
+            let got = c[i * ldc + j].value();
+            error += (got - want).powi(2);
+            norm += want.powi(2);
+        }
+        for (j, got) in c[i * ldc + n..(i + 1) * ldc].iter().enumerate() {
+            // SAFETY: plain bits.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(std::ptr::from_ref(got).cast::<u8>(), size_of::<U>()) };
+            assert!(bytes.iter().all(|&byte| byte == 0xFF), "{what}: writes at ({i}, {}) of C", n + j);
+        }
+    }
+    // A result that was never written is not a number, or far away.
+    let relative = (error / norm).sqrt();
+    assert!(
+        relative <= check.bound,
+        "{what}: relative error {relative:e}, expected at most {:e}",
+        check.bound
+    );
+}
