@@ -7,12 +7,12 @@ mod tiled_mma;
 mod tiling;
 
 pub use tiled_copy::{
-    PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, TiledCopy, make_tiled_copy_a,
-    make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,
+    CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, TiledCopy,
+    make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,
     try_make_tiled_copy_c,
 };
 pub use tiled_mma::{
-    AccumulatorOf, FragmentOf, OfA, OfB, OfC, Operand, OperandKind, PartitionMma, Permutation,
+    AccumulatorOf, FragmentOf, MmaTiling, OfA, OfB, OfC, Operand, OperandKind, PartitionMma, Permutation,
     StaticTiledMma, ThrMma, TiledMma,
 };
 pub use tiling::TilingError;
