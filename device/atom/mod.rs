@@ -1,4 +1,5 @@
-//! Atoms: an instruction together with the thread-value layouts of what it does.
+//! Atoms: an instruction together with the thread-value layouts of what it does, and how atoms are tiled over the threads of a
+//! block. [The guide](crate::guide::tiling) walks through both by example.
 
 pub mod copy;
 pub mod mma;
