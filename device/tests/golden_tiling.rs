@@ -86,7 +86,7 @@ impl Check<'_> {
                 &line[format!("layout_{name}_tv")],
             );
             self.layout(&format!("thrfrg_{name}"), thrfrg, &line[format!("thrfrg_{name}")]);
-            self.layout(&format!("partition_{name}"), part.clone(), &line[format!("partition_{name}")]);
+            self.layout(&format!("partition_{name}"), part, &line[format!("partition_{name}")]);
             if let Ok(part) = part {
                 self.layout(
                     &format!("fragment_{name}"),

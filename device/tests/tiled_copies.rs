@@ -251,7 +251,7 @@ fn every_element_arrives_once<K: Runs>() {
 const MARKER: u8 = 0x5C;
 
 fn predicates_hold<K: Runs>() {
-    let predicate: fn(u32, usize) -> bool = |thread, i| (thread as usize + 2 * i) % 3 != 0;
+    let predicate: fn(u32, usize) -> bool = |thread, i| !(thread as usize + 2 * i).is_multiple_of(3);
     // SAFETY: any bits are a value of an element.
     let marker = unsafe { core::ptr::read_unaligned([MARKER; 16].as_ptr().cast::<K::Element>()) };
     let whole = extents::<K>();

@@ -43,6 +43,7 @@ impl Operand {
 
 /// How the tile of one mode is laid out: CuTe's permutation.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nothing is boxed in no_std, and a permutation is a constant")]
 pub enum Permutation {
     /// As many elements as the atoms along the mode cover: CuTe's `_`.
     Atoms,
