@@ -18,11 +18,12 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// use moye_device::atom::copy::UniversalCopy;
     /// use moye_device::layout::layout;
     ///
-    /// // Four consecutive f32 a thread: neighbours along M serve a column-major matrix, neighbours along K do not.
-    /// const ALONG_M: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
-    /// const ALONG_K: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((128, 2):(2, 1)), layout!((1, 4)));
-    /// const _: () = assert!(ALONG_M.is_coalesced(layout!((128, 8):(1, 2048))));
-    /// const _: () = assert!(!ALONG_K.is_coalesced(layout!((128, 8):(1, 2048))));
+    /// // Four consecutive f32 a thread, all at once: a request of a warp is 512 bytes in a row. By two, each request takes
+    /// // half of what it moves.
+    /// const AT_ONCE: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+    /// const BY_TWO: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+    /// const _: () = assert!(AT_ONCE.is_coalesced(layout!((128, 8):(1, 2048))));
+    /// const _: () = assert!(!BY_TWO.is_coalesced(layout!((128, 8):(1, 2048))));
     /// ```
     ///
     /// # Panics
