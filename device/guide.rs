@@ -8,3 +8,6 @@ pub mod layout_algebra {}
 
 #[doc = include_str!("guide/partitions.md")]
 pub mod partitions {}
+
+#[doc = include_str!("guide/tiling.md")]
+pub mod tiling {}

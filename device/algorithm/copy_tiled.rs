@@ -1,7 +1,7 @@
 //! Copies by a tiled copy's atom: the partitions of a thread, instruction by instruction.
 
 use super::copy::{Where, copy_where};
-use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, RegisterFile, SharedMemory, Side};
+use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side};
 use crate::atom::{StaticTiledCopy, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
@@ -263,10 +263,12 @@ const fn together<C: StaticTiledCopy>(
     run: usize,
     values: i64,
 ) {
-    let registers = crate::atom::copy::MemorySpace::Registers as u8;
+    let registers = MemorySpace::Registers as u8;
     if space != registers && (run as i64) < values {
-        TilingError::of(what)
-            .str("the atom moves ")
+        let error = TilingError::of(what)
+            .str("the atom ")
+            .str(C::Atom::NAME)
+            .str(" moves ")
             .int(values)
             .str(" elements of ")
             .int(<C::Element as Storable>::BITS)
@@ -279,11 +281,37 @@ const fn together<C: StaticTiledCopy>(
             .str(" only ")
             .int(run as i64)
             .str(
-                " are known to lie next to each other from a multiple of as many on: lay the values along the fast axis, \
-                 promise the alignment (Aligned), or take an atom of ",
+                " are known to lie next to each other from a multiple of as many on: lay the values along the fast axis, ",
             )
-            .int(run as i64 * <C::Element as Storable>::BITS)
-            .str(" bits")
+            .str(if space == MemorySpace::Shared as u8 { "" } else { "promise the alignment of global memory (Aligned), " })
+            .str(if space == MemorySpace::Global as u8 { "" } else { "pad and swizzle shared memory by whole accesses, " });
+        let error = if C::Atom::THR_ID.size() > 1 {
+            error.str(
+                "take an instruction in _N for tiles that are contiguous along K and one in _T for others (of 16-bit \
+                 elements), or UniversalCopy of ",
+            )
+        } else {
+            error.str("or take an atom of ")
+        };
+        error.int(run as i64 * <C::Element as Storable>::BITS).str(" bits").raise();
+    }
+}
+
+/// The atom is one that a predicate can be of, or the copy does not compile.
+const fn takes_predicates<A: CopyAtom>() {
+    let error = TilingError::of("copy_if").str("the atom ").str(A::NAME);
+    if A::THR_ID.size() != 1 {
+        error
+            .str(" is executed by ")
+            .int(A::THR_ID.size())
+            .str(" threads together, and a predicate is of one: copy everything with copy_tiled, ")
+            .str("or take an atom of one thread")
+            .raise();
+    }
+    if A::LAYOUTS.src_bytes() == 0 {
+        error
+            .str(" leaves its width to the tensors, so that nobody knows what a predicate is of: ")
+            .str("take UniversalCopy of a type")
             .raise();
     }
 }
@@ -347,18 +375,7 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     LD: StaticLayout,
 {
     let count = const {
-        if C::Atom::THR_ID.size() != 1 {
-            TilingError::of("copy_if")
-                .str("the atom is executed by ")
-                .int(C::Atom::THR_ID.size())
-                .str(" threads together, and a predicate is of one: take a copy atom of one thread")
-                .raise();
-        }
-        if C::Atom::LAYOUTS.src_bytes() == 0 {
-            TilingError::of("copy_if")
-                .str("the atom leaves its width to the tensors, so that nobody knows what a predicate is of: take UniversalCopy of a type")
-                .raise();
-        }
+        takes_predicates::<C::Atom>();
         atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
     };
     for i in 0..count {

@@ -203,6 +203,22 @@ pub const fn try_shared_access(
     if layout.layout.rank() != 2 {
         return Err(AccessError::Rank { rank: layout.layout.rank() });
     }
+    requests(&layout, element_bits, per_access, WARP)
+}
+
+const WARP: i64 = 32;
+
+/// The requests of a layout of `(thread, value)` of which the first `lanes` threads of each warp take part.
+///
+/// The constants of kernels are made by it, so it does no more than it must: a layout is linear, which makes an element the
+/// sum of the thread's and the value's, and requests that differ by a multiple of what banks, sectors and swizzle repeat
+/// after cost the same.
+pub(crate) const fn requests(
+    layout: &ComposedLayout,
+    element_bits: i64,
+    per_access: i64,
+    lanes: i64,
+) -> Result<AccessReport, AccessError> {
     let (threads, values) = (layout.layout.extent(0), layout.layout.extent(1));
     if per_access < 1 || values % per_access != 0 {
         return Err(AccessError::Values { values, per_access });
@@ -211,52 +227,128 @@ pub const fn try_shared_access(
     if !matches!(bits, 8 | 16 | 32 | 64 | 128) {
         return Err(AccessError::Bits { bits });
     }
+    let swizzle = layout.swizzle;
+    // Whether the swizzle may part the elements of one access.
+    let parted = swizzle.bits() > 0 && 1 << swizzle.base() < per_access;
+    let period = period(layout, element_bits);
     let mut report = AccessReport::NOTHING;
     let mut warp = 0;
     while warp < threads {
-        let lanes = if threads - warp < 32 { threads - warp } else { 32 };
+        let used = min(min(threads - warp, WARP), lanes);
+        let mut starts = [0; WARP as usize];
+        let mut lane = 0;
+        while lane < used {
+            starts[lane as usize] = layout.offset + layout.layout.at(warp + lane);
+            lane += 1;
+        }
+        let mut seen = Seen::NOTHING;
         let mut value = 0;
         while value < values {
-            let mut addresses = [0; 32];
-            let mut lane = 0;
-            while lane < lanes {
-                let thread = warp + lane;
-                addresses[lane as usize] = match start_of(&layout, thread, value, per_access) {
-                    Ok(element) => element * element_bits / 8,
-                    Err(error) => return Err(error),
-                };
-                lane += 1;
+            let first = layout.layout.at(threads * value);
+            let mut i = 1;
+            while i < per_access {
+                let other = layout.layout.at(threads * (value + i));
+                if other != first + i {
+                    let (first, other) = (starts[0] + first, starts[0] + other);
+                    return Err(AccessError::Scattered { thread: warp, value, first, other });
+                }
+                i += 1;
             }
-            let (used, _) = addresses.split_at(lanes as usize);
-            report = report.and(&WarpAccess::new(used, bits / 8));
+            let request = match seen.find(first.rem_euclid(period)) {
+                Some(request) => request,
+                None => {
+                    let mut addresses = [0; WARP as usize];
+                    let mut lane = 0;
+                    while lane < used {
+                        let start = starts[lane as usize] + first;
+                        let element = swizzle.apply(start);
+                        if let Some(other) = misplaced(layout, start, per_access, parted) {
+                            return Err(AccessError::Scattered {
+                                thread: warp + lane,
+                                value,
+                                first: element,
+                                other,
+                            });
+                        }
+                        addresses[lane as usize] = element * element_bits / 8;
+                        lane += 1;
+                    }
+                    let (addresses, _) = addresses.split_at(used as usize);
+                    let request = AccessReport::NOTHING.and(&WarpAccess::new(addresses, bits / 8));
+                    seen.add(first.rem_euclid(period), request);
+                    request
+                }
+            };
+            report = report.plus(&request);
             value += per_access;
         }
-        warp += 32;
+        warp += WARP;
     }
     Ok(report)
 }
 
-/// The element that an access starts with; its values must follow each other from there on.
-const fn start_of(
-    layout: &ComposedLayout,
-    thread: i64,
-    value: i64,
-    per_access: i64,
-) -> Result<i64, AccessError> {
-    let threads = layout.layout.extent(0);
-    let first = layout.at(thread + threads * value);
+/// An element of the access from `start` on that does not lie where a single access needs it; the first itself where the
+/// access is misaligned.
+const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted: bool) -> Option<i64> {
+    let first = layout.swizzle.apply(start);
     if first % per_access != 0 {
-        return Err(AccessError::Scattered { thread, value, first, other: first });
+        return Some(first);
     }
     let mut i = 1;
-    while i < per_access {
-        let other = layout.at(thread + threads * (value + i));
+    while parted && i < per_access {
+        let other = layout.swizzle.apply(start + i);
         if other != first + i {
-            return Err(AccessError::Scattered { thread, value, first, other });
+            return Some(other);
         }
         i += 1;
     }
-    Ok(first)
+    None
+}
+
+/// Elements after which banks, sectors and swizzle repeat.
+const fn period(layout: &ComposedLayout, element_bits: i64) -> i64 {
+    let banks = 8 * super::warp::BANKS * super::warp::BANK_BYTES / element_bits;
+    let swizzle = layout.swizzle;
+    let block =
+        if swizzle.bits() == 0 { 1 } else { 1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs()) };
+    // Both are powers of two.
+    if banks < block { block } else { banks }
+}
+
+/// The requests that were looked at, by where their values start within a period.
+struct Seen {
+    starts: [i64; Seen::ROOM],
+    requests: [AccessReport; Seen::ROOM],
+    count: usize,
+}
+
+impl Seen {
+    const ROOM: usize = 16;
+    const NOTHING: Self =
+        Self { starts: [0; Self::ROOM], requests: [AccessReport::NOTHING; Self::ROOM], count: 0 };
+
+    const fn find(&self, start: i64) -> Option<AccessReport> {
+        let mut i = 0;
+        while i < self.count {
+            if self.starts[i] == start {
+                return Some(self.requests[i]);
+            }
+            i += 1;
+        }
+        None
+    }
+
+    const fn add(&mut self, start: i64, request: AccessReport) {
+        if self.count < Self::ROOM {
+            self.starts[self.count] = start;
+            self.requests[self.count] = request;
+            self.count += 1;
+        }
+    }
+}
+
+const fn min(a: i64, b: i64) -> i64 {
+    if a < b { a } else { b }
 }
 
 /// The requests of an `ldmatrix` or `stmatrix` of `rows.size() / 8` matrices (1, 2 or 4): `rows` takes the row of a lane

@@ -33,6 +33,7 @@
 mod access;
 mod warp;
 
+pub(crate) use access::requests;
 pub use access::{
     AccessError, AccessReport, global_access, matrix_access, shared_access, try_global_access,
     try_shared_access,

@@ -6,7 +6,7 @@ pub const SECTOR_BYTES: i64 = 32;
 /// Banks of shared memory, of 4 bytes each.
 pub const BANKS: i64 = 32;
 
-const BANK_BYTES: i64 = 4;
+pub(crate) const BANK_BYTES: i64 = 4;
 const LANES: usize = 32;
 
 /// The accesses of up to 32 lanes by one instruction: a byte address for each lane, and how many bytes each touches.

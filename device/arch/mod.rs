@@ -25,7 +25,7 @@ mod mul_add;
 mod reduce;
 mod shared;
 mod stmatrix;
-mod target;
+pub(crate) mod target;
 mod warp;
 mod word;
 

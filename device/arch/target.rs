@@ -45,6 +45,32 @@ macro_rules! needs {
 }
 pub(super) use needs;
 
+/// In a constant: does not compile for a GPU older than `sm` (90 for sm_90). `atom` is the name of the atom, and `ptx` its
+/// instruction.
+#[cfg(target_arch = "nvptx64")]
+#[track_caller]
+pub(crate) const fn require_of_atom(atom: &str, ptx: Option<&str>, sm: u32) {
+    if TARGET_SM >= sm {
+        return;
+    }
+    let mut text = crate::layout::Text::<400>::new();
+    text.str("the atom ");
+    text.str(atom);
+    if let Some(ptx) = ptx {
+        text.str(" (");
+        text.str(ptx);
+        text.str(")");
+    }
+    text.str(" needs sm_");
+    text.int(sm as i64);
+    text.str(", and the kernel is compiled for sm_");
+    text.int(TARGET_SM as i64);
+    text.str(
+        ": compile it for a newer GPU (PtxBuilder::arch), or give older ones a kernel with another atom",
+    );
+    panic!("{}", text.as_str());
+}
+
 /// The highest of the listed features that the code is compiled with. A feature implies those before it.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! highest {

@@ -1,4 +1,5 @@
-//! Atoms: an instruction together with the thread-value layouts of what it does.
+//! Atoms: an instruction together with the thread-value layouts of what it does, and how atoms are tiled over the threads of a
+//! block. [The guide](crate::guide::tiling) walks through both by example.
 
 pub mod copy;
 pub mod mma;
@@ -7,12 +8,12 @@ mod tiled_mma;
 mod tiling;
 
 pub use tiled_copy::{
-    PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, TiledCopy, make_tiled_copy_a,
-    make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,
+    CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, TiledCopy,
+    make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,
     try_make_tiled_copy_c,
 };
 pub use tiled_mma::{
-    AccumulatorOf, FragmentOf, OfA, OfB, OfC, Operand, OperandKind, PartitionMma, Permutation,
+    AccumulatorOf, FragmentOf, MmaTiling, OfA, OfB, OfC, Operand, OperandKind, PartitionMma, Permutation,
     StaticTiledMma, ThrMma, TiledMma,
 };
 pub use tiling::TilingError;

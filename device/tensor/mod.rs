@@ -30,6 +30,7 @@ pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
 pub use shared::SharedTensor;
 pub(crate) use shared::block_bytes;
 pub use slice::{AllButLast, LastOf, ModeOf, Part};
+pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout};
 
 use crate::memory::{Element, Storable};

@@ -1,9 +1,6 @@
 //! The copy atoms: their layouts are CuTe's, and what they move in the simulator is what their layouts say.
 
-#[allow(dead_code)]
-mod golden;
-
-use golden::{Failures, layout, lines};
+use crate::golden::{Failures, layout, lines};
 use moye_device::atom::copy::*;
 use moye_device::layout::Layout;
 use moye_sim::intrinsics::{lane_id, load_shared, shared_base, store_global, store_shared, sync_threads};

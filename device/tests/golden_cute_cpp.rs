@@ -1,8 +1,6 @@
 //! The answers of CuTe C++, form and function.
 
-mod golden;
-
-use golden::{Answer, Failures, answer, layout, lines, swizzle, tuple, values};
+use crate::golden::{Answer, Failures, answer, layout, lines, swizzle, tuple, values};
 use moye_device::layout::*;
 use serde_json::Value;
 

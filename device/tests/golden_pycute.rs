@@ -1,8 +1,6 @@
 //! The answers of NVIDIA's pycute.
 
-mod golden;
-
-use golden::{Answer, Failures, answer, layout, lines, tuple, values};
+use crate::golden::{Answer, Failures, answer, layout, lines, tuple, values};
 use moye_device::layout::*;
 use serde_json::Value;
 

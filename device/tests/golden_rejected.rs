@@ -1,8 +1,6 @@
 //! What pycute and CuTe C++ refuse, or get wrong.
 
-mod golden;
-
-use golden::{Answer, Failures, answer, layout, lines, values};
+use crate::golden::{Answer, Failures, answer, layout, lines, values};
 use moye_device::layout::*;
 use serde_json::Value;
 

@@ -1,9 +1,6 @@
 //! Tiled copies and tiled MMAs: tilers, thread-value layouts, partitions and fragments are CuTe's, form and function.
 
-#[allow(dead_code)]
-mod golden;
-
-use golden::{Failures, layout, lines, tuple};
+use crate::golden::{Failures, layout, lines, tuple};
 use half::f16;
 use moye_device::atom::copy::*;
 use moye_device::atom::mma::*;
@@ -86,7 +83,7 @@ impl Check<'_> {
                 &line[format!("layout_{name}_tv")],
             );
             self.layout(&format!("thrfrg_{name}"), thrfrg, &line[format!("thrfrg_{name}")]);
-            self.layout(&format!("partition_{name}"), part.clone(), &line[format!("partition_{name}")]);
+            self.layout(&format!("partition_{name}"), part, &line[format!("partition_{name}")]);
             if let Ok(part) = part {
                 self.layout(
                     &format!("fragment_{name}"),

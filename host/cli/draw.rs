@@ -1,5 +1,6 @@
 //! `moye draw`: pictures of layouts and of what is made of them.
 
+mod atoms;
 mod json;
 mod text;
 
@@ -22,7 +23,10 @@ use std::path::{Path, PathBuf};
   moye draw '(32,32):(32,1)' --banks f32 --access 32:1
   moye draw --mma SM80_16x8x16_F32F16F16F32_TN -o mma.svg
   moye draw --mma 16x8x8 --a '((4,8),(2,2)):((16,1),(8,64))' --b '((4,8),2):((8,1),32)' \\
-            --c '((4,8),(2,2)):((32,1),(16,8))' -o mma.svg")]
+            --c '((4,8),(2,2)):((32,1),(16,8))' -o mma.svg
+  moye draw --copy '(16,2)' '(2,4)' --atom SM75_U32x4_LDSM_N --element u16
+  moye draw --mma SM80_16x8x8_F32TF32TF32F32_TN --atoms '(2,2,1)' --tile 32x32x8
+  moye draw --mma SM80_16x8x8_F32TF32TF32F32_TN --operand a --atom SM75_U32x4_LDSM_N")]
 #[command(group(clap::ArgGroup::new("what").args(["layout", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
 pub struct Draw {
     /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a swizzled one,
@@ -33,8 +37,8 @@ pub struct Draw {
     /// Draw a thread-value layout: which thread holds each element of the tile as which value.
     #[arg(long, value_name = "LAYOUT", requires = "tile", conflicts_with_all = ["copy", "source", "mma", "json"])]
     tv: Option<String>,
-    /// The tile's extents, such as 16x8.
-    #[arg(long, value_name = "MxN")]
+    /// The tile's extents, such as 16x8; of a tiled MMA, M, N and K.
+    #[arg(long, value_name = "MxN|MxNxK")]
     tile: Option<String>,
     /// The thread ids of thread indices 0, 1, ..., as a layout (an atom's thr_id).
     #[arg(long, value_name = "LAYOUT")]
@@ -43,6 +47,12 @@ pub struct Draw {
     /// Draw the tiled copy of a thread layout and a value layout.
     #[arg(long, num_args = 2, value_names = ["THREADS", "VALUES"], conflicts_with_all = ["source", "mma", "json"])]
     copy: Option<Vec<String>>,
+    /// The copy's atom: UniversalCopy<u128>, SM75_U32x4_LDSM_N, ... Without it every value is copied by itself.
+    #[arg(long, value_name = "NAME")]
+    atom: Option<String>,
+    /// The elements that the atom copies: f32, bf16, e4m3, ..., or their bits.
+    #[arg(long, value_name = "TYPE", requires = "atom")]
+    element: Option<String>,
     /// Draw a tiled copy by its source's thread-value layout.
     #[arg(long, value_name = "LAYOUT", requires_all = ["destination", "tile"], conflicts_with_all = ["mma", "json"])]
     source: Option<String>,
@@ -52,6 +62,7 @@ pub struct Draw {
 
     /// Draw a matrix instruction: its name (CuTe's or MoYe's; `moye atoms` lists them), with --json that of one in the
     /// file; or its shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
+    /// UniversalFma is one multiply-add of one thread.
     #[arg(long, value_name = "SHAPE|NAME")]
     mma: Option<String>,
     /// The thread-value layout of A, to indices of M x K.
@@ -63,6 +74,12 @@ pub struct Draw {
     /// The thread-value layout of C, to indices of M x N.
     #[arg(long, value_name = "LAYOUT", requires = "mma")]
     c: Option<String>,
+    /// Tile the named instruction: atoms side by side along M, N and K, (2,2,1) say. --tile makes the tile larger.
+    #[arg(long, value_name = "LAYOUT", requires = "mma", conflicts_with = "json")]
+    atoms: Option<String>,
+    /// Draw the tiled copy by which the instruction's threads get this operand, with --atom: a, b or c.
+    #[arg(long, value_name = "OPERAND", requires_all = ["mma", "atom"], conflicts_with = "json")]
+    operand: Option<String>,
     /// Draw what a line of this file describes (`-`: standard input): an object with `kind` mma_traits, tiled_mma,
     /// tiled_copy or mma_copy and its layouts.
     #[arg(long, value_name = "FILE")]
@@ -162,7 +179,11 @@ impl Draw {
         }
         if let Some([threads, values]) = self.copy.as_deref() {
             let (threads, values) = (text::layout("--copy", threads)?, text::layout("--copy", values)?);
-            return Ok(draw::tiled_copy_of(&threads, &values)?);
+            return match (&self.atom, &self.element) {
+                (Some(atom), Some(element)) => atoms::copy(atom, element, &threads, &values),
+                (Some(_), None) => bail!("--atom needs --element, the type of the elements that it copies"),
+                _ => Ok(draw::tiled_copy_of(&threads, &values)?),
+            };
         }
         if let (Some(source), Some(destination)) = (&self.source, &self.destination) {
             let source = text::layout("--source", source)?;
@@ -181,15 +202,26 @@ impl Draw {
     }
 
     fn mma(&self, shape: &str, threads: Option<&Layout>) -> Result<Scene> {
-        if let Some(atom) = MMA_ATOMS.iter().find(|atom| atom.name == shape || atom.moye_name == Some(shape))
+        let named = MMA_ATOMS.iter().find(|atom| atom.name == shape || atom.moye_name == Some(shape));
+        let tiled = self.atoms.is_some() || self.tile.is_some() || self.operand.is_some();
+        if let Some(atom) = named
+            && !tiled
         {
             let (a, b, c) = (&atom.a.layout, &atom.b.layout, &atom.c.layout);
             let mut scene = draw::mma(atom.shape_mnk, a, b, c, threads.or(Some(&atom.thr_id)))?;
             scene.title = atom.name.to_owned();
             return Ok(scene);
         }
-        let shape: [i64; 3] = text::extents("--mma", shape)
-            .context("--mma needs a shape, or the name of an instruction that `moye atoms` lists")?;
+        if !shape.starts_with(|letter: char| letter.is_ascii_digit()) {
+            let mma = atoms::Mma::of(shape, self.atoms.as_deref(), self.tile.as_deref())?;
+            return match (&self.operand, &self.atom) {
+                (Some(operand), Some(atom)) => {
+                    atoms::copy_of_operand(atom, self.element.as_deref(), &mma, operand)
+                }
+                _ => mma.scene(),
+            };
+        }
+        let shape: [i64; 3] = text::extents("--mma", shape)?;
         let operand = |name: &str, text: &Option<String>| match text {
             Some(text) => text::layout(name, text),
             None => {
@@ -218,7 +250,7 @@ impl Draw {
             (Some(element), swizzled) => {
                 let memory = swizzled.map_or(Memory::Plain(layout), Memory::Swizzled);
                 let access = self.access.as_deref().map(|text| text::layout("--access", text)).transpose()?;
-                Ok(draw::banks(memory, text::element_bits(element)?, access.as_ref())?)
+                Ok(draw::banks(memory, text::element_bits("--banks", element)?, access.as_ref())?)
             }
             (None, Some(swizzled)) => Ok(draw::swizzle(&swizzled)?),
             (None, None) => Ok(draw::layout(&layout)?),

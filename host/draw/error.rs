@@ -1,5 +1,6 @@
 //! What can go wrong with a picture, each with the values and the way out.
 
+use moye_device::atom::TilingError;
 use moye_device::layout::LayoutError;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -14,6 +15,9 @@ pub enum DrawError {
     /// An operation of the layout algebra, or a layout's text, is wrong.
     #[error(transparent)]
     Layout(Box<LayoutError>),
+    /// A tiled copy or a tiled MMA gives no thread-value layout.
+    #[error(transparent)]
+    Tiling(Box<TilingError>),
     /// The picture would have too many cells.
     #[error(
         "{what} has {cells} cells, and a picture holds at most {MAX_CELLS}; draw a part of it, such as one tile of \
@@ -67,6 +71,12 @@ pub enum DrawError {
 impl From<LayoutError> for DrawError {
     fn from(error: LayoutError) -> Self {
         Self::Layout(Box::new(error))
+    }
+}
+
+impl From<TilingError> for DrawError {
+    fn from(error: TilingError) -> Self {
+        Self::Tiling(Box::new(error))
     }
 }
 

@@ -51,6 +51,8 @@
 //!     ]
 //! );
 //! ```
+//!
+//! Tiled copies and tiled MMAs are drawn as they are: [`Draw`].
 
 mod error;
 mod format;
@@ -64,6 +66,7 @@ mod svg;
 mod table;
 mod thread_value;
 mod tikz;
+mod tiled;
 mod typst;
 
 pub use error::{DrawError, MAX_CELLS};
@@ -73,3 +76,4 @@ pub use palette::{DARK, LIGHT, Palette, Rgb};
 pub use scene::{CATEGORIES, Cell, Fill, Grid, Heading, Label, Mark, Panel, RAMP_STEPS, Scene};
 pub use shared_memory::{Memory, banks, swizzle};
 pub use thread_value::{mma, thread_value, tiled_copy, tiled_copy_of};
+pub use tiled::{Draw, title_of_copy};

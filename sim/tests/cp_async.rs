@@ -1,8 +1,6 @@
 //! `cp.async`: the data arrive at the wait, and not before.
 
-mod common;
-
-use common::fault;
+use crate::common::fault;
 use moye_sim::intrinsics::*;
 use moye_sim::{Access, Allocation, Dim3, FaultKind, GlobalMemory, Launch};
 

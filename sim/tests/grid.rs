@@ -1,8 +1,6 @@
 //! Grids, blocks, indices and memory: what a kernel without faults sees.
 
-mod common;
-
-use common::{Words, fault};
+use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
 use moye_sim::{Dim3, GlobalMemory, Launch, LaunchError};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,8 +1,6 @@
 //! `ldmatrix`, `stmatrix` and mbarriers: what a kernel does wrong with them is told.
 
-mod common;
-
-use common::fault;
+use crate::common::fault;
 use moye_sim::intrinsics::*;
 use moye_sim::{Access, FaultKind, GlobalMemory, Launch};
 

@@ -1,8 +1,6 @@
 //! Wrong accesses to memory: each kernel commits one, and the fault says what, where and who.
 
-mod common;
-
-use common::fault;
+use crate::common::fault;
 use moye_sim::intrinsics::*;
 use moye_sim::{Access, Dim3, FaultKind, GlobalMemory, Launch};
 

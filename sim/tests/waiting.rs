@@ -1,8 +1,6 @@
 //! Barriers and warp operations that cannot complete, endless loops, and panics.
 
-mod common;
-
-use common::{Words, fault};
+use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
 use moye_sim::{Dim3, FaultKind, GlobalMemory, Launch, WaitPlace};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

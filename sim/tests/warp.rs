@@ -1,8 +1,6 @@
 //! Warp operations against what PTX says of them.
 
-mod common;
-
-use common::fault;
+use crate::common::fault;
 use moye_sim::intrinsics::*;
 use moye_sim::{FaultKind, GlobalMemory, Launch};
 

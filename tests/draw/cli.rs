@@ -111,6 +111,41 @@ fn every_kind_can_be_asked_for() {
 }
 
 #[test]
+fn atoms_are_tiled_by_name() {
+    let copy = ["--copy", "(16,2)", "(2,4)", "--atom", "SM75_U32x4_LDSM_N", "--element", "u16"];
+    let text = printed(&copy);
+    assert!(text.contains("Source ((4,2,4),(8,1)):((8,128,32),(1,0))"), "{text}");
+    assert!(text.contains("Destination ((16,2),((2,4),1)):((2,128),((1,32),0))"), "{text}");
+    let words = ["--copy", "(2,3):(3,1)", "(2,3):(1,2)", "--atom", "UniversalCopy<f64>", "--element", "f64"];
+    assert!(printed(&words).starts_with("UniversalCopy<f64> for f64, tiled copy of 4 x 9"));
+
+    let mma = ["--mma", "SM80_16x8x8_F32TF32TF32F32_TN"];
+    assert!(printed(&mma).contains("T31 V3"));
+    assert!(printed(&["--mma", "MMAOP_16x8x8_F32TF32TF32F32_TN"]).starts_with(mma[1]), "MoYe's name");
+    let tiled = [&mma[..], &["--atoms", "(2,2,1)", "--tile", "32x32x8"]].concat();
+    assert!(printed(&tiled).contains("T127 V7"));
+    let operand = [&tiled[..], &["--operand", "b", "--atom", "SM75_U32x4_LDSM_N"]].concat();
+    assert!(printed(&operand).contains("Destination ((4,8,2,2),((2,2),1)):((32,1,0,8),((128,16),0))"));
+    assert!(printed(&["--mma", "UniversalFma", "--atoms", "(16,16)"]).contains("16 x 16 x 1"));
+
+    let too_much = [&mma[..], &["--operand", "b", "--atom", "SM75_U32x4_LDSM_N"]].concat();
+    assert!(refused(&too_much).contains("take 4 values a thread, or an atom that moves 2 at once"));
+    let odd = ["--copy", "(2,3)", "(3,1)", "--atom", "UniversalCopy<u128>", "--element", "f64"];
+    assert!(refused(&odd).contains("the 3 values of a thread"));
+    let torn = ["--copy", "(32,1)", "(1,8)", "--atom", "SM75_U32x4_LDSM_N", "--element", "f64"];
+    assert!(refused(&torn).contains("torn between threads"));
+    assert!(refused(&["--mma", "none"]).contains("`moye atoms` lists"));
+    assert!(
+        refused(&["--copy", "8", "2", "--atom", "none", "--element", "f32"]).contains("SM75_U32x4_LDSM_N")
+    );
+    assert!(refused(&["--copy", "8", "2", "--atom", "DefaultCopy"]).contains("--element"));
+    assert!(
+        refused(&[&mma[..], &["--operand", "d", "--atom", "DefaultCopy"]].concat()).contains("a, b and c")
+    );
+    assert!(refused(&[&mma[..], &["--tile", "24x8x8", "--atoms", "(1,2)"]].concat()).contains("take 32"));
+}
+
+#[test]
 fn instructions_and_copies_are_read_from_json() {
     let file = atoms();
     let file = file.to_str().unwrap();

@@ -1,7 +1,10 @@
 //! What each kind of picture shows, and what it refuses.
 
 use super::common::{mma, parsed, thread_value};
-use moye::draw::{self, Fill, Label, MAX_CELLS, Mark, Scene};
+use moye::draw::{self, Draw, Fill, Label, MAX_CELLS, Mark, Scene};
+use moye_device::atom::copy::{SM75_U32x4_LDSM_N, UniversalCopy};
+use moye_device::atom::mma::{SM80_16x8x8_F32TF32TF32F32_TN, UniversalFma};
+use moye_device::atom::{TiledCopy, TiledMma};
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, layout};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -267,4 +270,44 @@ fn the_ramp_keeps_to_its_steps_at_the_ends_of_64_bits() {
     assert_eq!(Fill::ramp(3, 3, 3), Fill::Ramp(0));
     let far = Layout::parse("(2,2):(4611686018427387904,1)").unwrap();
     assert!(draw::layout(&far).is_ok());
+}
+
+#[test]
+fn tiled_copies_are_drawn_as_they_are() {
+    let copy = TiledCopy::<UniversalCopy<f64>, f64>::new(layout!((2, 3):(3, 1)), layout!((2, 3):(1, 2)));
+    let scene = copy.draw().unwrap();
+    assert_eq!(scene.title, "UniversalCopy<f64> for f64, tiled copy of 4 x 9");
+    for (panel, row) in [(0, 0), (1, 0)] {
+        let threads: Vec<_> = (0..9)
+            .map(|column| match *label(&scene, panel, row + 2, column) {
+                Label::ThreadValue { thread, .. } => thread,
+                _ => panic!("an element that nobody holds"),
+            })
+            .collect();
+        assert_eq!(threads, [3, 3, 3, 4, 4, 4, 5, 5, 5]);
+    }
+    // By ldmatrix the two sides differ: lane 8 names column 1 and gets rows 16 and 17.
+    let copy = TiledCopy::<SM75_U32x4_LDSM_N, u16>::new(layout!((16, 2)), layout!((2, 4)));
+    let scene = copy.draw().unwrap();
+    assert_eq!(*label(&scene, 0, 7, 1), held(8, 7));
+    assert_eq!(*label(&scene, 1, 17, 3), held(8, 7));
+    // One row for a tile of one mode; all modes after the first along the columns.
+    let row = TiledCopy::<UniversalCopy<f32>, f32>::new(layout!(8), layout!(2)).draw().unwrap();
+    assert_eq!((row.panels[0].grid.rows().len(), row.panels[0].grid.columns().len()), (1, 16));
+}
+
+#[test]
+fn tiled_mmas_are_drawn_as_they_are() {
+    let mma = TiledMma::<SM80_16x8x8_F32TF32TF32F32_TN>::tiled(layout!((2, 2, 1)), [32, 32, 8]);
+    let scene = mma.draw().unwrap();
+    assert_eq!(scene.title, "SM80_16x8x8_F32TF32TF32F32_TN, 32 x 32 x 8");
+    // B above, A on the left, C between them; two warps share each element of A and of B.
+    assert_eq!(*label(&scene, 0, 4, 17), Label::ThreadValue { thread: 4, value: 3, more: 1 });
+    assert_eq!(*label(&scene, 1, 31, 7), Label::ThreadValue { thread: 63, value: 3, more: 1 });
+    assert_eq!(*label(&scene, 2, 31, 31), held(127, 7));
+    let fma = TiledMma::<UniversalFma<f32>>::new(layout!((16, 16))).draw().unwrap();
+    assert_eq!(*label(&fma, 1, 3, 0), Label::ThreadValue { thread: 3, value: 0, more: 15 });
+    assert_eq!(*label(&fma, 2, 3, 2), held(35, 0));
+    let large = TiledMma::<UniversalFma<f32>>::tiled(layout!((16, 16)), [256, 256, 1]).draw().unwrap_err();
+    assert!(large.to_string().contains("at most"), "{large}");
 }

@@ -146,6 +146,16 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     ) -> <Self::Destination as Side>::Output;
 }
 
+/// Does not compile for a GPU that does not have the atom's instruction: the message names the atom and what it needs. The
+/// simulator has every instruction.
+#[inline(always)]
+pub(super) const fn required<A: CopyAtom>() {
+    #[cfg(target_arch = "nvptx64")]
+    const {
+        crate::arch::target::require_of_atom(A::NAME, A::PTX, A::ARCH);
+    }
+}
+
 /// A copy atom that takes a predicate for each thread.
 pub trait PredicatedCopyAtom: CopyAtom {
     /// Whether the destination becomes zeros where the predicate does not hold; it keeps what it has otherwise.

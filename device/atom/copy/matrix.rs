@@ -1,6 +1,6 @@
 //! Copies of 8 x 8 matrices of 16-bit elements by a warp: `ldmatrix`, `stmatrix`, `movmatrix`.
 
-use super::atom::{CopyAtom, RegisterFile, SharedMemory};
+use super::atom::{CopyAtom, RegisterFile, SharedMemory, required};
 use crate::arch;
 use crate::layout::{Layout, layout};
 
@@ -76,6 +76,7 @@ macro_rules! store {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn call(source: [u32; $count], destination: u32) {
+                required::<Self>();
                 // SAFETY: the caller's contract.
                 unsafe { arch::$function(destination, source) }
             }

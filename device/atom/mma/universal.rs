@@ -21,6 +21,7 @@ use core::marker::PhantomData;
 /// assert_eq!(MMA.partition_c(layout!((128, 128))), layout!((1, 8, 8):(0, 16, 2048)));
 /// ```
 #[derive(Debug, PartialEq, Eq)]
+#[allow(clippy::type_complexity, reason = "four type parameters, which no value has")]
 pub struct UniversalFma<D, A = D, B = A, C = D>(PhantomData<fn() -> (D, A, B, C)>);
 
 impl<D, A, B, C> Clone for UniversalFma<D, A, B, C> {

@@ -2,7 +2,7 @@
 
 use super::TiledCopy;
 use super::partition::End;
-use crate::analysis::{AccessError, AccessReport, matrix_access, try_shared_access};
+use crate::analysis::{AccessError, AccessReport, requests};
 use crate::atom::copy::{CopyAtom, MemorySpace, Side};
 use crate::atom::tiling::TilingError;
 use crate::layout::{ComposedLayout, Layout};
@@ -18,11 +18,12 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// use moye_device::atom::copy::UniversalCopy;
     /// use moye_device::layout::layout;
     ///
-    /// // Four consecutive f32 a thread: neighbours along M serve a column-major matrix, neighbours along K do not.
-    /// const ALONG_M: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
-    /// const ALONG_K: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((128, 2):(2, 1)), layout!((1, 4)));
-    /// const _: () = assert!(ALONG_M.is_coalesced(layout!((128, 8):(1, 2048))));
-    /// const _: () = assert!(!ALONG_K.is_coalesced(layout!((128, 8):(1, 2048))));
+    /// // Four consecutive f32 a thread, all at once: a request of a warp is 512 bytes in a row. By two, each request takes
+    /// // half of what it moves.
+    /// const AT_ONCE: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+    /// const BY_TWO: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+    /// const _: () = assert!(AT_ONCE.is_coalesced(layout!((128, 8):(1, 2048))));
+    /// const _: () = assert!(!BY_TWO.is_coalesced(layout!((128, 8):(1, 2048))));
     /// ```
     ///
     /// # Panics
@@ -79,9 +80,16 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         space: MemorySpace,
         bytes: usize,
     ) -> Result<AccessReport, TilingError> {
-        let what = "the accesses of a tiled copy";
+        let error = TilingError::of("the accesses of a tiled copy").str("the copy atom ").str(A::NAME);
         if matches!(space, MemorySpace::Registers) {
-            return Err(TilingError::of(what).str("this side of the atom is in registers, which need none"));
+            return Err(
+                error.str(" has registers on this side, which need no access: ask for the other side's")
+            );
+        }
+        if bytes == 0 {
+            return Err(error.str(
+                " leaves its width to the tensors, so that its accesses are not known: take UniversalCopy of a type",
+            ));
         }
         let parts = match self.tiling().tidfrg(end, tensor.layout) {
             Ok(parts) => parts,
@@ -89,41 +97,23 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         };
         // (thread, (value, repetition, rest))
         let by_thread = Layout::concat(&[parts.mode(0), Layout::concat(&[parts.mode(1), parts.mode(2)])]);
-        let places = ComposedLayout { layout: by_thread, ..tensor };
+        // `ldmatrix` and `stmatrix` take the addresses of as many lanes as there are rows.
+        let lanes = if self.atom_layouts().thr_id.size() == 1 {
+            32
+        } else {
+            rows(if matches!(end, End::Source) { A::SRC } else { A::DST })
+        };
+        // Packed elements: a whole number of them in each access, as the atom's layouts have it.
         let values = bytes as i64 * 8 / T::BITS;
-        let matrix = self.atom_layouts().thr_id.size() == 32;
-        if !matrix {
-            return match try_shared_access(places, T::BITS, if values < 1 { 1 } else { values }) {
-                Ok(report) => Ok(report),
-                Err(error) => Err(scattered(what, &error, &by_thread)),
-            };
+        match requests(&ComposedLayout { layout: by_thread, ..tensor }, T::BITS, values, lanes) {
+            Ok(report) => Ok(report),
+            Err(why) => Err(unfit(error, &why, values, T::BITS, &tensor.layout)),
         }
-        // `ldmatrix` and `stmatrix`: one row of 16 bytes for each lane whose address counts.
-        let lanes = if matches!(end, End::Source) { A::SRC } else { A::DST };
-        let matrices = distinct_rows(lanes) / 8;
-        let mut report = AccessReport::NOTHING;
-        let (threads, all) = (by_thread.extent(0), by_thread.extent(1));
-        let mut warp = 0;
-        while warp < threads {
-            let mut value = 0;
-            while value < all {
-                let first = by_thread.at(warp + threads * value);
-                let rows = Layout::concat(&[crate::layout::composition(
-                    by_thread.mode(0),
-                    crate::layout::make_col_major(crate::layout::IntTuple::int(8 * matrices)),
-                )]);
-                let rows = ComposedLayout { layout: rows, offset: tensor.offset + first, ..tensor };
-                report = report.plus(&matrix_access(rows, T::BITS));
-                value += values;
-            }
-            warp += 32;
-        }
-        Ok(report)
     }
 }
 
-/// The rows that the lanes of a matrix instruction name; lanes beyond them repeat.
-const fn distinct_rows(lanes: Layout) -> i64 {
+/// The rows that the lanes of a matrix instruction name, by its side's layout in bits; lanes beyond them repeat.
+const fn rows(lanes: Layout) -> i64 {
     let mut most = 0;
     let mut lane = 0;
     while lane < lanes.extent(0) {
@@ -136,23 +126,42 @@ const fn distinct_rows(lanes: Layout) -> i64 {
     most
 }
 
-const fn scattered(what: &str, error: &AccessError, places: &Layout) -> TilingError {
-    let text = TilingError::of(what).str(error.text()).str("; (thread, value) is ").layout(places);
-    match error {
-        AccessError::Scattered { thread, value, first, other } => text
-            .str(": thread ")
+/// The atom's access does not suit the tensor.
+const fn unfit(
+    error: TilingError,
+    why: &AccessError,
+    values: i64,
+    bits: i64,
+    tensor: &Layout,
+) -> TilingError {
+    let error = error
+        .str(" moves ")
+        .int(values)
+        .str(" elements of ")
+        .int(bits)
+        .str(" bits at once, consecutive ones from a multiple of as many on; in ")
+        .layout(tensor)
+        .str(" ");
+    match why {
+        AccessError::Scattered { thread, value, first, other } if *first == *other => error
+            .str("the access of thread ")
             .int(*thread)
-            .str(" has element ")
-            .int(*first)
-            .str(" as value ")
+            .str(" that starts with its value ")
             .int(*value)
-            .str(", and element ")
+            .str(" begins at element ")
+            .int(*first)
+            .str(": take strides that are multiples of ")
+            .int(values),
+        AccessError::Scattered { thread, value, first, other } => error
+            .str("the access of thread ")
+            .int(*thread)
+            .str(" that starts with its value ")
+            .int(*value)
+            .str(" has the elements ")
+            .int(*first)
+            .str(" and ")
             .int(*other)
-            .str(" in the same access"),
-        AccessError::Values { values, per_access } => {
-            text.str(": ").int(*values).str(" values, ").int(*per_access).str(" an access")
-        }
-        AccessError::Bits { bits } => text.str(": ").int(*bits).str(" bits"),
-        AccessError::Rank { .. } => text,
+            .str(" side by side: lay the values along the fast axis, or take a narrower atom"),
+        _ => error.str("they do not: ").str(why.text()),
     }
 }

@@ -25,8 +25,8 @@ mod kernel;
 pub(crate) mod partition;
 
 pub use kernel::{PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy};
+pub use partition::{CopyTiling, End};
 
-use self::partition::{End, Tiling};
 use super::copy::{CopyAtom, ValueLayouts};
 use super::mma::MmaAtom;
 use super::tiled_mma::{Operand, TiledMma};
@@ -38,7 +38,7 @@ use core::marker::PhantomData;
 
 /// The copy atom `A` tiled over threads and values, for elements of type `T`.
 pub struct TiledCopy<A, T> {
-    tiling: Tiling,
+    tiling: CopyTiling,
     atom: PhantomData<fn() -> (A, T)>,
 }
 
@@ -76,7 +76,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
             Ok(atom) => atom,
             Err(error) => return Err(error),
         };
-        Self::of(Tiling::of_threads_and_values(atom, threads, values))
+        Self::of(CopyTiling::of_threads_and_values(atom, threads, values))
     }
 
     /// Threads and values as `layout_tv` says, over tiles of `tiler`: CuTe's `make_tiled_copy_impl`.
@@ -97,17 +97,18 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
             Ok(atom) => atom,
             Err(error) => return Err(error),
         };
-        Self::of(Tiling::new(atom, layout_tv, tiler))
+        Self::of(CopyTiling::new(atom, layout_tv, tiler))
     }
 
-    const fn of(tiling: Result<Tiling, TilingError>) -> Result<Self, TilingError> {
+    const fn of(tiling: Result<CopyTiling, TilingError>) -> Result<Self, TilingError> {
         match tiling {
             Ok(tiling) => Ok(Self { tiling, atom: PhantomData }),
             Err(error) => Err(error),
         }
     }
 
-    pub(crate) const fn tiling(&self) -> &Tiling {
+    /// The tiled copy without its types.
+    pub const fn tiling(&self) -> &CopyTiling {
         &self.tiling
     }
 
@@ -218,11 +219,10 @@ macro_rules! of_mma {
         pub const fn $try_name<A: CopyAtom, T: Storable, M: MmaAtom>(
             mma: &TiledMma<M>,
         ) -> Result<TiledCopy<A, T>, TilingError> {
-            let tv = match mma.try_layout_tv($operand) {
-                Ok(tv) => tv,
-                Err(error) => return Err(error),
-            };
-            TiledCopy::try_from_tv(tv, Tiler::shape(mma.operand_tile($operand)))
+            match TiledCopy::<A, T>::ATOM {
+                Ok(atom) => TiledCopy::of(CopyTiling::of_operand(atom, mma.tiling(), $operand)),
+                Err(error) => Err(error),
+            }
         }
     )+ };
 }

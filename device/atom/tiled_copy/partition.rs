@@ -5,15 +5,19 @@
 //! own `(thread, value)` layout counts by the reference.
 
 use super::super::copy::ValueLayouts;
+use super::super::tiled_mma::{MmaTiling, Operand};
 use super::super::tiling::{TilingError, by_algebra};
 use crate::layout::{
     IntTuple, Layout, Tiler, make_col_major, try_coalesce_profile, try_composition, try_composition_tiler,
     try_logical_product, try_product_each, try_right_inverse, try_upcast, try_zipped_divide, tuple,
 };
+use crate::tensor::gcd;
 
-/// A tiled copy without its types: an atom's layouts over `(thread, value) -> tile`.
+/// A tiled copy without its types: an atom's layouts over `(thread, value) -> tile`. For tools, which take atoms by name;
+/// kernels have [`TiledCopy`](crate::atom::TiledCopy).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tiling {
+pub struct CopyTiling {
+    /// The atom's layouts in elements.
     pub atom: ValueLayouts,
     /// `(thread, value)` to the index in the tile.
     pub layout_tv: Layout,
@@ -25,15 +29,20 @@ pub(crate) struct Tiling {
 
 /// Which side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
+    /// What is read.
     Source,
+    /// What is written.
     Destination,
 }
 
 const WHAT: &str = "TiledCopy";
 
-impl Tiling {
+impl CopyTiling {
     /// Threads and values as `layout_tv` says, over tiles of `tiler`.
+    ///
+    /// # Errors
+    /// Where the threads or values are no multiple of the atom's, or reach beyond the tile.
     pub const fn new(atom: ValueLayouts, layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         if layout_tv.rank() != 2 {
             return Err(TilingError::of(WHAT)
@@ -68,8 +77,10 @@ impl Tiling {
                 .int(atom.bits)
                 .str(" bits that the copy atom moves for it at once; take ")
                 .int(next_multiple(values, atom_values))
-                .str(" values a thread, or an atom of at most ")
-                .int(values * atom.bits)
+                .str(" values a thread, or an atom that moves ")
+                .int(gcd(values as u64, atom_values as u64) as i64)
+                .str(" at once, ")
+                .int(gcd(values as u64, atom_values as u64) as i64 * atom.bits)
                 .str(" bits"));
         }
         let tile = tiler.tile_shape();
@@ -87,6 +98,9 @@ impl Tiling {
     }
 
     /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's `make_tiled_copy`.
+    ///
+    /// # Errors
+    /// Where threads or values leave numbers out or use one twice, or are no multiple of the atom's.
     pub const fn of_threads_and_values(
         atom: ValueLayouts,
         threads: Layout,
@@ -94,6 +108,22 @@ impl Tiling {
     ) -> Result<Self, TilingError> {
         let tv = by_algebra!(WHAT, crate::layout::try_make_layout_tv(threads, values));
         Self::new(atom, tv.layout, Tiler::shape(tv.tile))
+    }
+
+    /// Threads and values as a tiled MMA has them for one operand: CuTe's `make_tiled_copy_A`, `_B` and `_C`.
+    ///
+    /// # Errors
+    /// Where the copy atom needs more threads or values than the tiled MMA has.
+    pub const fn of_operand(
+        atom: ValueLayouts,
+        mma: &MmaTiling,
+        operand: Operand,
+    ) -> Result<Self, TilingError> {
+        let tv = match mma.layout_tv(operand) {
+            Ok(tv) => tv,
+            Err(error) => return Err(error),
+        };
+        Self::new(atom, tv, Tiler::shape(mma.operand_tile(operand)))
     }
 
     /// The thread-value layout of one side of the atom.
@@ -106,6 +136,9 @@ impl Tiling {
 
     /// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor `(M, N, ...)`: CuTe's `tidfrg_S` and
     /// `tidfrg_D`.
+    ///
+    /// # Errors
+    /// Where the tiles do not divide the tensor in a way that a layout has.
     pub const fn tidfrg(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
         // ((TILE_M, TILE_N, ...), (REST_M, REST_N, ...))
         self.of_tiles(end, by_algebra!(WHAT, try_zipped_divide(tensor, self.tiler)))
@@ -135,6 +168,9 @@ impl Tiling {
     }
 
     /// `(thread, value)` of one side to the index in the tile: CuTe's `get_layoutS_TV` and `get_layoutD_TV`.
+    ///
+    /// # Errors
+    /// Where the tiler cuts the tile in a way that no layout has.
     pub const fn end_tv(&self, end: End) -> Result<Layout, TilingError> {
         let tile = make_col_major(self.tile);
         let one = by_algebra!(WHAT, tile.try_append_dim(tile.rank() + 1));
@@ -148,6 +184,9 @@ impl Tiling {
     }
 
     /// The part of a thread: `((value, repetition), REST_M, REST_N, ...)`, CuTe's `partition_S` and `partition_D`.
+    ///
+    /// # Errors
+    /// As [`tidfrg`](Self::tidfrg).
     pub const fn partition(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
         let parts = match self.tidfrg(end, tensor) {
             Ok(parts) => parts,
@@ -162,6 +201,9 @@ impl Tiling {
 
     /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, in this copy's modes
     /// `((value, repetition), REST_M, REST_N, ...)`: CuTe's `retile`.
+    ///
+    /// # Errors
+    /// Where the fragment is none of this copy's tile.
     pub const fn retile(&self, fragment: Layout) -> Result<Layout, TilingError> {
         let values = fragment.extent(0);
         let threads = self.layout_tv.extent(0);

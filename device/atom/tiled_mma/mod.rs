@@ -21,9 +21,8 @@ pub(crate) mod partition;
 pub use kernel::{
     AccumulatorOf, FragmentOf, OfA, OfB, OfC, OperandKind, PartitionMma, StaticTiledMma, ThrMma,
 };
-pub use partition::{Operand, Permutation};
+pub use partition::{MmaTiling, Operand, Permutation};
 
-use self::partition::Tiling;
 use super::mma::MmaAtom;
 use super::tiling::{TilingError, or_raise};
 use crate::layout::{IntTuple, Layout};
@@ -32,7 +31,7 @@ use core::marker::PhantomData;
 
 /// The MMA atom `A` tiled over warps and over the elements of a tile.
 pub struct TiledMma<A> {
-    tiling: Tiling,
+    tiling: MmaTiling,
     atom: PhantomData<fn() -> A>,
 }
 
@@ -76,7 +75,7 @@ impl<A: MmaAtom> TiledMma<A> {
     /// As [`try_new`](Self::try_new), and where a tile is no multiple of the atoms side by side.
     pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
         let layouts = [<A as MmaAtom>::A, <A as MmaAtom>::B, <A as MmaAtom>::C];
-        match Tiling::new(A::SHAPE_MNK, A::THR_ID, layouts, atoms, permutation) {
+        match MmaTiling::new(A::SHAPE_MNK, A::THR_ID, layouts, atoms, permutation) {
             Ok(tiling) => Ok(Self { tiling, atom: PhantomData }),
             Err(error) => Err(error),
         }
@@ -120,7 +119,8 @@ impl<A: MmaAtom> TiledMma<A> {
         self.tiling.operand_tile(operand)
     }
 
-    pub(crate) const fn tiling(&self) -> &Tiling {
+    /// The tiled MMA without its types.
+    pub const fn tiling(&self) -> &MmaTiling {
         &self.tiling
     }
 

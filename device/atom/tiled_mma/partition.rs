@@ -43,6 +43,7 @@ impl Operand {
 
 /// How the tile of one mode is laid out: CuTe's permutation.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nothing is boxed in no_std, and a permutation is a constant")]
 pub enum Permutation {
     /// As many elements as the atoms along the mode cover: CuTe's `_`.
     Atoms,
@@ -52,13 +53,14 @@ pub enum Permutation {
     Layout(Layout),
 }
 
-/// A tiled MMA without its types.
+/// A tiled MMA without its types. For tools, which take atoms by name; kernels have [`TiledMma`](crate::atom::TiledMma).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tiling {
+pub struct MmaTiling {
     /// m, n, k of the atom.
     pub shape: [i64; 3],
     /// `(thread, value)` of A, B and C.
     pub layouts: [Layout; 3],
+    /// How the tile is laid out along M, N and K.
     pub permutation: [Permutation; 3],
     /// `(V, M, N, K)` to the thread.
     pub thr_vmnk: Layout,
@@ -67,7 +69,12 @@ pub(crate) struct Tiling {
 const WHAT: &str = "TiledMma";
 const MNK: [&str; 3] = ["M", "N", "K"];
 
-impl Tiling {
+impl MmaTiling {
+    /// An atom of `m`, `n`, `k` (`shape`), of the threads `thr_id` and of the thread-value layouts of A, B and C (`layouts`),
+    /// side by side as `atoms` says.
+    ///
+    /// # Errors
+    /// As [`TiledMma::try_new`](crate::atom::TiledMma::try_new).
     pub const fn new(
         shape: [i64; 3],
         thr_id: Layout,
@@ -141,6 +148,7 @@ impl Tiling {
         }
     }
 
+    /// The tile of one operand: `(M, K)`, `(N, K)` or `(M, N)`.
     pub const fn operand_tile(&self, operand: Operand) -> IntTuple {
         let [first, second] = operand.modes().0;
         IntTuple::flat(&[self.tile(first), self.tile(second)])
@@ -155,6 +163,9 @@ impl Tiling {
     }
 
     /// `((V, (THR_0, THR_1)), (value, (REST_0, REST_1)))` of an operand's tensor: CuTe's `thrfrg_A`, `_B`, `_C`.
+    ///
+    /// # Errors
+    /// Where the tiles do not divide the tensor in a way that a layout has.
     pub const fn thrfrg(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         let [first, second] = operand.modes().0;
         if tensor.rank() < 2 {
@@ -203,6 +214,9 @@ impl Tiling {
     }
 
     /// `(thread, (value, (REST_0, REST_1)))` of an operand's tensor.
+    ///
+    /// # Errors
+    /// Where the tiles do not divide the tensor in a way that a layout has.
     pub const fn by_thread(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         let parts = match self.thrfrg(operand, tensor) {
             Ok(parts) => parts,
@@ -215,11 +229,17 @@ impl Tiling {
     }
 
     /// `(thread, value)` to the index in the operand's tile: CuTe's `get_layoutA_TV`, `B`, `C`.
+    ///
+    /// # Errors
+    /// Where the tiles do not divide the tensor in a way that a layout has.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.by_thread(operand, make_col_major(self.operand_tile(operand)))
     }
 
     /// What a thread has of an operand: `(value, REST_0, REST_1, ...)`, CuTe's `partition_A`, `B`, `C`.
+    ///
+    /// # Errors
+    /// Where the tiles do not divide the tensor in a way that a layout has.
     pub const fn partition(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         let parts = match self.thrfrg(operand, tensor) {
             Ok(parts) => parts,

@@ -31,7 +31,7 @@ pub fn swizzle(text: &str) -> Result<Swizzle> {
 }
 
 /// The bits of an element type, or a number of bits.
-pub fn element_bits(text: &str) -> Result<i64> {
+pub fn element_bits(option: &str, text: &str) -> Result<i64> {
     let name = text.trim().to_ascii_lowercase();
     let bits = match name.as_str() {
         "e4m3" | "e5m2" | "fp8" => Some(8),
@@ -47,7 +47,7 @@ pub fn element_bits(text: &str) -> Result<i64> {
     match bits {
         Some(bits @ (1 | 2 | 4 | 8 | 16 | 32 | 64 | 128)) => Ok(bits),
         _ => bail!(
-            "--banks {text:?}: expected an element type such as f32, bf16, f16, e4m3, i8, u64, or its bits, a power of \
+            "{option} {text:?}: expected an element type such as f32, bf16, f16, e4m3, i8, u64, or its bits, a power of \
              two up to 128"
         ),
     }

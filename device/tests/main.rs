@@ -1,0 +1,20 @@
+//! The tests of the crate, in one program: linking a dozen costs more than compiling them.
+
+mod golden;
+
+mod analysis;
+mod const_evaluation;
+mod copy_atoms;
+mod golden_cute_cpp;
+mod golden_pycute;
+mod golden_rejected;
+mod golden_tiling;
+mod layout_edges;
+mod layout_laws;
+mod layout_text;
+mod mma_faults;
+mod static_layouts;
+mod tensors;
+mod tiled_copies;
+mod tiling_access;
+mod tiling_warps;
