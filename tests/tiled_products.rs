@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::product::{Check, SHAPES, check};
+use common::product::{Check, SHAPES, check, check_with};
 use moye::{Device, Grid, Module, Ptx};
 use moye_kernels_tiled as kernels;
 
@@ -42,6 +42,31 @@ tests! {
     e4m3_ldmatrix SM_90 (64, 64), 128, 1e-3;
 }
 
+/// A block for each 64 x 64 of C. K counts bytes.
+fn packed() -> Check {
+    let grid = |m: usize, n: usize| Grid::new((m.div_ceil(64) as u32, n.div_ceil(64) as u32), 128);
+    Check { bound: 0.0, c_multiple: 1, grid }
+}
+
+#[test]
+fn s4_packed() {
+    let numbers = |byte: u8| [byte & 15, byte >> 4].map(|bits| f64::from((bits as i8) << 4 >> 4));
+    let dot = |a: &[u8], b: &[u8]| {
+        let products = a.iter().zip(b).map(|(&a, &b)| {
+            let (a, b) = (numbers(a), numbers(b));
+            a[0] * b[0] + a[1] * b[1]
+        });
+        products.sum()
+    };
+    check_with(|device| load(device, &SM_80), &kernels::packed::s4_packed, &packed(), &SHAPES, dot);
+}
+
+#[test]
+fn b1_packed() {
+    let dot = |a: &[u8], b: &[u8]| a.iter().zip(b).map(|(a, b)| f64::from((a ^ b).count_ones())).sum();
+    check_with(|device| load(device, &SM_80), &kernels::packed::b1_packed, &packed(), &SHAPES, dot);
+}
+
 #[test]
 fn each_kernel_has_its_instructions_and_no_local_memory() {
     let module = moye_build::ptx::Module::parse(kernels::PTX_SM_80[0].1).unwrap();
@@ -54,6 +79,8 @@ fn each_kernel_has_its_instructions_and_no_local_memory() {
         ("s8_ldmatrix", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", 4),
         ("f64_plain", "ld.shared.b64", 16),
         ("fma_shared", "fma.rn.f32", 128),
+        ("s4_packed", "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32", 8),
+        ("b1_packed", "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", 8),
     ];
     for (kernel, instruction, count) in wanted {
         let entry = module.kernel(kernel).unwrap_or_else(|| panic!("there is no kernel {kernel}"));

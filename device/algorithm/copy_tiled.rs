@@ -4,7 +4,8 @@ use super::copy::{Where, copy_where};
 use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side};
 use crate::atom::{StaticTiledCopy, TilingError};
 use crate::layout::Layout;
-use crate::memory::{Element, GlobalPointer, Shared, Storable};
+use crate::memory::{Element, GlobalPointer, Shared, SharedPacked, Storable};
+use crate::number::Scalar;
 use crate::tensor::{
     Access, AccessMut, Engine, Part, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides,
     Tensor, run_of,
@@ -74,6 +75,14 @@ unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Stride
 
 // SAFETY: the element's address.
 unsafe impl<T: Element> CopySource<SharedMemory> for Shared<T> {
+    #[inline(always)]
+    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
+        self.address_of::<L>(index)
+    }
+}
+
+// SAFETY: the element's address.
+unsafe impl<T: Scalar + Storable> CopySource<SharedMemory> for SharedPacked<T> {
     #[inline(always)]
     unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
         self.address_of::<L>(index)

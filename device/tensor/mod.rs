@@ -15,6 +15,7 @@
 
 mod fragment;
 mod global;
+mod packed;
 mod partition;
 mod shared;
 mod slice;
@@ -26,6 +27,7 @@ pub use global::{
     Aligned, All, Along, Dense, GlobalTensor, Matrix, Strided, Strides, TileCoordinate, UnitStride,
     WholeTiles,
 };
+pub use packed::{BytesOf, PackedArray, PackedTensor};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
 pub use shared::SharedTensor;
 pub(crate) use shared::block_bytes;

@@ -54,7 +54,7 @@ macro_rules! integers {
         }
     )* };
 }
-integers!(i8, i32);
+integers!(i8, u8, i32);
 
 /// `(M, N, K)`: one tile, ragged ones, single rows and columns, several tiles along each mode.
 pub const SHAPES: [(usize, usize, usize); 8] = [
@@ -85,13 +85,25 @@ pub fn check<T: Number, U: Number>(
     check: &Check,
     shapes: &[(usize, usize, usize)],
 ) {
+    let dot = |a: &[T], b: &[T]| a.iter().zip(b).map(|(a, b)| a.value() * b.value()).sum();
+    check_with(load, kernel, check, shapes, dot);
+}
+
+/// As [`check`], where the element of C is `dot` of a row of A and a row of B: for elements that a byte holds several of.
+pub fn check_with<T: Number, U: Number>(
+    load: impl Fn(&Device) -> Option<Module>,
+    kernel: &Product<T, U>,
+    check: &Check,
+    shapes: &[(usize, usize, usize)],
+    dot: impl Fn(&[T], &[T]) -> f64,
+) {
     for device in devices() {
         let Some(module) = load(&device) else {
             eprintln!("{} is skipped on {}, which is older", kernel.name(), device.name());
             continue;
         };
         for &shape in shapes {
-            one(&device, &module, kernel, shape, check);
+            one(&device, &module, kernel, shape, check, &dot);
         }
     }
 }
@@ -102,6 +114,7 @@ fn one<T: Number, U: Number>(
     kernel: &Product<T, U>,
     (m, n, k): (usize, usize, usize),
     check: &Check,
+    dot: impl Fn(&[T], &[T]) -> f64,
 ) {
     let mut rng = rng(&[m, n, k]);
     // Rows start at multiples of 16 bytes, which the kernels are promised; C's need not.
@@ -138,7 +151,7 @@ fn one<T: Number, U: Number>(
     let (mut error, mut norm) = (0.0, 0.0);
     for i in 0..m {
         for j in 0..n {
-            let want: f64 = (0..k).map(|p| a[i * ld + p].value() * b[j * ld + p].value()).sum();
+            let want = dot(&a[i * ld..][..k], &b[j * ld..][..k]);
             let got = c[i * ldc + j].value();
             error += (got - want).powi(2);
             norm += want.powi(2);

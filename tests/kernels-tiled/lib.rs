@@ -6,6 +6,8 @@
 #![allow(clippy::missing_safety_doc, reason = "`Problem` says what every kernel trusts")]
 
 mod config;
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+pub mod packed;
 mod product;
 
 // On the host all kernels are there; a PTX has either those of sm_80 or those of sm_90.
