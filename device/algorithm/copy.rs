@@ -8,10 +8,10 @@ use crate::tensor::{
     Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor, run_of,
 };
 
-/// The elements that one access can move: what both runs allow, at most 16 bytes.
-const fn elements_per_access(source: usize, destination: usize, element_bits: i64) -> usize {
+/// The elements that one access can move: what both runs allow, in at most so many bits.
+const fn elements_per_access(source: usize, destination: usize, element_bits: i64, most_bits: i64) -> usize {
     let mut run = if source < destination { source } else { destination };
-    while run as i64 * element_bits > 128 {
+    while run > 1 && run as i64 * element_bits > most_bits {
         run /= 2;
     }
     run
@@ -74,6 +74,9 @@ where
 pub(super) trait Where {
     /// Whether it is.
     const REACHED: bool;
+
+    /// The most bits that an access may move; one element is moved whatever its size.
+    const MOST_BITS: i64 = 128;
 }
 
 struct Always;
@@ -103,6 +106,7 @@ where
                 run_of::<S, LS>(),
                 run_of::<D, LD>(),
                 S::Element::BITS,
+                R::MOST_BITS,
             ))
         } else {
             0
@@ -169,7 +173,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     const { same_size(LS::LAYOUT, LD::LAYOUT) };
     let count = const {
         let (source, destination) = (run_of::<Strided<P, S, R>, LS>(), run_of::<Shared<P::Element>, LD>());
-        elements_per_access(source, destination, <P::Element as Storable>::BITS)
+        elements_per_access(source, destination, <P::Element as Storable>::BITS, 128)
     };
     let Some(size) = CpAsyncSize::of(count * P::Element::BYTES) else {
         // SAFETY: the caller's contract.

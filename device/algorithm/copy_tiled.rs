@@ -398,6 +398,7 @@ struct Automatic<C>(PhantomData<C>);
 
 impl<C: StaticTiledCopy> Where for Automatic<C> {
     const REACHED: bool = C::Atom::LAYOUTS.src_bytes() == 0;
+    const MOST_BITS: i64 = C::Atom::MOST_BITS;
 }
 
 /// Copies atom `i`, where `valid`.

@@ -156,6 +156,9 @@ impl<M: StaticTiledMma, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout> Pr
 /// | `(V, M)` | `(V, N)` | `(V, M, N)` |
 /// | `(V, M, K)` | `(V, N, K)` | `(V, M, N)` |
 ///
+/// Elements are taken as the atom's by their bits: f32 for an atom of tf32, whose upper 19 bits it multiplies. That they
+/// mean what the atom takes them for is the caller's part.
+///
 /// # Safety
 /// `a` and `b` may be read, and no other thread writes them meanwhile. All lanes of the warp execute this call together
 /// (for the atoms of a warp), on an architecture that has the instruction.
@@ -176,6 +179,11 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     LB: StaticLayout,
     LC: StaticLayout,
 {
+    const {
+        fills::<RegistersA<M>, A::Element>("a", <M::Atom as MmaAtom>::A.extent(1));
+        fills::<RegistersB<M>, B::Element>("b", <M::Atom as MmaAtom>::B.extent(1));
+        fills::<RegistersC<M>, C::Element>("c", <M::Atom as MmaAtom>::C.extent(1));
+    };
     let Extents { m, n, k, values } = const { Product::<M, LA, LB, LC>::EXTENTS };
     for k in 0..k {
         // SAFETY: each register is set below, before it is read.
@@ -207,6 +215,28 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
                 }
             }
         }
+    }
+}
+
+/// The values that a thread gives to the atom fill its registers, or the product does not compile.
+const fn fills<R: AtomRegisters, T: Storable>(operand: &str, values: i64) {
+    let (bits, room) = (values * T::BITS, R::COUNT as i64 * 8 * <R::Register as Element>::BYTES as i64);
+    if bits != room {
+        TilingError::of(WHAT)
+            .str("the ")
+            .int(values)
+            .str(" values of an atom in ")
+            .str(operand)
+            .str(", elements ")
+            .str(T::NAME)
+            .str(" of ")
+            .int(T::BITS)
+            .str(" bits, make ")
+            .int(bits)
+            .str(" bits, and the atom's registers have ")
+            .int(room)
+            .str(": convert the elements, or take another atom")
+            .raise();
     }
 }
 

@@ -22,7 +22,7 @@ macro_rules! same {
         }
     )* };
 }
-same!(f32, f64, f16, bf16, i32);
+same!(f32, f64, f16, bf16, i32, u32, i64, u64);
 
 macro_rules! widened {
     ($($narrow:ty as $wide:ty = $widen:path;)*) => { $(

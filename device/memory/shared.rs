@@ -21,7 +21,7 @@
 
 use super::Element;
 use crate::arch::{self, Word};
-use crate::tensor::{SharedTensor, StaticLayout, Tensor, block_bytes};
+use crate::tensor::{SharedTensor, StaticLayout, Tensor, block_bytes, starts_at_zero};
 use core::marker::PhantomData;
 
 /// A pointer to elements in the block's shared memory: a 32-bit address.
@@ -138,6 +138,7 @@ impl<T: Element, L: StaticLayout> SharedArray<T, L> {
 
 impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
     const BYTES: usize = {
+        starts_at_zero(L::LAYOUT);
         let end = L::LAYOUT.cosize();
         // A swizzle keeps each of its blocks to itself, and may use all of the last one.
         let block = block_bytes::<T, L>() as i64 / T::BYTES as i64;

@@ -1,5 +1,6 @@
 //! Fragments: a thread's own elements, in registers.
 
+use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{Digits, Offsets, PLAIN, run};
 use super::{Access, AccessMut, Engine, Length, Tensor};
@@ -50,7 +51,8 @@ const ROOM: usize = 1024;
 
 /// The fragment has room for the layout's elements, or it does not compile.
 const fn fits(layout: Layout, element_bits: i64) {
-    let bytes = (layout.cosize() * element_bits).div_euclid(8);
+    starts_at_zero(layout);
+    let bytes = (layout.cosize() * element_bits + 7).div_euclid(8);
     if bytes > ROOM as i64 {
         let mut text = Text::<400>::new();
         text.str("a fragment of layout ");
@@ -223,7 +225,7 @@ macro_rules! registers {
         }
     };
 }
-registers!(Registers<T>, , |_this, step| debug_assert!(step == 0, "registers that are not borrowed have no origin"), |_own| 0);
+registers!(Registers<T>, , |_this, _step| const { panic!("a fragment cannot be sliced by itself: slice a view of it (view, at_last, at_last_mut)") }, |_own| 0);
 registers!(RegistersRef<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
 registers!(RegistersMut<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
 

@@ -30,7 +30,7 @@ pub use global::{
 pub use packed::{BytesOf, PackedArray, PackedTensor};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
 pub use shared::SharedTensor;
-pub(crate) use shared::block_bytes;
+pub(crate) use shared::{block_bytes, starts_at_zero};
 pub use slice::{AllButLast, LastOf, ModeOf, Part};
 pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout};

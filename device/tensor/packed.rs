@@ -4,7 +4,7 @@
 //! runs fill at least a byte, by the atoms of 4-bit and 1-bit products. Global memory is read as bytes:
 //! [`Tensor::bytes`] names the same shared memory so, for the copy that fills it.
 
-use super::shared::reaches_no_further;
+use super::shared::{reaches_no_further, starts_at_zero, whole};
 use super::static_layout::{Divisors, StaticLayout};
 use super::tables::{Digits, Offsets, PLAIN, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, SharedTensor, Tensor};
@@ -37,6 +37,7 @@ pub struct PackedArray<T: Storable, L: StaticLayout>(PhantomData<(T, L)>);
 impl<T: Scalar + Storable, L: StaticLayout> SharedStorage for PackedArray<T, L> {
     const BYTES: usize = {
         no_swizzle(L::SWIZZLE);
+        starts_at_zero(L::LAYOUT);
         (L::LAYOUT.cosize() * <T as Storable>::BITS + 7) as usize / 8
     };
     const ALIGN: usize = 128;
@@ -69,7 +70,14 @@ impl<T, L> Copy for BytesOf<T, L> {}
 
 impl<T: Storable, L: StaticLayout> StaticLayout for BytesOf<T, L> {
     const LAYOUT: Layout = recast(L::LAYOUT, T::BITS, 8);
-    const ORIGIN: Divisors = Divisors([L::ORIGIN.0[0] * T::BITS as u64 / 8, 0, 0, 0]);
+    const ORIGIN: Divisors = {
+        let bits = L::ORIGIN.0[0] * T::BITS as u64;
+        assert!(
+            bits.is_multiple_of(8),
+            "the tensor may start within a byte, and cannot be named by bytes: take the bytes of the whole array"
+        );
+        Divisors([bits / 8, 0, 0, 0])
+    };
 }
 
 impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
@@ -86,7 +94,10 @@ impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
     /// The same memory, named by another layout that reaches no further.
     #[inline(always)]
     pub fn with_layout<N: StaticLayout>(self) -> PackedTensor<T, N> {
-        const { reaches_no_further(N::LAYOUT, L::LAYOUT) };
+        const {
+            whole(&L::ORIGIN, L::MOVED, L::LAYOUT);
+            reaches_no_further(N::LAYOUT, L::LAYOUT);
+        };
         Tensor::from_engine(self.engine)
     }
 }

@@ -22,10 +22,39 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     #[inline(always)]
     pub const fn with_layout<N: StaticLayout>(self) -> SharedTensor<T, N> {
         const {
+            whole(&L::ORIGIN, L::MOVED, L::LAYOUT);
             reaches_no_further(N::LAYOUT, L::LAYOUT);
             same_swizzle(N::SWIZZLE, L::SWIZZLE);
         };
         Tensor::from_engine(self.engine)
+    }
+}
+
+/// Only a whole array can be named anew: of a thread's part the new layout would not know how its origin is aligned.
+pub(super) const fn whole(origin: &super::Divisors, moved: u64, layout: Layout) {
+    if !origin.is_unmoved() || moved != 0 {
+        let mut text = Text::<400>::new();
+        text.str("with_layout: ");
+        text.layout(&layout);
+        text.str(" is a part of an array, whose origin was moved; take the whole array's tensor by another layout, and partition that");
+        panic!("{}", text.as_str());
+    }
+}
+
+/// No index of the layout is negative, or the tensor does not compile.
+pub(crate) const fn starts_at_zero(layout: Layout) {
+    let flat = layout.flatten();
+    let mut leaf = 0;
+    while leaf < flat.rank() {
+        let mode = flat.mode(leaf);
+        if mode.size() > 1 && mode.at(1) < 0 {
+            let mut text = Text::<400>::new();
+            text.str("the layout ");
+            text.layout(&layout);
+            text.str(" has a negative stride, and would reach in front of its array: reverse the order of the coordinates instead");
+            panic!("{}", text.as_str());
+        }
+        leaf += 1;
     }
 }
 
@@ -41,6 +70,7 @@ const fn same_swizzle(new: Swizzle, old: Swizzle) {
 
 /// The new layout names no element past those of the old one, or the tensor does not compile.
 pub(super) const fn reaches_no_further(new: Layout, old: Layout) {
+    starts_at_zero(new);
     if new.cosize() > old.cosize() {
         let mut text = Text::<400>::new();
         text.str("with_layout: ");
@@ -138,5 +168,75 @@ unsafe impl<T: Element> AccessMut for Shared<T> {
     unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
         // SAFETY: the caller's contract.
         unsafe { W::store_shared(self.address_of::<L>(index), word) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEGLOBAL};
+    use crate::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
+    use crate::atom::{
+        PartitionD, PartitionS, StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a,
+    };
+    use crate::layout::{ComposedLayout, Swizzle, layout, tuple};
+    use crate::tensor::{AllButLast, LastOf};
+    use crate::{swizzled_layout, tiled_copy, tiled_mma};
+    use half::f16;
+
+    swizzled_layout! {
+        Sw128 = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((64, 64, 3)));
+        Sw64 = ComposedLayout::new(Swizzle::new(2, 3, 3), 0, layout!((8, 32):(32, 1))).tile_to_shape(tuple!((64, 32, 3)));
+        /// Rows of 72, so that the bits of rows and of the swizzle overlap.
+        Odd = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((64, 64, 3):(72, 1, 4608)));
+        /// Upwards.
+        Up = ComposedLayout::new(Swizzle::new(2, 3, -3), 0, layout!((8, 32):(32, 1))).tile_to_shape(tuple!((64, 32, 3)));
+    }
+    tiled_mma! {
+        Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
+    }
+    tiled_copy! {
+        Rows: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_a(&Mma::MMA);
+        Load: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, f16> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 8)));
+    }
+
+    /// Each element of a thread's part of a stage lies where the swizzle of its offset in the array says.
+    fn lies_where_the_swizzle_says<L: StaticLayout, P: StaticLayout>(threads: Layout) {
+        const BASE: u32 = 1 << 14;
+        let stages = LastOf::<P>::LAYOUT;
+        for thread in 0..threads.size() {
+            for stage in 0..stages.size() {
+                let offset = threads.at(thread) + stages.at(stage);
+                let origin = Shared::<f16>::from_address(BASE).offset(offset as i32);
+                for i in 0..AllButLast::<P>::LAYOUT.size() {
+                    let element = offset + AllButLast::<P>::LAYOUT.at(i);
+                    let want = BASE + 2 * L::SWIZZLE.apply(element) as u32;
+                    let got = origin.address_of::<AllButLast<P>>(i as usize);
+                    assert_eq!(got, want, "thread {thread}, stage {stage}, element {i} of {}", P::LAYOUT);
+                }
+            }
+        }
+    }
+
+    fn of<L: StaticLayout>() {
+        lies_where_the_swizzle_says::<L, PartitionS<L, Rows>>(Rows::COPY.tidfrg_s(L::LAYOUT).mode(0));
+        lies_where_the_swizzle_says::<L, PartitionD<L, Load>>(Load::COPY.tidfrg_d(L::LAYOUT).mode(0));
+    }
+
+    #[test]
+    fn swizzled_elements_lie_where_the_swizzle_of_their_offset_says() {
+        of::<Sw128>();
+        of::<Sw64>();
+        of::<Odd>();
+        of::<Up>();
+    }
+
+    #[test]
+    fn rows_that_fill_their_blocks_are_linear_and_others_are_not() {
+        let linear = |layout, moved, swizzle| is_linear(layout, moved, swizzle);
+        type S = AllButLast<PartitionS<Sw128, Rows>>;
+        type O = AllButLast<PartitionS<Odd, Rows>>;
+        assert!(linear(S::LAYOUT, S::MOVED, S::SWIZZLE), "an `xor` with a constant for each step");
+        assert!(!linear(O::LAYOUT, O::MOVED, O::SWIZZLE), "rows of 72 carry into the swizzle's bits");
     }
 }

@@ -41,10 +41,8 @@ impl<L: StaticLayout> StaticLayout for LastOf<L> {
 }
 
 impl<L: StaticLayout> StaticLayout for AllButLast<L> {
-    const LAYOUT: Layout = {
-        let rest = L::LAYOUT.take(0, L::LAYOUT.rank() - 1);
-        if rest.rank() == 1 { rest.mode(0) } else { rest }
-    };
+    // A tuple of one stays one, so that the modes of an atom's values do not become the tensor's.
+    const LAYOUT: Layout = L::LAYOUT.take(0, L::LAYOUT.rank() - 1);
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(LastOf::<L>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = tables::moved(L::MOVED, LastOf::<L>::LAYOUT, L::SWIZZLE);
@@ -117,15 +115,32 @@ impl<T: Element, L: StaticLayout> Part<T, L> {
 impl<T: Element, L: StaticLayout> Engine for Part<T, L> {
     type Element = T;
 
-    #[inline(always)]
-    fn shift<S: StaticLayout>(&mut self, index: u32) {
-        self.whole.shift::<S>(index);
+    fn shift<S: StaticLayout>(&mut self, _: u32) {
+        const {
+            panic!(
+                "a part by index cannot be sliced again: slice the tensor (slice_last) before its last step (part_last)"
+            )
+        }
     }
+}
+
+/// What lies together in a part: no more than divides it.
+pub struct PartRun<T, L>(PhantomData<(T, L)>);
+
+impl<T: Element, L: StaticLayout> super::Length for PartRun<T, L> {
+    const LENGTH: usize = {
+        let size = AllButLast::<L>::LAYOUT.size() as usize;
+        let mut run = super::run_of::<Shared<T>, L>();
+        while !size.is_multiple_of(run) {
+            run /= 2;
+        }
+        run
+    };
 }
 
 // SAFETY: the elements are those of the whole from `first` on, a multiple of every run that both layouts have.
 unsafe impl<T: Element, L: StaticLayout> Access for Part<T, L> {
-    type Run<N: StaticLayout> = super::shared::SharedRun<T, L>;
+    type Run<N: StaticLayout> = PartRun<T, L>;
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

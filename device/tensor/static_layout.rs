@@ -104,6 +104,19 @@ impl Divisors {
     /// The origin that nobody has moved.
     pub const UNMOVED: Self = Self([0; Self::AXES]);
 
+    /// Whether nobody has moved the origin.
+    #[must_use]
+    pub const fn is_unmoved(&self) -> bool {
+        let mut axis = 0;
+        while axis < Self::AXES {
+            if self.0[axis] != 0 {
+                return false;
+            }
+            axis += 1;
+        }
+        true
+    }
+
     /// What holds after one more shift by multiples of `steps`.
     #[must_use]
     pub const fn and(self, steps: Self) -> Self {

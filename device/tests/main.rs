@@ -5,6 +5,7 @@ mod golden;
 mod analysis;
 mod const_evaluation;
 mod copy_atoms;
+mod elementwise;
 mod golden_cute_cpp;
 mod golden_pycute;
 mod golden_rejected;

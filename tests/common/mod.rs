@@ -34,10 +34,13 @@ pub fn gpu() -> Option<Device> {
 /// Tells why tests are skipped, once in a process. Unlike `eprintln!`, whose words a test that passes keeps to itself, this
 /// is always seen.
 pub fn say_once(said: &Once, reason: &str) {
-    said.call_once(|| {
-        // Where nobody can be told, the tests still run.
-        let _ = writeln!(std::io::stderr(), "{reason}");
-    });
+    said.call_once(|| say(reason));
+}
+
+/// Tells something that is always seen.
+pub fn say(what: &str) {
+    // Where nobody can be told, the tests still run.
+    let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 /// `y[i] = factor * x[i]` for all `i < n`, by one thread.

@@ -1,8 +1,8 @@
 //! Products `C (M, N) = A (M, K) * B (N, K)` by a kernel, against a float64 reference, exactly for integers, over shapes that
 //! fill their tiles, hang over them and barely exist.
 
-use super::devices;
 use super::matrix::rng;
+use super::{devices, say};
 use half::{bf16, f16};
 use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Module};
 use moye_device::number::{F8E4M3, Scalar, Tf32};
@@ -99,7 +99,7 @@ pub fn check_with<T: Number, U: Number>(
 ) {
     for device in devices() {
         let Some(module) = load(&device) else {
-            eprintln!("{} is skipped on {}, which is older", kernel.name(), device.name());
+            say(&format!("{} is skipped on {}, which is older", kernel.name(), device.name()));
             continue;
         };
         for &shape in shapes {
@@ -148,12 +148,16 @@ fn one<T: Number, U: Number>(
     let c = device_c.download().unwrap();
 
     let what = format!("{} of {m} x {n} x {k} on {}", kernel.name(), device.name());
-    let (mut error, mut norm) = (0.0, 0.0);
+    let (mut error, mut norm, mut largest) = (0.0, 0.0, (0.0, 0, 0));
     for i in 0..m {
         for j in 0..n {
             let want = dot(&a[i * ld..][..k], &b[j * ld..][..k]);
             let got = c[i * ldc + j].value();
             error += (got - want).powi(2);
+            // One that was never written is not a number, which no comparison holds of.
+            if !((got - want).abs() <= largest.0) {
+                largest = ((got - want).abs(), i, j);
+            }
             norm += want.powi(2);
         }
         for (j, got) in c[i * ldc + n..(i + 1) * ldc].iter().enumerate() {
@@ -169,5 +173,12 @@ fn one<T: Number, U: Number>(
         relative <= check.bound,
         "{what}: relative error {relative:e}, expected at most {:e}",
         check.bound
+    );
+    // A single wrong element is lost in the norm of many.
+    let typical = (norm / (m * n) as f64).sqrt();
+    let (worst, row, column) = largest;
+    assert!(
+        worst <= 8.0 * check.bound * typical,
+        "{what}: element ({row}, {column}) is off by {worst:e}, where elements are {typical:e}"
     );
 }

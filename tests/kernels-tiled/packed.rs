@@ -7,9 +7,7 @@ use moye_device::atom::copy::{
     CopyAtom, SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS_ZFILL,
     SM80_CP_ASYNC_CACHEGLOBAL_ZFILL,
 };
-use moye_device::atom::mma::{
-    MmaAtom, SM80_16x8x64_S32S4S4S32_TN, SM80_16x8x256_S32U1U1S32_TN_XORPOPC,
-};
+use moye_device::atom::mma::{MmaAtom, SM80_16x8x64_S32S4S4S32_TN, SM80_16x8x256_S32U1U1S32_TN_XORPOPC};
 use moye_device::atom::{
     StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
 };

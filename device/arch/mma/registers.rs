@@ -3,23 +3,18 @@
 use crate::memory::Element;
 use half::{bf16, f16};
 
-mod sealed {
-    pub trait Sealed {}
-}
-
 /// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`; a number itself for
 /// [`UniversalFma`](crate::atom::mma::UniversalFma).
-pub trait Register: Element + Default + sealed::Sealed {}
+pub trait Register: Element + Default {}
 
 macro_rules! register {
     ($($t:ty),*) => { $(
-        impl sealed::Sealed for $t {}
         impl Register for $t {}
     )* };
 }
 register!(u32, i32, f32, f64);
 // The operands of `UniversalFma`, which no matrix instruction takes.
-register!(f16, bf16, i8, u8, i16);
+register!(f16, bf16, i8, u8, i16, i64, u64);
 
 /// A thread's registers of one operand: an array.
 pub trait Registers: Copy + Default + Send + Sync + 'static {

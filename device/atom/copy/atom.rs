@@ -117,6 +117,9 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     /// Whether what a predicate leaves out becomes zeros; it keeps what it has otherwise.
     const ZERO_FILLS: bool = false;
 
+    /// The most bits that an access may move, of an atom that leaves the width to the tensors.
+    const MOST_BITS: i64 = 128;
+
     /// Executes the instruction for the first `bytes` bytes of the source; the rest of the destination becomes zeros.
     ///
     /// `cp.async` alone can do so, and reads nothing beyond them. Other atoms are called for everything.

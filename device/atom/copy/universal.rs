@@ -78,6 +78,7 @@ impl<const BITS: usize> CopyAtom for AutoVectorizingCopyWithAssumedAlignment<BIT
     const SRC: Layout = layout!((1, 1):(0, 0));
     const DST: Layout = Self::SRC;
     const REF: Layout = Self::SRC;
+    const MOST_BITS: i64 = BITS as i64;
 
     /// Does nothing: the tensors load and store by themselves.
     #[inline(always)]

@@ -147,8 +147,34 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Fragme
 /// The layout of a thread's accumulator for a tile of the shape of `L`.
 pub type AccumulatorOf<L, M> = FragmentOf<L, M, OfC>;
 
+/// A fragment of A or B has the tensor's elements.
+type ElementOf<E, M> = <(E, M) as ElementOfPair>::Element;
+
+/// See [`ElementOf`]; a pair, so that both aliases take the same parameters.
+pub trait ElementOfPair {
+    /// The first's element.
+    type Element: Storable;
+}
+
+impl<E: Engine, M> ElementOfPair for (E, M) {
+    type Element = E::Element;
+}
+
+/// A fragment of C has the sums of the atom.
+type SumOf<E, M> = <(E, M) as SumOfPair>::Sum;
+
+/// See [`SumOf`].
+pub trait SumOfPair {
+    /// The second's sums.
+    type Sum;
+}
+
+impl<E, M: StaticTiledMma> SumOfPair for (E, M) {
+    type Sum = <M::Atom as MmaAtom>::C;
+}
+
 macro_rules! partitions {
-    ($($(#[$doc:meta])* $partition:ident $kind:ident, $(#[$fragment_doc:meta])* $fragment:ident $element:ident;)+) => { $(
+    ($($(#[$doc:meta])* $partition:ident $kind:ident, $(#[$fragment_doc:meta])* $fragment:ident $element:ident $of:ident;)+) => { $(
         $(#[$doc])*
         #[inline(always)]
         pub fn $partition<E: Partitioned, L: StaticLayout>(
@@ -169,7 +195,10 @@ macro_rules! partitions {
         pub unsafe fn $fragment<E: Engine, L: StaticLayout>(
             self,
             _tile: &Tensor<E, L>,
-        ) -> Fragment<E::Element, FragmentOf<L, M, $kind>> {
+        ) -> Fragment<$of<E, M>, FragmentOf<L, M, $kind>>
+        where
+            $of<E, M>: Storable,
+        {
             const { same_width::<E::Element, <M::Atom as MmaAtom>::$element, $kind>() };
             // SAFETY: the caller's contract.
             unsafe { Fragment::uninit() }
@@ -182,15 +211,16 @@ impl<M: StaticTiledMma> ThrMma<M> {
         /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
         partition_a OfA,
         /// A fragment for this thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
-        partition_fragment_a A;
+        partition_fragment_a A ElementOf;
         /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
         partition_b OfB,
         /// A fragment for this thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
-        partition_fragment_b B;
+        partition_fragment_b B ElementOf;
         /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
         partition_c OfC,
-        /// A fragment for this thread's part of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
-        partition_fragment_c C;
+        /// A fragment of sums for this thread's part of a tile `(BLK_M, BLK_N)` of C, of the atom's type whatever the tile's
+        /// is: `(MMA, MMA_M, MMA_N)`.
+        partition_fragment_c C SumOf;
     }
 
     /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros: `(MMA, MMA_M, MMA_N)`.
@@ -206,7 +236,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
 }
 
 macro_rules! fragments {
-    ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident $kind:ident $of:ident;)+) => { $(
         $(#[$doc])*
         ///
         /// # Safety
@@ -215,7 +245,10 @@ macro_rules! fragments {
         pub unsafe fn $name<E: Engine, L: StaticLayout>(
             self,
             _part: &Tensor<E, PartitionMma<L, M, $kind>>,
-        ) -> Fragment<E::Element, FragmentOf<L, M, $kind>> {
+        ) -> Fragment<$of<E, M>, FragmentOf<L, M, $kind>>
+        where
+            $of<E, M>: Storable,
+        {
             // SAFETY: the caller's contract.
             unsafe { Fragment::uninit() }
         }
@@ -225,11 +258,11 @@ macro_rules! fragments {
 impl<M: StaticTiledMma> ThrMma<M> {
     fragments! {
         /// A fragment for a part `(MMA, MMA_M, MMA_K)` of A.
-        make_fragment_a OfA;
+        make_fragment_a OfA ElementOf;
         /// A fragment for a part `(MMA, MMA_N, MMA_K)` of B.
-        make_fragment_b OfB;
+        make_fragment_b OfB ElementOf;
         /// A fragment for a part `(MMA, MMA_M, MMA_N)` of C.
-        make_fragment_c OfC;
+        make_fragment_c OfC SumOf;
     }
 }
 

@@ -17,7 +17,7 @@ use crate::arch::{
 };
 use crate::atom::copy::CopyAtom;
 use crate::atom::mma::MmaAtom;
-use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma};
+use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::memory::{Global, Shared, SharedStorage};
 use crate::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strided, WholeTiles};
 
@@ -97,7 +97,10 @@ where
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
     let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
 
-    let steps = const { steps::<AllButLast<G::SmemA>, G::Mma>() };
+    let steps = const {
+        same_threads::<G>();
+        steps::<AllButLast<G::SmemA>, G::Mma>()
+    };
     for stage in 0..G::STAGES - 1 {
         load!(G::LoadA, t_g_a, t_s_a, stage, stage, checked);
         load!(G::LoadB, t_g_b, t_s_b, stage, stage, checked);
@@ -192,7 +195,44 @@ fn wait(pending: u32) {
     sync_threads();
 }
 
-/// The steps along K in a tile.
+/// The steps along K in a tile: two at least, since B is loaded behind the second.
 const fn steps<L: StaticLayout, M: StaticTiledMma>() -> u32 {
-    (M::MMA.partition_a(L::LAYOUT).extent(2)) as u32
+    let steps = M::MMA.partition_a(L::LAYOUT).extent(2);
+    if steps < 2 {
+        TilingError::of("matmul")
+            .str("a tile of A, ")
+            .layout(&L::LAYOUT)
+            .str(", has ")
+            .int(steps)
+            .str(" step along K, and the pipeline needs 2 or more: take a tile of at least ")
+            .int(2 * M::MMA.tile_size(2))
+            .str(" along K")
+            .raise();
+    }
+    steps as u32
+}
+
+/// All copies and the product are made by the same threads.
+const fn same_threads<G: MmaConfig>() {
+    let threads = G::Mma::MMA.threads();
+    let copies = [
+        G::LoadA::COPY.threads(),
+        G::LoadB::COPY.threads(),
+        G::CopyA::COPY.threads(),
+        G::CopyB::COPY.threads(),
+    ];
+    let mut i = 0;
+    while i < copies.len() {
+        if copies[i] != threads {
+            TilingError::of("matmul")
+                .str("copy ")
+                .int(i as i64)
+                .str(" of LoadA, LoadB, CopyA, CopyB has ")
+                .int(copies[i])
+                .str(" threads, and the product has ")
+                .int(threads)
+                .raise();
+        }
+        i += 1;
+    }
 }
