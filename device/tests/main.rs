@@ -16,6 +16,5 @@ mod layout_text;
 mod mma_faults;
 mod static_layouts;
 mod tensors;
-mod tiled_copies;
 mod tiling_access;
 mod tiling_warps;

@@ -1,11 +1,14 @@
-//! Kernels of the tests of tiled copies and tiled MMAs: products whose every step goes by them, in many configurations.
+//! Kernels of the tests of tiled copies and tiled MMAs: products whose every step goes by them, in many configurations, and
+//! a grid of copies alone.
 //!
 //! Those that need sm_90 are in a PTX of their own, which the feature `sm_90` selects.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-#![allow(clippy::missing_safety_doc, reason = "`Problem` says what every kernel trusts")]
+#![allow(clippy::missing_safety_doc, reason = "`Problem` and `copies::Runs` say what every kernel trusts")]
 
 mod config;
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+pub mod copies;
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
 pub mod packed;
 mod product;
