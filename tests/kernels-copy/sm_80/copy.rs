@@ -1,7 +1,9 @@
-//! Copies of one thread: plain words, and `cp.async`.
+//! Copies of one thread: plain words, global and through shared memory, and `cp.async`.
 
 use crate::support::{index, unary};
-use moye_device::arch::{cp_async_commit, cp_async_wait, shared_base, thread_idx};
+use moye_device::arch::{
+    Word, Word64x2, cp_async_commit, cp_async_wait, shared_base, sync_threads, thread_idx,
+};
 use moye_device::atom::copy::*;
 use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray};
 use moye_device::{kernel, layout, static_layout};
@@ -21,6 +23,35 @@ static_layout! {
 
 /// Shared memory for a word of each thread.
 pub type Slots<T> = SharedArray<T, PerThread>;
+
+/// Thread `i` of a block of 64 copies `source[i]` into shared memory; then it copies what the next thread did to
+/// `output[i]`.
+macro_rules! shared {
+    ($($name:ident $t:ident: |$slot:ident, $value:ident| $store:expr, $load:expr;)*) => { $(
+        #[kernel(threads = 64, shared = Slots<$t>)]
+        pub unsafe fn $name(source: Global<$t>, output: GlobalMut<$t>) {
+            let (i, thread) = (i64::from(index()), thread_idx().x);
+            // SAFETY: the buffers have an element for each thread, and the kernel declares `Slots`.
+            unsafe {
+                let slots = Shared::<$t>::from_address(shared_base());
+                let ($slot, $value) = (slots.offset(thread as i32), source.read(i));
+                $store;
+                sync_threads();
+                let $slot = slots.offset(((thread + 1) % 64) as i32);
+                output.write(i, $load);
+            }
+        }
+    )* };
+}
+shared! {
+    shared_u8 u8: |slot, value| slot.write(0, UniversalCopy::<u8>::call(value, ())), UniversalCopy::<u8>::call(slot.read(0), ());
+    shared_u16 u16: |slot, value| slot.write(0, UniversalCopy::<u16>::call(value, ())), UniversalCopy::<u16>::call(slot.read(0), ());
+    shared_u32 u32: |slot, value| slot.write(0, UniversalCopy::<u32>::call(value, ())), UniversalCopy::<u32>::call(slot.read(0), ());
+    shared_u64 u64: |slot, value| slot.write(0, UniversalCopy::<u64>::call(value, ())), UniversalCopy::<u64>::call(slot.read(0), ());
+    shared_u128 u128: |slot, value| slot.write(0, UniversalCopy::<u128>::call(value, ())), UniversalCopy::<u128>::call(slot.read(0), ());
+    shared_v2 u64: |slot, value| Word64x2::store_shared(slot.address(), Word64x2([value as u32, (value >> 32) as u32])),
+        { let Word64x2([low, high]) = Word64x2::load_shared(slot.address()); u64::from(low) | u64::from(high) << 32 };
+}
 
 /// Thread `i` of a block of 64 copies `source[i]` into shared memory, over what `before` has, where `valid[i]` is not 0,
 /// and writes what is there then to `output[i]`.
