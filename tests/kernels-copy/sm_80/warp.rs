@@ -36,7 +36,7 @@ by_group! {
 /// Whether a lane of the votes says yes.
 #[inline(always)]
 fn odd(value: u32) -> bool {
-    value % 2 != 0
+    value & 1 == 1
 }
 
 by_group! {
