@@ -6,18 +6,61 @@
 use super::target::needs;
 use super::word::{Word, Word64x2, Word128};
 
-/// How much of the surrounding memory an access brings into L2 along with what it reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum L2Prefetch {
-    /// Only what is read.
-    #[default]
-    None,
-    /// The aligned 64 bytes around it (`.L2::64B`).
-    B64,
-    /// The aligned 128 bytes around it (`.L2::128B`).
-    B128,
-    /// The aligned 256 bytes around it (`.L2::256B`).
-    B256,
+/// One form of an instruction out of several, as constants of a type. A form that came with a later PTX version than its
+/// instruction is a constant that does not compile for less: the instruction's function takes any of them, and only the
+/// constant knows which it is before the code is optimised.
+macro_rules! forms {
+    (
+        $(#[$doc:meta])* $name:ident of $form:ident {
+            $(#[$first_doc:meta])* $first:ident,
+            $($(#[$of:meta])* $value:ident $(: $ptx:literal needs $sm:literal $version:literal)?,)+
+        }
+    ) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum $form {
+            $first,
+            $($value,)+
+        }
+
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(pub(super) $form);
+
+        #[allow(non_upper_case_globals, reason = "named like the variants of an enum, which they stand for")]
+        impl $name {
+            $(#[$first_doc])*
+            pub const $first: Self = Self($form::$first);
+            $(
+                $(#[$of])*
+                $(#[doc = concat!("sm_", $sm, ", PTX ", $version, ".")])?
+                pub const $value: Self = {
+                    $(needs!($ptx, $sm $version);)?
+                    Self($form::$value)
+                };
+            )+
+        }
+
+        impl Default for $name {
+            #[inline(always)]
+            fn default() -> Self {
+                Self::$first
+            }
+        }
+    };
+}
+
+forms! {
+    /// How much of the surrounding memory an access brings into L2 along with what it reads.
+    L2Prefetch of PrefetchSize {
+        /// Only what is read.
+        None,
+        /// The aligned 64 bytes around it (`.L2::64B`).
+        B64: "an access with .L2::64B" needs 75 7.4,
+        /// The aligned 128 bytes around it (`.L2::128B`).
+        B128: "an access with .L2::128B" needs 75 7.4,
+        /// The aligned 256 bytes around it (`.L2::256B`).
+        B256: "an access with .L2::256B" needs 80 7.4,
+    }
 }
 
 /// Which path a load takes.
@@ -30,55 +73,53 @@ pub enum Coherence {
     ReadOnly,
 }
 
-/// What the caches keep of a line that is loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LoadCache {
-    /// The GPU's default: in L1 and L2.
-    #[default]
-    Default,
-    /// At all levels (`.ca`).
-    Ca,
-    /// In L2 and not in L1 (`.cg`).
-    Cg,
-    /// As data that are used once (`.cs`).
-    Cs,
-    /// Last in L1 to be evicted (`.L1::evict_last`).
-    L1EvictLast,
-    /// First in L1 to be evicted (`.L1::evict_first`).
-    L1EvictFirst,
-    /// The order of eviction in L1 stays as it is (`.L1::evict_unchanged`).
-    L1EvictUnchanged,
-    /// Not in L1 (`.L1::no_allocate`).
-    L1NoAllocate,
-    /// Last use of the line (`.lu`); [`Coherence::Coherent`] only.
-    Lu,
+forms! {
+    /// What the caches keep of a line that is loaded.
+    LoadCache of LoadForm {
+        /// The GPU's default: in L1 and L2.
+        Default,
+        /// At all levels (`.ca`).
+        Ca,
+        /// In L2 and not in L1 (`.cg`).
+        Cg,
+        /// As data that are used once (`.cs`).
+        Cs,
+        /// Last in L1 to be evicted (`.L1::evict_last`).
+        L1EvictLast: "ld.global.L1::evict_last" needs 70 7.4,
+        /// First in L1 to be evicted (`.L1::evict_first`).
+        L1EvictFirst: "ld.global.L1::evict_first" needs 70 7.4,
+        /// The order of eviction in L1 stays as it is (`.L1::evict_unchanged`).
+        L1EvictUnchanged: "ld.global.L1::evict_unchanged" needs 70 7.4,
+        /// Not in L1 (`.L1::no_allocate`).
+        L1NoAllocate: "ld.global.L1::no_allocate" needs 70 7.4,
+        /// Last use of the line (`.lu`); [`Coherence::Coherent`] only.
+        Lu,
+    }
 }
 
-/// What the caches keep of what is stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StoreCache {
-    /// The GPU's default.
-    #[default]
-    Default,
-    /// In all caches that are coherent (`.wb`).
-    Wb,
-    /// In L2 and not in L1 (`.cg`).
-    Cg,
-    /// As data that are used once (`.cs`).
-    Cs,
-    /// Through L2 to memory (`.wt`).
-    Wt,
-    /// Last in L1 to be evicted (`.L1::evict_last`).
-    L1EvictLast,
-    /// First in L1 to be evicted (`.L1::evict_first`).
-    L1EvictFirst,
-    /// Not in L1 (`.L1::no_allocate`).
-    L1NoAllocate,
+forms! {
+    /// What the caches keep of what is stored.
+    StoreCache of StoreForm {
+        /// The GPU's default.
+        Default,
+        /// In all caches that are coherent (`.wb`).
+        Wb,
+        /// In L2 and not in L1 (`.cg`).
+        Cg,
+        /// As data that are used once (`.cs`).
+        Cs,
+        /// Through L2 to memory (`.wt`).
+        Wt,
+        /// Last in L1 to be evicted (`.L1::evict_last`).
+        L1EvictLast: "st.global.L1::evict_last" needs 70 7.4,
+        /// First in L1 to be evicted (`.L1::evict_first`).
+        L1EvictFirst: "st.global.L1::evict_first" needs 70 7.4,
+        /// Not in L1 (`.L1::no_allocate`).
+        L1NoAllocate: "st.global.L1::no_allocate" needs 70 7.4,
+    }
 }
 
 /// What a load asks of the caches. Make it a constant: the instruction is chosen by it.
-///
-/// Evictions and prefetches need PTX 7.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadHint {
     /// The path.
@@ -170,7 +211,7 @@ pub trait CachedAccess: Word {
     /// As [`Word::load_global`]. With [`Coherence::ReadOnly`] nothing writes the word while the kernel runs.
     unsafe fn load_global_hint(hint: LoadHint, address: u64) -> Self;
 
-    /// Loads the word with a policy for L2 (`.L2::cache_hint`).
+    /// Loads the word with a policy for L2 (`.L2::cache_hint`). sm_80, PTX 7.4.
     ///
     /// # Safety
     /// As [`Word::load_global`].
@@ -182,7 +223,7 @@ pub trait CachedAccess: Word {
     /// As [`Word::store_global`].
     unsafe fn store_global_hint(cache: StoreCache, address: u64, value: Self);
 
-    /// Stores the word with a policy for L2 (`.L2::cache_hint`).
+    /// Stores the word with a policy for L2 (`.L2::cache_hint`). sm_80, PTX 7.4.
     ///
     /// # Safety
     /// As [`Word::store_global`].
@@ -193,11 +234,11 @@ pub trait CachedAccess: Word {
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_prefetch {
     ($hint:ident, $load:ident, $name:literal) => {
-        match $hint.prefetch {
-            L2Prefetch::None => $load!($name),
-            L2Prefetch::B64 => $load!(concat!($name, ".L2::64B")),
-            L2Prefetch::B128 => $load!(concat!($name, ".L2::128B")),
-            L2Prefetch::B256 => $load!(concat!($name, ".L2::256B")),
+        match $hint.prefetch.0 {
+            PrefetchSize::None => $load!($name),
+            PrefetchSize::B64 => $load!(concat!($name, ".L2::64B")),
+            PrefetchSize::B128 => $load!(concat!($name, ".L2::128B")),
+            PrefetchSize::B256 => $load!(concat!($name, ".L2::256B")),
         }
     };
 }
@@ -206,38 +247,38 @@ macro_rules! each_prefetch {
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_load {
     ($hint:ident, $load:ident) => {
-        match ($hint.coherence, $hint.cache) {
-            (Coherence::Coherent, LoadCache::Default) => each_prefetch!($hint, $load, "ld.global"),
-            (Coherence::Coherent, LoadCache::Ca) => each_prefetch!($hint, $load, "ld.global.ca"),
-            (Coherence::Coherent, LoadCache::Cg) => each_prefetch!($hint, $load, "ld.global.cg"),
-            (Coherence::Coherent, LoadCache::Cs) => each_prefetch!($hint, $load, "ld.global.cs"),
-            (_, LoadCache::Lu) => each_prefetch!($hint, $load, "ld.global.lu"),
-            (Coherence::Coherent, LoadCache::L1EvictLast) => {
+        match ($hint.coherence, $hint.cache.0) {
+            (Coherence::Coherent, LoadForm::Default) => each_prefetch!($hint, $load, "ld.global"),
+            (Coherence::Coherent, LoadForm::Ca) => each_prefetch!($hint, $load, "ld.global.ca"),
+            (Coherence::Coherent, LoadForm::Cg) => each_prefetch!($hint, $load, "ld.global.cg"),
+            (Coherence::Coherent, LoadForm::Cs) => each_prefetch!($hint, $load, "ld.global.cs"),
+            (_, LoadForm::Lu) => each_prefetch!($hint, $load, "ld.global.lu"),
+            (Coherence::Coherent, LoadForm::L1EvictLast) => {
                 each_prefetch!($hint, $load, "ld.global.L1::evict_last")
             }
-            (Coherence::Coherent, LoadCache::L1EvictFirst) => {
+            (Coherence::Coherent, LoadForm::L1EvictFirst) => {
                 each_prefetch!($hint, $load, "ld.global.L1::evict_first")
             }
-            (Coherence::Coherent, LoadCache::L1EvictUnchanged) => {
+            (Coherence::Coherent, LoadForm::L1EvictUnchanged) => {
                 each_prefetch!($hint, $load, "ld.global.L1::evict_unchanged")
             }
-            (Coherence::Coherent, LoadCache::L1NoAllocate) => {
+            (Coherence::Coherent, LoadForm::L1NoAllocate) => {
                 each_prefetch!($hint, $load, "ld.global.L1::no_allocate")
             }
-            (Coherence::ReadOnly, LoadCache::Default) => each_prefetch!($hint, $load, "ld.global.nc"),
-            (Coherence::ReadOnly, LoadCache::Ca) => each_prefetch!($hint, $load, "ld.global.ca.nc"),
-            (Coherence::ReadOnly, LoadCache::Cg) => each_prefetch!($hint, $load, "ld.global.cg.nc"),
-            (Coherence::ReadOnly, LoadCache::Cs) => each_prefetch!($hint, $load, "ld.global.cs.nc"),
-            (Coherence::ReadOnly, LoadCache::L1EvictLast) => {
+            (Coherence::ReadOnly, LoadForm::Default) => each_prefetch!($hint, $load, "ld.global.nc"),
+            (Coherence::ReadOnly, LoadForm::Ca) => each_prefetch!($hint, $load, "ld.global.ca.nc"),
+            (Coherence::ReadOnly, LoadForm::Cg) => each_prefetch!($hint, $load, "ld.global.cg.nc"),
+            (Coherence::ReadOnly, LoadForm::Cs) => each_prefetch!($hint, $load, "ld.global.cs.nc"),
+            (Coherence::ReadOnly, LoadForm::L1EvictLast) => {
                 each_prefetch!($hint, $load, "ld.global.nc.L1::evict_last")
             }
-            (Coherence::ReadOnly, LoadCache::L1EvictFirst) => {
+            (Coherence::ReadOnly, LoadForm::L1EvictFirst) => {
                 each_prefetch!($hint, $load, "ld.global.nc.L1::evict_first")
             }
-            (Coherence::ReadOnly, LoadCache::L1EvictUnchanged) => {
+            (Coherence::ReadOnly, LoadForm::L1EvictUnchanged) => {
                 each_prefetch!($hint, $load, "ld.global.nc.L1::evict_unchanged")
             }
-            (Coherence::ReadOnly, LoadCache::L1NoAllocate) => {
+            (Coherence::ReadOnly, LoadForm::L1NoAllocate) => {
                 each_prefetch!($hint, $load, "ld.global.nc.L1::no_allocate")
             }
         }
@@ -248,15 +289,15 @@ macro_rules! each_load {
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_store {
     ($cache:ident, $store:ident) => {
-        match $cache {
-            StoreCache::Default => $store!("st.global"),
-            StoreCache::Wb => $store!("st.global.wb"),
-            StoreCache::Cg => $store!("st.global.cg"),
-            StoreCache::Cs => $store!("st.global.cs"),
-            StoreCache::Wt => $store!("st.global.wt"),
-            StoreCache::L1EvictLast => $store!("st.global.L1::evict_last"),
-            StoreCache::L1EvictFirst => $store!("st.global.L1::evict_first"),
-            StoreCache::L1NoAllocate => $store!("st.global.L1::no_allocate"),
+        match $cache.0 {
+            StoreForm::Default => $store!("st.global"),
+            StoreForm::Wb => $store!("st.global.wb"),
+            StoreForm::Cg => $store!("st.global.cg"),
+            StoreForm::Cs => $store!("st.global.cs"),
+            StoreForm::Wt => $store!("st.global.wt"),
+            StoreForm::L1EvictLast => $store!("st.global.L1::evict_last"),
+            StoreForm::L1EvictFirst => $store!("st.global.L1::evict_first"),
+            StoreForm::L1NoAllocate => $store!("st.global.L1::no_allocate"),
         }
     };
 }
@@ -298,6 +339,7 @@ macro_rules! word {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load_global_policy(policy: CachePolicy, address: u64) -> Self {
+                needs!("ld.global.L2::cache_hint", 80 7.4);
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
@@ -349,6 +391,7 @@ macro_rules! word {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_global_policy(policy: CachePolicy, address: u64, $value: Self) {
+                needs!("st.global.L2::cache_hint", 80 7.4);
                 #[cfg(target_arch = "nvptx64")]
                 // SAFETY: the caller's contract.
                 unsafe {

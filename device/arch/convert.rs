@@ -44,10 +44,10 @@ macro_rules! convert {
 
 /// f32 to a 16-bit float.
 macro_rules! narrow {
-    ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal, $sim:ident) => {
+    ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal $(needs $sm:literal $version:literal)?, $sim:ident) => {
         convert! {
             $(#[$doc])*
-            $name(value: f32) -> $t, $ptx,
+            $name(value: f32) -> $t, $ptx $(needs $sm $version)?,
             in reg32 a = value; out reg16 u16 |bits| $t::from_bits(bits); sim sim::$sim(value)
         }
     };
@@ -58,23 +58,23 @@ narrow! {
 }
 narrow! {
     /// The nearest bf16.
-    f32_to_bf16 -> bf16, "cvt.rn.bf16.f32", cvt_rn_bf16
+    f32_to_bf16 -> bf16, "cvt.rn.bf16.f32" needs 80 7.0, cvt_rn_bf16
 }
 narrow! {
     /// The nearest f16, 0 where the value is negative.
-    f32_to_f16_relu -> f16, "cvt.rn.relu.f16.f32", cvt_rn_relu_f16
+    f32_to_f16_relu -> f16, "cvt.rn.relu.f16.f32" needs 80 7.0, cvt_rn_relu_f16
 }
 narrow! {
     /// The nearest bf16, 0 where the value is negative.
-    f32_to_bf16_relu -> bf16, "cvt.rn.relu.bf16.f32", cvt_rn_relu_bf16
+    f32_to_bf16_relu -> bf16, "cvt.rn.relu.bf16.f32" needs 80 7.0, cvt_rn_relu_bf16
 }
 
 /// Two f32 to a pair of 16-bit floats. PTX names the upper half's operand first.
 macro_rules! pack {
-    ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal, $sim:ident) => {
+    ($(#[$doc:meta])* $name:ident -> $t:ident, $ptx:literal needs $sm:literal $version:literal, $sim:ident) => {
         convert! {
             $(#[$doc])*
-            $name(low: f32, high: f32) -> $t, $ptx,
+            $name(low: f32, high: f32) -> $t, $ptx needs $sm $version,
             in reg32 a = high, b = low; out reg32 u32 |bits| $t::from_bits(bits);
             sim $t::new(sim::$sim(low), sim::$sim(high))
         }
@@ -82,29 +82,29 @@ macro_rules! pack {
 }
 pack! {
     /// The nearest f16 of two values.
-    f32x2_to_f16x2 -> F16x2, "cvt.rn.f16x2.f32", cvt_rn_f16
+    f32x2_to_f16x2 -> F16x2, "cvt.rn.f16x2.f32" needs 80 7.0, cvt_rn_f16
 }
 pack! {
     /// The nearest bf16 of two values.
-    f32x2_to_bf16x2 -> Bf16x2, "cvt.rn.bf16x2.f32", cvt_rn_bf16
+    f32x2_to_bf16x2 -> Bf16x2, "cvt.rn.bf16x2.f32" needs 80 7.0, cvt_rn_bf16
 }
 pack! {
     /// The nearest f16 of two values, 0 where one is negative.
-    f32x2_to_f16x2_relu -> F16x2, "cvt.rn.relu.f16x2.f32", cvt_rn_relu_f16
+    f32x2_to_f16x2_relu -> F16x2, "cvt.rn.relu.f16x2.f32" needs 80 7.0, cvt_rn_relu_f16
 }
 pack! {
     /// The nearest bf16 of two values, 0 where one is negative.
-    f32x2_to_bf16x2_relu -> Bf16x2, "cvt.rn.relu.bf16x2.f32", cvt_rn_relu_bf16
+    f32x2_to_bf16x2_relu -> Bf16x2, "cvt.rn.relu.bf16x2.f32" needs 80 7.0, cvt_rn_relu_bf16
 }
 
 /// f32 to tf32: an f32 whose 13 low bits are 0.
 macro_rules! tf32 {
-    ($(#[$doc:meta])* $name:ident, $ptx:literal $(needs $sm:literal $version:literal)?, $rounding:ident $relu:literal) => {
+    ($(#[$doc:meta])* $name:ident, $ptx:literal needs $sm:literal $version:literal, $rounding:ident $relu:literal) => {
         convert! {
             $(#[$doc])*
             ///
             /// The result is the tf32 value as an f32, its 13 low bits 0.
-            $name(value: f32) -> f32, $ptx $(needs $sm $version)?,
+            $name(value: f32) -> f32, $ptx needs $sm $version,
             in reg32 a = value; out reg32 u32 |bits| f32::from_bits(bits);
             sim f32::from_bits(sim::cvt_tf32(value, sim::Rounding::$rounding, $relu))
         }
@@ -112,7 +112,7 @@ macro_rules! tf32 {
 }
 tf32! {
     /// The nearest tf32 value; from half way the one of larger magnitude.
-    f32_to_tf32, "cvt.rna.tf32.f32", NearestAway false
+    f32_to_tf32, "cvt.rna.tf32.f32" needs 80 7.0, NearestAway false
 }
 tf32! {
     /// The nearest tf32 value; from half way the even one. From sm_90 on.

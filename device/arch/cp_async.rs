@@ -1,10 +1,13 @@
-//! `cp.async`: copies from global to shared memory that run beside the threads.
+//! `cp.async`: copies from global to shared memory that run beside the threads (sm_80, PTX 7.0).
 //!
 //! A thread issues copies, closes what it has issued into a group with [`cp_async_commit`], and waits until all but
 //! the newest `N` of its groups have arrived with [`cp_async_wait`]. Other threads see the data after a barrier that
 //! follows the wait.
 
 use super::cache::L2Prefetch;
+#[cfg(target_arch = "nvptx64")]
+use super::cache::PrefetchSize;
+use super::target::needs;
 
 /// How many bytes one [`cp_async`] moves, through the caches that suit the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,23 +73,23 @@ impl CpAsyncKind {
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_form {
     ($kind:ident, $prefetch:ident, $form:ident) => {
-        match ($kind, $prefetch) {
-            (CpAsyncKind::Ca4, L2Prefetch::None) => $form!("ca.shared.global", "4"),
-            (CpAsyncKind::Ca8, L2Prefetch::None) => $form!("ca.shared.global", "8"),
-            (CpAsyncKind::Ca16, L2Prefetch::None) => $form!("ca.shared.global", "16"),
-            (CpAsyncKind::Cg16, L2Prefetch::None) => $form!("cg.shared.global", "16"),
-            (CpAsyncKind::Ca4, L2Prefetch::B64) => $form!("ca.shared.global.L2::64B", "4"),
-            (CpAsyncKind::Ca8, L2Prefetch::B64) => $form!("ca.shared.global.L2::64B", "8"),
-            (CpAsyncKind::Ca16, L2Prefetch::B64) => $form!("ca.shared.global.L2::64B", "16"),
-            (CpAsyncKind::Cg16, L2Prefetch::B64) => $form!("cg.shared.global.L2::64B", "16"),
-            (CpAsyncKind::Ca4, L2Prefetch::B128) => $form!("ca.shared.global.L2::128B", "4"),
-            (CpAsyncKind::Ca8, L2Prefetch::B128) => $form!("ca.shared.global.L2::128B", "8"),
-            (CpAsyncKind::Ca16, L2Prefetch::B128) => $form!("ca.shared.global.L2::128B", "16"),
-            (CpAsyncKind::Cg16, L2Prefetch::B128) => $form!("cg.shared.global.L2::128B", "16"),
-            (CpAsyncKind::Ca4, L2Prefetch::B256) => $form!("ca.shared.global.L2::256B", "4"),
-            (CpAsyncKind::Ca8, L2Prefetch::B256) => $form!("ca.shared.global.L2::256B", "8"),
-            (CpAsyncKind::Ca16, L2Prefetch::B256) => $form!("ca.shared.global.L2::256B", "16"),
-            (CpAsyncKind::Cg16, L2Prefetch::B256) => $form!("cg.shared.global.L2::256B", "16"),
+        match ($kind, $prefetch.0) {
+            (CpAsyncKind::Ca4, PrefetchSize::None) => $form!("ca.shared.global", "4"),
+            (CpAsyncKind::Ca8, PrefetchSize::None) => $form!("ca.shared.global", "8"),
+            (CpAsyncKind::Ca16, PrefetchSize::None) => $form!("ca.shared.global", "16"),
+            (CpAsyncKind::Cg16, PrefetchSize::None) => $form!("cg.shared.global", "16"),
+            (CpAsyncKind::Ca4, PrefetchSize::B64) => $form!("ca.shared.global.L2::64B", "4"),
+            (CpAsyncKind::Ca8, PrefetchSize::B64) => $form!("ca.shared.global.L2::64B", "8"),
+            (CpAsyncKind::Ca16, PrefetchSize::B64) => $form!("ca.shared.global.L2::64B", "16"),
+            (CpAsyncKind::Cg16, PrefetchSize::B64) => $form!("cg.shared.global.L2::64B", "16"),
+            (CpAsyncKind::Ca4, PrefetchSize::B128) => $form!("ca.shared.global.L2::128B", "4"),
+            (CpAsyncKind::Ca8, PrefetchSize::B128) => $form!("ca.shared.global.L2::128B", "8"),
+            (CpAsyncKind::Ca16, PrefetchSize::B128) => $form!("ca.shared.global.L2::128B", "16"),
+            (CpAsyncKind::Cg16, PrefetchSize::B128) => $form!("cg.shared.global.L2::128B", "16"),
+            (CpAsyncKind::Ca4, PrefetchSize::B256) => $form!("ca.shared.global.L2::256B", "4"),
+            (CpAsyncKind::Ca8, PrefetchSize::B256) => $form!("ca.shared.global.L2::256B", "8"),
+            (CpAsyncKind::Ca16, PrefetchSize::B256) => $form!("ca.shared.global.L2::256B", "16"),
+            (CpAsyncKind::Cg16, PrefetchSize::B256) => $form!("cg.shared.global.L2::256B", "16"),
         }
     };
 }
@@ -103,8 +106,7 @@ pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_b
     unsafe { cp_async_zfill(size.kind(), L2Prefetch::None, destination, source, valid_bytes) }
 }
 
-/// Starts a copy from global to shared memory (`cp.async`). `kind` and `prefetch` are constants; a prefetch needs PTX
-/// 7.4.
+/// Starts a copy from global to shared memory (`cp.async`). `kind` and `prefetch` are constants.
 ///
 /// # Safety
 /// Both addresses are aligned to the copy's size; the destination lies in the block's shared memory; the source is
@@ -112,6 +114,7 @@ pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_b
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destination: u32, source: u64) {
+    needs!("cp.async", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {
@@ -137,7 +140,7 @@ pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destinatio
 
 /// Starts a copy from global to shared memory of which the first `valid_bytes` come from `source` and the rest are
 /// zeros (`cp.async` with a source size). With `valid_bytes` of 0 the source is not read. `kind` and `prefetch` are
-/// constants; a prefetch needs PTX 7.4.
+/// constants.
 ///
 /// # Safety
 /// Both addresses are aligned to the copy's size; the destination lies in the block's shared memory; `valid_bytes`
@@ -151,6 +154,7 @@ pub unsafe fn cp_async_zfill(
     source: u64,
     valid_bytes: u32,
 ) {
+    needs!("cp.async", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {
@@ -187,6 +191,7 @@ pub unsafe fn cp_async_if(
     destination: u32,
     source: u64,
 ) {
+    needs!("cp.async", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {
@@ -216,6 +221,7 @@ pub unsafe fn cp_async_if(
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cp_async_commit() {
+    needs!("cp.async.commit_group", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: only groups copies that were issued before.
     unsafe {
@@ -229,6 +235,7 @@ pub fn cp_async_commit() {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cp_async_wait<const N: u32>() {
+    needs!("cp.async.wait_group", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: waits; the default clobber keeps memory accesses on their side of it.
     unsafe {
@@ -242,6 +249,7 @@ pub fn cp_async_wait<const N: u32>() {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cp_async_wait_all() {
+    needs!("cp.async.wait_all", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: as above.
     unsafe {

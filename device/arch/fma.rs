@@ -44,12 +44,13 @@ float!(f32, reg32, "fma.rn.f32", fma_f32);
 float!(f64, reg64, "fma.rn.f64", fma_f64);
 
 macro_rules! half {
-    ($t:ident, $ptx:literal, $sim:ident) => {
+    ($t:ident, $ptx:literal $(needs $sm:literal $version:literal)?, $sim:ident) => {
         impl Fma for $t {
             const ZERO: Self = $t::ZERO;
 
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self {
+                $(super::target::needs!($ptx, $sm $version);)?
                 #[cfg(target_arch = "nvptx64")]
                 {
                     let d: u16;
@@ -71,7 +72,7 @@ macro_rules! half {
     };
 }
 half!(f16, "fma.rn.f16", fma_f16);
-half!(bf16, "fma.rn.bf16", fma_bf16);
+half!(bf16, "fma.rn.bf16" needs 80 7.0, fma_bf16);
 
 macro_rules! pair {
     ($($t:ident),*) => { $(

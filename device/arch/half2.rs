@@ -67,13 +67,14 @@ pair!(Bf16x2 of bf16);
 
 /// One instruction of two or three pairs.
 macro_rules! arithmetic {
-    ($($(#[$doc:meta])* $pair:ident::$name:ident($($operand:ident),*), $ptx:literal, $sim:ident;)*) => { $(
+    ($($(#[$doc:meta])* $pair:ident::$name:ident($($operand:ident),*), $ptx:literal $(needs $sm:literal $version:literal)?, $sim:ident;)*) => { $(
         impl $pair {
             $(#[$doc])*
             #[doc = concat!("(`", $ptx, "`)")]
             #[inline(always)]
             #[must_use]
             pub fn $name(self, $($operand: Self),*) -> Self {
+                $(super::target::needs!($ptx, $sm $version);)?
                 #[cfg(target_arch = "nvptx64")]
                 {
                     let d: u32;
@@ -106,19 +107,19 @@ arithmetic! {
     /// `self * b + c` in each half, rounded once.
     F16x2::fma(b, c), "fma.rn.f16x2", fma_f16;
     /// `self * b + c` in each half, rounded once, 0 where that is negative.
-    F16x2::fma_relu(b, c), "fma.rn.relu.f16x2", fma_relu_f16;
+    F16x2::fma_relu(b, c), "fma.rn.relu.f16x2" needs 80 7.0, fma_relu_f16;
     /// The smaller in each half; the other where one is NaN.
-    F16x2::min(b), "min.f16x2", min_f16;
+    F16x2::min(b), "min.f16x2" needs 80 7.0, min_f16;
     /// The larger in each half; the other where one is NaN.
-    F16x2::max(b), "max.f16x2", max_f16;
+    F16x2::max(b), "max.f16x2" needs 80 7.0, max_f16;
     /// `self * b + c` in each half, rounded once.
-    Bf16x2::fma(b, c), "fma.rn.bf16x2", fma_bf16;
+    Bf16x2::fma(b, c), "fma.rn.bf16x2" needs 80 7.0, fma_bf16;
     /// `self * b + c` in each half, rounded once, 0 where that is negative.
-    Bf16x2::fma_relu(b, c), "fma.rn.relu.bf16x2", fma_relu_bf16;
+    Bf16x2::fma_relu(b, c), "fma.rn.relu.bf16x2" needs 80 7.0, fma_relu_bf16;
     /// The smaller in each half; the other where one is NaN.
-    Bf16x2::min(b), "min.bf16x2", min_bf16;
+    Bf16x2::min(b), "min.bf16x2" needs 80 7.0, min_bf16;
     /// The larger in each half; the other where one is NaN.
-    Bf16x2::max(b), "max.bf16x2", max_bf16;
+    Bf16x2::max(b), "max.bf16x2" needs 80 7.0, max_bf16;
 }
 
 macro_rules! operators {

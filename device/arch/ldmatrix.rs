@@ -1,4 +1,5 @@
-//! `ldmatrix`: matrices of 8 x 8 elements of 16 bits from shared memory, spread over a warp as `mma.sync` takes them.
+//! `ldmatrix`: matrices of 8 x 8 elements of 16 bits from shared memory, spread over a warp as `mma.sync` takes them,
+//! from sm_75 on (PTX 6.5).
 //!
 //! Of each matrix lane `4 * row + column / 2` gets the elements `(row, column)` and `(row, column + 1)`, `column`
 //! even, in one register, the first in its lower half; the transposing forms give it those of the transposed matrix.
@@ -20,6 +21,7 @@ macro_rules! ldmatrix {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32) -> [u32; $count] {
+            super::target::needs!("ldmatrix", 75 6.5);
             #[cfg(target_arch = "nvptx64")]
             {
                 let $first: u32;

@@ -1,8 +1,11 @@
-//! mbarriers: barriers in shared memory, at which `cp.async` copies arrive as well as threads (sm_80).
+//! mbarriers: barriers in shared memory, at which `cp.async` copies arrive as well as threads (sm_80, PTX
+//! 7.0).
 //!
 //! An mbarrier is 8 bytes of shared memory, aligned to 8. One thread makes it with [`mbarrier_init`], and a barrier of the
 //! block tells the others. A phase ends when as many arrivals have come as the mbarrier was made for; then the next begins.
 //! An arrival gives a state that names its phase, and [`mbarrier_wait`] waits for the end of that.
+
+use super::target::needs;
 
 /// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1 (`mbarrier.init`).
 ///
@@ -11,6 +14,7 @@
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_init(address: u32, count: u32) {
+    needs!("mbarrier.init", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.
     unsafe {
@@ -30,6 +34,7 @@ pub unsafe fn mbarrier_init(address: u32, count: u32) {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
+    needs!("mbarrier.arrive", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         let state: u64;
@@ -53,6 +58,7 @@ pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
+    needs!("mbarrier.test_wait", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         let done: u32;
@@ -91,6 +97,7 @@ pub unsafe fn mbarrier_wait(address: u32, state: u64) {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
+    needs!("cp.async.mbarrier.arrive", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.
     unsafe {
@@ -107,6 +114,7 @@ pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_mbarrier_arrive_noinc(address: u32) {
+    needs!("cp.async.mbarrier.arrive.noinc", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.
     unsafe {

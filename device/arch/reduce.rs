@@ -1,7 +1,10 @@
-//! Reductions and matches over the lanes of a warp, one instruction each (sm_80).
+//! Reductions and matches over the lanes of a warp, one instruction each: reductions from sm_80 on (PTX 7.0),
+//! matches from sm_70 on (PTX 6.0).
 //!
 //! As in [`shuffle`](super::shuffle), every function names the lanes that take part by a mask; each of them must call it
 //! with the same mask.
+
+use super::target::needs;
 
 /// A 32-bit integer that `redux.sync` adds and compares.
 pub trait ReduceInteger: Copy + 'static {
@@ -16,6 +19,7 @@ pub trait ReduceInteger: Copy + 'static {
 /// The body of a reduction: the intrinsic, or what the simulator does.
 macro_rules! redux {
     ($mask:ident, $value:ident as $t:ty, $intrinsic:literal, $sim:ident) => {{
+        needs!("redux.sync", 80 7.0);
         #[cfg(target_arch = "nvptx64")]
         {
             unsafe extern "C" {
@@ -100,6 +104,7 @@ bits! {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn match_any(mask: u32, value: u32) -> u32 {
+    needs!("match.any.sync", 70 6.0);
     #[cfg(target_arch = "nvptx64")]
     {
         unsafe extern "C" {
@@ -117,6 +122,7 @@ pub fn match_any(mask: u32, value: u32) -> u32 {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn match_any_u64(mask: u32, value: u64) -> u32 {
+    needs!("match.any.sync", 70 6.0);
     #[cfg(target_arch = "nvptx64")]
     {
         unsafe extern "C" {
@@ -134,6 +140,7 @@ pub fn match_any_u64(mask: u32, value: u64) -> u32 {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn match_all(mask: u32, value: u32) -> bool {
+    needs!("match.all.sync", 70 6.0);
     #[cfg(target_arch = "nvptx64")]
     {
         #[allow(improper_ctypes, reason = "the pair is what the intrinsic returns")]

@@ -16,14 +16,14 @@ pub trait Needs {
 /// Generic, so that only code which calls it is refused.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-pub fn require<N: Needs>() {
+pub const fn require<N: Needs>() {
     const {
         assert!(TARGET_SM >= N::SM && TARGET_PTX >= N::PTX, "{}", N::MESSAGE);
     }
 }
 
-/// At the start of an instruction's function: `needs!("movmatrix", 75 7.8)` for sm_75 and PTX 7.8, literals all. The
-/// simulator has every instruction.
+/// At the start of an instruction's function, or of a constant that stands for a form of one: `needs!("movmatrix", 75 7.8)`
+/// for sm_75 and PTX 7.8, literals all. The simulator has every instruction.
 macro_rules! needs {
     ($instruction:expr, $sm:literal $ptx:literal) => {
         #[cfg(target_arch = "nvptx64")]

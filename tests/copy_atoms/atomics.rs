@@ -81,7 +81,13 @@ fn floats_are_added() {
         });
     }
     let pair = |r: u64| Bf16x2::new(bf16::from_f32(small(r)), bf16::from_f32(small(r >> 20)));
-    for kernel in [&kernels::sm_90::atom_add_bf16x2, &kernels::sm_90::red_add_bf16x2] {
+    let kernels_bf16 = [
+        &kernels::sm_90::atom_add_bf16x2,
+        &kernels::sm_90::red_add_bf16x2,
+        &kernels::sm_90::shared_atom_add_bf16x2,
+        &kernels::sm_90::shared_red_add_bf16x2,
+    ];
+    for kernel in kernels_bf16 {
         cells(&SM_90, kernel, &values(pair), &[Bf16x2::ZERO; 4], |a, b| {
             Bf16x2::new(a.low() + b.low(), a.high() + b.high())
         });

@@ -113,6 +113,31 @@ fn plain_copies_move_words_of_every_width() {
     unary(&SM_80, &kernels::copy_u128, &wide, |x| x);
 }
 
+/// Two blocks of 64 threads, an element each; thread `i` gets what thread `i + 1` of its block had.
+#[track_caller]
+fn check_shared<T: Bits>(kernel: &Kernel<(Global<T>, GlobalMut<T>)>, of: impl Fn(u64) -> T) {
+    let source: Vec<T> = random(7, 128).into_iter().map(of).collect();
+    let want = |i: usize| Some(source[i / 64 * 64 + (i + 1) % 64]);
+    let place = |i: usize| format!("thread {i}");
+    on_each(&SM_80, kernel.name(), want, place, |module, device| {
+        let from = device.upload(&source).unwrap();
+        let mut to = poisoned::<T>(device, 128);
+        // SAFETY: an element for each of 128 threads.
+        unsafe { module.launch(kernel, Grid::new(2, 64), (&from, &mut to)) }.unwrap();
+        to.download().unwrap()
+    });
+}
+
+#[test]
+fn plain_copies_through_shared_memory_move_words_of_every_width() {
+    check_shared(&kernels::shared_u8, |r| r as u8);
+    check_shared(&kernels::shared_u16, |r| r as u16);
+    check_shared(&kernels::shared_u32, |r| r as u32);
+    check_shared(&kernels::shared_u64, |r| r);
+    check_shared(&kernels::shared_v2, |r| r);
+    check_shared(&kernels::shared_u128, |r| u128::from(r) << 64 | u128::from(!r));
+}
+
 /// Values whose bytes all differ.
 trait Distinct: Bits {
     fn of(random: u64) -> Self;

@@ -1,7 +1,9 @@
 //! The PTX of each kernel has its instruction once, and ptxas takes it for the oldest architecture that has it.
 
+use moye_build::Arch;
 use moye_build::ptx::Module;
 use moye_build::report::Ptxas;
+use moye_device::atom::copy::copy_atoms;
 
 /// Kernels that need no more than sm_80, with their instructions.
 const SM_80: &[(&str, &str)] = &[
@@ -54,6 +56,18 @@ const SM_80: &[(&str, &str)] = &[
     ("copy_u64", "st.global.b64"),
     ("copy_u128", "ld.global.v4.b32"),
     ("copy_u128", "st.global.v4.b32"),
+    ("shared_u8", "ld.shared.u8"),
+    ("shared_u8", "st.shared.u8"),
+    ("shared_u16", "ld.shared.b16"),
+    ("shared_u16", "st.shared.b16"),
+    ("shared_u32", "ld.shared.b32"),
+    ("shared_u32", "st.shared.b32"),
+    ("shared_u64", "ld.shared.b64"),
+    ("shared_u64", "st.shared.b64"),
+    ("shared_v2", "ld.shared.v2.b32"),
+    ("shared_v2", "st.shared.v2.b32"),
+    ("shared_u128", "ld.shared.v4.b32"),
+    ("shared_u128", "st.shared.v4.b32"),
     ("ca_4", "cp.async.ca.shared.global"),
     ("ca_8", "cp.async.ca.shared.global"),
     ("ca_16", "cp.async.ca.shared.global"),
@@ -132,6 +146,15 @@ const SM_80: &[(&str, &str)] = &[
     ("match_any_b32", "match.any.sync.b32"),
     ("match_any_b64", "match.any.sync.b64"),
     ("match_all_b32", "match.all.sync.b32"),
+    ("vote_all_odd", "vote.sync.all.pred"),
+    ("vote_any_odd", "vote.sync.any.pred"),
+    ("ballot_odd", "vote.sync.ballot.b32"),
+    ("shuffle_seventh", "shfl.sync.idx.b32"),
+    ("shuffle_seventh_s32", "shfl.sync.idx.b32"),
+    ("shuffle_seventh_f32", "shfl.sync.idx.b32"),
+    ("shuffle_up_3", "shfl.sync.up.b32"),
+    ("shuffle_down_5", "shfl.sync.down.b32"),
+    ("shuffle_xor_13", "shfl.sync.bfly.b32"),
     ("atom_add_u32", "atom.global.add.u32"),
     ("atom_add_s32", "atom.global.add.s32"),
     ("atom_add_u64", "atom.global.add.u64"),
@@ -187,6 +210,8 @@ const SM_90: &[(&str, &str)] = &[
     ("stsm_x4_trans", "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16"),
     ("atom_add_bf16x2", "atom.global.add.noftz.bf16x2"),
     ("red_add_bf16x2", "red.global.add.noftz.bf16x2"),
+    ("shared_atom_add_bf16x2", "atom.shared.add.noftz.bf16x2"),
+    ("shared_red_add_bf16x2", "red.shared.add.noftz.bf16x2"),
 ];
 
 /// A kernel and its instruction, or an architecture and its PTX.
@@ -227,14 +252,14 @@ fn every_kernel_has_its_instruction_once() {
 #[test]
 fn every_atom_with_an_instruction_has_a_kernel() {
     let listed = |instruction: &str| SM_80.iter().chain(SM_90).any(|(_, listed)| *listed == instruction);
-    for atom in moye_device::atom::copy::copy_atoms() {
+    for atom in copy_atoms() {
         let Some(ptx) = atom.ptx else { continue };
         assert!(listed(ptx), "{atom}: no kernel of the tests has {ptx}");
     }
 }
 
 #[test]
-fn ptxas_takes_every_kernel_for_its_oldest_architecture() {
+fn ptxas_takes_every_kernel_for_the_architecture_it_is_compiled_for() {
     let Some(ptxas) = Ptxas::find() else {
         eprintln!("skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
         return;
@@ -247,4 +272,125 @@ fn ptxas_takes_every_kernel_for_its_oldest_architecture() {
             assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} for {arch} spills: {usage:?}");
         }
     }
+}
+
+/// What needs less than sm_80 and is no instruction of an atom: the kernels of plain copies and of what a warp does
+/// together, with the oldest architecture that has the instruction, from NVIDIA's "PTX ISA".
+const OLDER: &[(&str, u32)] = &[
+    ("copy_u8", 0),
+    ("copy_u16", 0),
+    ("copy_u32", 0),
+    ("copy_u64", 0),
+    ("copy_u128", 0),
+    ("shared_u8", 0),
+    ("shared_u16", 0),
+    ("shared_u32", 0),
+    ("shared_u64", 0),
+    ("shared_v2", 0),
+    ("shared_u128", 0),
+    ("vote_all_odd", 30),
+    ("vote_any_odd", 30),
+    ("ballot_odd", 30),
+    ("shuffle_seventh", 30),
+    ("shuffle_up_3", 30),
+    ("shuffle_down_5", 30),
+    ("shuffle_xor_13", 30),
+    ("match_any_b32", 70),
+    ("match_any_b64", 70),
+    ("match_all_b32", 70),
+];
+
+/// The kernels of an instruction, each with the text of the module that has it.
+fn kernels_of(instruction: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of = move |(_, text, listed): (_, &'static str, &'static [Pair])| {
+        listed.iter().filter(move |(_, of)| *of == instruction).map(move |&(kernel, _)| (kernel, text))
+    };
+    modules().into_iter().flat_map(of)
+}
+
+/// A module of one kernel for an architecture and a PTX version: the text from its `.visible` to its closing brace, and
+/// the shared memory that it may name.
+fn alone(module: &'static str, kernel: &str, arch: u32, (major, minor): (u32, u32)) -> String {
+    let start = module.find(&format!(".visible .entry {kernel}(")).expect("the kernel is in its module");
+    let length = module[start..].find("\n}\n").expect("a kernel ends") + 3;
+    format!(
+        ".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n.extern .shared .align 1024 .b8 moye_shared[];\n{}",
+        &module[start..start + length]
+    )
+}
+
+/// The first PTX version with an architecture, from NVIDIA's "PTX ISA".
+fn version_of(arch: u32) -> (u32, u32) {
+    match arch {
+        75 => (6, 3),
+        80 => (7, 0),
+        90 => (7, 8),
+        other => panic!("no copy atom begins with sm_{other} among those that ptxas has"),
+    }
+}
+
+/// The first PTX version with an instruction, from the same.
+fn version_of_instruction(instruction: &str) -> (u32, u32) {
+    match instruction.split('.').next() {
+        Some("ldmatrix") => (6, 5),
+        Some("cp") => (7, 0),
+        Some("movmatrix" | "stmatrix") => (7, 8),
+        // `shfl.sync`, `vote.sync` and `match.sync`; loads and stores have always been there.
+        _ => (6, 0),
+    }
+}
+
+/// The assembler of CUDA 13 knows nothing older than sm_75. What is older (shuffles and votes sm_30, CuTe's shuffle atoms
+/// sm_50, matches sm_70, loads and stores everything) is assembled for sm_75, so that nobody has seen it taken for less.
+const OLDEST_OF_PTXAS: u32 = 75;
+
+#[test]
+fn ptxas_takes_every_atom_for_the_oldest_architecture_and_version_and_for_none_before() {
+    let Some(ptxas) = Ptxas::find() else {
+        eprintln!("skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
+        return;
+    };
+    // Kernel, its module, the oldest architecture, the oldest PTX version.
+    let mut cases = Vec::new();
+    for atom in copy_atoms() {
+        let Some(instruction) = atom.ptx else { continue };
+        // A kernel of an instruction serves all atoms that have it.
+        for (kernel, text) in kernels_of(instruction) {
+            cases.push((kernel, text, atom.arch, version_of_instruction(instruction)));
+        }
+    }
+    for &(kernel, arch) in OLDER {
+        cases.push((kernel, modules()[0].1, arch, (6, 0)));
+    }
+    cases.sort_unstable();
+    cases.dedup_by_key(|&mut (kernel, ..)| kernel);
+    assert!(cases.iter().any(|&(.., arch, _)| arch == 75), "there are atoms of sm_75");
+
+    let assemble = |kernel, text, arch: u32, version| {
+        let name: Arch = format!("sm_{arch}").parse().unwrap();
+        ptxas.assemble(&alone(text, kernel, arch, version), name).map(drop).map_err(|error| error.to_string())
+    };
+    let mut failures = Vec::new();
+    for (kernel, text, arch, instruction_version) in cases {
+        let oldest = arch.max(OLDEST_OF_PTXAS);
+        let version = instruction_version.max(version_of(oldest));
+        if let Err(error) = assemble(kernel, text, oldest, version) {
+            failures.push(format!("{kernel} for sm_{oldest}, PTX {version:?}: {error}"));
+        }
+        let before = match oldest {
+            90 => Some(80),
+            80 => Some(75),
+            _ => None,
+        };
+        if let Some(before) = before
+            && assemble(kernel, text, before, version).is_ok()
+        {
+            failures.push(format!("{kernel}: sm_{before} has it too, not only sm_{oldest}"));
+        }
+        // An older version than the instruction's says nothing of it.
+        if version > version_of(oldest) && assemble(kernel, text, oldest, version_of(oldest)).is_ok() {
+            failures.push(format!("{kernel}: PTX {:?} has it too, not only {version:?}", version_of(oldest)));
+        }
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }

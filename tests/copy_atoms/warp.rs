@@ -1,4 +1,4 @@
-//! Reductions and matches over groups of a warp: lanes 0 to 19, and 20 to 31.
+//! Reductions, matches, votes and shuffles over groups of a warp: lanes 0 to 19, and 20 to 31.
 
 use crate::support::{Bits, SM_80, on_each, poisoned, random};
 use moye::{Global, GlobalMut, Grid, Kernel};
@@ -18,7 +18,13 @@ fn check<T: Bits, U: Bits>(
 ) {
     let all_same = [7; 32].to_vec();
     let few = random(21, 32).into_iter().map(|r| r % 3).collect();
-    for inputs in [random(20, 32), few, all_same] {
+    // One lane alone, in either group.
+    let with = |value: u64, at: usize, other| {
+        let mut inputs = vec![value; 32];
+        inputs[at] = other;
+        inputs
+    };
+    for inputs in [random(20, 32), few, all_same, with(0, 4, 7), with(7, 30, 0)] {
         let inputs: Vec<T> = inputs.into_iter().map(&of).collect();
         let input = |lane: usize| format!("lane {lane} of {:?}", &inputs[group(lane)]);
         on_each(
@@ -69,4 +75,53 @@ fn match_finds_the_lanes_with_the_same_value() {
         u32::from(inputs[group(lane)].iter().all(|&value| value == inputs[lane]))
     };
     check(&kernels::match_all_b32, |r| r as u32, all);
+}
+
+/// Whether a lane of the votes says yes.
+fn odd(value: u32) -> bool {
+    !value.is_multiple_of(2)
+}
+
+#[test]
+fn votes_count_the_lanes_of_their_mask() {
+    let votes =
+        |inputs: &[u32], lane| inputs[group(lane)].iter().map(|&value| odd(value)).collect::<Vec<_>>();
+    check(
+        &kernels::vote_all_odd,
+        |r| r as u32,
+        |inputs, lane| votes(inputs, lane).iter().all(|&yes| yes).into(),
+    );
+    check(&kernels::vote_any_odd, |r| r as u32, |inputs, lane| votes(inputs, lane).contains(&true).into());
+    check(
+        &kernels::ballot_odd,
+        |r| r as u32,
+        |inputs, lane| {
+            group(lane).filter(|&other| odd(inputs[other])).fold(0, |mask, other| mask | 1 << other)
+        },
+    );
+}
+
+/// The value of the lane seven further on in the group, from its end back to its start.
+fn seventh<T: Bits>(inputs: &[T], lane: usize) -> T {
+    let group = group(lane);
+    inputs[group.start + (lane - group.start + 7) % group.len()]
+}
+
+#[test]
+fn shuffles_hand_values_to_other_lanes() {
+    check(&kernels::shuffle_seventh, |r| r as u32, seventh);
+    check(&kernels::shuffle_seventh_s32, |r| r as i32, seventh);
+    check(&kernels::shuffle_seventh_f32, |r| (r >> 40) as f32 - 0.5, seventh);
+    // Beyond the ends of the warp a lane keeps its own.
+    check(
+        &kernels::shuffle_up_3,
+        |r| r as u32,
+        |inputs, lane| inputs[if lane < 3 { lane } else { lane - 3 }],
+    );
+    check(
+        &kernels::shuffle_down_5,
+        |r| r as u32,
+        |inputs, lane| inputs[if lane < 27 { lane + 5 } else { lane }],
+    );
+    check(&kernels::shuffle_xor_13, |r| r as u32, |inputs, lane| inputs[lane ^ 13]);
 }

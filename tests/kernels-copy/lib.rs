@@ -9,6 +9,7 @@
     reason = "every kernel trusts its pointers to have what each thread touches"
 )]
 
+mod cells;
 mod support;
 
 // On the host all kernels are there; a PTX has either those of sm_80 or those of sm_90.

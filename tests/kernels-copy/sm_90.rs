@@ -1,5 +1,6 @@
-//! What needs sm_90: `stmatrix`, and the roundings of tf32 to even and towards 0.
+//! What needs sm_90: `stmatrix`, the roundings of tf32 to even and towards 0, atomic sums of bf16 pairs.
 
+use crate::cells::{global, shared};
 use crate::support::{RowStorage, row_address, unary};
 use moye_device::arch::*;
 use moye_device::atom::copy::*;
@@ -53,20 +54,11 @@ store! {
     stsm_x4_trans SM90_U16x8_STSM_T 4;
 }
 
-/// Thread `i` of 64 adds `values[i]` to cell `i % 4`, in global memory.
-macro_rules! add {
-    ($($name:ident: $function:path;)*) => { $(
-        #[kernel(threads = 64)]
-        pub unsafe fn $name(values: Global<Bf16x2>, cells: GlobalMut<Bf16x2>) {
-            let i = i64::from(crate::support::index());
-            // SAFETY: 64 values and 4 cells.
-            unsafe {
-                let _ = $function(cells.offset(i % 4).address(), values.read(i));
-            }
-        }
-    )* };
+global! {
+    atom_add_bf16x2 Bf16x2: AtomicAdd::atomic_add_global;
+    red_add_bf16x2 Bf16x2: AtomicAdd::reduce_add_global;
 }
-add! {
-    atom_add_bf16x2: AtomicAdd::atomic_add_global;
-    red_add_bf16x2: AtomicAdd::reduce_add_global;
+shared! {
+    shared_atom_add_bf16x2 Bf16x2: AtomicAdd::atomic_add_shared;
+    shared_red_add_bf16x2 Bf16x2: AtomicAdd::reduce_add_shared;
 }

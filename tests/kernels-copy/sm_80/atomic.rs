@@ -1,31 +1,11 @@
 //! Atomic operations. 64 threads; each works on cell `thread % 4`.
 
+use crate::cells::{CellStorage, global, shared};
 use crate::support::index;
 use moye_device::arch::*;
-use moye_device::memory::{Global, GlobalMut, Shared, SharedArray};
-use moye_device::{kernel, layout, static_layout};
+use moye_device::kernel;
+use moye_device::memory::{Global, GlobalMut, Shared};
 
-static_layout! {
-    /// The cells in shared memory.
-    pub Cells = layout!(4);
-}
-
-/// Shared memory for the cells.
-pub type CellStorage<T> = SharedArray<T, Cells>;
-
-/// Thread `i` applies the operation with `values[i]` to cell `i % 4` of `cells`, in global memory.
-macro_rules! global {
-    ($($name:ident $t:ty: $function:path;)*) => { $(
-        #[kernel(threads = 64)]
-        pub unsafe fn $name(values: Global<$t>, cells: GlobalMut<$t>) {
-            let i = i64::from(index());
-            // SAFETY: 64 values and 4 cells.
-            unsafe {
-                let _ = $function(cells.offset(i % 4).address(), values.read(i));
-            }
-        }
-    )* };
-}
 global! {
     atom_add_u32 u32: AtomicAdd::atomic_add_global;
     atom_add_s32 i32: AtomicAdd::atomic_add_global;
@@ -50,28 +30,6 @@ global! {
     atom_xor_b64 u64: AtomicInteger::atomic_xor_global;
 }
 
-/// As [`global`], in shared memory: the cells are copied there and back by the first four threads.
-macro_rules! shared {
-    ($($name:ident $t:ty: $function:path;)*) => { $(
-        #[kernel(threads = 64, shared = CellStorage<$t>)]
-        pub unsafe fn $name(values: Global<$t>, cells: GlobalMut<$t>) {
-            let i = index();
-            // SAFETY: 64 values and 4 cells; the kernel declares `CellStorage`.
-            unsafe {
-                let shared = Shared::<$t>::from_address(shared_base());
-                if i < 4 {
-                    shared.write(i as i32, cells.read(i64::from(i)));
-                }
-                sync_threads();
-                let _ = $function(shared.offset((i % 4) as i32).address(), values.read(i64::from(i)));
-                sync_threads();
-                if i < 4 {
-                    cells.write(i64::from(i), shared.read(i as i32));
-                }
-            }
-        }
-    )* };
-}
 shared! {
     shared_atom_add_u32 u32: AtomicAdd::atomic_add_shared;
     shared_atom_add_u64 u64: AtomicAdd::atomic_add_shared;

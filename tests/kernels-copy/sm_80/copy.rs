@@ -1,7 +1,9 @@
-//! Copies of one thread: plain words, and `cp.async`.
+//! Copies of one thread: plain words, global and through shared memory, and `cp.async`.
 
 use crate::support::{index, unary};
-use moye_device::arch::{cp_async_commit, cp_async_wait, shared_base, thread_idx};
+use moye_device::arch::{
+    Word, Word64x2, cp_async_commit, cp_async_wait, shared_base, sync_threads, thread_idx,
+};
 use moye_device::atom::copy::*;
 use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray};
 use moye_device::{kernel, layout, static_layout};
@@ -21,6 +23,65 @@ static_layout! {
 
 /// Shared memory for a word of each thread.
 pub type Slots<T> = SharedArray<T, PerThread>;
+
+/// Thread `i` of a block of 64 puts `source[i]` into its slot of shared memory by `store`; then it takes what the next
+/// thread put there by `load`, and writes that to `output[i]`.
+#[inline(always)]
+unsafe fn around<T: Element>(
+    source: Global<T>,
+    output: GlobalMut<T>,
+    store: impl FnOnce(Shared<T>, T),
+    load: impl FnOnce(Shared<T>) -> T,
+) {
+    let (i, thread) = (i64::from(index()), thread_idx().x);
+    // SAFETY: the buffers have an element for each thread, and the kernel declares `Slots<T>`.
+    unsafe {
+        let slots = Shared::<T>::from_address(shared_base());
+        store(slots.offset(thread as i32), source.read(i));
+        sync_threads();
+        output.write(i, load(slots.offset(((thread + 1) % 64) as i32)));
+    }
+}
+
+macro_rules! shared {
+    ($($name:ident $t:ident;)*) => { $(
+        #[kernel(threads = 64, shared = Slots<$t>)]
+        pub unsafe fn $name(source: Global<$t>, output: GlobalMut<$t>) {
+            // SAFETY: the kernel's own contract; a slot is its thread's until the barrier, and read after it.
+            unsafe {
+                around(
+                    source,
+                    output,
+                    |slot, value| slot.write(0, UniversalCopy::<$t>::call(value, ())),
+                    |slot| UniversalCopy::<$t>::call(slot.read(0), ()),
+                );
+            }
+        }
+    )* };
+}
+shared! {
+    shared_u8 u8;
+    shared_u16 u16;
+    shared_u32 u32;
+    shared_u64 u64;
+    shared_u128 u128;
+}
+
+/// The same by words of two registers.
+#[kernel(threads = 64, shared = Slots<u64>)]
+pub unsafe fn shared_v2(source: Global<u64>, output: GlobalMut<u64>) {
+    let halves = |value: u64| Word64x2([value as u32, (value >> 32) as u32]);
+    let joined = |Word64x2([low, high])| u64::from(low) | u64::from(high) << 32;
+    // SAFETY: as above.
+    unsafe {
+        around(
+            source,
+            output,
+            |slot, value| Word64x2::store_shared(slot.address(), halves(value)),
+            |slot| joined(Word64x2::load_shared(slot.address())),
+        );
+    }
+}
 
 /// Thread `i` of a block of 64 copies `source[i]` into shared memory, over what `before` has, where `valid[i]` is not 0,
 /// and writes what is there then to `output[i]`.
