@@ -154,9 +154,10 @@ fn one<T: Number, U: Number>(
             let want = dot(&a[i * ld..][..k], &b[j * ld..][..k]);
             let got = c[i * ldc + j].value();
             error += (got - want).powi(2);
-            // One that was never written is not a number, which no comparison holds of.
-            if !((got - want).abs() <= largest.0) {
-                largest = ((got - want).abs(), i, j);
+            // One that was never written is not a number; nothing is larger.
+            let off = (got - want).abs();
+            if off.is_nan() || off > largest.0 {
+                largest = (off, i, j);
             }
             norm += want.powi(2);
         }
