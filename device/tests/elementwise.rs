@@ -193,7 +193,7 @@ fn a_universal_fma_widens_its_operands() {
     let mut c = fragment::<f32, M4N3>(|i| i as f32);
     // SAFETY: one thread's own elements; the sums below read inside them.
     unsafe {
-        gemm_tiled(Widening::default(), &a, &b, &mut c);
+        gemm_tiled(Widening, &a, &b, &mut c);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             let sum: f32 = (0..5).map(|k| f16_to_f32(a.get(i + 4 * k)) * f16_to_f32(b.get(j + 3 * k))).sum();
             assert_eq!(c.get(i + 4 * j), sum + (i + 4 * j) as f32, "({i}, {j})");
@@ -208,7 +208,7 @@ fn a_universal_fma_takes_64_bit_integers() {
     let mut c = fragment::<u64, M4N3>(|_| 1);
     // SAFETY: as above.
     unsafe {
-        gemm_tiled(Words::default(), &a, &b, &mut c);
+        gemm_tiled(Words, &a, &b, &mut c);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             let sum = (0..5).fold(1u64, |sum, k| {
                 sum.wrapping_add((u64::MAX - (i + 4 * k) as u64).wrapping_mul(3 + (j + 3 * k) as u64))
@@ -253,9 +253,9 @@ fn half_product(steps: bool) {
                 let (t_a, t_b) = (mma.partition_a(s_a), mma.partition_b(s_b)); // (MMA, MMA_M, MMA_K)
                 if steps {
                     // (MMA, MMA_M) and (MMA, MMA_N)
-                    gemm_tiled(Half::default(), &t_a.slice_last(0), &t_b.slice_last(0), &mut sums);
+                    gemm_tiled(Half, &t_a.slice_last(0), &t_b.slice_last(0), &mut sums);
                 } else {
-                    gemm_tiled(Half::default(), &t_a, &t_b, &mut sums);
+                    gemm_tiled(Half, &t_a, &t_b, &mut sums);
                 }
                 copy(&sums, &mut mma.partition_c(g_c));
             }
@@ -298,7 +298,7 @@ fn an_atom_by_itself_is_a_product_of_rank_one() {
                 fill(&mut b, f16::from_f32(3.0));
                 // (MMA), each
                 let (a, b) = (a.at_last(0).slice_last(0), b.at_last(0).slice_last(0));
-                gemm_tiled(Half::default(), &a, &b, &mut sums.view_mut().slice_last(0).slice_last(0));
+                gemm_tiled(Half, &a, &b, &mut sums.view_mut().slice_last(0).slice_last(0));
                 for i in 0..4 {
                     assert_eq!(sums.get(i), 48.0, "8 products of 2 and 3");
                 }
@@ -328,7 +328,7 @@ fn complex_numbers_take_two_registers() {
             unsafe {
                 let mut sums = mma.partition_fragment_c(&g_c);
                 fill(&mut sums, Complex64::new(1.0, -1.0));
-                gemm_tiled(Complex::default(), &mma.partition_a(g_a), &mma.partition_b(g_a), &mut sums);
+                gemm_tiled(Complex, &mma.partition_a(g_a), &mma.partition_b(g_a), &mut sums);
                 copy(&sums, &mut mma.partition_c(g_c));
             }
         })
