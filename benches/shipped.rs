@@ -28,7 +28,13 @@ struct Line {
 }
 
 fn main() -> Result<()> {
-    let json = std::env::args().any(|argument| argument == "--json");
+    let given = |name: &str| std::env::args().skip(1).any(|argument| argument == name);
+    // `cargo bench` says so. `cargo test --all-targets` runs this program too, and minutes on a GPU are no test.
+    if !given("--bench") {
+        println!("nothing is measured without --bench, which `cargo bench` passes");
+        return Ok(());
+    }
+    let json = given("--json");
     let device = match Device::gpu(0) {
         Ok(device) => device,
         Err(reason) => {

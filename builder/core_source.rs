@@ -91,7 +91,7 @@ fn find_in(
 }
 
 /// Whether this is the folder `library` of the compiler's source, with the lock file that cargo wants.
-fn is_library(folder: &Path) -> bool {
+pub fn is_library(folder: &Path) -> bool {
     folder.join("core/src/lib.rs").is_file() && folder.join("Cargo.lock").is_file()
 }
 

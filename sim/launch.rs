@@ -1,4 +1,4 @@
-//! A launch: a grid of blocks, spread over the host's cores.
+//! A launch: a grid of blocks, spread over the host's cores as far as there are stacks for their threads.
 
 use crate::Dim3;
 use crate::block::{
@@ -14,6 +14,17 @@ use std::time::{Duration, Instant};
 pub const MAX_THREADS: u32 = 1024;
 /// The most shared memory that a block may have, in bytes: 227 KiB, what Hopper gives one.
 pub const MAX_SHARED_BYTES: usize = 227 * 1024;
+
+/// The most blocks of this many threads that one launch runs at the same time: one on each core of the `rayon` pool that
+/// the caller is in, but no more than the process has stacks for, 12288 threads, so 12 blocks of 1024.
+///
+/// ```
+/// assert_eq!(moye_sim::blocks_at_once(1), rayon::current_num_threads().min(12288));
+/// assert!((1..=12).contains(&moye_sim::blocks_at_once(1024)));
+/// ```
+pub fn blocks_at_once(threads_per_block: u32) -> usize {
+    (MAX_STACKS / threads_per_block.max(1) as usize).min(rayon::current_num_threads()).max(1)
+}
 
 /// A kernel launch: what a CUDA program gives between `<<<` and `>>>`, and how the simulator is to run it.
 ///
@@ -123,7 +134,7 @@ impl<'a> Launch<'a> {
 
     /// Runs the grid: calls `entry`, the kernel with its parameters bound, once for every thread.
     ///
-    /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core.
+    /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core, [`blocks_at_once`] of them.
     ///
     /// # Errors
     /// [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, or if a simulated thread
@@ -147,8 +158,7 @@ impl<'a> Launch<'a> {
             first_fault: Mutex::new(None),
         };
         let threads = self.block.count() as usize;
-        let at_once = (MAX_STACKS / threads).min(rayon::current_num_threads()).max(1);
-        let workers = at_once.min(grid.blocks.try_into().unwrap_or(usize::MAX));
+        let workers = blocks_at_once(threads as u32).min(grid.blocks.try_into().unwrap_or(usize::MAX));
         rayon::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|_| grid.work());

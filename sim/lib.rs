@@ -40,7 +40,8 @@
 //!   the same inputs does the same and faults the same.
 //! - **Blocks** run in parallel on the cores of the host, and start in the order of their index. What blocks do to each
 //!   other through global memory (atomics, races) happens in no particular order. A block that waits for another one
-//!   finds it running only if the host has a core for it.
+//!   finds it running only if the host has a core for it and the process stacks for its threads: [`blocks_at_once`]
+//!   says how many run together, of blocks of 1024 threads 12 at most.
 //! - **Global memory** is [`GlobalMemory`]: host memory, known to kernels by address. An access that no allocation holds
 //!   whole, or that is not aligned to its size, is a fault. New memory holds NaNs.
 //! - **Shared memory** knows of every byte whether it was written. Reading one that was not is a fault, and so is
@@ -71,6 +72,6 @@ mod pod;
 
 pub use dim::Dim3;
 pub use fault::{Access, Fault, FaultKind, LaunchError, ThreadRange, ThreadSet, WaitPlace, WaitingThreads};
-pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report};
+pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report, blocks_at_once};
 pub use memory::{Allocation, GlobalMemory, MemoryError};
 pub use pod::Pod;

@@ -277,17 +277,40 @@ fn a_result_may_go_to_a_pipe() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_stays_and_a_new_file_can_be_read_by_others() {
-    use std::os::unix::fs::{MetadataExt, symlink};
+fn a_link_stays_and_what_it_leads_to_is_replaced_with_its_mode() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     let (folder, product) = two_files();
     let folder = folder.path();
     fs::write(folder.join("target.npy"), "old").unwrap();
+    fs::set_permissions(folder.join("target.npy"), fs::Permissions::from_mode(0o640)).unwrap();
     symlink("target.npy", folder.join("link.npy")).unwrap();
     succeeded(&moye(folder, &["matmul", "a.npy", "b.npy", "-o", "link.npy", "--force"]));
     assert!(fs::symlink_metadata(folder.join("link.npy")).unwrap().is_symlink());
     assert_eq!(load(folder, "target.npy"), product);
     let mode = |name| fs::metadata(folder.join(name)).unwrap().mode() & 0o777;
-    assert_eq!(mode("target.npy"), mode("a.npy"), "the mode is that of any new file");
+    assert_eq!(mode("target.npy"), 0o640, "the mode is that of the file that was there");
+    succeeded(&moye(folder, &["matmul", "a.npy", "b.npy", "-o", "new.npy"]));
+    assert_eq!(mode("new.npy"), mode("a.npy"), "a new file's mode is that of any new file");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nothing_is_followed_only_by_force() {
+    use std::os::unix::fs::symlink;
+    let (folder, product) = two_files();
+    let folder = folder.path();
+    fs::create_dir(folder.join("sub")).unwrap();
+    symlink("sub/second", folder.join("link.npy")).unwrap();
+    symlink("c.npy", folder.join("sub/second")).unwrap();
+    let said = failed(&moye(folder, &["matmul", "a.npy", "b.npy", "-o", "link.npy"]));
+    assert_eq!(said, "link.npy exists already, a link to sub/c.npy; --force writes that file");
+    succeeded(&moye(folder, &["matmul", "a.npy", "b.npy", "-o", "link.npy", "--force"]));
+    assert!(fs::symlink_metadata(folder.join("link.npy")).unwrap().is_symlink());
+    assert_eq!(load(folder, "sub/c.npy"), product);
+    assert_eq!(names(&folder.join("sub")), ["c.npy", "second"], "nothing else is left");
+    symlink("circle.npy", folder.join("circle.npy")).unwrap();
+    let said = failed(&moye(folder, &["matmul", "a.npy", "b.npy", "-o", "circle.npy", "--force"]));
+    assert!(said.starts_with("cannot write circle.npy: "), "{said}");
 }
 
 /// Starts minutes of work on the simulator in a folder and waits until the place of the result is taken, before which

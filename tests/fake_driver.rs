@@ -54,6 +54,7 @@ fn matmul(driver: &Path, fault: &str, index: u32) -> Output {
     Command::new(program)
         .args(["matmul", "--device", &format!("gpu:{index}")])
         .env("LD_LIBRARY_PATH", driver)
+        .env("FAKE_DRIVER_LOADS", driver.join("loads"))
         .env("FAKE_DRIVER", fault)
         .output()
         .unwrap()
@@ -124,4 +125,6 @@ fn a_wrong_product_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("the product is wrong: its relative error is"), "{}", said(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("median of 10"), "the launches went through");
+    let loads = std::fs::read(folder.path().join("loads")).unwrap();
+    assert_eq!(loads.len(), 1, "the kernels' PTX is loaded once, whatever is launched");
 }

@@ -56,19 +56,30 @@ fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result
     // Another run may do the same at the same time; each works in a folder of its own, and the first to end wins.
     let work = WorkFolder::new(checkout.toolchain().join(format!("setup-{}", std::process::id())))?;
     let library = fetch(work.path(), version)?;
-    if !library.join("core/src/lib.rs").is_file() {
-        bail!("what was fetched does not hold {}", library.display());
+    if !core_source::is_library(&library) {
+        bail!("what was fetched is not the folder `library` of the compiler's source: {}", library.display());
     }
     // All else in it, the compiler's own source above all, is of no use here.
     let ready = work.path().join("ready");
     fs::create_dir(&ready).with_context(|| format!("cannot make {}", ready.display()))?;
     fs::rename(&library, ready.join("library")).context("cannot move the folder library")?;
-    if let Err(error) = fs::rename(&ready, &kept)
-        && !kept.join("library").is_dir()
+    keep(&ready, &kept, &work.path().join("unusable"))?;
+    Ok(kept)
+}
+
+/// Gives the folder `ready`, with a `library` in it, the name `kept`. A folder there that holds no usable one, cut short
+/// or changed, is moved to `aside` first; a usable one, of another run, stays.
+fn keep(ready: &Path, kept: &Path, aside: &Path) -> Result<()> {
+    let usable = || core_source::is_library(&kept.join("library"));
+    if kept.exists() && !usable() {
+        fs::rename(kept, aside).with_context(|| format!("cannot move {} aside", kept.display()))?;
+    }
+    if let Err(error) = fs::rename(ready, kept)
+        && !usable()
     {
         return Err(error).with_context(|| format!("cannot move the source to {}", kept.display()));
     }
-    Ok(kept)
+    Ok(())
 }
 
 /// A folder that goes when it is dropped.
@@ -89,5 +100,36 @@ impl Drop for WorkFolder {
     fn drop(&mut self) {
         // What cannot be removed is left behind in a folder that git ignores.
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a folder with a `library` that says where it is from; without the lock file it is not usable.
+    fn source(folder: &Path, from: &str, lock: bool) {
+        fs::create_dir_all(folder.join("library/core/src")).unwrap();
+        fs::write(folder.join("library/core/src/lib.rs"), from).unwrap();
+        if lock {
+            fs::write(folder.join("library/Cargo.lock"), "").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_kept_source_is_replaced_only_where_it_is_unusable() {
+        let root = std::env::temp_dir().join(format!("moye-setup-{}", std::process::id()));
+        let mut found = Vec::new();
+        for (name, lock) in [("none", None), ("cut-short", Some(false)), ("usable", Some(true))] {
+            let (ready, kept) = (root.join(name).join("ready"), root.join(name).join("kept"));
+            source(&ready, "new", true);
+            if let Some(lock) = lock {
+                source(&kept, "old", lock);
+            }
+            keep(&ready, &kept, &root.join(name).join("unusable")).unwrap();
+            found.push(fs::read_to_string(kept.join("library/core/src/lib.rs")).unwrap());
+        }
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found, ["new", "new", "old"]);
     }
 }

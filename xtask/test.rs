@@ -7,7 +7,10 @@ use anyhow::{Result, bail};
 use std::process::{Command, ExitCode, Stdio};
 
 /// The steps, in the order they run: what tells most in the shortest time first.
-const STEPS: &[&str] = &["format", "lints", "tests", "doctests", "docs", "own-kernels"];
+const STEPS: &[&str] = &["format", "lints", "tests", "doctests", "docs", "examples", "own-kernels"];
+
+/// The examples that a new user runs first; each asserts its result.
+const EXAMPLES: &[&str] = &["copy", "transpose", "matmul"];
 
 /// A crate of its own: no member of the workspace.
 const OWN_KERNELS: &str = "examples/own-kernels";
@@ -50,8 +53,15 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
             match missing {
                 Some(reason) => summary.skip(reason),
                 None => summary.step("lints: clippy, warnings denied, all targets", || {
-                    let lints = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-                    shown(&mut cargo(&lints))
+                    let lints = |of: &[&str]| {
+                        cargo(&[&["clippy", "--quiet"], of, &["--", "-D", "warnings"]].concat())
+                    };
+                    shown(&mut lints(&["--workspace", "--all-targets"]))?;
+                    // The library as other crates use it, without what only the program needs.
+                    shown(&mut lints(&["--package", "moye", "--lib", "--no-default-features"]))?;
+                    let mut own = lints(&["--all-targets"]);
+                    own.current_dir(checkout.root.join(OWN_KERNELS));
+                    shown(own.env("CARGO_TARGET_DIR", &checkout.target))
                 }),
             }
             summary.step("lints: device code compiled for the GPU has no warnings", || {
@@ -76,6 +86,13 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
         "docs" => summary.step("docs: rustdoc, warnings denied", || {
             let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
             shown(doc.env("RUSTDOCFLAGS", "-D warnings"))
+        }),
+        "examples" => summary.step("examples: each runs on the simulator and asserts its result", || {
+            for example in EXAMPLES {
+                let mut run = cargo(&["run", "--quiet", "--example", example]);
+                shown(run.env("MOYE_DEVICE", "sim"))?;
+            }
+            Ok(())
         }),
         "own-kernels" => {
             summary.step("own-kernels: a crate with kernels of its own is built and run", || {

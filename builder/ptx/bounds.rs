@@ -50,7 +50,7 @@ impl Bounds {
 /// parameters and its body. The shared memory that a kernel declares stays as a comment there.
 ///
 /// # Errors
-/// A marker that cannot be read, or two different ones for one kernel.
+/// A marker that cannot be read, two different ones for one kernel, or an entry whose body is not found.
 pub fn apply_bounds(module: &str) -> Result<String, String> {
     let mut declared: BTreeMap<&str, Bounds> = BTreeMap::new();
     for line in module.lines() {
@@ -65,14 +65,22 @@ pub fn apply_bounds(module: &str) -> Result<String, String> {
     }
     let mut text = String::with_capacity(module.len() + 64 * declared.len());
     // The bounds of the entry whose header is being read.
-    let mut pending: Option<Bounds> = None;
+    let mut pending: Option<(&str, Bounds)> = None;
+    let lost = |name: &str| {
+        format!(
+            "the launch bounds of kernel `{name}` cannot be written: its PTX has no line with the body's `{{`"
+        )
+    };
     for line in module.lines().filter(|line| !line.trim().starts_with(MARKER)) {
         if let Some(name) = entry_name(line) {
-            pending = declared.get(name).copied();
+            let bounds = declared.get_key_value(name).map(|(&name, &bounds)| (name, bounds));
+            if let Some((unwritten, _)) = std::mem::replace(&mut pending, bounds) {
+                return Err(lost(unwritten));
+            }
         }
         // The body's brace stands on a line of its own; nothing in a parameter list does.
         if line.trim() == "{"
-            && let Some(bounds) = pending.take()
+            && let Some((_, bounds)) = pending.take()
         {
             text += &bounds.directives();
             if let Some(bytes) = bounds.shared {
@@ -82,7 +90,7 @@ pub fn apply_bounds(module: &str) -> Result<String, String> {
         text += line;
         text.push('\n');
     }
-    Ok(text)
+    pending.map_or(Ok(text), |(unwritten, _)| Err(lost(unwritten)))
 }
 
 /// The name of the entry that this line begins: `.visible .entry NAME(`.
@@ -134,6 +142,14 @@ mod tests {
     fn one_name_with_two_bounds_is_an_error() {
         let module = MODULE.replace("kernel gone maxntid=32", "kernel bounded maxntid=32");
         assert!(apply_bounds(&module).unwrap_err().contains("two kernels are named `bounded`"));
+    }
+
+    #[test]
+    fn bounds_that_have_no_place_are_an_error() {
+        for module in [MODULE.replacen(")\n{", ") {", 1), MODULE.split_once("\n)\n").unwrap().0.to_owned()] {
+            let error = apply_bounds(&module).unwrap_err();
+            assert!(error.contains("of kernel `bounded` cannot be written"), "{error}");
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ packed!(S4, U4, B1);
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory",
     label = "not an element type",
-    note = "element types are i8..i64, u8..u64, u128, f32, f64, half::f16 and half::bf16"
+    note = "element types are i8..i64, u8..u64, u128, f32, f64, half::f16, half::bf16, Tf32, F8E4M3, F8E5M2, Complex64, F16x2 and Bf16x2"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The name that messages and tables print: `f32`, `bf16`, ...

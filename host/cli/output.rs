@@ -28,21 +28,27 @@ impl Output {
     /// Takes the place of `path`. A file that is there is replaced only with `force`.
     pub fn create(path: &Path, force: bool) -> Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
-        let mut place = path.to_owned();
-        match fs::metadata(path) {
+        // A link stays, and what it points to is replaced, or made where it is not there yet.
+        let (place, is_link) = behind_links(path).with_context(cannot)?;
+        let mut mode = None;
+        match fs::metadata(&place) {
             Ok(metadata) if metadata.is_dir() => bail!("cannot write {}: it is a folder", path.display()),
             Ok(metadata) if metadata.is_file() => {
                 if !force {
                     bail!("{} exists already; --force replaces it", path.display());
                 }
-                // A link stays, and what it points to is replaced.
-                place = fs::canonicalize(path).with_context(cannot)?;
+                mode = Some(metadata.permissions());
             }
             Ok(_) => {
                 let file = OpenOptions::new().write(true).open(path).with_context(cannot)?;
                 return Ok(Self { path: place, force, target: Target::Special(file) });
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if is_link && !force {
+                    let to = place.display();
+                    bail!("{} exists already, a link to {to}; --force writes that file", path.display());
+                }
+            }
             Err(error) => return Err(error).with_context(cannot),
         }
         let folder = match place.parent() {
@@ -63,6 +69,10 @@ impl Output {
             }
             _ => anyhow!("cannot write {}: {error}", path.display()),
         })?;
+        if let Some(mode) = mode {
+            // A file that is replaced keeps who may read and write it.
+            file.as_file().set_permissions(mode).with_context(cannot)?;
+        }
         Ok(Self { path: place, force, target: Target::Beside(file) })
     }
 
@@ -107,6 +117,28 @@ impl Output {
             }
         }
     }
+}
+
+/// The path that the links of `path` end at, whether or not there is something, and whether `path` is a link.
+fn behind_links(path: &Path) -> io::Result<(PathBuf, bool)> {
+    // As many as Linux follows.
+    const MOST: usize = 40;
+    let mut place = path.to_owned();
+    for followed in 0..=MOST {
+        match fs::symlink_metadata(&place) {
+            Ok(metadata) if metadata.is_symlink() => {}
+            Ok(_) => return Ok((place, followed > 0)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((place, followed > 0)),
+            Err(error) => return Err(error),
+        }
+        // Links of /proc name what no path leads to; they are opened as they are.
+        if fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file()) {
+            return Ok((place, followed > 0));
+        }
+        let to = fs::read_link(&place)?;
+        place = place.parent().unwrap_or(Path::new("")).join(to);
+    }
+    Err(io::Error::other("its links lead in a circle"))
 }
 
 fn write_npy(file: &mut File, matrix: ArrayView2<'_, f32>) -> io::Result<()> {

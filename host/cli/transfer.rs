@@ -1,7 +1,7 @@
 //! Matrices to the device and back: in parts, so that a progress bar can move.
 
 use super::progress;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use moye::{Buffer, Device};
 
 /// The elements of a part: 64 MiB, which costs a GPU milliseconds.
@@ -22,7 +22,7 @@ pub fn upload(device: &Device, elements: &[f32]) -> Result<Buffer<f32>> {
 
 /// Copies all elements from the device.
 pub fn download(buffer: &Buffer<f32>) -> Result<Vec<f32>> {
-    let mut elements = vec![0.0; buffer.len()];
+    let mut elements = zeros(buffer.len())?;
     let bar = progress::bytes("download", size_of_val(&elements[..]) as u64);
     for (index, part) in elements.chunks_mut(PART).enumerate() {
         let first = index * PART;
@@ -31,6 +31,17 @@ pub fn download(buffer: &Buffer<f32>) -> Result<Vec<f32>> {
     }
     bar.finish_and_clear();
     Ok(elements)
+}
+
+/// So many zeros; an error where the host has no memory for them.
+fn zeros(len: usize) -> Result<Vec<f32>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(len).map_err(|_| {
+        let bytes = len as u128 * size_of::<f32>() as u128;
+        anyhow!("this machine has no memory for {bytes} bytes, the result; use smaller matrices")
+    })?;
+    zeros.resize(len, 0.0);
+    Ok(zeros)
 }
 
 #[cfg(test)]
@@ -45,6 +56,14 @@ mod tests {
             let buffer = upload(&device, &elements).unwrap();
             assert!(buffer.download().unwrap() == elements, "upload of {len}");
             assert!(download(&buffer).unwrap() == elements, "download of {len}");
+        }
+    }
+
+    #[test]
+    fn a_result_that_no_memory_holds_is_an_error_with_its_bytes() {
+        for len in [1_usize << 61, 1 << 58] {
+            let said = zeros(len).unwrap_err().to_string();
+            assert!(said.contains(&(4 * len as u128).to_string()), "{said}");
         }
     }
 }

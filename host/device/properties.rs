@@ -21,7 +21,7 @@ pub struct Properties {
     pub name: String,
     /// The architecture; for the simulator, the one whose limits it keeps.
     pub arch: Arch,
-    /// Multiprocessors (SMs); for the simulator, the threads that run blocks.
+    /// Multiprocessors (SMs); for the simulator, how many blocks of 1024 threads it runs at the same time.
     pub multiprocessors: u32,
     /// Shared memory that a block can have where the launch asks for it, in bytes. The launches of this crate do.
     pub shared_bytes_per_block: usize,

@@ -30,11 +30,12 @@ pub(crate) struct Simulator {
 impl Simulator {
     pub fn new(reason: Option<Error>) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+        // Of the largest blocks, which a multiprocessor runs one or two of.
+        let at_once = moye_sim::blocks_at_once(moye_sim::MAX_THREADS);
         let properties = Properties {
             name: "simulator".to_owned(),
             arch: ARCH,
-            multiprocessors: threads,
+            multiprocessors: u32::try_from(at_once).unwrap_or(u32::MAX),
             shared_bytes_per_block: SHARED_BYTES_PER_BLOCK,
             memory_bytes: None,
         };

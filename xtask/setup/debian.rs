@@ -75,6 +75,9 @@ impl Apt {
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
             "Acquire::Retries=2".to_owned(),
+            "Acquire::http::Timeout=20".to_owned(),
+            // Without it, `update` succeeds where a list could not be fetched, and the package would seem unknown.
+            "APT::Update::Error-Mode=any".to_owned(),
         ];
         fs::write(folder.join("state/status"), "")?;
         Ok(Self { options })
