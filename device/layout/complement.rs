@@ -36,6 +36,19 @@ pub(crate) const fn complement_into(
     at: At,
     cotarget: i64,
 ) -> Result<(), Fault> {
+    places_into(out, layout, at, cotarget, 1)
+}
+
+/// Adds the complement of the mode of `layout` at `at`, such that its first `places` places are free ones. A complement
+/// whose last mode is a gap between the strides of `layout` has no more places than its size: counting on would meet
+/// `layout` again. There, a mode `1:reach` at its end makes what lies beyond continue behind `layout`.
+pub(crate) const fn places_into(
+    out: &mut Layout,
+    layout: &Layout,
+    at: At,
+    cotarget: i64,
+    places: i64,
+) -> Result<(), Fault> {
     if cotarget < 1 {
         return Err(Fault::Least { what: "cotarget", value: cotarget, least: 1 });
     }
@@ -49,6 +62,7 @@ pub(crate) const fn complement_into(
     // What is free takes the places of the modes: there is at most one gap in front of each, and they join nowhere.
     out.drop_run(run);
     let mut reach = 1i64;
+    let mut found = 1i64;
     let mut i = run;
     while i < end {
         let (extent, stride) = (out.shape[i], out.stride[i]);
@@ -57,6 +71,7 @@ pub(crate) const fn complement_into(
         }
         if stride / 2 >= reach {
             tri!(out.push_to_run(stride / reach, reach, NO_BASIS));
+            found *= stride / reach;
         }
         reach = match stride.checked_mul(extent) {
             Some(reach) => reach,
@@ -65,7 +80,7 @@ pub(crate) const fn complement_into(
         i += 1;
     }
     let rest = ceil_div(cotarget, reach);
-    if rest > 1 {
+    if rest > 1 || found < places {
         tri!(out.push_to_run(rest, reach, NO_BASIS));
     }
     out.close_run(run)

@@ -1,7 +1,7 @@
 //! Composition: one layout after another.
 
 use super::by_mode::{Each, by_mode_into};
-use super::error::{Fault, tri};
+use super::error::{Divisors, Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
 use super::operation::operation;
@@ -247,6 +247,10 @@ impl Left {
                 }
             }
             Err(fault) => {
+                let fault = match fault {
+                    Fault::Unfit => self.fault(count, step),
+                    fault => fault,
+                };
                 out.drop_run(run);
                 if !tri!(self.search(out, count, step)) {
                     return Err(fault);
@@ -311,13 +315,13 @@ impl Left {
                 i += 1;
             }
             if rest % run != 0 {
-                return Err(self.fault(count, first));
+                return Err(Fault::Unfit);
             }
             i = 0;
             while i < last {
                 sum.reach[i] += (run - 1) * sum.digit[i];
                 if sum.reach[i] >= modes.shape[i] {
-                    return Err(self.fault(count, first));
+                    return Err(Fault::Unfit);
                 }
                 i += 1;
             }
@@ -417,6 +421,23 @@ impl Left {
         (values, if count > SEARCH { 0 } else { known })
     }
 
+    /// Which of the first divisors of `extent`, times `inner`, are strides of which `count` steps fit a layout: a bit
+    /// for each.
+    #[cold]
+    const fn strides_that_fit(&self, count: i64, extent: i64, inner: i64) -> u8 {
+        let mut would = 0;
+        let mut divisors = Divisors::of(extent);
+        while let Some(divisor) = divisors.next() {
+            let mut out = Layout::start();
+            let mut sum =
+                Sum { used: [0; MAX_LEAVES], reach: [0; MAX_LEAVES], digit: [0; MAX_LEAVES], carries: None };
+            if self.digits(&mut out, &mut sum, count, divisor * inner).is_ok() {
+                would |= 1 << (divisors.found - 1);
+            }
+        }
+        would
+    }
+
     /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent do not divide one
     /// another, or whose end the count does not meet.
     const fn fault(&self, count: i64, step: i64) -> Fault {
@@ -427,6 +448,8 @@ impl Left {
         let mut mode = 0;
         loop {
             let extent = self.modes.shape[mode];
+            // What goes in whole extents of this mode is in the last one alone, which is unbounded.
+            let last = mode + 2 == self.modes.leaves();
             // Some mode before the last, which is unbounded, does not fit: otherwise there were no fault.
             if along % extent == 0 && mode + 2 < self.modes.leaves() {
                 along /= extent;
@@ -434,17 +457,23 @@ impl Left {
                 rest /= extent / along;
                 along = 1;
             } else if extent % along == 0 {
-                return Fault::Run {
-                    count: rest,
-                    run: extent / along,
+                // In elements of the operand: the modes before this one took `count / rest` of each of these steps.
+                let run = extent / along * (count / rest);
+                return Fault::Run { count, run, whole: count == rest, last, mode, extent, values, known };
+            } else {
+                let would = self.strides_that_fit(count, extent, inner);
+                return Fault::Stride {
+                    stride: step,
+                    along,
+                    inner,
                     mode,
                     extent,
-                    total: count,
+                    count,
                     values,
                     known,
+                    would,
+                    last,
                 };
-            } else {
-                return Fault::Stride { stride: step, along, inner, mode, extent, count, values, known };
             }
             inner *= extent;
             mode += 1;

@@ -369,10 +369,7 @@ const fn slice(this: &ComposedLayout, coord: &IntTuple) -> Result<ComposedLayout
 }
 
 const fn upcast(this: &ComposedLayout, count: i64) -> Result<ComposedLayout, Fault> {
-    let swizzle = match this.swizzle.try_upcast(count) {
-        Ok(swizzle) => swizzle,
-        Err(_) => return Err(super::swizzle::NOT_A_POWER),
-    };
+    let swizzle = tri!(this.swizzle.upcast(count));
     if this.offset % count != 0 {
         return Err(Fault::NotAMultiple { what: "offset", left: this.offset, right: count });
     }
@@ -380,10 +377,7 @@ const fn upcast(this: &ComposedLayout, count: i64) -> Result<ComposedLayout, Fau
 }
 
 const fn downcast(this: &ComposedLayout, count: i64) -> Result<ComposedLayout, Fault> {
-    let swizzle = match this.swizzle.try_downcast(count) {
-        Ok(swizzle) => swizzle,
-        Err(_) => return Err(super::swizzle::NOT_A_POWER),
-    };
+    let swizzle = tri!(this.swizzle.downcast(count));
     let Some(offset) = this.offset.checked_mul(count) else { return Err(Fault::Overflow) };
     ComposedLayout { swizzle, offset, layout: this.layout }.over(down(&this.layout, count))
 }
@@ -438,10 +432,7 @@ const fn swizzled(a: &Layout, b: &ComposedLayout) -> Result<ComposedLayout, Faul
         let target = a.at(swizzle.target_mask() & -swizzle.target_mask());
         let (high, low) = (source.trailing_zeros() as i64, target.trailing_zeros() as i64);
         let base = if high < low { high } else { low };
-        let moved = match Swizzle::try_new(bits, base, high - low) {
-            Ok(moved) => moved,
-            Err(_) => return Err(NOT_BITS),
-        };
+        let moved = tri!(Swizzle::of(bits, base, high - low));
         // The other bits must follow the lowest one.
         if a.at(swizzle.source_mask()) != moved.source_mask()
             || a.at(swizzle.target_mask()) != moved.target_mask()

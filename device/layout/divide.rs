@@ -16,6 +16,9 @@ operation! {
     /// Tiles that do not divide the layout's size reach beyond it; coordinates tell which elements are in it (see
     /// [`identity_layout`](super::identity_layout)).
     ///
+    /// A tile with a gap that its next stride does not divide, such as `(2,2):(1,3)`, leaves the rest of the gap out: no
+    /// tile has those elements, since the complement rounds down, as in CuTe.
+    ///
     /// ```
     /// use moye_device::layout::{layout, logical_divide, tiler};
     /// let tiles = logical_divide(layout!((4, 2, 3):(2, 1, 8)), tiler!(4:2));

@@ -146,9 +146,25 @@ pub(crate) enum Fault {
         count: i64,
         values: [i64; 4],
         known: usize,
+        /// Which of the first [`Divisors`] of the extent would fit, times `inner`: a bit for each.
+        would: u8,
+        /// Whether all that lies beyond the mode is one unbounded mode.
+        last: bool,
     },
-    /// Composition: `count` elements cannot be split into whole runs of `run`.
-    Run { count: i64, run: i64, mode: usize, extent: i64, total: i64, values: [i64; 4], known: usize },
+    /// Composition: `count` elements cannot be split into whole runs of `run`. Where these are `whole`, all in one mode,
+    /// fewer do too; where the mode is the `last` before the unbounded one, multiples do.
+    Run {
+        count: i64,
+        run: i64,
+        whole: bool,
+        last: bool,
+        mode: usize,
+        extent: i64,
+        values: [i64; 4],
+        known: usize,
+    },
+    /// Composition: the steps carry. The caller finds out where and why.
+    Unfit,
     /// Composition: the steps of several modes add up to `reach` in mode `mode` of the first layout.
     Carry { mode: usize, extent: i64, reach: i64 },
     /// Composition with a negative stride through several modes.
@@ -166,6 +182,8 @@ pub(crate) enum Fault {
     Indivisible { what: &'static str, left: i64, right: i64 },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
+    /// A swizzle that takes bits from `base` up which elements `count` times as large do not have, and changes others.
+    HiddenBits { base: i64, count: i64 },
     /// A layout that reaches, without a gap, fewer elements than are needed.
     Short { size: i64, want: i64 },
     /// Two sizes that must be equal.
@@ -195,11 +213,13 @@ impl Fault {
             }
             Self::Stride { .. }
             | Self::Run { .. }
+            | Self::Unfit
             | Self::Carry { .. }
             | Self::NegativeStride { .. }
             | Self::Indivisible { .. }
             | Self::NotAMultiple { .. }
             | Self::Sizes { .. }
+            | Self::HiddenBits { .. }
             | Self::Short { .. } => LayoutErrorKind::Divisibility,
             Self::Overlap { .. } => LayoutErrorKind::NotInjective,
             Self::Said { kind, .. } => *kind,
@@ -272,7 +292,7 @@ impl Fault {
                 text.str(" modes for a rank of ");
                 text.int(rank as i64);
             }
-            Self::Stride { stride, along, inner, mode, extent, count, values, known } => {
+            Self::Stride { stride, along, inner, mode, extent, count, values, known, would, last } => {
                 text.str("the stride ");
                 text.int(stride);
                 if along != stride {
@@ -288,9 +308,10 @@ impl Fault {
                 text.int(mode as i64);
                 text.str(" (modes coalesced)");
                 values_of(text, &values, known, count);
-                divisors(text, extent, inner);
+                strides(text, extent, inner, would, last);
             }
-            Self::Run { count, run, mode, extent, total, values, known } => {
+            Self::Unfit => text.str("the steps fit no layout"),
+            Self::Run { count, run, whole, last, mode, extent, values, known } => {
                 text.str("the extent ");
                 text.int(count);
                 text.str(" is no multiple of ");
@@ -300,10 +321,10 @@ impl Fault {
                 text.str(" of mode ");
                 text.int(mode as i64);
                 text.str(" (modes coalesced)");
-                values_of(text, &values, known, total);
-                text.str("; an extent of at most ");
+                values_of(text, &values, known, count);
+                text.str(if whole { "; an extent of at most " } else { "; an extent of " });
                 text.int(run);
-                text.str(" or a multiple of it would do");
+                text.str(if last { " or a multiple of it would do" } else { " would do" });
             }
             Self::Carry { mode, extent, reach } => {
                 text.str("the modes of the second layout add up to ");
@@ -368,6 +389,15 @@ impl Fault {
                 text.str(" is no multiple of ");
                 text.int(right);
             }
+            Self::HiddenBits { base, count } => {
+                text.str("the swizzle takes bits from place ");
+                text.int(base);
+                text.str(" up, some of which are within one element of ");
+                text.int(count);
+                text.str(", and changes bits that are not; a count of at most ");
+                text.int(1 << base);
+                text.str(" would do");
+            }
             Self::Short { size, want } => {
                 text.str("only ");
                 text.int(size);
@@ -413,23 +443,52 @@ const fn values_of<const N: usize>(text: &mut Text<N>, values: &[i64; 4], known:
     text.str(")");
 }
 
-/// "; a stride of 1, 2, 4 or a multiple of 4 would do" for the extent 4 of elements that are `inner` = 1 apart.
-const fn divisors<const N: usize>(text: &mut Text<N>, extent: i64, inner: i64) {
+/// "; a stride of 1, 2, 4 or a multiple of 4 would do" for the extent 4 of elements that are `inner` = 1 apart: of the
+/// divisors those in `would`, and the multiples if nothing but an unbounded mode follows.
+const fn strides<const N: usize>(text: &mut Text<N>, extent: i64, inner: i64, would: u8, last: bool) {
+    if would == 0 && !last {
+        return;
+    }
     text.str("; a stride of ");
-    let mut found = 0;
-    let mut divisor = 1;
-    // Most divisors of a large extent are left out: the text is to stay short.
-    while divisor <= extent && divisor <= 4096 && found < 8 {
-        if extent % divisor == 0 {
-            if found > 0 {
+    let mut listed = false;
+    let mut divisors = Divisors::of(extent);
+    while let Some(divisor) = divisors.next() {
+        if would >> (divisors.found - 1) & 1 == 1 {
+            if listed {
                 text.str(", ");
             }
             text.int(divisor * inner);
-            found += 1;
+            listed = true;
         }
-        divisor += 1;
     }
-    text.str(" or a multiple of ");
-    text.int(extent * inner);
+    if last {
+        text.str(if listed { " or a multiple of " } else { "a multiple of " });
+        text.int(extent * inner);
+    }
     text.str(" would do");
+}
+
+/// The first divisors of an extent, smallest first. Most of a large one are left out: messages are to stay short.
+pub(crate) struct Divisors {
+    extent: i64,
+    tried: i64,
+    /// How many there were until now.
+    pub found: usize,
+}
+
+impl Divisors {
+    pub const fn of(extent: i64) -> Self {
+        Self { extent, tried: 0, found: 0 }
+    }
+
+    pub const fn next(&mut self) -> Option<i64> {
+        while self.tried < self.extent && self.tried < 4096 && self.found < 8 {
+            self.tried += 1;
+            if self.extent % self.tried == 0 {
+                self.found += 1;
+                return Some(self.tried);
+            }
+        }
+        None
+    }
 }

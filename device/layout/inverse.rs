@@ -115,11 +115,12 @@ const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
             i += 1;
             continue;
         }
-        if next < reach {
-            return Err(Fault::Overlap { stride: next, reach });
-        }
+        // Strides that do not nest need not overlap: that they do not is then the reason.
         if next % start != 0 {
             return Err(Fault::NotAMultiple { what: "stride", left: next, right: start });
+        }
+        if next < reach {
+            return Err(Fault::Overlap { stride: next, reach });
         }
         if next / start > 1 {
             tri!(out.join_to_run(run, next / start, stride, NO_BASIS));

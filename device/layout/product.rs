@@ -1,7 +1,7 @@
 //! Products: a layout repeated over another.
 
 use super::by_mode::{Each, Form, by_mode_into, gathered_into};
-use super::complement::complement_into;
+use super::complement::places_into;
 use super::compose::compose_into;
 use super::edit::padded;
 use super::error::{Fault, tri};
@@ -14,7 +14,8 @@ use super::tiler::Tiler;
 
 operation! {
     /// The layout repeated: by a layout `B`, `(block, complement(block) after B)`, where element `j` of mode 1 moves
-    /// the block to its `B(j)`-th free place; by a tuple, that in each mode.
+    /// the block to its `B(j)`-th free place; by a tuple, that in each mode. Copies never meet: where the block's
+    /// gaps have fewer places than `B` needs, the others are behind the block.
     ///
     /// ```
     /// use moye_device::layout::{layout, logical_product, tiler};
@@ -90,11 +91,12 @@ const fn copies_into(out: &mut Layout, blocks: &Layout, at: At, tiles: &Layout, 
     if tiles.is_coordinate_at(by) {
         return Err(Fault::HasBasis);
     }
-    let Some(cotarget) = blocks.size_at(at).checked_mul(tiles.cosize_at(by)) else {
+    let places = tiles.cosize_at(by);
+    let Some(cotarget) = blocks.size_at(at).checked_mul(places) else {
         return Err(Fault::Overflow);
     };
     let mut free = Layout::start();
-    tri!(complement_into(&mut free, blocks, at, cotarget));
+    tri!(places_into(&mut free, blocks, at, cotarget, places));
     tri!(free.check());
     compose_into(out, &free, ROOT, tiles, by)
 }

@@ -18,8 +18,11 @@ operation! {
     /// ```
     upcast / try_upcast(layout: Layout, count: i64) -> Layout = up;
 
-    /// The layout in elements of which `count` make one of the old: a mode of stride 1 gets the parts. Without such a
-    /// mode, the result has the first part of each element.
+    /// The layout in elements of which `count` make one of the old: the first mode of stride 1 gets the parts. Without
+    /// such a mode, the result has the first part of each element.
+    ///
+    /// An extent of 1 at stride 1 gets them too, as in CuTe: beside another such mode, the result has elements more
+    /// than once. Give extents of 1 the stride 0, or [`coalesce`](super::coalesce) first, where that matters.
     ///
     /// ```
     /// use moye_device::layout::{downcast, layout};
@@ -71,10 +74,12 @@ pub(crate) const fn down(layout: &Layout, count: i64) -> Result<Layout, Fault> {
         return Err(Fault::HasBasis);
     }
     let mut result = *layout;
+    let mut has_parts = false;
     let mut i = 0;
     while i < layout.leaves() {
-        let grown =
-            if matches!(layout.stride[i], 1 | -1) { &mut result.shape[i] } else { &mut result.stride[i] };
+        let parts = matches!(layout.stride[i], 1 | -1) && (layout.shape[i] == 1 || !has_parts);
+        has_parts |= parts && layout.shape[i] > 1;
+        let grown = if parts { &mut result.shape[i] } else { &mut result.stride[i] };
         *grown = match grown.checked_mul(count) {
             Some(grown) => grown,
             None => return Err(Fault::Overflow),

@@ -135,14 +135,30 @@ impl Swizzle {
     /// The swizzle of the same memory in elements `count` times as large, a power of two.
     ///
     /// # Errors
-    /// Where `count` is no power of two.
+    /// Where `count` is no power of two, or where `shift` is negative and bits that are taken are within one element
+    /// while those that they change are not.
     pub const fn try_upcast(&self, count: i64) -> Result<Self, LayoutError> {
-        if count < 1 || !(count as u64).is_power_of_two() {
-            return Err(LayoutError::after(self.text(), NOT_A_POWER));
+        match self.upcast(count) {
+            Ok(swizzle) => Ok(swizzle),
+            Err(fault) => Err(LayoutError::after(self.recast_text("upcast(", count), fault)),
         }
-        let base = self.base as i64 - count.trailing_zeros() as i64;
+    }
+
+    pub(crate) const fn upcast(&self, count: i64) -> Result<Self, Fault> {
+        if count < 1 || !(count as u64).is_power_of_two() {
+            return Err(NOT_A_POWER);
+        }
+        let hidden = count.trailing_zeros() as i64;
+        let base = self.base as i64 - hidden;
         if base >= 0 {
             return Ok(Self { base: base as u8, ..*self });
+        }
+        if self.shift < 0 && self.bits > 0 {
+            // The bits that are taken are the lower ones: they vanish before those that they change.
+            if self.target_mask() >> hidden != 0 {
+                return Err(Fault::HiddenBits { base: self.base as i64, count });
+            }
+            return Ok(Self { bits: 0, base: 0, shift: self.shift });
         }
         // The lowest bits that are changed are within one element now, and no longer seen.
         let bits = self.bits as i64 + base;
@@ -154,10 +170,27 @@ impl Swizzle {
     /// # Errors
     /// Where `count` is no power of two, or the bits reach beyond bit 62.
     pub const fn try_downcast(&self, count: i64) -> Result<Self, LayoutError> {
-        if count < 1 || !(count as u64).is_power_of_two() {
-            return Err(LayoutError::after(self.text(), NOT_A_POWER));
+        match self.downcast(count) {
+            Ok(swizzle) => Ok(swizzle),
+            Err(fault) => Err(LayoutError::after(self.recast_text("downcast(", count), fault)),
         }
-        Self::try_new(self.bits as i64, self.base as i64 + count.trailing_zeros() as i64, self.shift as i64)
+    }
+
+    pub(crate) const fn downcast(&self, count: i64) -> Result<Self, Fault> {
+        if count < 1 || !(count as u64).is_power_of_two() {
+            return Err(NOT_A_POWER);
+        }
+        Self::of(self.bits as i64, self.base as i64 + count.trailing_zeros() as i64, self.shift as i64)
+    }
+
+    const fn recast_text<const N: usize>(&self, operation: &str, count: i64) -> Text<N> {
+        let mut text = Text::new();
+        text.str(operation);
+        self.write(&mut text);
+        text.str(", ");
+        text.int(count);
+        text.str(")");
+        text
     }
 
     pub(crate) const fn write<const N: usize>(&self, text: &mut Text<N>) {
@@ -181,7 +214,7 @@ const fn write<const N: usize>(text: &mut Text<N>, bits: i64, base: i64, shift: 
     text.str(">");
 }
 
-pub(crate) const NOT_A_POWER: Fault =
+const NOT_A_POWER: Fault =
     Fault::Said { kind: LayoutErrorKind::Range, text: "a swizzle can be recast by a power of two only" };
 
 impl fmt::Display for Swizzle {

@@ -462,3 +462,60 @@ fn products_of_integer_modes_keep_every_copy() {
     assert_eq!(raked_product(layout!(4:2), layout!(4:1)), layout!((((2, 2), 4),):(((1, 8), 2),)));
     assert_eq!(blocked_product(layout!((4,):(2,)), layout!(4:1)).size(), 16);
 }
+
+#[test]
+fn products_beyond_the_gaps_of_a_block_continue_behind_it() {
+    let block = layout!((2, 2):(3, 8));
+    assert_eq!(logical_product(block, tiler!(6:1)), layout!(((2, 2), (3, 2)):((3, 8), (1, 16))));
+    // Three places are between the elements; the fourth, behind them, is not one step further.
+    let error = try_logical_product(block, tiler!(4:1)).unwrap_err();
+    assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{error}");
+    assert!(error.text().contains("(2,2):(3,8)"), "{error}");
+    assert!(try_tile_to_shape(layout!((4, 4):(3, 16)), tuple!((8, 8))).is_err());
+    // A block that leaves no gap that a stride divides has its copies behind it alone.
+    assert_eq!(
+        logical_product(layout!((2, 2, 2):(1, 3, 11)), tiler!(2:1)),
+        layout!(((2, 2, 2), 2):((1, 3, 11), 22))
+    );
+}
+
+#[test]
+fn a_swizzle_that_cannot_be_recast_says_why() {
+    let bytes = ComposedLayout::new(Swizzle::new(1, 0, -2), 0, layout!(8:1));
+    let hidden = bytes.try_upcast(2).unwrap_err();
+    assert!(
+        hidden.text().contains("Sw<1,0,-2>") && hidden.text().contains("within one element of 2"),
+        "{hidden}"
+    );
+    let power = bytes.try_upcast(3).unwrap_err();
+    assert!(power.text().contains("power of two"), "{power}");
+    let high = ComposedLayout::new(Swizzle::new(1, 60, 2), 0, layout!(1:0));
+    let beyond = high.try_downcast(4).unwrap_err();
+    assert!(beyond.text().contains("beyond bit 62"), "{beyond}");
+}
+
+#[test]
+fn one_mode_gets_the_parts_of_a_downcast() {
+    assert_eq!(downcast(layout!((2, 3):(1, 1)), 2), layout!((4, 3):(1, 2)));
+    assert_eq!(downcast(layout!((1, 6):(0, 1)), 2), layout!((1, 12):(0, 1)));
+    // CuTe's form, which has elements twice, and the way out.
+    assert_eq!(downcast(layout!((1, 6):(1, 1)), 2), layout!((2, 12):(1, 1)));
+    assert_eq!(downcast(coalesce(layout!((1, 6):(1, 1))), 2), layout!(12:1));
+}
+
+#[test]
+fn a_left_inverse_is_refused_for_the_true_reason() {
+    let apart = try_left_inverse(layout!((2, 2):(2, 3))).unwrap_err();
+    assert!(apart.text().contains("the stride 3 is no multiple of 2"), "{apart}");
+    let twice = try_left_inverse(layout!((4, 4):(1, 2))).unwrap_err();
+    assert_eq!(twice.kind(), LayoutErrorKind::NotInjective, "{twice}");
+}
+
+#[test]
+fn a_composition_advises_in_terms_of_its_operands() {
+    let error = try_composition(layout!((4, 12):(2, 4)), layout!(3:3)).unwrap_err();
+    assert!(error.text().ends_with("; a stride of 1, 4 or a multiple of 4 would do"), "{error}");
+    let error = try_composition(layout!((4, 4, 6):(1, 10, 100)), layout!(20:1)).unwrap_err();
+    assert!(error.text().contains("the extent 20 is no multiple of 16"), "{error}");
+    assert!(error.text().ends_with("; an extent of 16 or a multiple of it would do"), "{error}");
+}

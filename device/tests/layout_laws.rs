@@ -108,6 +108,35 @@ fn is_injective(layout: &Layout) -> bool {
     (0..layout.size()).all(|i| seen.insert(layout.at(i)))
 }
 
+fn strided(extent: i64, stride: i64) -> Layout {
+    Layout::new(IntTuple::int(extent), IntTuple::int(stride))
+}
+
+/// Blocks with gaps, many of which no stride divides.
+fn blocks() -> impl Strategy<Value = Layout> {
+    let modes = prop::collection::vec((1i64..5, 1i64..24), 1..4);
+    let gaps =
+        modes.prop_map(|modes| Layout::new(tuple_of(&modes, |mode| mode.0), tuple_of(&modes, |mode| mode.1)));
+    prop_oneof![2 => gaps, 1 => layouts()]
+}
+
+fn tuple_of(modes: &[(i64, i64)], part: impl Fn(&(i64, i64)) -> i64) -> IntTuple {
+    IntTuple::flat(&modes.iter().map(part).collect::<Vec<i64>>())
+}
+
+/// That the block `a`, moved by `copies[j]`, meets its copies nowhere but where `b` has one number twice.
+fn check_copies(a: Layout, b: Layout, copies: impl Iterator<Item = i64>) -> Result<(), TestCaseError> {
+    let mut seen = std::collections::HashMap::new();
+    for (j, copy) in copies.enumerate() {
+        for i in 0..a.size() {
+            let place = (a.at(i), b.at(j as i64));
+            let before = *seen.entry(a.at(i) + copy).or_insert(place);
+            prop_assert_eq!(before, place, "{} by {} meets itself at {}", a, b, a.at(i) + copy);
+        }
+    }
+    Ok(())
+}
+
 /// The law of `composition`, and that the result has the shape of `b` up to splitting.
 fn check_composition(a: Layout, b: Layout, result: Layout) -> Result<(), TestCaseError> {
     prop_assert_eq!(result.size(), b.size());
@@ -135,6 +164,36 @@ proptest! {
             // The candidate: leaf by leaf, the only flat layout with the leaf's values, if there is one.
             prop_assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{}", error);
             prop_assert!(!is_representable(&a, &b), "{} o {} is refused, but a layout has the function: {}", a, b, error);
+        }
+    }
+
+    #[test]
+    fn what_a_composition_advises_is_accepted(a in layouts(), count in 2i64..40, step in 1i64..40) {
+        let Err(error) = try_composition(a, strided(count, step)) else { return Ok(()) };
+        let Some((_, advice)) = error.text().rsplit_once("; ") else { return Ok(()) };
+        let numbers: Vec<i64> = advice
+            .split(|letter: char| !letter.is_ascii_digit())
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let mut asked: Vec<(i64, i64)> = Vec::new();
+        if advice.starts_with("a stride of ") {
+            asked.extend(numbers.iter().map(|stride| (count, *stride)));
+            if advice.contains("multiple") {
+                asked.extend((1..9).map(|times| (count, numbers[numbers.len() - 1] * times)));
+            }
+        } else if advice.starts_with("an extent of ") {
+            asked.push((numbers[0], step));
+            if advice.contains("at most") {
+                asked.extend((1..numbers[0]).map(|extent| (extent, step)));
+            }
+            if advice.contains("multiple") {
+                asked.extend((1..9).map(|times| (numbers[0] * times, step)));
+            }
+        }
+        for (count, step) in asked {
+            if let Err(refused) = try_composition(a, strided(count, step)) {
+                prop_assert!(false, "{} advises {}:{}, but {}", error, count, step, refused);
+            }
         }
     }
 
@@ -281,10 +340,40 @@ proptest! {
     fn product_repeats_the_block_at_free_places(a in layouts(), b in layouts()) {
         if let Ok(result) = try_logical_product(a, b.tiler()) {
             prop_assert_eq!(result.mode(0), a);
-            let free = complement(a, a.size() * b.cosize());
             prop_assert_eq!(result.extent(1), b.size());
+            // Beyond its size a complement has no places: there the law below holds alone.
+            let free = complement(a, a.size() * b.cosize());
             for j in 0..checked(&b) {
-                prop_assert_eq!(result.mode(1).at(j), free.at(b.at(j)), "{} by {} is {}", a, b, result);
+                if b.at(j) < free.size() {
+                    prop_assert_eq!(result.mode(1).at(j), free.at(b.at(j)), "{} by {} is {}", a, b, result);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn copies_in_a_product_never_meet(a in blocks(), b in layouts()) {
+        prop_assume!(a.size() * b.size() <= 10 * VALUES);
+        if let Ok(result) = try_logical_product(a, b.tiler()) {
+            check_copies(a, b, (0..b.size()).map(|j| result.mode(1).at(j)))?;
+        }
+    }
+
+    #[test]
+    fn copies_in_blocked_and_raked_products_never_meet(
+        block in prop::collection::vec((1i64..5, 1i64..24), 2), tiles in bijection(even_shape())
+    ) {
+        let block = Layout::new(tuple_of(&block, |mode| mode.0), tuple_of(&block, |mode| mode.1));
+        prop_assume!(is_injective(&block) && block.size() * tiles.size() <= 10 * VALUES);
+        for result in [try_blocked_product(block, tiles), try_raked_product(block, tiles)].into_iter().flatten() {
+            prop_assert_eq!(result.size(), block.size() * tiles.size());
+            prop_assert!(is_injective(&result), "{} by {} is {}", block, tiles, result);
+        }
+        let shape: Vec<i64> = (0..2).map(|mode| block.extent(mode) * (1 + tiles.size() % 3)).collect();
+        for order in [tuple!((0, 1)), tuple!((1, 0))] {
+            if let Ok(result) = try_tile_to_shape_ordered(block, IntTuple::flat(&shape), order) {
+                prop_assert_eq!(product_each(result.shape()), IntTuple::flat(&shape));
+                prop_assert!(is_injective(&result), "{} to {} is {}", block, IntTuple::flat(&shape), result);
             }
         }
     }
@@ -420,6 +509,23 @@ proptest! {
     }
 
     #[test]
+    fn an_upcast_swizzle_moves_whole_elements_alike(
+        bits in 0i64..4, base in 0i64..4, shift in -5i64..=5, log in 0u32..10, index in 0i64..1 << 20
+    ) {
+        let Ok(swizzle) = Swizzle::try_new(bits, base, shift) else { return Ok(()) };
+        let count = 1i64 << log;
+        let moved = |index: i64| swizzle.apply(index) / count;
+        match swizzle.try_upcast(count) {
+            Ok(wide) => prop_assert_eq!(wide.apply(index / count), moved(index), "{} by {} is {}", swizzle, count, wide),
+            // Refused only where elements are torn apart.
+            Err(error) => {
+                let torn = |element: i64| (0..count).any(|i| moved(element * count + i) != moved(element * count));
+                prop_assert!((0..1 << 6).any(torn), "{}", error);
+            }
+        }
+    }
+
+    #[test]
     fn a_swizzle_moved_past_a_layout_is_the_same_function(
         a in bijection(even_shape()), bits in 0i64..3, base in 0i64..3, shift in -4i64..4
     ) {
@@ -458,6 +564,48 @@ proptest! {
         let wide = upcast(downcast(a, count), count);
         for i in 0..checked(&a) {
             prop_assert_eq!(wide.at(i), a.at(i));
+        }
+    }
+
+    #[test]
+    fn a_downcast_has_the_parts_of_each_element(a in layouts(), count in 1i64..9) {
+        let parts = downcast(a, count);
+        let leaves: Vec<(Leaf, Leaf)> = (0..a.leaves()).map(|i| (a.shape().leaf(i), a.stride().leaf(i))).collect();
+        let ones = leaves.iter().filter(|leaf| **leaf == (Leaf::Int(1), Leaf::Int(1))).count();
+        let whole = leaves.iter().any(|leaf| leaf.1 == Leaf::Int(1));
+        let longer = leaves.iter().any(|leaf| leaf.0 != Leaf::Int(1) && leaf.1 == Leaf::Int(1));
+        let each = if whole { count } else { 1 };
+        // Each extent of 1 at stride 1 beyond the first mode that gets the parts repeats them, as in CuTe.
+        let repeats = (ones + usize::from(longer)).saturating_sub(1);
+        let size = a.size() * each * count.pow(repeats as u32);
+        prop_assert_eq!(parts.size(), size, "{} by {} is {}", a, count, parts);
+        prop_assume!(repeats == 0 && a.size() <= VALUES);
+        let sorted = |mut values: Vec<i64>| { values.sort_unstable(); values };
+        let expected = (0..a.size()).flat_map(|i| (0..each).map(move |part| a.at(i) * count + part)).collect();
+        let got = (0..parts.size()).map(|i| parts.at(i)).collect();
+        prop_assert_eq!(sorted(got), sorted(expected), "{} by {} is {}", a, count, parts);
+    }
+
+    #[test]
+    fn a_recast_is_an_upcast_and_a_downcast(a in layouts(), from in 0u32..8, to in 0u32..8) {
+        let (from, to) = (1i64 << from, 1i64 << to);
+        let expected = if to >= from { try_upcast(a, to / from) } else { try_downcast(a, from / to) };
+        prop_assert_eq!(try_recast(a, from, to).ok(), expected.ok());
+    }
+
+    #[test]
+    fn an_upcast_has_the_elements_that_are_touched(a in layouts(), count in 1i64..9) {
+        if let Ok(wide) = try_upcast(a, count) && a.size() <= VALUES {
+            let sorted = |mut values: Vec<i64>| { values.sort_unstable(); values.dedup(); values };
+            // Of a mode that stays within an element or goes in whole elements, each by itself.
+            let mode = |layout: &Layout, leaf: usize| match (layout.shape().leaf(leaf), layout.stride().leaf(leaf)) {
+                (Leaf::Int(extent), Leaf::Int(stride)) => (0..extent).map(|i| i * stride).collect::<Vec<i64>>(),
+                other => panic!("{other:?}"),
+            };
+            for leaf in 0..a.leaves() {
+                let touched = mode(&a, leaf).iter().map(|index| index / count).collect();
+                prop_assert_eq!(sorted(mode(&wide, leaf)), sorted(touched), "{} by {} is {}", a, count, wide);
+            }
         }
     }
 

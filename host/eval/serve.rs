@@ -10,9 +10,9 @@ const BUFFER: usize = 64 * 1024;
 /// The longest line that is read as a request.
 const LONGEST_LINE: u64 = 1024 * 1024;
 
-/// Answers each line of `input` by a line of `output`, in order, until the input ends. Lines of spaces are left aside.
+/// Answers each line of `input` by a line of `output`, in order, until the input ends.
 ///
-/// A line that is no request is answered by an error, as is one of more than 1 MiB, and the next is read. Answers are
+/// A line that is no request is answered by an error, as is an empty one and one of more than 1 MiB, and the next is read. Answers are
 /// written when many have gathered or no further line has arrived: a peer that waits for an answer gets it at once.
 ///
 /// # Errors
@@ -36,8 +36,6 @@ pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
         if line.len() as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
             input.skip_until(b'\n')?;
             json::error(&format!("a line has at most {LONGEST_LINE} bytes"), &mut answers);
-        } else if line.trim_ascii().is_empty() {
-            continue;
         } else {
             answerer.answer(&line, &mut answers);
         }

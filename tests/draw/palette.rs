@@ -61,7 +61,7 @@ fn labels_have_a_contrast_of_at_least_4_5_to_every_cell() {
 }
 
 #[test]
-fn the_32_colours_differ_for_every_eye() {
+fn the_32_colours_differ_with_protanopia_and_deuteranopia_too() {
     for (name, theme) in themes() {
         for (view, matrix) in &VIEWS {
             for i in 0..32 {
@@ -75,7 +75,7 @@ fn the_32_colours_differ_for_every_eye() {
 }
 
 #[test]
-fn threads_that_stand_side_by_side_differ_clearly_for_every_eye() {
+fn threads_that_stand_side_by_side_differ_clearly_with_protanopia_and_deuteranopia_too() {
     for (name, theme) in themes() {
         for (view, matrix) in &VIEWS {
             for step in [1, 2, 4, 8, 16] {

@@ -49,8 +49,10 @@ operation! {
     /// Where an extent and what is left of the divisor do not divide one another.
     shape_div / try_shape_div(a: IntTuple, b: IntTuple) -> IntTuple = shape_divided;
 
-    /// The number of pieces of `b` that cover `a`: rounded up, element by element. Elements that `b` does not have
-    /// count as 1; an integer divides a tuple leaf by leaf, what the first leaf leaves of it going to the second.
+    /// `a` divided by `b`, rounded up, element by element: for two integers, the number of pieces of `b` that cover
+    /// `a`. Elements that `b` does not have count as 1. An integer divides a tuple leaf by leaf, what the first leaf
+    /// leaves of it, rounded up as well, going to the second: `(3,4)` by 5 is `(1,2)`, which is not
+    /// the number of pieces of 5 that cover 12.
     ///
     /// ```
     /// use moye_device::layout::{ceil_div, tuple};
