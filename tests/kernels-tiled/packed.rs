@@ -56,7 +56,8 @@ type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 /// One block's tile of C. K, and the leading dimensions of A and B, are in bytes.
 ///
 /// # Safety
-/// As [`product`](crate::product::product).
+/// As for the products of whole bytes: the matrices lie inside their buffers, and the kernel declares `Storage<G>` and is launched
+/// with the threads of `G::Mma`.
 #[inline(always)]
 pub unsafe fn product_packed<G: PackedConfig>(problem: Problem<u8, i32>)
 where
