@@ -321,6 +321,14 @@ pub enum Error {
         /// The shapes and what was expected.
         detail: String,
     },
+    /// Something that an operation does not do.
+    #[error("{operation}: {detail}")]
+    Unsupported {
+        /// `matmul`, ...
+        operation: &'static str,
+        /// What was asked for, and the way out.
+        detail: String,
+    },
     /// An extent or a stride that a kernel cannot take.
     #[error("{operation}: {what} = {value} is over the kernel's limit of {limit}; split the matrix")]
     MatrixTooLarge {

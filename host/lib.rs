@@ -42,7 +42,7 @@ pub use device::{
 pub use error::{Error, Result};
 pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
-pub use matmul::{matmul, matmul_kernel, matmul_on};
+pub use matmul::{Explanation, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};

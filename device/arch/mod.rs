@@ -24,6 +24,7 @@ mod movmatrix;
 mod mul_add;
 mod reduce;
 mod shared;
+mod special;
 mod stmatrix;
 pub(crate) mod target;
 mod warp;
@@ -62,6 +63,7 @@ pub use reduce::{
     reduce_or, reduce_xor,
 };
 pub use shared::shared_base;
+pub use special::{ex2_approx_f32, rcp_approx_f32};
 pub use stmatrix::{
     stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans,
 };

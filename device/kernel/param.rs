@@ -6,8 +6,8 @@ use half::{bf16, f16};
 /// A type that a kernel may take as a parameter.
 ///
 /// # Safety
-/// The type is passed by value, has the size and alignment that the PTX parameter has, is at most 8 bytes, and means
-/// the same on host and device.
+/// The type is passed by value, has the size and alignment (8 bytes at most) that the PTX parameter has, and means the same
+/// on host and device.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter type",
@@ -31,6 +31,13 @@ pub enum ParamType {
         /// Whether the kernel may write through it.
         written: bool,
     },
+    /// Several parameters as the fields of a `repr(C)` struct.
+    Struct {
+        /// What it is called.
+        name: &'static str,
+        /// In bytes.
+        size: usize,
+    },
 }
 
 /// A number's name and size.
@@ -48,6 +55,7 @@ impl core::fmt::Display for ParamType {
             Self::Scalar(s) => f.write_str(s.name),
             Self::Global { element, written: false } => write!(f, "Global<{element}>"),
             Self::Global { element, written: true } => write!(f, "GlobalMut<{element}>"),
+            Self::Struct { name, .. } => f.write_str(name),
         }
     }
 }

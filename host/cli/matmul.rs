@@ -7,7 +7,7 @@ use super::report::Report;
 use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, bail};
 use clap::Args;
-use moye::{Buffer, Device, Matrix, MatrixMut, matmul, matmul_kernel};
+use moye::{Buffer, Device, Matrix, MatrixMut, matmul};
 use ndarray::{Array2, ArrayView2};
 use std::path::PathBuf;
 
@@ -94,7 +94,8 @@ fn multiply(
     let Some(elements) = m.checked_mul(n) else { bail!("a {m}x{n} product is larger than any memory") };
     let mut c_data = device.alloc_uninit::<f32>(elements)?;
     let mut c_matrix = MatrixMut::row_major(&mut c_data, m, n)?;
-    report.line("kernel", matmul_kernel(&a_matrix, &b_matrix, &mut c_matrix)?);
+    let plan = moye::Matmul::new(a_matrix.clone(), b_matrix.clone()).explain(device, &mut c_matrix)?;
+    report.line("kernel", plan.kernel.unwrap_or("none"));
     report.line("problem", format_args!("{m} x {n} x {k} (M x N x K), float32"));
 
     let mut once = || device.time(|_| matmul(device, &a_matrix, &b_matrix, &mut c_matrix));

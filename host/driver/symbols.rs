@@ -54,6 +54,7 @@ forward! {
     fn cuDeviceGet(a: *mut CUdevice, b: c_int);
     fn cuDeviceGetAttribute(a: *mut c_int, b: CUdevice_attribute, c: CUdevice);
     fn cuDeviceGetCount(a: *mut c_int);
+    fn cuDeviceGetDefaultMemPool(a: *mut CUmemoryPool, b: CUdevice);
     fn cuDeviceGetName(a: *mut c_char, b: c_int, c: CUdevice);
     fn cuDevicePrimaryCtxRelease_v2(a: CUdevice);
     fn cuDevicePrimaryCtxReset_v2(a: CUdevice);
@@ -99,6 +100,7 @@ forward! {
     fn cuMemFreeAsync(a: CUdeviceptr, b: CUstream);
     fn cuMemFreeHost(a: *mut c_void);
     fn cuMemFree_v2(a: CUdeviceptr);
+    fn cuMemPoolSetAttribute(a: CUmemoryPool, b: CUmemPool_attribute, c: *mut c_void);
     fn cuMemGetInfo_v2(a: *mut usize, b: *mut usize);
     fn cuMemPrefetchAsync(a: CUdeviceptr, b: usize, c: CUdevice, d: CUstream);
     fn cuMemcpy2D_v2(a: *const CUDA_MEMCPY2D);

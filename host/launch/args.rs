@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::memory::{Buffer, BufferSlice, BufferSliceMut};
 use half::{bf16, f16};
 use moye_device::kernel::{KernelParam, Params};
+use moye_device::kernels::mma::Arguments;
 use moye_device::memory::{Element, Global, GlobalMut};
 
 /// A value that a launch takes where the kernel's parameter is a `P`.
@@ -95,6 +96,16 @@ impl<T: Element> KernelArg<Self> for Global<T> {
 
 /// An address that the caller vouches for, as for [`Global`].
 impl<T: Element> KernelArg<Self> for GlobalMut<T> {
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+    fn pass(self) -> Self {
+        self
+    }
+}
+
+/// The arguments of a product as one struct, whose addresses the caller vouches for.
+impl<T: Element, O: Element, S: Element> KernelArg<Self> for Arguments<T, O, S> {
     fn device(&self) -> Option<&Device> {
         None
     }

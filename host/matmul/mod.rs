@@ -1,17 +1,20 @@
 //! Matrix multiplication.
 
-mod problem;
-mod select;
+mod builder;
+mod element;
+mod operand;
+mod plan;
+mod run;
+
+pub use builder::{Explanation, Matmul};
+pub use element::{Operand, Output, Precision};
 
 use crate::device::Device;
-use crate::launch::Grid;
-use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
+use crate::matrix::{Matrix, MatrixMut, Shape};
 use crate::stream::Stream;
 use crate::{Error, Result};
-use problem::Problem;
-use select::{THREADS, TILE};
 
-/// Computes `c = a * b` on a device: launches the kernel that suits the matrices, on the default stream.
+/// Computes `c = a * b` on a device, on the default stream: [`Matmul`] with nothing else asked for.
 ///
 /// The matrices may have any strides, so any of them may be transposed. Where there is nothing to add up (`a` has no
 /// columns), `c` becomes 0.
@@ -33,13 +36,12 @@ use select::{THREADS, TILE};
 /// ```
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes do not fit, [`Error::MatrixTooLarge`] where M, N or K is over 2,147,483,647
-/// (2^31 - 1) or both M and N are over 8,388,480 (65,535 tiles of 128), and those of [`Device::launch`].
-pub fn matmul(
+/// As for [`Matmul::run`].
+pub fn matmul<T: Operand, U: Output<T>>(
     device: &Device,
-    a: &Matrix<'_, f32>,
-    b: &Matrix<'_, f32>,
-    c: &mut MatrixMut<'_, f32>,
+    a: &Matrix<'_, T>,
+    b: &Matrix<'_, T>,
+    c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
     // SAFETY: the default stream runs its launches one after the other, a transfer waits for those before it and holds up
     // those after it, and the memory of a dropped buffer is freed when they have ended. Whoever launches on another stream
@@ -50,45 +52,20 @@ pub fn matmul(
 /// As [`matmul`], on a stream.
 ///
 /// # Errors
-/// As for [`matmul`].
+/// As for [`Matmul::run`].
 ///
 /// # Safety
 /// The call returns while the product is computed, and its borrows end with it. Until the work has ended, no other stream
 /// (the default one counts) may write the elements of `a` or `b`, or read or write those of `c`, be it in a launch or in a
 /// call that is safe in itself, such as [`matmul`]. [`Stream::synchronize`] waits for it, and so does every transfer.
-pub unsafe fn matmul_on(
+pub unsafe fn matmul_on<T: Operand, U: Output<T>>(
     stream: &Stream,
-    a: &Matrix<'_, f32>,
-    b: &Matrix<'_, f32>,
-    c: &mut MatrixMut<'_, f32>,
+    a: &Matrix<'_, T>,
+    b: &Matrix<'_, T>,
+    c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
-    check_shapes(a.shape(), b.shape(), c.shape())?;
-    for (argument, device) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
-        check_device("matmul", argument, device, stream.device())?;
-    }
-    let problem = Problem::new(a, b, c, TILE)?;
-    if problem.is_empty() {
-        return Ok(());
-    }
-    let kernel = select::select(&problem);
-    let grid = Grid::new((problem.m.div_ceil(TILE), problem.n.div_ceil(TILE)), THREADS);
-    // SAFETY: the three matrices lie within their buffers (`Matrix::new`), the extents and strides passed are theirs,
-    // and `c`, borrowed mutably, shares no element with the others and holds none twice. The caller answers for what other
-    // streams do.
-    unsafe { stream.launch(&kernel, grid, problem.parameters()) }
-}
-
-/// The name of the kernel that [`matmul`] launches for these matrices.
-///
-/// # Errors
-/// As for [`matmul`], as far as they do not need the launch.
-pub fn matmul_kernel(
-    a: &Matrix<'_, f32>,
-    b: &Matrix<'_, f32>,
-    c: &mut MatrixMut<'_, f32>,
-) -> Result<&'static str> {
-    check_shapes(a.shape(), b.shape(), c.shape())?;
-    Ok(select::select(&Problem::new(a, b, c, TILE)?).name())
+    // SAFETY: the caller's contract.
+    unsafe { Matmul::new(a.clone(), b.clone()).run_on(stream, c) }
 }
 
 /// Checks that the shapes are (M, K), (K, N) and (M, N).

@@ -3,9 +3,11 @@
 mod buffer;
 mod raw;
 mod slice;
+mod workspace;
 
 pub use buffer::Buffer;
 pub use slice::{BufferSlice, BufferSliceMut};
+pub(crate) use workspace::Workspace;
 
 use moye_device::memory::Element;
 use std::mem::MaybeUninit;

@@ -17,6 +17,7 @@ mod matching;
 mod matrix;
 mod mbarrier;
 mod shared;
+mod special;
 mod warp;
 
 pub use crate::block::{ExitedLanes, warp_collective};
@@ -43,6 +44,7 @@ pub use mbarrier::{
     cp_async_mbarrier_arrive, mbarrier_arrive, mbarrier_init, mbarrier_test_wait, mbarrier_wait,
 };
 pub use shared::{load_shared, store_shared};
+pub use special::exp2_f32;
 pub use warp::{
     ReduceNumber, ShuffleMode, active_lanes, match_any, reduce_add, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_xor, shfl, shfl_clamped, sync_warp, vote_all, vote_any, vote_ballot,

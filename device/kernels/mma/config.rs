@@ -1,23 +1,26 @@
 //! How a product on tensor cores is tiled, as a type.
 
-use crate::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
-use crate::memory::{Element, Global, GlobalMut, SharedArray};
-use crate::tensor::{Fragment, GlobalTensor, IdentityOf, StaticLayout, Strides};
+use super::arguments::Arguments;
+use super::epilogue::Epilogue;
+use super::scalar::{Convertible, Scalar};
+use crate::atom::{StaticTiledCopy, StaticTiledMma};
+use crate::memory::SharedArray;
+use crate::tensor::{StaticLayout, Strides};
 
 /// A configuration: the tiles, where they lie, and who copies and multiplies what of them.
-pub trait MmaConfig: Sized {
+pub trait MmaConfig: Sized + 'static {
     /// The elements of A and B.
-    type Operand: Element;
+    type Operand: crate::memory::Element;
     /// The elements that the atom accumulates.
-    type Sum: Element;
+    type Sum: Convertible<Self::Scalar>;
+    /// What is computed in behind the product.
+    type Scalar: Scalar + Convertible<Self::Scalar>;
     /// The elements of C.
-    type Output: Element;
-    /// What is known of A's strides.
+    type Output: Convertible<Self::Scalar>;
+    /// What is known of A's strides, along (M, K).
     type StridesA: Strides;
-    /// What is known of B's strides.
+    /// What is known of B's strides, along (N, K).
     type StridesB: Strides;
-    /// What is known of C's strides.
-    type StridesC: Strides;
     /// A block's tile of A, (BLK_M, BLK_K).
     type TileA: StaticLayout;
     /// A block's tile of B, (BLK_N, BLK_K).
@@ -38,8 +41,12 @@ pub trait MmaConfig: Sized {
     type CopyB: StaticTiledCopy<Element = Self::Operand>;
     /// The product.
     type Mma: StaticTiledMma;
-    /// What becomes of the accumulator.
+    /// How C is written: [`ThroughShared`](super::ThroughShared) or [`Direct`](super::Direct).
     type Epilogue: Epilogue<Self>;
+    /// The strides of a matrix with this leading dimension.
+    fn strides_a(leading: i64) -> Self::StridesA;
+    /// The strides of a matrix with this leading dimension.
+    fn strides_b(leading: i64) -> Self::StridesB;
     /// Tiles in shared memory at the same time, 3 to 6.
     const STAGES: u32 = {
         let stages = Self::SmemA::LAYOUT.extent(2);
@@ -57,34 +64,6 @@ pub type Storage<G> = (
     SharedArray<<G as MmaConfig>::Operand, <G as MmaConfig>::SmemB>,
 );
 
-/// The operands of a product: pointers, extents and strides in elements.
-pub struct Problem<G: MmaConfig> {
-    /// `(M, K)`
-    pub a: Global<G::Operand>,
-    /// `(N, K)`
-    pub b: Global<G::Operand>,
-    /// `(M, N)`
-    pub c: GlobalMut<G::Output>,
-    /// `(M, N, K)`
-    pub shape: (u32, u32, u32),
-    /// Of A.
-    pub strides_a: G::StridesA,
-    /// Of B.
-    pub strides_b: G::StridesB,
-    /// Of C.
-    pub strides_c: G::StridesC,
-}
-
-/// Writes a block's tile of C.
-pub trait Epilogue<G: MmaConfig> {
-    /// Writes the accumulators `(MMA, MMA_M, MMA_N)` of thread `thread` to the tile `(BLK_M, BLK_N)`.
-    ///
-    /// # Safety
-    /// All threads of the block come by together; none needs the stages in shared memory any more; the tile may be written
-    /// and belongs to this block.
-    unsafe fn store(
-        sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
-        tile: GlobalTensor<GlobalMut<G::Output>, G::StridesC, IdentityOf<G::TileC>>,
-        thread: u32,
-    );
-}
+/// The arguments of a configuration's kernel.
+pub type ArgumentsOf<G> =
+    Arguments<<G as MmaConfig>::Operand, <G as MmaConfig>::Output, <G as MmaConfig>::Scalar>;

@@ -1,115 +1,64 @@
-//! Half-precision operands, K the fast axis of both, sums in f32.
+//! Half precision: f16 and bf16 with sums in f32, and f16 with sums in f16.
 
-use super::config::{MmaConfig, Problem, Storage};
-use super::epilogue::{Rounded, ThroughShared};
-use super::pipeline::matmul;
-use crate::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL};
-use crate::atom::mma::{SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN};
-use crate::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
-use crate::layout::{ComposedLayout, Swizzle, layout, tuple};
-use crate::memory::{Global, GlobalMut};
-use crate::tensor::{Aligned, UnitStride};
-use crate::{kernel, static_layout, swizzled_layout, tiled_copy, tiled_mma};
+use super::family::tensor_core;
+use crate::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
+use crate::atom::mma::{
+    SM80_16x8x16_F16F16F16F16_TN, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
+};
 use half::{bf16, f16};
 
-/// Rows of 64 numbers, 128 bytes, whose eight 16-byte pieces are exchanged by the row's number modulo 8.
-const ROWS: ComposedLayout = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1)));
-
-static_layout! {
-    /// (BLK_M, BLK_K)
-    pub TileA = layout!((128, 64));
-    /// (BLK_N, BLK_K)
-    pub TileB = layout!((256, 64));
-    /// (BLK_M, BLK_N)
-    pub TileC = layout!((128, 256));
-    /// The tile of C in shared memory: rows 16 bytes apart in banks.
-    pub SmemC = layout!((128, 256):(264, 1));
+/// Large tiles (eight warps, 2 x 4, of 64 x 64) and small ones (four warps, 2 x 2, of 32 x 32) in all majors. As in BLAS, `t`
+/// stands for an `a` or `b` whose rows (of `a`) or columns (of `b`) are contiguous along K, from the view of `c` as
+/// column-major: `tn` has K contiguous in both.
+macro_rules! majors {
+    ($(
+        $t:ty, $atom:ty:
+        $($doc:literal $large:ident $small:ident $major_a:ident $copy_a:ty, $major_b:ident $copy_b:ty;)+
+    )+) => { $( tensor_core! { $(
+        #[doc = concat!("`c = a * b` with ", $doc, ", sums in f32. A block of 256 threads for each tile of 128 x 256.")]
+        $large = $t => f32, $t {
+            tile: 128 x 256 x 64 in 3, threads = 256, min_blocks = 1,
+            mma: $atom = TiledMma::tiled(layout!((2, 4, 1)), [32, 64, 16]),
+            a: $major_a by $copy_a,
+            b: $major_b by $copy_b,
+        }
+        #[doc = concat!("`c = a * b` with ", $doc, ", sums in f32. A block of 128 threads for each tile of 64 x 64.")]
+        $small = $t => f32, $t {
+            tile: 64 x 64 x 64 in 4, threads = 128, min_blocks = 3,
+            mma: $atom = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]),
+            a: $major_a by $copy_a,
+            b: $major_b by $copy_b,
+        }
+    )+ } )+ };
 }
-swizzled_layout! {
-    /// (BLK_M, BLK_K, PIPE)
-    pub SmemA = ROWS.tile_to_shape(tuple!((128, 64, 3)));
-    /// (BLK_N, BLK_K, PIPE)
-    pub SmemB = ROWS.tile_to_shape(tuple!((256, 64, 3)));
+majors! {
+    f16, SM80_16x8x16_F32F16F16F32_TN:
+    "K contiguous in both" matmul_f16_tn matmul_f16_tn_64x64 k SM75_U32x4_LDSM_N, k SM75_U32x4_LDSM_N;
+    "M contiguous in `a` and N in `b`" matmul_f16_nt matmul_f16_nt_64x64 mn SM75_U16x8_LDSM_T, mn SM75_U16x8_LDSM_T;
+    "M contiguous in `a` and K in `b`" matmul_f16_nn matmul_f16_nn_64x64 mn SM75_U16x8_LDSM_T, k SM75_U32x4_LDSM_N;
+    "K contiguous in `a` and N in `b`" matmul_f16_tt matmul_f16_tt_64x64 k SM75_U32x4_LDSM_N, mn SM75_U16x8_LDSM_T;
+
+    bf16, SM80_16x8x16_F32BF16BF16F32_TN:
+    "K contiguous in both" matmul_bf16_tn matmul_bf16_tn_64x64 k SM75_U32x4_LDSM_N, k SM75_U32x4_LDSM_N;
+    "M contiguous in `a` and N in `b`" matmul_bf16_nt matmul_bf16_nt_64x64 mn SM75_U16x8_LDSM_T, mn SM75_U16x8_LDSM_T;
+    "M contiguous in `a` and K in `b`" matmul_bf16_nn matmul_bf16_nn_64x64 mn SM75_U16x8_LDSM_T, k SM75_U32x4_LDSM_N;
+    "K contiguous in `a` and N in `b`" matmul_bf16_tt matmul_bf16_tt_64x64 k SM75_U32x4_LDSM_N, mn SM75_U16x8_LDSM_T;
 }
 
-/// A kernel for each element type.
-macro_rules! half {
-    ($($(#[$doc:meta])* $name:ident $config:ident: $t:ty, $atom:ty, $load:ident $copy_a:ident $copy_b:ident $mma:ident $out:ident;)+) => { $(
-        tiled_mma! {
-            /// Eight warps, 2 x 4, each 64 x 64 of the block's tile.
-            pub $mma: TiledMma<$atom> = TiledMma::tiled(layout!((2, 4, 1)), [32, 64, 16]);
-        }
-        tiled_copy! {
-            /// Eight threads a row of 128 bytes.
-            pub $load: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, $t>
-                = TiledCopy::new(layout!((32, 8):(8, 1)), layout!((1, 8)));
-            /// Four matrices of 8 x 8 an instruction.
-            pub $copy_a: TiledCopy<SM75_U32x4_LDSM_N, $t> = make_tiled_copy_a(&$mma::MMA);
-            /// Four matrices of 8 x 8 an instruction.
-            pub $copy_b: TiledCopy<SM75_U32x4_LDSM_N, $t> = make_tiled_copy_b(&$mma::MMA);
-            /// C, 32 threads a row.
-            pub $out: TiledCopy<crate::atom::copy::UniversalCopy<u128>, $t>
-                = TiledCopy::new(layout!((8, 32):(32, 1)), layout!((1, 8)));
-        }
-
-        /// The configuration.
-        pub struct $config;
-
-        impl MmaConfig for $config {
-            type Operand = $t;
-            type Sum = f32;
-            type Output = $t;
-            type StridesA = Aligned<UnitStride<1>, 16>;
-            type StridesB = Aligned<UnitStride<1>, 16>;
-            type StridesC = Aligned<UnitStride<1>, 16>;
-            type TileA = TileA;
-            type TileB = TileB;
-            type TileC = TileC;
-            type SmemA = SmemA;
-            type SmemB = SmemB;
-            type LoadA = $load;
-            type LoadB = $load;
-            type CopyA = $copy_a;
-            type CopyB = $copy_b;
-            type Mma = $mma;
-            type Epilogue = ThroughShared<Rounded, SmemC, $out>;
-        }
-
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps neither of
-        /// the others. Pointers and leading dimensions are multiples of 16 bytes. Each extent is at most 2^31 - 256.
-        #[kernel(threads = 256, min_blocks = 1, shared = Storage<$config>)]
-        pub unsafe fn $name(
-            a: Global<$t>,
-            b: Global<$t>,
-            c: GlobalMut<$t>,
-            m: u32,
-            n: u32,
-            k: u32,
-            lda: i64,
-            ldb: i64,
-            ldc: i64,
-        ) {
-            let problem = Problem::<$config> {
-                a,
-                b,
-                c,
-                shape: (m, n, k),
-                strides_a: Aligned(UnitStride(lda)),
-                strides_b: Aligned(UnitStride(ldb)),
-                strides_c: Aligned(UnitStride(ldc)),
-            };
-            // SAFETY: the caller's contract.
-            unsafe { matmul::<$config>(problem) }
-        }
-    )+ };
-}
-half! {
-    /// `c = a * b` with `a` as `(m, k)` and `b` as `(n, k)`, both with K contiguous, and `c` as `(m, n)` with N contiguous, in
-    /// f16 with sums in f32. A block of 256 threads for each tile of 128 x 256, in one dimension.
-    matmul_f16_tn F16: f16, SM80_16x8x16_F32F16F16F32_TN, LoadF16 CopyAF16 CopyBF16 MmaF16 OutF16;
-    /// As [`matmul_f16_tn`], in bf16.
-    matmul_bf16_tn Bf16: bf16, SM80_16x8x16_F32BF16BF16F32_TN, LoadBf16 CopyABf16 CopyBBf16 MmaBf16 OutBf16;
+tensor_core! {
+    /// `c = a * b` in f16 with K contiguous in both and sums in f16 too, which is twice as fast on some chips and loses digits: each
+    /// step of 16 along K rounds to 11 bits. A block of 256 threads for each tile of 128 x 256.
+    matmul_f16_acc_tn = f16 => f16, f16 {
+        tile: 128 x 256 x 64 in 3, threads = 256, min_blocks = 1,
+        mma: SM80_16x8x16_F16F16F16F16_TN = TiledMma::tiled(layout!((2, 4, 1)), [32, 64, 16]),
+        a: k by SM75_U32x4_LDSM_N,
+        b: k by SM75_U32x4_LDSM_N,
+    }
+    /// As [`matmul_f16_acc_tn`], a block of 128 threads for each tile of 64 x 64.
+    matmul_f16_acc_tn_64x64 = f16 => f16, f16 {
+        tile: 64 x 64 x 64 in 4, threads = 128, min_blocks = 3,
+        mma: SM80_16x8x16_F16F16F16F16_TN = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]),
+        a: k by SM75_U32x4_LDSM_N,
+        b: k by SM75_U32x4_LDSM_N,
+    }
 }

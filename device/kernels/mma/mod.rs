@@ -1,12 +1,24 @@
 //! Matmul on tensor cores by `mma.sync`: a multi-stage pipeline, in one configuration for each element type.
 
+mod arguments;
 mod config;
 mod epilogue;
 mod f16;
+mod family;
+mod finish;
+mod other;
 mod pipeline;
 mod raster;
+mod scalar;
+mod sgemm;
+mod smem;
 
-pub use config::{Epilogue, MmaConfig, Problem, Storage};
-pub use epilogue::{AsIs, Convert, Direct, Rounded, ThroughShared};
-pub use f16::{matmul_bf16_tn, matmul_f16_tn};
+pub use arguments::{Activation, Arguments};
+pub use config::{ArgumentsOf, MmaConfig, Storage};
+pub use epilogue::{Direct, Epilogue, Place, ThroughShared};
+pub use f16::*;
+pub use finish::{finish_bf16, finish_f16, finish_f32, finish_f64, finish_i32};
+pub use other::*;
 pub use pipeline::matmul;
+pub use scalar::{Convertible, Scalar};
+pub use sgemm::*;

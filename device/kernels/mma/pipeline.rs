@@ -8,7 +8,8 @@
 //! Tiles in shared memory are swizzled, so that rows which `cp.async` writes and `ldmatrix` reads lie in different banks
 //! without padding.
 
-use super::config::{Epilogue, MmaConfig, Problem, Storage};
+use super::config::{ArgumentsOf, MmaConfig, Storage};
+use super::epilogue::{Epilogue as _, Place};
 use super::raster::tile_of;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
 use crate::arch::{
@@ -19,7 +20,9 @@ use crate::atom::copy::CopyAtom;
 use crate::atom::mma::MmaAtom;
 use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::memory::{Global, Shared, SharedStorage};
-use crate::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strided, WholeTiles};
+use crate::tensor::{
+    All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strided, Strides as _, WholeTiles,
+};
 
 /// A tile of an operand in global memory.
 type OperandTile<T, S> = Strided<Global<T>, S>;
@@ -28,13 +31,13 @@ type PartOf<G, L, C> = Part<<G as MmaConfig>::Operand, AllButLast<PartitionS<L, 
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
 type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 
-/// One block's tile of C.
+/// One block's tile of C, of its batch and its part of K.
 ///
 /// # Safety
 /// The matrices lie inside their buffers, with the alignment that `G` promises; the kernel declares `Storage<G>` and is
-/// launched with the threads of `G::Mma`, a block for each tile.
+/// launched with the threads of `G::Mma`, along x a block for each tile, along y one for each split of each batch.
 #[inline(always)]
-pub unsafe fn matmul<G: MmaConfig>(problem: Problem<G>)
+pub unsafe fn matmul<G: MmaConfig>(arguments: ArgumentsOf<G>)
 where
     <G::Mma as StaticTiledMma>::Atom:
         MmaAtom<C = G::Sum, RegistersD = <<G::Mma as StaticTiledMma>::Atom as MmaAtom>::RegistersC>,
@@ -50,14 +53,18 @@ where
         CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
 {
     let thread = thread_idx().x;
-    let (m, n, k) = problem.shape;
+    let (m, n) = (arguments.m, arguments.n);
     let (tile_m, tile_n) = tile_of::<G>(block_idx().x, m, n);
-    let m_a = Matrix::new(problem.a, (m, k), problem.strides_a); // (M, K)
-    let m_b = Matrix::new(problem.b, (n, k), problem.strides_b); // (N, K)
-    let m_c = Matrix::new(problem.c, (m, n), problem.strides_c); // (M, N)
+    let (batch, split) = (block_idx().y / arguments.splits, block_idx().y % arguments.splits);
+    let (strides_a, strides_b) = (G::strides_a(arguments.lda), G::strides_b(arguments.ldb));
+    let from_k = split * arguments.k_chunk;
+    let k = (arguments.k - from_k).min(arguments.k_chunk);
+    let a = arguments.a.offset(i64::from(batch) * arguments.batch_a + i64::from(from_k) * strides_a.along(1));
+    let b = arguments.b.offset(i64::from(batch) * arguments.batch_b + i64::from(from_k) * strides_b.along(1));
+    let m_a = Matrix::new(a, (m, k), strides_a); // (M, K)
+    let m_b = Matrix::new(b, (n, k), strides_b); // (N, K)
     let g_a = m_a.local_tile::<G::TileA, _>((tile_m, All)); // (BLK_M, BLK_K, k)
     let g_b = m_b.local_tile::<G::TileB, _>((tile_n, All)); // (BLK_N, BLK_K, k)
-    let g_c = m_c.local_tile::<G::TileC, _>((tile_m, tile_n)); // (BLK_M, BLK_N)
     // SAFETY: the kernel declares `Storage<G>`.
     let (s_a, s_b) = unsafe { Storage::<G>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
 
@@ -172,8 +179,9 @@ where
     }
     cp_async_wait_all();
     sync_threads();
+    let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
     // SAFETY: nobody needs the stages any more; each element of C belongs to one block.
-    unsafe { G::Epilogue::store(&t_r_c, g_c, thread) };
+    unsafe { G::Epilogue::store(&t_r_c, &arguments, Place { tile: (tile_m, tile_n), offset, thread }) };
 }
 
 /// The stage after `stage`.

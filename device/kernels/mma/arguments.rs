@@ -1,0 +1,83 @@
+//! What the products on tensor cores take: the operands, where they lie, and what becomes of the sums.
+
+use crate::kernel::{KernelParam, ParamType};
+use crate::memory::{Element, Global, GlobalMut};
+
+/// The arguments of a product `c = activation(alpha * a * b + beta * c + bias)`: elements `T`, results `O`, and what is
+/// computed behind the product in `S`.
+///
+/// Offsets, strides and leading dimensions are in elements.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments<T: Element, O: Element, S: Element> {
+    /// `(M, K)`
+    pub a: Global<T>,
+    /// `(N, K)`
+    pub b: Global<T>,
+    /// `(M, N)`, N the fast axis. A `GlobalMut<S>` behind a cast where `wide` is set.
+    pub c: GlobalMut<O>,
+    /// What is added to each element, of `c`'s type; not read where its address is 0.
+    pub bias: Global<O>,
+    /// Between the slow axis' elements of `a`.
+    pub lda: i64,
+    /// Between the slow axis' elements of `b`.
+    pub ldb: i64,
+    /// Between the rows of `c`.
+    pub ldc: i64,
+    /// Between the batches of `a`; 0 where all have the same.
+    pub batch_a: i64,
+    /// Between the batches of `b`.
+    pub batch_b: i64,
+    /// Between the batches of `c`.
+    pub batch_c: i64,
+    /// Between the parts of `c` that the splits of K write.
+    pub split_c: i64,
+    /// Between the elements of `bias` along M: 1 for one a row, 0 for one a column.
+    pub bias_m: i64,
+    /// Between the elements of `bias` along N.
+    pub bias_n: i64,
+    /// The factor of the product.
+    pub alpha: S,
+    /// The factor of what was in `c`, which is not read where this is 0.
+    pub beta: S,
+    /// The extents.
+    pub m: u32,
+    /// As `m`.
+    pub n: u32,
+    /// As `m`.
+    pub k: u32,
+    /// The parts that K is cut into: blocks along y are batches times splits.
+    pub splits: u32,
+    /// What each part but the last has of K, a multiple of the tile's.
+    pub k_chunk: u32,
+    /// An [`Activation`] as a number.
+    pub activation: u32,
+    /// Whether `c` and `bias` have elements of type `S`: 0 or 1.
+    pub wide: u32,
+    /// Unused, so that no bytes are left undefined.
+    pub reserved: u32,
+}
+
+// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields or pairs of 4-byte ones, the same on host and device.
+unsafe impl<T: Element, O: Element, S: Element> KernelParam for Arguments<T, O, S> {
+    const TYPE: ParamType = {
+        assert!(size_of::<Self>() == 13 * 8 + 2 * size_of::<S>() + 8 * 4, "the struct has gaps");
+        ParamType::Struct { name: "Arguments", size: size_of::<Self>() }
+    };
+}
+
+/// What the sum goes through last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None = 0,
+    /// `max(x, 0)`.
+    Relu = 1,
+    /// `x * sigmoid(1.5957691 * (x + 0.044715 * x^3))`, the form of GELU by a hyperbolic tangent (Hendrycks and Gimpel,
+    /// "Gaussian Error Linear Units", section 2).
+    Gelu = 2,
+    /// `x * sigmoid(x)`, also called swish.
+    Silu = 3,
+}

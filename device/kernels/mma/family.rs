@@ -1,0 +1,157 @@
+//! The family in short: an element type, an atom and a tile make a kernel.
+
+/// The configuration `$name::Tiling` and the kernel `$name` of each entry.
+///
+/// `a` and `b` say which mode is contiguous (`k`, or `mn` for M and N) and by what the fragments are read.
+macro_rules! tensor_core {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident = $operand:ty => $sum:ty, $output:ty {
+            tile: $m:literal x $n:literal x $k:literal in $stages:literal, threads = $threads:literal, min_blocks = $blocks:literal,
+            mma: $atom:ty = $mma:expr,
+            a: $major_a:ident by $copy_a:ty,
+            b: $major_b:ident by $copy_b:ty,
+        }
+    )+) => { $(
+        mod $name {
+            #[allow(unused_imports, reason = "each entry needs some of them")]
+            use super::*;
+            use crate::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+            use crate::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL;
+            use crate::kernels::mma::config::{ArgumentsOf, MmaConfig, Storage};
+            use crate::layout::layout;
+            use crate::tensor::{Aligned, UnitStride};
+
+            crate::static_layout! {
+                pub TileA = layout!(($m, $k));
+                pub TileB = layout!(($n, $k));
+                pub TileC = layout!(($m, $n));
+            }
+            crate::swizzled_layout! {
+                pub SmemA = crate::kernels::mma::family::tensor_core!(@smem $major_a $operand, $m, $k, $stages);
+                pub SmemB = crate::kernels::mma::family::tensor_core!(@smem $major_b $operand, $n, $k, $stages);
+            }
+            crate::tiled_mma! {
+                pub Mma: TiledMma<$atom> = $mma;
+            }
+            crate::tiled_copy! {
+                pub LoadA: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, $operand>
+                    = crate::kernels::mma::family::tensor_core!(@load $major_a $operand, $m, $threads);
+                pub LoadB: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, $operand>
+                    = crate::kernels::mma::family::tensor_core!(@load $major_b $operand, $n, $threads);
+                pub CopyA: TiledCopy<$copy_a, $operand> = make_tiled_copy_a(&Mma::MMA);
+                pub CopyB: TiledCopy<$copy_b, $operand> = make_tiled_copy_b(&Mma::MMA);
+            }
+
+            /// The configuration.
+            pub struct Tiling;
+
+            impl MmaConfig for Tiling {
+                type Operand = $operand;
+                type Sum = $sum;
+                type Scalar = crate::kernels::mma::family::ScalarOf<$sum>;
+                type Output = $output;
+                type StridesA = crate::kernels::mma::family::tensor_core!(@strides $major_a);
+                type StridesB = crate::kernels::mma::family::tensor_core!(@strides $major_b);
+                type TileA = TileA;
+                type TileB = TileB;
+                type TileC = TileC;
+                type SmemA = SmemA;
+                type SmemB = SmemB;
+                type LoadA = LoadA;
+                type LoadB = LoadB;
+                type CopyA = CopyA;
+                type CopyB = CopyB;
+                type Mma = Mma;
+                type Epilogue = crate::kernels::mma::ThroughShared;
+
+                #[inline(always)]
+                fn strides_a(leading: i64) -> Self::StridesA {
+                    Aligned(UnitStride(leading))
+                }
+                #[inline(always)]
+                fn strides_b(leading: i64) -> Self::StridesB {
+                    Aligned(UnitStride(leading))
+                }
+            }
+
+            $(#[$doc])*
+            ///
+            /// Along x a block for each tile of `c`, along y one for each split of each batch.
+            ///
+            /// # Safety
+            /// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps none of
+            /// the others. Addresses, leading dimensions and strides of batches of `a` and `b` are multiples of 16 bytes; every
+            /// split has something of K. Each extent is at most 2^31 - 256.
+            #[crate::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
+            pub unsafe fn $name(arguments: ArgumentsOf<Tiling>) {
+                // SAFETY: the caller's contract.
+                unsafe { crate::kernels::mma::pipeline::matmul::<Tiling>(arguments) }
+            }
+        }
+        pub use $name::$name;
+    )+ };
+
+    (@smem k $t:ty, $extent:expr, $k:expr, $stages:expr) => {
+        crate::kernels::mma::smem::k_major::<$t>($extent, $k, $stages)
+    };
+    (@smem mn $t:ty, $extent:expr, $k:expr, $stages:expr) => {
+        crate::kernels::mma::smem::mn_major($extent, $k, $stages)
+    };
+    // Eight threads a row of 128 bytes.
+    (@load k $t:ty, $extent:literal, $threads:literal) => {
+        TiledCopy::new(
+            crate::kernels::mma::family::rows_of($threads / 8, 8),
+            crate::kernels::mma::family::one_row((16 / size_of::<$t>()) as i64),
+        )
+    };
+    // 16 bytes a thread along the contiguous mode.
+    (@load mn $t:ty, $extent:literal, $threads:literal) => {
+        TiledCopy::new(
+            crate::kernels::mma::family::columns_of($extent / (16 / size_of::<$t>()) as i64, $threads),
+            crate::kernels::mma::family::one_column((16 / size_of::<$t>()) as i64),
+        )
+    };
+    (@strides k) => { Aligned<UnitStride<1>, 16> };
+    (@strides mn) => { Aligned<UnitStride<0>, 16> };
+}
+pub(crate) use tensor_core;
+
+use crate::layout::{IntTuple, Layout};
+
+/// What is computed in behind sums of a type.
+pub trait Summed {
+    /// The type.
+    type Scalar;
+}
+/// See [`Summed`].
+pub type ScalarOf<T> = <T as Summed>::Scalar;
+
+macro_rules! summed {
+    ($($sum:ty: $scalar:ty),+) => { $(
+        impl Summed for $sum {
+            type Scalar = $scalar;
+        }
+    )+ };
+}
+summed!(half::f16: f32, f32: f32, i32: i32, f64: f64);
+
+/// `(rows, across)` threads, neighbours along the second mode.
+pub const fn rows_of(rows: i64, across: i64) -> Layout {
+    Layout::new(IntTuple::flat(&[rows, across]), IntTuple::flat(&[across, 1]))
+}
+
+/// `(along, threads / along)` threads, neighbours along the first mode.
+pub const fn columns_of(along: i64, threads: i64) -> Layout {
+    Layout::new(IntTuple::flat(&[along, threads / along]), IntTuple::flat(&[1, along]))
+}
+
+/// `(1, count)` values.
+pub const fn one_row(count: i64) -> Layout {
+    Layout::new(IntTuple::flat(&[1, count]), IntTuple::flat(&[0, 1]))
+}
+
+/// `(count, 1)` values.
+pub const fn one_column(count: i64) -> Layout {
+    Layout::new(IntTuple::flat(&[count, 1]), IntTuple::flat(&[1, 0]))
+}

@@ -1,0 +1,122 @@
+//! The last step where K was cut into parts: the parts' sums are added up, and then become what one sum would have.
+
+use super::arguments::Arguments;
+use super::scalar::{Convertible, Scalar, finish};
+use crate::algorithm::{axpby, copy};
+use crate::arch::{block_idx, thread_idx};
+use crate::atom::copy::AutoVectorizingCopy;
+use crate::atom::{PartitionS, StaticTiledCopy, TiledCopy};
+use crate::layout::layout;
+use crate::memory::{Element, GlobalMut};
+use crate::tensor::{Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, Strides, UnitStride};
+use crate::{kernel, static_layout};
+use core::marker::PhantomData;
+use half::{bf16, f16};
+
+static_layout! {
+    /// A block's tile of C, (BLK_N, BLK_M).
+    pub Tile = layout!((128, 8));
+}
+
+/// Four neighbours along N a thread, 32 threads a row.
+struct Rows<T>(PhantomData<T>);
+
+impl<T> Clone for Rows<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Rows<T> {}
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: Element> StaticTiledCopy for Rows<T> {
+    type Atom = AutoVectorizingCopy;
+    type Element = T;
+    const COPY: TiledCopy<AutoVectorizingCopy, T> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+}
+
+/// One block's tile of C: `a` holds the sums, `(M, N)` with leading dimension `lda` for each of the `splits` of each batch.
+///
+/// # Safety
+/// As the kernels below.
+#[inline(always)]
+unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S>>(arguments: Arguments<S, O, S>) {
+    let c = arguments.c.offset(i64::from(block_idx().y) * arguments.batch_c);
+    let whole = (c.address() | (arguments.ldc as u64).wrapping_mul(O::BYTES as u64)).is_multiple_of(16);
+    // SAFETY: the caller's contract, and the alignment as promised.
+    unsafe {
+        if whole {
+            add_up_of(&arguments, c, Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)));
+        } else {
+            add_up_of(&arguments, c, UnitStride::<0>(arguments.ldc));
+        }
+    }
+}
+
+/// [`add_up`], with what is known of the strides of C as `(N, M)`.
+///
+/// # Safety
+/// As [`add_up`].
+#[inline(always)]
+unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
+    arguments: &Arguments<S, O, S>,
+    c: GlobalMut<O>,
+    strides: D,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let shape = (arguments.n, arguments.m);
+    let tiles_n = arguments.n.div_ceil(128);
+    let at = (block.x % tiles_n, block.x / tiles_n);
+    let t_g_c_of = Rows::<O>::get_slice(thread);
+    let mut t_g_c = t_g_c_of.partition_d(Matrix::new(c, shape, strides).local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+    let m_bias = Matrix::new(arguments.bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M)
+    let t_g_bias = t_g_c_of.partition_s(m_bias.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+    let part = Rows::<S>::get_slice(thread);
+    let mut from = arguments.a.offset(i64::from(block.y) * arguments.batch_a);
+    // SAFETY: the caller's contract; each element of C belongs to one thread; every element of a fragment is written before it
+    // is read.
+    unsafe {
+        let mut results = t_g_c.make_fragment_like();
+        if arguments.beta != S::ZERO {
+            copy(&t_g_c, &mut results);
+        }
+        let mut sum = Fragment::<S, FragmentLike<PartitionS<IdentityOf<Tile>, Rows<S>>>>::filled(S::ZERO);
+        for _ in 0..arguments.splits {
+            let m_sums = Matrix::new(from, shape, Aligned::<_, 16>(UnitStride::<0>(arguments.lda))); // (N, M)
+            let t_g_sums = part.partition_s(m_sums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+            let mut sums = t_g_sums.make_fragment_like();
+            copy(&t_g_sums, &mut sums);
+            axpby(S::ONE, &sums, S::ONE, &mut sum);
+            from = from.offset(arguments.split_c);
+        }
+        finish(arguments, &sum, &t_g_bias, &mut results);
+        copy(&results, &mut t_g_c);
+    }
+}
+
+macro_rules! finish {
+    ($($name:ident $t:ty, $scalar:ty;)+) => { $(
+        #[doc = concat!("Adds up the sums that the splits of K left in `a`, and writes `", stringify!($t), "` to `c`: a block of 256 threads")]
+        /// for each tile of 8 x 128 along x, for each batch along y.
+        ///
+        /// # Safety
+        /// As for a product's kernel, with `a` as `(batches, splits, M, N)` by `batch_a`, `split_c` and `lda`, whose rows start
+        /// at multiples of 16 bytes.
+        #[kernel(threads = 256)]
+        pub unsafe fn $name(arguments: Arguments<$scalar, $t, $scalar>) {
+            // SAFETY: the caller's contract.
+            unsafe { add_up(arguments) }
+        }
+    )+ };
+}
+finish! {
+    finish_f16 f16, f32;
+    finish_bf16 bf16, f32;
+    finish_f32 f32, f32;
+    finish_f64 f64, f64;
+    finish_i32 i32, i32;
+}

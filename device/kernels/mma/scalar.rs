@@ -1,0 +1,260 @@
+//! What is computed behind a product: in f32 for half precision and tf32, in f64 for f64, in i32 for integers.
+
+use super::arguments::{Activation, Arguments};
+use crate::algorithm::transform;
+use crate::arch::{self, Fma};
+use crate::memory::Element;
+use crate::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
+use half::{bf16, f16};
+
+/// A type that `alpha`, `beta`, the bias and the activation are computed in.
+pub trait Scalar: Fma + PartialEq {
+    /// The value 1.
+    const ONE: Self;
+
+    /// [`Activation::Relu`].
+    #[must_use]
+    fn relu(self) -> Self;
+
+    /// [`Activation::Gelu`]. Integers have no fractions to be smooth in, and stay as they are: the host refuses it.
+    #[must_use]
+    fn gelu(self) -> Self;
+
+    /// [`Activation::Silu`]; as for [`Scalar::gelu`].
+    #[must_use]
+    fn silu(self) -> Self;
+}
+
+/// An element that is read or written where `S` is computed in.
+pub trait Convertible<S>: Element {
+    /// The value in `S`.
+    fn widen(self) -> S;
+
+    /// The element nearest to a value, ties to even.
+    fn narrow(value: S) -> Self;
+}
+
+/// Replaces `results`, which hold what was in C where `beta` is not 0, by `activation(alpha * sums + beta * c + bias)`.
+///
+/// Each question is asked once for all elements, so that the code has a branch for each and not for each of an element.
+///
+/// # Safety
+/// `sums` may be read, and `bias` where there is one.
+#[inline(always)]
+pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
+    arguments: &Arguments<T, O, S>,
+    sums: &Tensor<A, LA>,
+    bias: &Tensor<B, LB>,
+    results: &mut Fragment<B::Element, LR>,
+) where
+    T: Element,
+    O: Element,
+    S: Scalar,
+    A: Access + Engine<Element: Convertible<S>>,
+    B: Access + Engine<Element: Convertible<S>>,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    LR: StaticLayout,
+{
+    let count = const { LR::LAYOUT.size() as usize };
+    // SAFETY: the caller's contract; every value is written before it is read.
+    unsafe {
+        let mut values = Fragment::<S, LR>::uninit();
+        transform(sums, &mut values, |sum| arguments.alpha.fma(sum.widen(), S::ZERO));
+        if arguments.beta != S::ZERO {
+            for e in 0..count {
+                values.set(e, arguments.beta.fma(results.get(e).widen(), values.get(e)));
+            }
+        }
+        if arguments.bias.address() != 0 {
+            for e in 0..count {
+                values.set(e, S::ONE.fma(bias.get(e).widen(), values.get(e)));
+            }
+        }
+        // One loop for each, so that the question is not asked for each element.
+        match arguments.activation {
+            RELU => {
+                for e in 0..count {
+                    values.set(e, values.get(e).relu());
+                }
+            }
+            GELU => {
+                for e in 0..count {
+                    values.set(e, values.get(e).gelu());
+                }
+            }
+            SILU => {
+                for e in 0..count {
+                    values.set(e, values.get(e).silu());
+                }
+            }
+            _ => {}
+        }
+        transform(&values, results, B::Element::narrow);
+    }
+}
+
+const RELU: u32 = Activation::Relu as u32;
+const GELU: u32 = Activation::Gelu as u32;
+const SILU: u32 = Activation::Silu as u32;
+
+/// `2 * sqrt(2 / pi)` and the factor of the cube in GELU's form by a hyperbolic tangent: `1 + tanh(y)` is `2 sigmoid(2 y)`.
+const GELU_FACTOR: f64 = 1.595_769_121_605_731;
+const GELU_CUBE: f64 = 0.044_715;
+
+macro_rules! float {
+    ($t:ident, $sigmoid:path) => {
+        impl Scalar for $t {
+            const ONE: Self = 1.0;
+
+            #[inline(always)]
+            fn relu(self) -> Self {
+                // What is not a number stays so.
+                if self < 0.0 { 0.0 } else { self }
+            }
+            #[inline(always)]
+            fn gelu(self) -> Self {
+                let y = (GELU_FACTOR * GELU_CUBE) as $t * self * self * self + GELU_FACTOR as $t * self;
+                self * $sigmoid(y)
+            }
+            #[inline(always)]
+            fn silu(self) -> Self {
+                self * $sigmoid(self)
+            }
+        }
+    };
+}
+float!(f32, sigmoid_f32);
+float!(f64, sigmoid_f64);
+
+/// `1 / (1 + e^-x)`, by the approximate instructions: a few units in the last place of f32.
+#[inline(always)]
+fn sigmoid_f32(x: f32) -> f32 {
+    arch::rcp_approx_f32(1.0 + arch::ex2_approx_f32(-core::f32::consts::LOG2_E * x))
+}
+
+/// `1 / (1 + e^-x)`.
+#[inline(always)]
+fn sigmoid_f64(x: f64) -> f64 {
+    1.0 / (1.0 + exp_f64(-x))
+}
+
+/// `e^x` within a few units in the last place: `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
+#[inline(always)]
+fn exp_f64(x: f64) -> f64 {
+    /// `ln(2)` in two parts, the first with so few bits that its product with `n` is exact.
+    const LN2: (f64, f64) = (f64::from_bits(0x3fe6_2e42_fee0_0000), 1.908_214_929_270_587_7e-10);
+    // Beyond these the result is 0 or infinite to the sigmoid. What is not a number stays so.
+    let x = if x > 709.0 { 709.0 } else { x };
+    let x = if x < -709.0 { -709.0 } else { x };
+    // Adding and taking away 1.5 * 2^52 rounds to the nearest whole number.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    let n = x.fma(core::f64::consts::LOG2_E, ROUND) - ROUND;
+    let r = n.fma(-LN2.1, n.fma(-LN2.0, x));
+    let mut sum = 1.0;
+    let mut term = 13;
+    while term > 0 {
+        sum = (r / f64::from(term)).fma(sum, 1.0);
+        term -= 1;
+    }
+    sum * f64::from_bits(((n as i64 + 1023) as u64) << 52)
+}
+
+impl Scalar for i32 {
+    const ONE: Self = 1;
+
+    #[inline(always)]
+    fn relu(self) -> Self {
+        if self < 0 { 0 } else { self }
+    }
+    #[inline(always)]
+    fn gelu(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn silu(self) -> Self {
+        self
+    }
+}
+
+macro_rules! same {
+    ($($t:ty),*) => { $(
+        impl Convertible<$t> for $t {
+            #[inline(always)]
+            fn widen(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn narrow(value: $t) -> $t {
+                value
+            }
+        }
+    )* };
+}
+same!(f32, f64, i32);
+
+impl Convertible<f32> for f16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        arch::f16_to_f32(self)
+    }
+    #[inline(always)]
+    fn narrow(value: f32) -> Self {
+        arch::f32_to_f16(value)
+    }
+}
+
+impl Convertible<f32> for bf16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        arch::bf16_to_f32(self)
+    }
+    #[inline(always)]
+    fn narrow(value: f32) -> Self {
+        arch::f32_to_bf16(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exponential_of_f64_is_within_four_units_in_the_last_place() {
+        for i in -70_000..=70_000 {
+            let x = f64::from(i) * 0.01;
+            let (got, want) = (exp_f64(x), x.exp());
+            assert!(((got - want) / want).abs() < 4.0 * f64::EPSILON, "e^{x}: {got:e}, expected {want:e}");
+        }
+        assert!(exp_f64(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn activations_are_what_their_formulas_say() {
+        for i in -200..=200 {
+            let x = f64::from(i) * 0.1;
+            let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+            let gelu =
+                0.5 * x * (1.0 + ((2.0 / core::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
+            let y = x as f32;
+            let all = [
+                ("relu", x.relu(), y.relu(), x.max(0.0)),
+                ("gelu", x.gelu(), y.gelu(), gelu),
+                ("silu", x.silu(), y.silu(), x * sigmoid(x)),
+            ];
+            for (which, got, got_f32, want) in all {
+                assert!(
+                    (got - want).abs() <= 1e-14 * (1.0 + want.abs()),
+                    "{which}({x}) = {got:e}, expected {want:e}"
+                );
+                let off = (f64::from(got_f32) - want).abs();
+                assert!(
+                    off <= 4e-6 * (1.0 + want.abs()),
+                    "{which}({x}) = {got_f32:e} in f32, expected {want:e}"
+                );
+            }
+        }
+        assert!(f32::NAN.relu().is_nan());
+        assert_eq!((-5).relu(), 0);
+    }
+}

@@ -1,0 +1,73 @@
+//! How tiles lie in shared memory, so that neither what copies them nor what reads them meets a bank twice.
+
+use super::config::MmaConfig;
+use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, layout};
+use crate::memory::Element;
+use crate::tensor::StaticLayout;
+use core::marker::PhantomData;
+
+/// Bytes of a row that is swizzled as a whole: every bank once.
+const ROW: i64 = 128;
+
+/// An operand with K contiguous, (BLK, BLK_K, PIPE): rows of 128 bytes, whose eight pieces of 16 bytes are exchanged by the
+/// row's number modulo 8. For `ldmatrix`, which reads eight such pieces of eight rows at a time.
+///
+/// Numbers of 8 bytes are read one by one, by half a warp four of each of four rows: the pieces are of 32 bytes, exchanged by
+/// the row's number modulo 4.
+pub const fn k_major<T: Element>(extent: i64, k: i64, stages: i64) -> ComposedLayout {
+    let row = ROW / T::BYTES as i64;
+    let atom = Layout::new(IntTuple::flat(&[8, row]), IntTuple::flat(&[row, 1]));
+    let swizzle = match T::BYTES {
+        8 => Swizzle::new(2, 2, 2),
+        bytes => Swizzle::new(3, (16 / bytes).trailing_zeros() as i64, 3),
+    };
+    ComposedLayout::new(swizzle, 0, atom).tile_to_shape(IntTuple::flat(&[extent, k, stages]))
+}
+
+/// An operand of 16-bit elements with M (or N) contiguous, (BLK, BLK_K, PIPE): columns of 64 elements, whose eight pieces of
+/// 16 bytes are exchanged by the column's number modulo 8. For `ldmatrix.trans`.
+pub const fn mn_major(extent: i64, k: i64, stages: i64) -> ComposedLayout {
+    ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((64, 8):(1, 64)))
+        .tile_to_shape(IntTuple::flat(&[extent, k, stages]))
+}
+
+/// The sums of a block's tile, (BLK_M, BLK_N), N contiguous, in the place of the stages.
+///
+/// Rows are padded by 8 elements: the threads of an atom write pairs of neighbours of four rows or eight at a time, which the
+/// pad keeps in different banks. Where a sum has 4 bytes, the two halves of each group of eight are exchanged in every other
+/// run of four groups, so that threads which read eight sums each meet no bank twice either.
+pub struct SumsOf<G>(PhantomData<G>);
+
+/// A layout of two modes, exchanged.
+pub struct Transposed<L>(PhantomData<L>);
+
+macro_rules! marker {
+    ($($name:ident),+) => { $(
+        impl<L> Clone for $name<L> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<L> Copy for $name<L> {}
+    )+ };
+}
+marker!(SumsOf, Transposed);
+
+impl<G: MmaConfig> StaticLayout for SumsOf<G> {
+    const LAYOUT: Layout = {
+        let (m, n) = (G::TileC::LAYOUT.extent(0), G::TileC::LAYOUT.extent(1));
+        Layout::new(IntTuple::flat(&[m, n]), IntTuple::flat(&[n + 8, 1]))
+    };
+    const SWIZZLE: Swizzle = if size_of::<G::Sum>() == 4 { Swizzle::new(1, 2, 3) } else { Swizzle::NONE };
+}
+
+impl<L: StaticLayout> StaticLayout for Transposed<L> {
+    const LAYOUT: Layout = {
+        let (first, second) = (L::LAYOUT.mode(0), L::LAYOUT.mode(1));
+        Layout::new(
+            IntTuple::flat(&[second.size(), first.size()]),
+            IntTuple::flat(&[second.at(1), first.at(1)]),
+        )
+    };
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+}

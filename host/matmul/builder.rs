@@ -1,0 +1,241 @@
+//! The call: what is multiplied, and what becomes of the sums.
+
+use super::element::{Operand, Output, Precision};
+use super::plan::Forced;
+use super::run::{self, Request};
+use crate::device::Device;
+use crate::kernels::mma::{Activation, Scalar};
+use crate::matrix::{Matrix, MatrixMut};
+use crate::memory::BufferSlice;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use moye_device::memory::Element;
+
+/// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`.
+///
+/// Matrices may have any strides, so any may be transposed; those that no kernel can read where they lie are rearranged
+/// first, in memory that the call takes from the device and gives back. The kernel is chosen from the shapes and the
+/// device.
+///
+/// ```
+/// use moye::{Device, Matmul, Matrix, MatrixMut};
+/// let device = Device::sim();
+/// let a = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+/// let b = device.upload(&[5.0f32, -6.0])?;
+/// let bias = device.upload(&[2.0f32])?;
+/// let mut c = device.alloc_uninit::<f32>(2)?;
+/// let (a, b) = (Matrix::row_major(&a, 2, 2)?, Matrix::row_major(&b, 2, 1)?);
+/// Matmul::new(a, b)
+///     .transpose_a() // 1 3 / 2 4
+///     .alpha(2.0)
+///     .bias(&bias)
+///     .relu()
+///     .run(&device, &mut MatrixMut::row_major(&mut c, 2, 1)?)?;
+/// // 2 * (5 - 18) + 2 is below 0, and so is 2 * (10 - 24) + 2.
+/// assert_eq!(c.download()?, [0.0, 0.0]);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is computed before `run`"]
+pub struct Matmul<'a, T: Operand, U: Element = T> {
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    alpha: T::Scalar,
+    beta: T::Scalar,
+    bias: Option<(BufferSlice<'a, U>, BiasAlong)>,
+    activation: Activation,
+    precision: Precision,
+    batch: Option<Batch>,
+    forced: Forced,
+}
+
+/// What a bias has one element for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BiasAlong {
+    Rows,
+    Columns,
+}
+
+/// Products of matrices that follow each other in their buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Batch {
+    pub count: usize,
+    pub strides: [usize; 3],
+}
+
+impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
+    /// The product of `a`, an M x K matrix, and `b`, a K x N one.
+    pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>) -> Self {
+        Self {
+            a,
+            b,
+            alpha: T::Scalar::ONE,
+            beta: moye_device::arch::Fma::ZERO,
+            bias: None,
+            activation: Activation::None,
+            precision: Precision::Full,
+            batch: None,
+            forced: Forced::default(),
+        }
+    }
+
+    /// Takes `a` transposed: K x M as it lies.
+    pub fn transpose_a(self) -> Self {
+        Self { a: self.a.t(), ..self }
+    }
+
+    /// Takes `b` transposed: N x K as it lies.
+    pub fn transpose_b(self) -> Self {
+        Self { b: self.b.t(), ..self }
+    }
+
+    /// The factor of the product; 1 by default.
+    pub fn alpha(self, alpha: T::Scalar) -> Self {
+        Self { alpha, ..self }
+    }
+
+    /// The factor of what is in `c` before; 0 by default, and `c` is not read then.
+    pub fn beta(self, beta: T::Scalar) -> Self {
+        Self { beta, ..self }
+    }
+
+    /// Adds a number for each column of `c`, as the bias of a linear layer is.
+    pub fn bias(self, bias: impl Into<BufferSlice<'a, U>>) -> Self {
+        Self { bias: Some((bias.into(), BiasAlong::Columns)), ..self }
+    }
+
+    /// Adds a number for each row of `c`.
+    pub fn bias_rows(self, bias: impl Into<BufferSlice<'a, U>>) -> Self {
+        Self { bias: Some((bias.into(), BiasAlong::Rows)), ..self }
+    }
+
+    /// `max(x, 0)` last.
+    pub fn relu(self) -> Self {
+        self.activation(Activation::Relu)
+    }
+
+    /// GELU last, in its form by a hyperbolic tangent: see [`Activation::Gelu`].
+    pub fn gelu(self) -> Self {
+        self.activation(Activation::Gelu)
+    }
+
+    /// `x * sigmoid(x)` last.
+    pub fn silu(self) -> Self {
+        self.activation(Activation::Silu)
+    }
+
+    /// What the result goes through last.
+    pub fn activation(self, activation: Activation) -> Self {
+        Self { activation, ..self }
+    }
+
+    /// `count` products instead of one: the matrices given are the first, and the next of `a`, `b` and `c` follow after
+    /// `strides` elements. A stride of 0 in `a` or `b` takes the same matrix every time.
+    pub fn batch(self, count: usize, strides: [usize; 3]) -> Self {
+        Self { batch: Some(Batch { count, strides }), ..self }
+    }
+
+    /// Takes kernels with this tile of C alone; [`Matmul::tiles`] tells which there are.
+    pub fn tile(self, m: u32, n: u32) -> Self {
+        Self { forced: Forced { tile: Some((m, n)), ..self.forced }, ..self }
+    }
+
+    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best.
+    pub fn split_k(self, splits: u32) -> Self {
+        Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
+    }
+
+    /// The tiles of C, M x N, of the kernels for these elements and this way of summing.
+    pub fn tiles(&self) -> Vec<(u32, u32)> {
+        let mut tiles: Vec<_> = T::VARIANTS
+            .iter()
+            .filter(|variant| variant.precision == self.precision)
+            .map(|variant| (variant.tile[0], variant.tile[1]))
+            .collect();
+        tiles.sort_unstable();
+        tiles.dedup();
+        tiles
+    }
+
+    /// Computes it on the default stream of a device.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] where shapes, the bias or the batches do not fit, [`Error::MatrixTooLarge`] where M, N or K
+    /// is over 2,147,483,391 (2^31 - 257), [`Error::Unsupported`] for a GELU or SiLU of integers and a tile that no kernel
+    /// has, [`Error::WrongDevice`], [`Error::OutOfMemory`], and those of [`Device::launch`].
+    pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<()> {
+        // SAFETY: as for `matmul`: the default stream has its work in order.
+        unsafe { self.run_on(&device.default_stream(), c) }
+    }
+
+    /// As [`Matmul::run`], on a stream.
+    ///
+    /// # Errors
+    /// As for [`Matmul::run`].
+    ///
+    /// # Safety
+    /// As for [`matmul_on`](crate::matmul_on).
+    pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, U>) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { run::run(&self.request()?, stream, c) }
+    }
+
+    /// The name of the kernel that would multiply, in how many parts of K, and what is rearranged before.
+    ///
+    /// # Errors
+    /// As for [`Matmul::run`], as far as they do not need the launch.
+    pub fn explain(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<Explanation> {
+        run::explain(&self.request()?, device, c)
+    }
+
+    fn request(&self) -> Result<Request<'_, 'a, T, U>> {
+        if !T::SMOOTH && matches!(self.activation, Activation::Gelu | Activation::Silu) {
+            let detail = format!(
+                "{:?} of integers has no meaning; take `relu`, or convert the sums to floats first",
+                self.activation
+            );
+            return Err(Error::Unsupported { operation: "matmul", detail });
+        }
+        Ok(Request {
+            a: &self.a,
+            b: &self.b,
+            alpha: self.alpha,
+            beta: self.beta,
+            bias: self.bias.as_ref(),
+            activation: self.activation,
+            precision: self.precision,
+            batch: self.batch.unwrap_or(Batch { count: 1, strides: [0; 3] }),
+            forced: self.forced,
+        })
+    }
+}
+
+impl<U: Output<f32>> Matmul<'_, f32, U> {
+    /// Takes tensor cores, which look at 10 bits of each fraction: several times as fast, and as exact as f16.
+    pub fn tf32(self) -> Self {
+        Self { precision: Precision::Tf32, ..self }
+    }
+}
+
+impl<U: Output<half::f16>> Matmul<'_, half::f16, U> {
+    /// Sums in f16 too: faster on some chips, and it loses digits.
+    pub fn f16_sums(self) -> Self {
+        Self { precision: Precision::F16Sums, ..self }
+    }
+}
+
+/// How a product is computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The kernel; `None` where there is nothing to multiply.
+    pub kernel: Option<&'static str>,
+    /// The tile of C of a block, M x N.
+    pub tile: (u32, u32),
+    /// The parts that K is cut into.
+    pub splits: u32,
+    /// Whether `a`, and whether `b`, is rearranged first.
+    pub rearranged: [bool; 2],
+    /// What the call takes from the device's memory while it runs, in bytes.
+    pub workspace_bytes: usize,
+}

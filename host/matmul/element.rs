@@ -1,0 +1,201 @@
+//! Which elements a product may have, and the kernels for them.
+
+use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
+use half::{bf16, f16};
+use moye_device::kernel::Kernel;
+use moye_device::memory::Element;
+use std::fmt;
+
+/// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`.
+///
+/// ```compile_fail
+/// fn product<T: moye::Operand>() {}
+/// product::<u64>(); // no instruction multiplies these
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "matrices of `{Self}` cannot be multiplied",
+    note = "operands have elements f16, bf16, f32, f64 or i8"
+)]
+pub trait Operand: Element + sealed::Sealed {
+    /// What `alpha`, `beta` and the activation are computed in: `f32` for all floats of up to 32 bits, `f64`, `i32` for
+    /// integers.
+    type Scalar: Scalar + Convertible<Self::Scalar>;
+    /// The narrower type of result: the operands' own, `i32` for integers.
+    #[doc(hidden)]
+    type Narrow: Convertible<Self::Scalar>;
+    #[doc(hidden)]
+    const VARIANTS: &'static [Variant<Self>];
+    /// Whether the activations with an exponential in them make sense.
+    #[doc(hidden)]
+    const SMOOTH: bool = true;
+}
+
+/// An element type of the result for operands `T`: the operands' own (`i32` for `i8`), or `f32` for half precision.
+#[diagnostic::on_unimplemented(
+    message = "the product of matrices of `{T}` cannot be written as `{Self}`",
+    note = "f16 and bf16 give their own type or f32, f32 gives f32, f64 gives f64, i8 gives i32"
+)]
+pub trait Output<T: Operand>: Convertible<T::Scalar> {
+    /// Whether it is the type that is computed in, where the kernels write both.
+    #[doc(hidden)]
+    const WIDE: bool;
+    #[doc(hidden)]
+    fn finish() -> Kernel<(Arguments<T::Scalar, Self, T::Scalar>,)>;
+}
+
+/// How the sums are made, where there is a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// f32 by fused multiply-adds in f32; half precision with sums in f32.
+    #[default]
+    Full,
+    /// f32 by tensor cores that look at 10 bits of each fraction (tf32).
+    Tf32,
+    /// f16 with sums in f16.
+    F16Sums,
+}
+
+/// Which mode of an operand is contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Major {
+    /// K.
+    K,
+    /// M or N.
+    Mn,
+}
+
+/// A kernel and what it takes.
+pub struct Variant<T: Operand> {
+    /// The kernel.
+    pub kernel: Kernel<(Arguments<T, T::Narrow, T::Scalar>,)>,
+    /// Of A and of B.
+    pub majors: [Major; 2],
+    /// How it sums.
+    pub precision: Precision,
+    /// The tile of C that a block computes, and of K at a time.
+    pub tile: [u32; 3],
+    /// Blocks that a multiprocessor has at a time.
+    pub per_multiprocessor: u32,
+    /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes: the `sgemm` kernels.
+    pub plain: bool,
+    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
+    pub rate: f64,
+}
+
+impl<T: Operand> fmt::Debug for Variant<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kernel.name())
+    }
+}
+
+const K: Major = Major::K;
+const MN: Major = Major::Mn;
+
+/// A table of variants.
+macro_rules! variants {
+    (@plain) => { true };
+    ($($kernel:ident [$a:ident $b:ident] $precision:ident $m:literal x $n:literal x $k:literal, $per:literal, $rate:literal $(, $plain:ident)?;)+) => {
+        &[$(Variant {
+            kernel: mma::$kernel,
+            majors: [$a, $b],
+            precision: Precision::$precision,
+            tile: [$m, $n, $k],
+            per_multiprocessor: $per,
+            plain: [false $(, variants!(@$plain))?].len() > 1,
+            rate: $rate,
+        }),+]
+    };
+}
+
+impl Operand for f16 {
+    type Scalar = f32;
+    type Narrow = Self;
+    const VARIANTS: &'static [Variant<Self>] = variants! {
+        matmul_f16_tn [K K] Full 128 x 256 x 64, 1, 370.0;
+        matmul_f16_nt [MN MN] Full 128 x 256 x 64, 1, 360.0;
+        matmul_f16_nn [MN K] Full 128 x 256 x 64, 1, 360.0;
+        matmul_f16_tt [K MN] Full 128 x 256 x 64, 1, 360.0;
+        matmul_f16_tn_64x64 [K K] Full 64 x 64 x 64, 3, 220.0;
+        matmul_f16_nt_64x64 [MN MN] Full 64 x 64 x 64, 3, 220.0;
+        matmul_f16_nn_64x64 [MN K] Full 64 x 64 x 64, 3, 220.0;
+        matmul_f16_tt_64x64 [K MN] Full 64 x 64 x 64, 3, 220.0;
+        matmul_f16_acc_tn [K K] F16Sums 128 x 256 x 64, 1, 400.0;
+        matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
+    };
+}
+
+impl Operand for bf16 {
+    type Scalar = f32;
+    type Narrow = Self;
+    const VARIANTS: &'static [Variant<Self>] = variants! {
+        matmul_bf16_tn [K K] Full 128 x 256 x 64, 1, 370.0;
+        matmul_bf16_nt [MN MN] Full 128 x 256 x 64, 1, 360.0;
+        matmul_bf16_nn [MN K] Full 128 x 256 x 64, 1, 360.0;
+        matmul_bf16_tt [K MN] Full 128 x 256 x 64, 1, 360.0;
+        matmul_bf16_tn_64x64 [K K] Full 64 x 64 x 64, 3, 220.0;
+        matmul_bf16_nt_64x64 [MN MN] Full 64 x 64 x 64, 3, 220.0;
+        matmul_bf16_nn_64x64 [MN K] Full 64 x 64 x 64, 3, 220.0;
+        matmul_bf16_tt_64x64 [K MN] Full 64 x 64 x 64, 3, 220.0;
+    };
+}
+
+impl Operand for f32 {
+    type Scalar = Self;
+    type Narrow = Self;
+    const VARIANTS: &'static [Variant<Self>] = variants! {
+        sgemm_tn [K K] Full 128 x 128 x 8, 2, 40.0, plain;
+        sgemm_nt [MN MN] Full 128 x 128 x 8, 2, 42.0, plain;
+        sgemm_nn [MN K] Full 128 x 128 x 8, 2, 41.0, plain;
+        sgemm_tt [K MN] Full 128 x 128 x 8, 2, 41.0, plain;
+        matmul_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 180.0;
+        matmul_tf32_tn_64x64 [K K] Tf32 64 x 64 x 32, 3, 110.0;
+    };
+}
+
+impl Operand for f64 {
+    type Scalar = Self;
+    type Narrow = Self;
+    const VARIANTS: &'static [Variant<Self>] = variants! {
+        matmul_f64_tn [K K] Full 64 x 64 x 16, 3, 30.0;
+    };
+}
+
+impl Operand for i8 {
+    type Scalar = i32;
+    type Narrow = i32;
+    const SMOOTH: bool = false;
+    const VARIANTS: &'static [Variant<Self>] = variants! {
+        matmul_s8_tn [K K] Full 128 x 256 x 128, 1, 800.0;
+        matmul_s8_tn_64x64 [K K] Full 64 x 64 x 128, 3, 450.0;
+    };
+}
+
+macro_rules! output {
+    ($($operand:ty => $output:ty, $wide:literal, $finish:ident;)+) => { $(
+        impl Output<$operand> for $output {
+            const WIDE: bool = $wide;
+            fn finish() -> Kernel<(Arguments<<$operand as Operand>::Scalar, Self, <$operand as Operand>::Scalar>,)> {
+                mma::$finish
+            }
+        }
+    )+ };
+}
+output! {
+    f16 => f16, false, finish_f16;
+    f16 => f32, true, finish_f32;
+    bf16 => bf16, false, finish_bf16;
+    bf16 => f32, true, finish_f32;
+    f32 => f32, false, finish_f32;
+    f64 => f64, false, finish_f64;
+    i8 => i32, false, finish_i32;
+}
+
+mod sealed {
+    /// The kernels are of this crate, so that others cannot add types.
+    pub trait Sealed {}
+    impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for i8 {}
+}

@@ -1,0 +1,70 @@
+//! Operands as the kernels take them.
+
+use super::element::Major;
+use crate::matrix::Shape;
+
+/// A matrix of a batch: where it is, and its strides in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct View {
+    /// Of the first element of the first batch, in bytes.
+    pub address: u64,
+    /// Along M or N.
+    pub mn: i64,
+    /// Along K.
+    pub k: i64,
+    /// Between batches.
+    pub batch: i64,
+    /// An element, in bytes.
+    pub bytes: u64,
+}
+
+impl View {
+    /// A matrix whose rows are along M or N, and its columns along K.
+    pub fn new(address: u64, shape: Shape, batch: i64, bytes: usize) -> Self {
+        let (mn, k) = shape.strides();
+        Self { address, mn, k, batch, bytes: bytes as u64 }
+    }
+
+    /// The leading dimension with which a kernel for this major reads it where it lies; `None` where it must be rearranged
+    /// first: its elements are not contiguous along that mode, or its rows do not start at multiples of `align` bytes.
+    pub fn leading(&self, major: Major, extent_mn: u32, extent_k: u32, align: u64) -> Option<i64> {
+        let (unit, leading, extent, others) = match major {
+            Major::K => (self.k, self.mn, extent_k, extent_mn),
+            Major::Mn => (self.mn, self.k, extent_mn, extent_k),
+        };
+        let contiguous = unit == 1 || extent <= 1;
+        let aligned = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(align);
+        let starts = self.address.is_multiple_of(align) && aligned(self.batch);
+        (contiguous && starts && (others <= 1 || aligned(leading))).then_some(leading)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(address: u64, mn: i64, k: i64, batch: i64) -> View {
+        View { address, mn, k, batch, bytes: 2 }
+    }
+
+    #[test]
+    fn a_matrix_is_read_where_it_lies_if_its_rows_are_contiguous_and_aligned() {
+        let (m, k) = (100, 50);
+        assert_eq!(view(256, 56, 1, 0).leading(Major::K, m, k, 16), Some(56));
+        assert_eq!(view(256, 1, 104, 0).leading(Major::Mn, m, k, 16), Some(104));
+        assert_eq!(view(256, 1, 104, 0).leading(Major::K, m, k, 16), None, "not contiguous along K");
+        assert_eq!(view(256, 50, 1, 0).leading(Major::K, m, k, 16), None, "rows of 100 bytes");
+        assert_eq!(view(258, 56, 1, 0).leading(Major::K, m, k, 16), None, "an odd start");
+        assert_eq!(view(256, 56, 1, 5601).leading(Major::K, m, k, 16), None, "odd batches");
+        assert_eq!(view(256, 50, 1, 0).leading(Major::K, m, k, 4), Some(50), "4 bytes are enough for some");
+        assert_eq!(view(256, 50, 2, 0).leading(Major::K, m, k, 4), None, "every other element");
+    }
+
+    #[test]
+    fn strides_that_lead_nowhere_ask_for_nothing() {
+        assert_eq!(view(256, 0, 1, 0).leading(Major::K, 1, 50, 16), Some(0), "one row");
+        assert_eq!(view(256, 8, 0, 0).leading(Major::K, 100, 1, 16), Some(8), "one column");
+        assert_eq!(view(256, 1, 0, 0).leading(Major::Mn, 100, 1, 16), Some(0));
+        assert_eq!(view(256, 0, 1, 0).leading(Major::K, 7, 50, 16), Some(0), "the same row seven times");
+    }
+}

@@ -1,0 +1,207 @@
+//! Which kernel computes a product, and how K is cut: by what the choices would cost.
+//!
+//! The model knows four things: what a kernel does where it has enough to do (measured), how many rounds of blocks there are
+//! and how full the last one is, that a block's first tiles only fill its pipeline, and what passes over memory cost that
+//! rearrange an operand or add up the parts of K. It is wrong by tens of percents and right about factors, which is what a
+//! choice needs.
+
+use super::element::{Major, Operand, Precision, Variant};
+use super::operand::View;
+
+/// The product that is planned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    /// M, N, K.
+    pub extents: [u32; 3],
+    /// How many such products.
+    pub batches: u32,
+    /// A as (M, K) and B as (N, K).
+    pub operands: [View; 2],
+    /// How the sums are made.
+    pub precision: Precision,
+    /// Whether something is asked of the sums, or C lies so, that a plain kernel cannot write it.
+    pub finished_apart: bool,
+    /// The device's multiprocessors.
+    pub multiprocessors: u32,
+    /// What the caller wants.
+    pub forced: Forced,
+}
+
+/// Choices that the caller made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Forced {
+    /// The tile of C.
+    pub tile: Option<(u32, u32)>,
+    /// The parts of K.
+    pub splits: Option<u32>,
+}
+
+/// What was chosen.
+#[derive(Debug)]
+pub(super) struct Plan<T: Operand> {
+    /// The kernel.
+    pub variant: &'static Variant<T>,
+    /// For A and B: the leading dimension where it lies, or `None` if it is rearranged first.
+    pub leading: [Option<i64>; 2],
+    /// The parts of K.
+    pub splits: u32,
+    /// What each part but the last has of K.
+    pub k_chunk: u32,
+    /// Whether the sums go to a workspace, and another kernel makes C of them.
+    pub apart: bool,
+    /// What it would cost, in microseconds.
+    pub cost: f64,
+}
+
+/// What a launch costs beside others, in microseconds.
+const LAUNCH: f64 = 3.0;
+/// What memory moves, in bytes a microsecond, of an H200.
+const BANDWIDTH: f64 = 3.0e6;
+/// Multiprocessors of the chip that the rates were measured on.
+const MEASURED_ON: f64 = 132.0;
+/// Tiles along K that fill a pipeline and empty it.
+const FILL: f64 = 6.0;
+/// The numbers of parts that are tried.
+const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+
+/// The cheapest way, or `None` where the caller's choices leave none.
+pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
+    let tile_fits = |variant: &&Variant<T>| {
+        question.forced.tile.is_none_or(|(m, n)| variant.tile[0] == m && variant.tile[1] == n)
+    };
+    T::VARIANTS
+        .iter()
+        .filter(|variant| variant.precision == question.precision)
+        .filter(tile_fits)
+        .filter_map(|variant| with(question, variant))
+        .min_by(|a, b| a.cost.total_cmp(&b.cost))
+}
+
+/// The best way with one kernel; `None` where an operand does not lie as it must, nor can be rearranged so.
+fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option<Plan<T>> {
+    let [m, n, k] = question.extents;
+    let mut leading = [None; 2];
+    let mut packing = 0.0;
+    for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
+        // Plain kernels copy what has K contiguous number by number, and need no more than that.
+        let major = variant.majors[if variant.plain { 1 - i } else { i }];
+        let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
+        leading[i] = view.leading(major, extent, k, align);
+        if leading[i].is_none() {
+            if major == Major::Mn {
+                return None;
+            }
+            let batches = if view.batch == 0 { 1 } else { question.batches };
+            let bytes = f64::from(extent) * f64::from(k) * view.bytes as f64 * f64::from(batches);
+            packing += LAUNCH + 2.0 * bytes / BANDWIDTH;
+        }
+    }
+    let most = k.div_ceil(variant.tile[2]).max(1);
+    let candidates = match question.forced.splits {
+        Some(splits) => vec![splits.clamp(1, most)],
+        None => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
+    };
+    let best = candidates.into_iter().map(|wanted| {
+        let k_chunk = most.div_ceil(wanted) * variant.tile[2];
+        // Rounding up a part may leave nothing for the last ones.
+        let splits = k.div_ceil(k_chunk).max(1);
+        let apart = splits > 1 || variant.plain && question.finished_apart;
+        (splits, k_chunk, apart, product_cost(question, variant, splits, k_chunk, apart))
+    });
+    let (splits, k_chunk, apart, cost) = best.min_by(|a, b| a.3.total_cmp(&b.3))?;
+    Some(Plan { variant, leading, splits, k_chunk, apart, cost: cost + packing })
+}
+
+fn product_cost<T: Operand>(
+    question: &Question,
+    variant: &Variant<T>,
+    splits: u32,
+    k_chunk: u32,
+    apart: bool,
+) -> f64 {
+    let [m, n, k] = question.extents;
+    let [tile_m, tile_n, tile_k] = variant.tile;
+    let blocks = f64::from(m.div_ceil(tile_m))
+        * f64::from(n.div_ceil(tile_n))
+        * f64::from(splits)
+        * f64::from(question.batches);
+    let multiprocessors = f64::from(question.multiprocessors.max(1));
+    let resident = (blocks / multiprocessors).ceil().min(f64::from(variant.per_multiprocessor));
+    let rounds = (blocks / (multiprocessors * resident)).ceil();
+    let operations = 2.0 * f64::from(tile_m) * f64::from(tile_n) * f64::from(tile_k);
+    // Blocks that share a multiprocessor share its speed; one alone does not reach it.
+    let alone = 1.0 + 0.5 / resident;
+    let step = operations * resident * alone
+        / (1.0 + 0.5 / f64::from(variant.per_multiprocessor))
+        / (variant.rate * 1e6 / MEASURED_ON);
+    let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
+    let product = LAUNCH + rounds * (steps + FILL) * step;
+    let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
+    let finish =
+        if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
+    product + finish
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::f16;
+
+    fn question(m: u32, n: u32, k: u32) -> Question {
+        let view = View { address: 0, mn: i64::from(k.next_multiple_of(8)), k: 1, batch: 0, bytes: 2 };
+        Question {
+            extents: [m, n, k],
+            batches: 1,
+            operands: [view, view],
+            precision: Precision::Full,
+            finished_apart: false,
+            multiprocessors: 132,
+            forced: Forced::default(),
+        }
+    }
+
+    #[test]
+    fn large_products_take_large_tiles_and_small_ones_small_tiles() {
+        let large = plan::<f16>(&question(8192, 8192, 8192)).unwrap();
+        assert_eq!((large.variant.kernel.name(), large.splits), ("matmul_f16_tn", 1));
+        let small = plan::<f16>(&question(256, 256, 256)).unwrap();
+        assert_eq!(small.variant.kernel.name(), "matmul_f16_tn_64x64");
+    }
+
+    #[test]
+    fn a_long_k_is_cut_where_there_are_few_tiles() {
+        let long = plan::<f16>(&question(64, 64, 1 << 20)).unwrap();
+        assert!(long.splits >= 24 && long.apart, "{long:?}");
+        assert!(
+            long.k_chunk * (long.splits - 1) < 1 << 20 && long.k_chunk * long.splits >= 1 << 20,
+            "{long:?}"
+        );
+    }
+
+    #[test]
+    fn every_part_has_something_of_k() {
+        for k in [0, 1, 63, 64, 65, 300, 1000, 4097] {
+            for splits in 1..40 {
+                let forced = Forced { splits: Some(splits), tile: None };
+                let plan = plan::<f16>(&Question { forced, ..question(64, 64, k) }).unwrap();
+                assert!(plan.splits >= 1 && plan.splits <= splits, "{k} in {splits}: {plan:?}");
+                assert!((plan.splits - 1) * plan.k_chunk < k.max(1), "{k} in {splits}: {plan:?}");
+                assert!(
+                    u64::from(plan.splits) * u64::from(plan.k_chunk) >= u64::from(k),
+                    "{k} in {splits}: {plan:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn operands_are_rearranged_only_where_no_kernel_takes_them() {
+        let mut question = question(4096, 4096, 4096);
+        question.operands[1] = View { mn: 1, k: 4096, ..question.operands[1] };
+        let tt = plan::<f16>(&question).unwrap();
+        assert_eq!((tt.variant.kernel.name(), tt.leading), ("matmul_f16_tt", [Some(4096), Some(4096)]));
+        question.operands[1] = View { mn: 4097, k: 1, ..question.operands[1] };
+        let odd = plan::<f16>(&question).unwrap();
+        assert_eq!((odd.variant.kernel.name(), odd.leading), ("matmul_f16_tn", [Some(4096), None]));
+    }
+}

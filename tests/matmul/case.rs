@@ -1,0 +1,249 @@
+//! One product: how its matrices lie, what is asked of it, and what must come out.
+
+use crate::common::matrix::rng;
+use crate::common::product::Number;
+use moye::kernels::mma::Activation;
+use moye::{Device, Matmul, Matrix, MatrixMut, Operand, Output};
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+/// How a matrix lies in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Rows one after the other, so many elements of padding between them.
+    Rows(usize),
+    /// Columns one after the other, likewise.
+    Columns(usize),
+    /// Neither: every second element of rows that are padded by three.
+    Scattered,
+}
+
+impl Lie {
+    /// The strides of a matrix of this shape.
+    fn strides(self, rows: usize, cols: usize) -> (usize, usize) {
+        match self {
+            Self::Rows(pad) => (cols + pad, 1),
+            Self::Columns(pad) => (1, rows + pad),
+            Self::Scattered => (2 * cols + 3, 2),
+        }
+    }
+
+    fn any(rng: &mut StdRng) -> Self {
+        // Multiples of 16 elements are aligned for every type; others are for some.
+        let pad = [0, 0, 1, 3, 16][rng.random_range(0..5)];
+        match rng.random_range(0..9) {
+            0..4 => Self::Rows(pad),
+            4..8 => Self::Columns(pad),
+            _ => Self::Scattered,
+        }
+    }
+}
+
+/// A product and all that can be asked of it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub shape: (usize, usize, usize),
+    pub lies: [Lie; 3],
+    /// Elements in front of each matrix.
+    pub offsets: [usize; 3],
+    pub alpha: f64,
+    pub beta: f64,
+    /// None, for each row, or for each column.
+    pub bias: Option<bool>,
+    pub activation: Activation,
+    pub batches: usize,
+    /// Whether all batches have the same B.
+    pub same_b: bool,
+    pub splits: Option<u32>,
+    pub tile: Option<(u32, u32)>,
+}
+
+impl Case {
+    /// A plain product.
+    pub fn new(shape: (usize, usize, usize), lies: [Lie; 3]) -> Self {
+        Self {
+            shape,
+            lies,
+            offsets: [0; 3],
+            alpha: 1.0,
+            beta: 0.0,
+            bias: None,
+            activation: Activation::None,
+            batches: 1,
+            same_b: false,
+            splits: None,
+            tile: None,
+        }
+    }
+
+    /// Anything, with extents up to `most`.
+    pub fn any<T: Operand>(rng: &mut StdRng, most: usize) -> Self {
+        let mut extent = || match rng.random_range(0..6) {
+            0 => rng.random_range(1..=3),
+            1 => 16 * rng.random_range(1..=most.div_ceil(16)),
+            2 => (1 << rng.random_range(0..=most.ilog2())) + 1,
+            _ => rng.random_range(1..=most),
+        };
+        let shape = (extent(), extent(), extent());
+        let factors = [1.0, 2.0, -1.0, 0.0];
+        let activations = if T::SMOOTH { 4 } else { 2 };
+        let all = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
+        Self {
+            shape,
+            lies: std::array::from_fn(|_| Lie::any(rng)),
+            offsets: std::array::from_fn(|_| [0, 0, 0, 1, 16][rng.random_range(0..5)]),
+            alpha: factors[rng.random_range(0..4)],
+            beta: factors[[3, 3, 0, 1, 2][rng.random_range(0..5)]],
+            bias: [None, None, Some(false), Some(true)][rng.random_range(0..4)],
+            activation: all[rng.random_range(0..activations)],
+            batches: [1, 1, 1, 2, 3][rng.random_range(0..5)],
+            same_b: rng.random(),
+            splits: [None, None, Some(1), Some(2), Some(5)][rng.random_range(0..5)],
+            tile: None,
+        }
+    }
+}
+
+/// Runs the case, and compares all of C, and what lies between its elements.
+///
+/// `setup` chooses the way of summing; `bound` is the largest error in norm that is let pass, 0 for an exact result.
+pub fn check<T, U>(
+    device: &Device,
+    case: &Case,
+    bound: f64,
+    seed: u64,
+    setup: impl for<'a> Fn(Matmul<'a, T, U>) -> Matmul<'a, T, U>,
+) where
+    T: Operand + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    let (m, n, k) = case.shape;
+    let mut rng = rng(&[m, n, k, seed as usize]);
+    let extents = [(m, k), (k, n), (m, n)];
+    let strides: [(usize, usize); 3] =
+        std::array::from_fn(|i| case.lies[i].strides(extents[i].0, extents[i].1));
+    let spans: [usize; 3] = std::array::from_fn(|i| {
+        let ((rows, cols), (row, col)) = (extents[i], strides[i]);
+        if rows == 0 || cols == 0 { 0 } else { (rows - 1) * row + (cols - 1) * col + 1 }
+    });
+    // Batches follow each other with a gap of five elements, or sixteen.
+    let gap = if seed % 2 == 0 { 5 } else { 16 };
+    let batch: [usize; 3] = std::array::from_fn(|i| if i == 1 && case.same_b { 0 } else { spans[i] + gap });
+    let lengths: [usize; 3] =
+        std::array::from_fn(|i| case.offsets[i] + (case.batches - 1) * batch[i] + spans[i]);
+    let a: Vec<T> = (0..lengths[0]).map(|_| T::draw(&mut rng)).collect();
+    let b: Vec<T> = (0..lengths[1]).map(|_| T::draw(&mut rng)).collect();
+    // Sums of integers that large would wrap.
+    let draw =
+        |rng: &mut StdRng| if T::SMOOTH { U::draw(rng) } else { U::narrow(T::Scalar::from(rng.random())) };
+    let before: Vec<U> = (0..lengths[2]).map(|_| draw(&mut rng)).collect();
+    let bias: Option<Vec<U>> =
+        case.bias.map(|rows| (0..if rows { m } else { n }).map(|_| draw(&mut rng)).collect());
+
+    let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+    let mut device_c = device.upload(&before).unwrap();
+    if case.beta == 0.0 {
+        // Not a number, or far from any: what is not to be read.
+        device_c.fill_bytes(0xFF).unwrap();
+    }
+    let device_bias = bias.as_ref().map(|bias| device.upload(bias).unwrap());
+    let what = format!(
+        "{case:?} of {} to {} on {}",
+        <T as moye::Element>::NAME,
+        <U as moye::Element>::NAME,
+        device.name()
+    );
+    {
+        let a = Matrix::new(device_a.slice(case.offsets[0]..).unwrap(), m, k, strides[0]).unwrap();
+        let b = Matrix::new(device_b.slice(case.offsets[1]..).unwrap(), k, n, strides[1]).unwrap();
+        let mut c = MatrixMut::new(device_c.slice_mut(case.offsets[2]..).unwrap(), m, n, strides[2]).unwrap();
+        let mut product = setup(Matmul::new(a, b))
+            .alpha(T::Scalar::from(case.alpha as i8))
+            .beta(T::Scalar::from(case.beta as i8))
+            .activation(case.activation);
+        if case.batches != 1 {
+            product = product.batch(case.batches, batch);
+        }
+        if let Some(splits) = case.splits {
+            product = product.split_k(splits);
+        }
+        if let Some((m, n)) = case.tile {
+            product = product.tile(m, n);
+        }
+        product = match (&device_bias, case.bias) {
+            (Some(bias), Some(true)) => product.bias_rows(bias),
+            (Some(bias), _) => product.bias(bias),
+            _ => product,
+        };
+        product.run(device, &mut c).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    let got = device_c.download().unwrap();
+
+    let mut touched = vec![false; got.len()];
+    let (mut error, mut norm, mut largest) = (0.0, 0.0, (0.0f64, 0, 0, 0));
+    for batch_of in 0..case.batches {
+        for i in 0..m {
+            for j in 0..n {
+                let at = |of: usize, row: usize, col: usize| {
+                    case.offsets[of] + batch_of * batch[of] + row * strides[of].0 + col * strides[of].1
+                };
+                let sum: f64 = (0..k).map(|l| a[at(0, i, l)].value() * b[at(1, l, j)].value()).sum();
+                let mut want = case.alpha * sum;
+                if case.beta != 0.0 {
+                    want += case.beta * before[at(2, i, j)].value();
+                }
+                if let Some(bias) = &bias {
+                    want += bias[if case.bias == Some(true) { i } else { j }].value();
+                }
+                let want = activated(case.activation, want);
+                let place = at(2, i, j);
+                touched[place] = true;
+                let got: f64 = got[place].value();
+                let off = (got - want).abs();
+                if off.is_nan() || off > largest.0 {
+                    largest = (off, batch_of, i, j);
+                }
+                error += off.powi(2);
+                norm += want.powi(2);
+            }
+        }
+    }
+    let count = (m * n * case.batches) as f64;
+    if count > 0.0 {
+        let (relative, typical) = ((error / norm.max(f64::MIN_POSITIVE)).sqrt(), (norm / count).sqrt());
+        // Where all cancels (alpha and beta 0, say) nothing may be left.
+        let relative = if norm == 0.0 { error } else { relative };
+        assert!(relative <= bound, "{what}: relative error {relative:e}, expected at most {bound:e}");
+        let (worst, of, row, column) = largest;
+        assert!(
+            worst <= 16.0 * bound * typical,
+            "{what}: element ({row}, {column}) of batch {of} is off by {worst:e}, where elements are {typical:e}"
+        );
+    }
+    for (place, touched) in touched.iter().enumerate() {
+        if !touched {
+            let same = if case.beta == 0.0 {
+                // SAFETY: plain bits.
+                let bytes = unsafe {
+                    std::slice::from_raw_parts((&raw const got[place]).cast::<u8>(), size_of::<U>())
+                };
+                bytes.iter().all(|&byte| byte == 0xFF)
+            } else {
+                got[place] == before[place]
+            };
+            assert!(same, "{what}: place {place} of C's buffer, which is no element, was written");
+        }
+    }
+}
+
+fn activated(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::None => x,
+        Activation::Relu => x.max(0.0),
+        Activation::Gelu => {
+            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())
+        }
+        Activation::Silu => x / (1.0 + (-x).exp()),
+    }
+}

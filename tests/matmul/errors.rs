@@ -1,0 +1,82 @@
+//! What cannot be computed is said before anything is launched, with the values.
+
+use moye::{Device, Matmul, Matrix, MatrixMut};
+use rstest::rstest;
+
+/// The text of the error of a product of an `a` of 3 x 4 and a `b` of 4 x 5, changed by `change`.
+fn error_of(change: impl for<'a> Fn(Matmul<'a, f32>, &'a moye::Buffer<f32>) -> Matmul<'a, f32>) -> String {
+    let device = Device::sim();
+    let data = device.upload(&[1.0f32; 64]).unwrap();
+    let (a, b) = (Matrix::row_major(&data, 3, 4).unwrap(), Matrix::row_major(&data, 4, 5).unwrap());
+    let mut c = device.alloc_zeroed::<f32>(64).unwrap();
+    let mut c = MatrixMut::row_major(&mut c, 3, 5).unwrap();
+    change(Matmul::new(a, b), &data).run(&device, &mut c).unwrap_err().to_string()
+}
+
+#[test]
+fn shapes_that_do_not_fit() {
+    let error = error_of(|product, _| product.transpose_a());
+    assert!(error.contains("a is 4x3 and b is 4x5"), "{error}");
+}
+
+#[test]
+fn a_bias_of_another_length() {
+    let error = error_of(|product, data| product.bias(data.slice(..4).unwrap()));
+    assert!(error.contains("the bias has 4 elements, and c has 5 columns"), "{error}");
+    let error = error_of(|product, data| product.bias_rows(data));
+    assert!(error.contains("the bias has 64 elements, and c has 3 rows"), "{error}");
+}
+
+#[rstest]
+#[case([60, 0, 15], "2 batches of a, 60 elements apart, need 72 elements, and there are 64")]
+#[case([12, 50, 15], "2 batches of b, 50 elements apart, need 70 elements, and there are 64")]
+#[case([12, 20, 50], "2 batches of c, 50 elements apart, need 65 elements, and there are 64")]
+#[case([12, 20, 14], "batches of c are 14 elements apart, and each reaches over 15")]
+fn batches_that_do_not_fit(#[case] strides: [usize; 3], #[case] want: &str) {
+    let error = error_of(|product, _| product.batch(2, strides));
+    assert!(error.contains(want), "{error}");
+}
+
+#[test]
+fn a_tile_that_no_kernel_has() {
+    let error = error_of(|product, _| product.tile(7, 9));
+    assert!(
+        error.contains("no kernel for f32 in Full precision has a tile of 7 x 9; there are 128 x 128"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_exponential_of_integers() {
+    let device = Device::sim();
+    let data = device.upload(&[1i8; 4]).unwrap();
+    let matrix = || Matrix::row_major(&data, 2, 2).unwrap();
+    let mut c = device.alloc_zeroed::<i32>(4).unwrap();
+    let mut c = MatrixMut::row_major(&mut c, 2, 2).unwrap();
+    let error = Matmul::new(matrix(), matrix()).gelu().run(&device, &mut c).unwrap_err().to_string();
+    assert!(error.contains("Gelu of integers has no meaning; take `relu`"), "{error}");
+}
+
+#[test]
+fn a_bias_of_another_device() {
+    let (device, other) = (Device::sim(), Device::sim());
+    let data = device.upload(&[1.0f32; 4]).unwrap();
+    let bias = other.upload(&[1.0f32; 2]).unwrap();
+    let matrix = || Matrix::row_major(&data, 2, 2).unwrap();
+    let mut c = device.alloc_zeroed::<f32>(4).unwrap();
+    let mut c = MatrixMut::row_major(&mut c, 2, 2).unwrap();
+    let error = Matmul::new(matrix(), matrix()).bias(&bias).run(&device, &mut c).unwrap_err().to_string();
+    assert!(error.contains("argument 3 is a buffer of"), "{error}");
+}
+
+#[test]
+fn the_plan_can_be_asked_for() {
+    let device = Device::sim();
+    let data = device.upload(&[half::f16::ONE; 64 * 64]).unwrap();
+    let (a, b) = (Matrix::row_major(&data, 64, 64).unwrap(), Matrix::row_major(&data, 64, 64).unwrap());
+    let mut c = device.alloc_zeroed::<half::f16>(64 * 64).unwrap();
+    let mut c = MatrixMut::row_major(&mut c, 64, 64).unwrap();
+    let plan = Matmul::new(a, b.t()).tile(64, 64).split_k(1).explain(&device, &mut c).unwrap();
+    assert_eq!((plan.kernel, plan.tile, plan.splits), (Some("matmul_f16_tn_64x64"), (64, 64), 1));
+    assert_eq!((plan.rearranged, plan.workspace_bytes), ([false; 2], 0));
+}

@@ -1,0 +1,141 @@
+//! `Matmul` on the simulator and the GPU where there is one: every element type and way of summing, every orientation of the
+//! three matrices, everything that can be asked of the sums, against float64.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod case;
+mod errors;
+
+use case::{Case, Lie, check};
+use common::devices;
+use common::matrix::rng;
+use common::product::Number;
+use half::{bf16, f16};
+use moye::{Device, Matmul, Operand, Output};
+use rstest::rstest;
+
+/// A way of summing.
+type Setup<T, U> = for<'a> fn(Matmul<'a, T, U>) -> Matmul<'a, T, U>;
+
+/// Shapes that barely exist, fill tiles, and hang over them.
+const SHAPES: [(usize, usize, usize); 7] =
+    [(1, 1, 1), (2, 3, 5), (64, 64, 64), (17, 40, 33), (130, 70, 9), (65, 129, 100), (1, 90, 130)];
+
+/// Every tile of the kernels for this way of summing, on every device, for all orientations of the matrices.
+fn all_orientations<T, U>(bound: f64, setup: Setup<T, U>)
+where
+    T: Operand + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        for tile in tiles(&device, setup) {
+            for (i, shape) in SHAPES.into_iter().enumerate() {
+                for lies in 0..8usize {
+                    // Padded by nothing, by a whole access, and by less.
+                    let pad = [0, 16, 1][(i + lies) % 3];
+                    let lie = |bit: usize| {
+                        if lies >> bit & 1 == 0 { Lie::Rows(pad) } else { Lie::Columns(pad) }
+                    };
+                    // On the simulator, not every shape in every orientation.
+                    if !device.is_gpu() && (i + lies) % 3 != 0 {
+                        continue;
+                    }
+                    let case = Case { tile: Some(tile), ..Case::new(shape, [lie(0), lie(1), lie(2)]) };
+                    check(&device, &case, bound, lies as u64, setup);
+                }
+            }
+        }
+    }
+}
+
+/// Random products of everything.
+fn anything<T, U>(bound: f64, setup: Setup<T, U>)
+where
+    T: Operand + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        let (cases, most) = if device.is_gpu() { (150, 300) } else { (12, 80) };
+        let mut rng = rng(&[cases, most]);
+        for seed in 0..cases as u64 {
+            let case = Case::any::<T>(&mut rng, most);
+            check(&device, &case, bound, seed, setup);
+        }
+    }
+}
+
+fn tiles<T: Operand + Number, U: Output<T> + Number>(device: &Device, setup: Setup<T, U>) -> Vec<(u32, u32)> {
+    let nothing = device.alloc_zeroed::<T>(1).unwrap();
+    let matrix = || moye::Matrix::row_major(&nothing, 1, 1).unwrap();
+    setup(Matmul::new(matrix(), matrix())).tiles()
+}
+
+macro_rules! types {
+    ($($name:ident: $t:ty => $u:ty, $bound:expr, $setup:expr;)+) => { $(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn is_the_product_in_all_orientations() {
+                all_orientations::<$t, $u>($bound, $setup);
+            }
+
+            #[test]
+            fn is_the_product_whatever_is_asked_of_it() {
+                anything::<$t, $u>($bound, $setup);
+            }
+        }
+    )+ };
+}
+types! {
+    half_f16: f16 => f16, 5e-4, |product| product;
+    half_f16_to_f32: f16 => f32, 2e-6, |product| product;
+    // Sums in 11 bits, each step of 16 along K rounded.
+    half_f16_sums: f16 => f16, 2e-2, |product| product.f16_sums();
+    half_bf16: bf16 => bf16, 4e-3, |product| product;
+    half_bf16_to_f32: bf16 => f32, 2e-6, |product| product;
+    single: f32 => f32, 2e-6, |product| product;
+    single_tf32: f32 => f32, 2e-6, |product| product.tf32();
+    double: f64 => f64, 1e-14, |product| product;
+    bytes: i8 => i32, 0.0, |product| product;
+}
+
+#[rstest]
+fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, #[values(0, 7)] n: usize) {
+    for device in devices() {
+        let lies = [Lie::Rows(0), Lie::Rows(0), Lie::Columns(1)];
+        for (beta, bias) in [(0.0, None), (2.0, Some(true))] {
+            let case = Case { beta, bias, ..Case::new((m, n, 0), lies) };
+            check::<f32, f32>(&device, &case, 1e-6, 0, |product| product);
+            check::<f16, f16>(&device, &case, 5e-4, 0, |product| product);
+        }
+    }
+}
+
+#[test]
+fn a_long_k_is_cut_and_added_up() {
+    for device in devices() {
+        let k = if device.is_gpu() { 100_003 } else { 3001 };
+        for splits in [None, Some(1), Some(7), Some(32)] {
+            let case =
+                Case { splits, ..Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]) };
+            check::<f16, f32>(&device, &case, 4e-6, 1, |product| product);
+            check::<i8, i32>(&device, &case, 0.0, 1, |product| product);
+        }
+    }
+}
+
+#[test]
+fn large_products_on_a_gpu() {
+    let Some(device) = common::gpu() else { return };
+    for shape in [(1024, 1000, 777), (513, 2049, 300), (2000, 40, 4000), (8, 5000, 129)] {
+        let case = Case::new(shape, [Lie::Rows(0), Lie::Rows(0), Lie::Rows(0)]);
+        check::<f16, f16>(&device, &case, 5e-4, 0, |product| product);
+        check::<f32, f32>(&device, &case, 4e-6, 0, |product| product);
+        check::<f32, f32>(&device, &case, 4e-6, 0, |product| product.tf32());
+        check::<i8, i32>(&device, &case, 0.0, 0, |product| product);
+    }
+}
