@@ -1,5 +1,8 @@
 //! The program `moye`: what it computes from files, and what it says of bad ones.
 
+#[cfg(unix)]
+mod progress;
+
 use ndarray::{Array, Array2, Dimension, ShapeBuilder};
 use ndarray_npy::{ReadNpyExt, WritableElement, WriteNpyExt};
 use std::fs::{self, File};
