@@ -2,6 +2,8 @@
 //! exact, every order in memory, poison around and between the elements.
 
 mod common;
+#[path = "kernels/far.rs"]
+mod far;
 
 use common::matrix::{Order, Shape, TestMatrix, norm, rng};
 use common::{devices, gpu};
