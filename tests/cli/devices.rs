@@ -1,6 +1,6 @@
 //! The program on the best device that there is, and on a GPU.
 
-use crate::common::gpu;
+use crate::common::{gpu, say};
 use crate::{command, load, matrix, save, succeeded};
 use std::path::Path;
 use tempfile::TempDir;
@@ -55,5 +55,21 @@ fn products_and_transposes_of_files_on_a_gpu_are_those_of_ndarray() {
         assert_eq!(load(folder, "c.npy"), a.dot(&b), "a in Fortran order: {a_fortran}, b: {b_fortran}");
         on(Some("gpu"), folder, &["transpose", "a.npy", "-o", "t.npy"]);
         assert_eq!(load(folder, "t.npy"), a.t(), "Fortran order: {a_fortran}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_program_is_not_linked_to_the_driver() {
+    let program = command(Path::new("."), &[]).get_program().to_owned();
+    match std::process::Command::new("ldd").arg(program).output() {
+        Ok(output) => {
+            let needed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(needed.contains("libc.so"), "it says what the program is linked to: {needed}");
+            assert!(!needed.contains("libcuda"), "{needed}");
+        }
+        Err(reason) => {
+            say(&format!("what the program is linked to is not tested: ldd cannot be run: {reason}"))
+        }
     }
 }
