@@ -3,7 +3,9 @@
 mod common;
 
 use common::{PTX, SCALE, devices, one_thread};
-use moye::{Device, DeviceChoice, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
+use moye::{
+    Device, DeviceChoice, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx, STATIC_SHARED_BYTES,
+};
 use std::time::{Duration, Instant};
 
 /// A kernel that does nothing, with these bounds and this much shared memory.
@@ -268,10 +270,27 @@ fn shared_memory_over_the_limit_is_refused_with_both_numbers() {
             "{error}"
         );
     }
-    let device = Device::sim();
-    let limit = device.properties().shared_bytes_per_block;
-    // SAFETY: the kernel does nothing.
-    unsafe { device.launch(&nothing(None, limit), Grid::new(1, 1), ()) }.unwrap();
+}
+
+#[test]
+fn a_kernel_may_have_all_the_shared_memory_that_there_is() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let limit = device.properties().shared_bytes_per_block;
+        // More than a kernel has without asking for it, and then all.
+        for bytes in [STATIC_SHARED_BYTES + 1, limit] {
+            assert!(bytes > 48 * 1024, "{device:?}: {bytes}");
+            let bounds = LaunchBounds { threads: Some(64), min_blocks: None };
+            // SAFETY: the launch's contract, passed on.
+            let kernel =
+                Kernel::new(SCALE.name(), SCALE.package(), bounds, bytes, |all| unsafe { SCALE.call(all) });
+            let x = device.upload(&[1.0f32, 2.0]).unwrap();
+            let mut y = device.alloc_zeroed::<f32>(2).unwrap();
+            // SAFETY: two elements each.
+            unsafe { module.launch(&kernel, one_thread(), (&x, &mut y, 3.0, 2)) }.unwrap();
+            assert_eq!(y.download().unwrap(), [3.0, 6.0], "{device:?} with {bytes} bytes of shared memory");
+        }
+    }
 }
 
 #[test]

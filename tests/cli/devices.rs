@@ -1,6 +1,6 @@
 //! The program on the best device that there is, and on a GPU.
 
-use crate::common::{gpu, say};
+use crate::common::gpu;
 use crate::{command, load, matrix, save, succeeded};
 use std::path::Path;
 use tempfile::TempDir;
