@@ -68,8 +68,8 @@ fn the_program_is_not_linked_to_the_driver() {
             assert!(needed.contains("libc.so"), "it says what the program is linked to: {needed}");
             assert!(!needed.contains("libcuda"), "{needed}");
         }
-        Err(reason) => {
-            say(&format!("what the program is linked to is not tested: ldd cannot be run: {reason}"))
-        }
+        Err(reason) => crate::common::say(&format!(
+            "what the program is linked to is not tested: ldd cannot be run: {reason}"
+        )),
     }
 }
