@@ -3,7 +3,9 @@
 mod common;
 
 use common::{PTX, SCALE, devices, one_thread};
-use moye::{Device, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
+use moye::{
+    Device, DeviceChoice, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx, STATIC_SHARED_BYTES,
+};
 use std::time::{Duration, Instant};
 
 /// A kernel that does nothing, with these bounds and this much shared memory.
@@ -120,6 +122,55 @@ fn a_kernel_runs_with_the_arguments_that_it_was_given() {
 }
 
 #[test]
+fn every_type_of_parameter_arrives_as_it_was_passed() {
+    let ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_80);
+    let (g, k) = (half::f16::from_f32(-1.5), half::bf16::from_f32(3.0e38));
+    let (d, m) = (-2.0f64.powi(-1000), f32::MIN_POSITIVE);
+    let narrow = (0xA5u8, i8::MIN, 0xFEDCu16, i16::MIN + 1, 0xFEDC_BA98u32, i32::MIN + 2);
+    let wide = (0xFEDC_BA98_7654_3210u64, i64::MIN + 3, usize::MAX - 4, isize::MIN + 5);
+    let expected = [
+        narrow.0.into(),
+        wide.0,
+        narrow.1 as u64,
+        d.to_bits(),
+        narrow.2.into(),
+        wide.1 as u64,
+        g.to_bits().into(),
+        wide.2 as u64,
+        narrow.3 as u64,
+        wide.3 as u64,
+        k.to_bits().into(),
+        narrow.4.into(),
+        m.to_bits().into(),
+        narrow.5 as u64,
+    ];
+    for device in devices() {
+        let module = device.load(&ptx).unwrap();
+        let mut output = device.alloc_zeroed::<u64>(expected.len()).unwrap();
+        let arguments = (
+            narrow.0,
+            wide.0,
+            narrow.1,
+            d,
+            narrow.2,
+            wide.1,
+            g,
+            wide.2,
+            narrow.3,
+            wide.3,
+            k,
+            &mut output,
+            narrow.4,
+            m,
+            narrow.5,
+        );
+        // SAFETY: the buffer has an element for each number.
+        unsafe { module.launch(&moye_kernels_copy::every_parameter, one_thread(), arguments) }.unwrap();
+        assert_eq!(output.download().unwrap(), expected, "{device:?}");
+    }
+}
+
+#[test]
 fn a_device_is_used_from_many_threads_and_streams() {
     for device in devices() {
         let module = device.load(&PTX).unwrap();
@@ -219,10 +270,27 @@ fn shared_memory_over_the_limit_is_refused_with_both_numbers() {
             "{error}"
         );
     }
-    let device = Device::sim();
-    let limit = device.properties().shared_bytes_per_block;
-    // SAFETY: the kernel does nothing.
-    unsafe { device.launch(&nothing(None, limit), Grid::new(1, 1), ()) }.unwrap();
+}
+
+#[test]
+fn a_kernel_may_have_all_the_shared_memory_that_there_is() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let limit = device.properties().shared_bytes_per_block;
+        // More than a kernel has without asking for it, and then all.
+        for bytes in [STATIC_SHARED_BYTES + 1, limit] {
+            assert!(bytes > 48 * 1024, "{device:?}: {bytes}");
+            let bounds = LaunchBounds { threads: Some(64), min_blocks: None };
+            // SAFETY: the launch's contract, passed on.
+            let kernel =
+                Kernel::new(SCALE.name(), SCALE.package(), bounds, bytes, |all| unsafe { SCALE.call(all) });
+            let x = device.upload(&[1.0f32, 2.0]).unwrap();
+            let mut y = device.alloc_zeroed::<f32>(2).unwrap();
+            // SAFETY: two elements each.
+            unsafe { module.launch(&kernel, one_thread(), (&x, &mut y, 3.0, 2)) }.unwrap();
+            assert_eq!(y.download().unwrap(), [3.0, 6.0], "{device:?} with {bytes} bytes of shared memory");
+        }
+    }
 }
 
 #[test]
@@ -322,6 +390,41 @@ fn ptx_that_a_gpu_cannot_run_is_refused_with_the_reason() {
         matches!(&error, Error::PtxRefused { log, .. } if log.contains("line 4")),
         "the compiler's log: {error}"
     );
+}
+
+#[test]
+fn the_best_device_is_gpu_0_where_it_can_be_used_and_the_simulator_otherwise() {
+    let best = Device::choose(DeviceChoice::Auto).unwrap();
+    match Device::gpu(0) {
+        Ok(gpu) => {
+            assert!(best.is_gpu() && best.why_simulated().is_none(), "{best:?}");
+            assert_eq!(best.name(), gpu.name());
+        }
+        Err(reason) => {
+            assert!(!best.is_gpu(), "{best:?}");
+            let told = best.why_simulated().unwrap_or_else(|| panic!("it says why"));
+            assert_eq!(told.to_string(), reason.to_string());
+        }
+    }
+}
+
+#[test]
+fn a_missing_gpu_is_told_and_a_failure_where_one_is_required() {
+    if Device::gpu(0).is_ok() {
+        return;
+    }
+    // A test of this program, in a process of its own.
+    let test = |required: &str| {
+        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+        test.args(["--exact", "buffers_may_be_empty"]).env("MOYE_REQUIRE_GPU", required);
+        let output = test.output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let (passed, said) = test("0");
+    assert!(passed && said.contains("tests on a GPU are skipped: "), "{said}");
+    let (passed, said) = test("1");
+    assert!(!passed && said.contains("MOYE_REQUIRE_GPU=1, but: "), "{said}");
 }
 
 #[test]

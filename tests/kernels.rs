@@ -2,11 +2,14 @@
 //! exact, every order in memory, poison around and between the elements.
 
 mod common;
+#[path = "kernels/far.rs"]
+mod far;
 
 use common::matrix::{Order, Shape, TestMatrix, norm, rng};
 use common::{devices, gpu};
 use moye::{Device, Grid, kernels};
 use rstest::rstest;
+use std::time::{Duration, Instant};
 
 /// A tile's edge in `copy` and `transpose`.
 const TILE: usize = 32;
@@ -157,8 +160,12 @@ fn a_matmul_takes_any_strides(
 
 #[test]
 fn the_product_of_the_performance_goal_is_right_on_the_simulator_too() {
-    // 512 x 512 x 256 is the size that the simulator has a time limit for: see docs/measurements.md.
+    // 512 x 512 x 256 is the size that the simulator has a time limit for, on two cores and optimised: see
+    // docs/measurements.md.
+    let begun = Instant::now();
     matmul_error(Family::Nt, (512, 512, 256), [Order::ColMajor; 3]);
+    let time = begun.elapsed();
+    assert!(cfg!(debug_assertions) || time < Duration::from_secs(10), "{time:?} with the reference");
 }
 
 #[rstest]

@@ -69,13 +69,7 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
             });
         }
         "tests" => {
-            summary.step("tests of all crates", || {
-                if has(checkout, "nextest") {
-                    shown(&mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]))
-                } else {
-                    shown(&mut cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]))
-                }
-            });
+            summary.step("tests of all crates", || shown(&mut tests(checkout, has(checkout, "nextest"))));
             if let Some(reason) = no_gpu(checkout) {
                 summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));
             }
@@ -104,6 +98,18 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
         }
         _ => unreachable!("`run` lets only known steps through"),
     }
+}
+
+/// Runs all tests, none of which may leave PTX out: `core`'s source was set up.
+fn tests(checkout: &Checkout, with_nextest: bool) -> Command {
+    let mut cargo = checkout.cargo();
+    if with_nextest {
+        cargo.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
+    } else {
+        cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]);
+    }
+    cargo.env("MOYE_REQUIRE_PTX", "1");
+    cargo
 }
 
 /// The part of the toolchain that a step needs beyond the compiler, where it is missing, and how to install it.
@@ -141,4 +147,18 @@ fn has(checkout: &Checkout, command: &str) -> bool {
     let mut probe = checkout.cargo();
     probe.args([command, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_test_may_leave_ptx_out() {
+        let checkout = Checkout::find().unwrap();
+        for with_nextest in [false, true] {
+            let cargo = tests(&checkout, with_nextest);
+            assert!(cargo.get_envs().any(|set| set == ("MOYE_REQUIRE_PTX".as_ref(), Some("1".as_ref()))));
+        }
+    }
 }

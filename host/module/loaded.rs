@@ -22,7 +22,14 @@ pub(crate) struct Loaded {
     /// The one of its texts that the GPU runs.
     text: &'static str,
     module: CudaModule,
-    functions: Mutex<HashMap<&'static str, Arc<GpuFunction>>>,
+    functions: Mutex<HashMap<&'static str, Known>>,
+}
+
+/// A function that was looked up.
+struct Known {
+    function: Arc<GpuFunction>,
+    /// The dynamic shared memory that a block of it may have, in bytes.
+    allowed: usize,
 }
 
 /// A kernel in a GPU's context.
@@ -83,7 +90,7 @@ impl Loaded {
         Ok(Self { ptx, text, module, functions: Mutex::default() })
     }
 
-    /// The kernel of this name, with as much dynamic shared memory as it declares; looked up at the first call.
+    /// The kernel of this name, for blocks with so much dynamic shared memory; looked up at the first call.
     pub fn function(
         &'static self,
         gpu: &'static Gpu,
@@ -92,9 +99,32 @@ impl Loaded {
         shared_bytes: usize,
     ) -> Result<Arc<GpuFunction>> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(function) = functions.get(kernel) {
-            return Ok(function.clone());
+        if !functions.contains_key(kernel) {
+            let function = Arc::new(self.look_up(gpu, kernel, package)?);
+            let own = function.attributes.static_shared_bytes;
+            let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
+            functions.insert(kernel, Known { function, allowed });
         }
+        let known = functions.get_mut(kernel).expect("it was just looked up");
+        if shared_bytes > known.allowed {
+            // Over 48 KB a block gets only what was asked for by name.
+            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let bytes = i32::try_from(shared_bytes).unwrap_or(i32::MAX);
+            gpu.bind()?;
+            // SAFETY: the function is one of a loaded module.
+            check(unsafe { sys::cuFuncSetAttribute(known.function.function.to_raw(), most, bytes) })
+                .map_err(|code| gpu.error_of_code("cuFuncSetAttribute", code))?;
+            known.allowed = shared_bytes;
+        }
+        Ok(known.function.clone())
+    }
+
+    fn look_up(
+        &'static self,
+        gpu: &'static Gpu,
+        kernel: &'static str,
+        package: &'static str,
+    ) -> Result<GpuFunction> {
         let no_such = || Error::NoSuchKernel { kernel, package, module: self.ptx.name() };
         gpu.bind()?;
         let function = self.module.get_function(kernel).map_err(|error| match driver::of(error) {
@@ -112,17 +142,7 @@ impl Loaded {
             static_shared_bytes: attribute(FunctionAttribute::SharedMemorySizeBytes)? as usize,
             max_threads: attribute(FunctionAttribute::MaxThreadsPerBlock)?,
         };
-        if shared_bytes + attributes.static_shared_bytes > crate::device::STATIC_SHARED_BYTES {
-            // Over 48 KB a block gets only what was asked for by name.
-            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let bytes = i32::try_from(shared_bytes).unwrap_or(i32::MAX);
-            // SAFETY: the function is one of a loaded module.
-            check(unsafe { sys::cuFuncSetAttribute(function.to_raw(), most, bytes) })
-                .map_err(|code| gpu.error_of_code("cuFuncSetAttribute", code))?;
-        }
-        let function = Arc::new(GpuFunction { function, attributes, params });
-        functions.insert(kernel, function.clone());
-        Ok(function)
+        Ok(GpuFunction { function, attributes, params })
     }
 }
 

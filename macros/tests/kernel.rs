@@ -2,7 +2,8 @@
 
 use moye_device::kernel;
 use moye_device::kernel::{Kernel, LaunchBounds, ParamType, Scalar};
-use moye_device::memory::{Global, GlobalMut};
+use moye_device::memory::{Global, GlobalMut, SharedArray};
+use moye_device::{layout, static_layout};
 
 const WARPS: usize = 4;
 
@@ -16,6 +17,13 @@ unsafe fn everything(n: u32, mut scale: f32, half: half::f16, x: Global<f32>, y:
     unsafe { *(y.address() as *mut u64) = u64::from(n) + scale as u64 + half.to_f32() as u64 };
     return;
 }
+
+static_layout! {
+    pub Tile = layout!((32, 32) : (1, 33));
+}
+
+#[kernel(shared = SharedArray<f32, Tile>)]
+unsafe fn shared() {}
 
 #[kernel]
 unsafe fn nothing() {}
@@ -45,6 +53,12 @@ fn a_kernel_is_a_value_with_name_package_parameters_and_bounds() {
 fn a_kernel_that_declares_nothing_has_no_bounds() {
     assert_eq!(nothing.bounds(), LaunchBounds { threads: None, min_blocks: None });
     assert_eq!((nothing.params(), nothing.shared_bytes()), (&[][..], 0));
+}
+
+#[test]
+fn a_kernel_carries_the_shared_memory_that_it_needs() {
+    // From the first element to behind the last: 31 columns 33 apart, and 32 elements of the last one.
+    assert_eq!(shared.shared_bytes(), (31 * 33 + 32) * size_of::<f32>());
 }
 
 #[test]

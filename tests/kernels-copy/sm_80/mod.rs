@@ -9,6 +9,7 @@ mod copy;
 mod matrix;
 mod mbarrier;
 mod packed;
+mod parameters;
 mod warp;
 
 pub use atomic::*;
@@ -19,4 +20,5 @@ pub use copy::*;
 pub use matrix::*;
 pub use mbarrier::*;
 pub use packed::*;
+pub use parameters::*;
 pub use warp::*;

@@ -1,0 +1,91 @@
+//! `moye doctor`: what it names, and where it looks.
+
+use crate::{command, moye, stdout};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+#[test]
+fn it_names_what_it_looks_at_and_how_to_mend_each_miss() {
+    let folder = TempDir::new().unwrap();
+    let said = stdout(&moye(folder.path(), &["doctor"]));
+    for name in ["rustc", "core source", "ptxas", "driver", "GPU", "simulator"] {
+        assert!(said.lines().any(|line| line.starts_with(name)), "{name} is missing: {said}");
+    }
+    let missing = said.matches(" missing ").count();
+    assert_eq!(said.matches("to mend it:").count(), missing, "each miss has its remedy: {said}");
+}
+
+/// The doctor on a machine where the path leads to these folders only.
+#[cfg(unix)]
+fn doctor(folder: &Path, path: &[&Path]) -> Command {
+    let mut command = command(folder, &["doctor"]);
+    command.env("PATH", std::env::join_paths(path).unwrap());
+    for other in ["MOYE_PTXAS", "CUDA_PATH", "CUDA_HOME", "MOYE_RUST_SRC", "RUSTC", "CARGO"] {
+        command.env_remove(other);
+    }
+    command
+}
+
+/// Makes a program, with the folders above it.
+#[cfg(unix)]
+fn program(file: &Path, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn ptxas_is_found_in_the_path_in_a_toolkit_and_in_pypis_package() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let at = |part: &str| folder.join(part);
+    let found = |command: &mut Command, file: &Path| {
+        let said = stdout(&command.output().unwrap());
+        let line = said.lines().find(|line| line.starts_with("ptxas")).unwrap();
+        assert!(
+            line.contains("ok ") && line.ends_with(file.to_str().unwrap()),
+            "{} is in: {said}",
+            file.display()
+        );
+    };
+    for file in ["bin/ptxas", "toolkit/bin/ptxas", "packages/nvidia/cu13/bin/ptxas"] {
+        program(&at(file), "exit 0");
+    }
+    // A Python whose packages are there.
+    program(&at("python/python3"), &format!("echo {}; echo /nowhere", at("packages").display()));
+    found(&mut doctor(folder, &[&at("bin"), &at("python")]), &at("bin/ptxas"));
+    for variable in ["CUDA_PATH", "CUDA_HOME"] {
+        let toolkit = &mut doctor(folder, &[&at("python")]);
+        found(toolkit.env(variable, at("toolkit")), &at("toolkit/bin/ptxas"));
+    }
+    // A toolkit in its usual place comes before Python.
+    if !Path::new("/usr/local/cuda/bin/ptxas").is_file() {
+        found(&mut doctor(folder, &[&at("python")]), &at("packages/nvidia/cu13/bin/ptxas"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_machine_that_has_nothing_is_told_what_each_miss_means_and_fails() {
+    let folder = TempDir::new().unwrap();
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let output = doctor(folder.path(), &[&empty]).output().unwrap();
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "no kernel can be compiled: {said}");
+    for (miss, mend) in [
+        ("rustc ", "https://rustup.rs"),
+        ("core source", "`rustup component add rust-src`, or `cargo xtask setup`"),
+    ] {
+        let mut lines = said.lines().skip_while(|line| !line.starts_with(miss));
+        assert!(lines.next().is_some_and(|line| line.contains(" missing ")), "{miss}: {said}");
+        assert!(lines.next().is_some_and(|line| line.contains("Without it ")), "{miss}: {said}");
+        assert!(
+            lines.next().is_some_and(|line| line.contains("to mend it: ") && line.contains(mend)),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! A kernel of every type that may be passed, narrow beside wide, so that each is read where the launch put it.
+
+use half::{bf16, f16};
+use moye_device::kernel;
+use moye_device::memory::GlobalMut;
+
+/// Writes the bits of each parameter to `output`, signed ones with their sign, in order.
+#[kernel(threads = 1)]
+pub unsafe fn every_parameter(
+    a: u8,
+    b: u64,
+    c: i8,
+    d: f64,
+    e: u16,
+    f: i64,
+    g: f16,
+    h: usize,
+    i: i16,
+    j: isize,
+    k: bf16,
+    output: GlobalMut<u64>,
+    l: u32,
+    m: f32,
+    n: i32,
+) {
+    let bits = [
+        u64::from(a),
+        b,
+        c as u64,
+        d.to_bits(),
+        u64::from(e),
+        f as u64,
+        u64::from(g.to_bits()),
+        h as u64,
+        i as u64,
+        j as u64,
+        u64::from(k.to_bits()),
+        u64::from(l),
+        u64::from(m.to_bits()),
+        n as u64,
+    ];
+    for (at, bits) in (0..).zip(bits) {
+        // SAFETY: the launch gives a buffer of 14.
+        unsafe { output.write(at, bits) }
+    }
+}
