@@ -92,12 +92,12 @@ impl Reader<'_> {
             Some(b'(') => {
                 self.at += 1;
                 let count = self.list(")")?;
-                self.tuple(count)
+                self.tuple(count, start)
             }
             Some(b'<') => {
                 self.at += 1;
                 let count = self.list(">")?;
-                self.tuple(count)
+                self.tuple(count, start)
             }
             Some(b'_' | b'-' | b'0'..=b'9') => self.leaf(),
             Some(byte) if byte.is_ascii_alphabetic() => self.named(start),
@@ -170,8 +170,8 @@ impl Reader<'_> {
     }
 
     /// The values that were pushed last, side by side.
-    fn tuple(&mut self, count: usize) -> Result<(), EvalError> {
-        let tuple = Value::of_list(self.pop_all(count))?;
+    fn tuple(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
+        let tuple = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
         self.values.push(tuple);
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Reader<'_> {
 
     /// The swizzle of the numbers that were pushed last.
     fn swizzle(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
-        let numbers = Value::of_list(self.pop_all(count))?;
+        let numbers = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
         let swizzle = Swizzle::of(numbers)
             .map_err(|unfit| self.unfit(start, "a swizzle has three integers, as in `Sw<3,4,3>`", unfit))?;
         self.values.push(swizzle.into());
