@@ -15,3 +15,5 @@ mod kinds;
 mod palette;
 #[path = "draw/space.rs"]
 mod space;
+#[path = "draw/typeset.rs"]
+mod typeset;

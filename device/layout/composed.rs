@@ -68,7 +68,7 @@ impl ComposedLayout {
         match Self::of(swizzle, offset, layout) {
             Ok(composed) => Ok(composed),
             Err(fault) => {
-                let mut text = Text::new();
+                let mut text = Text::of_operands();
                 Self { swizzle, offset, layout }.write(&mut text);
                 Err(LayoutError::after(text, fault))
             }

@@ -8,6 +8,7 @@ use super::layout::{Layout, checked, of_shape_and_stride};
 use super::make;
 use super::operation::method;
 use super::profile::ROOT;
+use super::text::Text;
 
 impl Layout {
     method! {
@@ -57,7 +58,15 @@ impl Layout {
     pub const fn try_select(self, indices: &[usize]) -> Result<Self, LayoutError> {
         match select(&self, indices) {
             Ok(layout) => Ok(layout),
-            Err(fault) => Err(LayoutError::of("select", fault)),
+            Err(fault) => {
+                let mut text = Text::of_operands();
+                text.str("select(");
+                text.layout(&self);
+                text.str(", [");
+                text.sizes(indices);
+                text.str("])");
+                Err(LayoutError::after(text, fault))
+            }
         }
     }
 
@@ -80,7 +89,13 @@ impl Layout {
     pub const fn try_concat(modes: &[Self]) -> Result<Self, LayoutError> {
         match joined(modes) {
             Ok(layout) => Ok(layout),
-            Err(fault) => Err(LayoutError::of("concat", fault)),
+            Err(fault) => {
+                let mut text = Text::of_operands();
+                text.str("concat([");
+                text.layouts(modes);
+                text.str("])");
+                Err(LayoutError::after(text, fault))
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a layout maps a coordinate to.
 
-use super::error::{Fault, tri};
+use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS};
 use super::layout::Layout;
 use super::operation::operation;
 use super::profile::{At, ROOT};
+use super::text::Text;
 
 operation! {
     /// The index that a layout maps a coordinate to. A coordinate is an integer for a whole mode (counted along its
@@ -46,14 +47,10 @@ pub(crate) const fn index_at(
     }
     let rank = coord.profile.rank(crd);
     if layout.profile.is_leaf(at) {
-        return Err(Fault::TooManyModes {
-            what: "coordinate, a tuple for an integer extent,",
-            modes: rank,
-            rank: 1,
-        });
+        return Err(Fault::TupleForInt { what: "coordinate", modes: rank });
     }
     if rank != layout.profile.rank(at) {
-        return Err(Fault::Ranks { left: layout.profile.rank(at), right: rank });
+        return Err(Fault::CoordinateRank { given: rank, rank: layout.profile.rank(at) });
     }
     let mut sum = 0i64;
     let mut mode = layout.profile.first(at);
@@ -111,43 +108,54 @@ impl Layout {
     /// for coordinates so far beyond it that their index may not, [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
-    /// Where the layout is one of coordinates (strides such as `1@0`): see [`along`](Self::along) and
+    /// Where [`try_crd2idx`] gives an error of the kind [`Profile`](super::LayoutErrorKind::Profile): where the layout is
+    /// one of coordinates (strides such as `1@0`), for which there are [`along`](Self::along) and
     /// [`coordinate`](Self::coordinate).
     #[inline(always)]
     #[track_caller]
     pub const fn at(&self, index: i64) -> i64 {
-        self.sum(0, self.leaves(), index)
+        match self.sum(0, self.leaves(), index) {
+            Some(index) => index,
+            None => no_index(*self, IntTuple::int(index)),
+        }
     }
 
     /// The index of a coordinate with an integer for each mode.
     ///
     /// # Panics
-    /// Where `R` is not the rank, or the layout is one of coordinates.
+    /// Where [`try_crd2idx`] gives an error of the kind [`Profile`](super::LayoutErrorKind::Profile): where `R` is not
+    /// the rank, or the layout is one of coordinates.
     #[inline(always)]
     #[track_caller]
     pub const fn at_coord<const R: usize>(&self, coord: [i64; R]) -> i64 {
-        assert!(R == self.rank(), "a coordinate needs one integer for each mode");
+        if R != self.rank() {
+            no_index(*self, IntTuple::flat(&coord));
+        }
         let mut sum = 0;
         let mut mode = self.profile.first(ROOT);
         let mut i = 0;
         while i < R {
             let next = self.profile.next(mode);
-            sum += self.sum(mode.leaf, next.leaf, coord[i]);
+            sum += match self.sum(mode.leaf, next.leaf, coord[i]) {
+                Some(part) => part,
+                None => no_index(*self, IntTuple::flat(&coord)),
+            };
             mode = next;
             i += 1;
         }
         sum
     }
 
-    /// The index of the integer coordinate `index` over the leaves `first..end`.
+    /// The index of the integer coordinate `index` over the leaves `first..end`, if their strides are integers.
     #[inline(always)]
-    #[track_caller]
-    const fn sum(&self, first: usize, end: usize, index: i64) -> i64 {
+    const fn sum(&self, first: usize, end: usize, index: i64) -> Option<i64> {
         let mut rest = index;
         let mut sum = 0;
         let mut leaf = first;
         while leaf < end {
-            assert!(self.basis[leaf] == NO_BASIS, "a layout of coordinates has no index; see Layout::along");
+            if self.basis[leaf] != NO_BASIS {
+                return None;
+            }
             let (mut extent, stride) = (self.shape[leaf], self.stride[leaf]);
             leaf += 1;
             // Modes that continue one another are one digit: a division less, and for a constant layout the arithmetic
@@ -160,12 +168,12 @@ impl Layout {
                 leaf += 1;
             }
             if leaf == end {
-                return sum + rest * stride;
+                return Some(sum + rest * stride);
             }
             sum += rest % extent * stride;
             rest /= extent;
         }
-        sum
+        Some(sum)
     }
 
     /// The coordinate that a layout of coordinates maps `index` to, of its first `R` basis vectors.
@@ -177,25 +185,74 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// Where a stride is along a basis vector beyond `R`, or is an integer other than 0.
+    /// Where [`try_coordinate`](Self::try_coordinate) gives an error.
     #[track_caller]
     pub const fn coordinate<const R: usize>(&self, index: i64) -> [i64; R] {
-        let mut parts = [0; R];
-        let mut rest = index;
-        let mut leaf = 0;
-        while leaf < self.leaves() {
-            let digit = if leaf + 1 == self.leaves() { rest } else { rest % self.shape[leaf] };
-            rest /= self.shape[leaf];
-            if self.stride[leaf] != 0 {
-                let basis = self.basis[leaf] as usize;
-                assert!(
-                    basis < R,
-                    "a stride of a coordinate layout is along none of the basis vectors asked for"
-                );
-                parts[basis] += digit * self.stride[leaf];
-            }
-            leaf += 1;
+        match self.try_coordinate(index) {
+            Ok(coordinate) => coordinate,
+            Err(error) => panic!("{}", error.text()),
         }
-        parts
+    }
+
+    /// [`coordinate`](Self::coordinate) as a `Result`.
+    ///
+    /// # Errors
+    /// Where a stride is along a basis vector beyond `R`, or is an integer other than 0; or where a part of the
+    /// coordinate does not fit in 64 bits.
+    #[inline]
+    pub const fn try_coordinate<const R: usize>(&self, index: i64) -> Result<[i64; R], LayoutError> {
+        match coordinate_of(self, index) {
+            Ok(parts) => Ok(parts),
+            Err(fault) => {
+                let mut text = Text::of_operands();
+                text.str("coordinate(");
+                text.layout(self);
+                text.str(", ");
+                text.int(index);
+                text.str(")");
+                Err(LayoutError::after(text, fault))
+            }
+        }
+    }
+}
+
+#[inline]
+const fn coordinate_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R], Fault> {
+    let mut parts = [0i64; R];
+    let mut rest = index;
+    let mut leaf = 0;
+    while leaf < layout.leaves() {
+        let digit = if leaf + 1 == layout.leaves() { rest } else { rest % layout.shape[leaf] };
+        rest /= layout.shape[leaf];
+        let stride = layout.stride[leaf];
+        if stride != 0 {
+            let basis = layout.basis[leaf];
+            if basis as usize >= R {
+                let basis = if basis == NO_BASIS { None } else { Some(basis) };
+                return Err(Fault::CoordinateBasis { basis, parts: R });
+            }
+            let part = match digit.checked_mul(stride) {
+                Some(step) => parts[basis as usize].checked_add(step),
+                None => None,
+            };
+            parts[basis as usize] = match part {
+                Some(part) => part,
+                None => return Err(Fault::Overflow),
+            };
+        }
+        leaf += 1;
+    }
+    Ok(parts)
+}
+
+/// The panic of a coordinate without an index, with the text of [`try_crd2idx`]. The layout comes by value, so that the
+/// one that is asked need not be in memory for it.
+#[cold]
+#[inline(never)]
+#[track_caller]
+const fn no_index(layout: Layout, coord: IntTuple) -> ! {
+    match try_crd2idx(layout, coord) {
+        Err(error) => panic!("{}", error.text()),
+        Ok(_) => unreachable!(),
     }
 }

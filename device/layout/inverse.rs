@@ -22,7 +22,9 @@ operation! {
     /// `layout(L(layout(i))) == layout(i)`.
     ///
     /// # Errors
-    /// Where a mode overlaps another, or a stride is no multiple of the next smaller one.
+    /// Where a mode overlaps another, so that there is no inverse, or where a stride is no multiple of the next smaller
+    /// one, so that the digits of an index, counted by the strides, are not the coordinates. CuTe refuses both too,
+    /// although of the second kind some have an inverse of other digits: `(2,2):(2,3)` has `(2,3):(1,1)`.
     ///
     /// ```
     /// use moye_device::layout::{layout, left_inverse};
@@ -117,7 +119,7 @@ const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
         }
         // Strides that do not nest need not overlap: that they do not is then the reason.
         if next % start != 0 {
-            return Err(Fault::NotAMultiple { what: "stride", left: next, right: start });
+            return Err(Fault::NotNested { stride: next, smaller: start, reach });
         }
         if next < reach {
             return Err(Fault::Overlap { stride: next, reach });

@@ -4,6 +4,7 @@ use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder};
 use super::operation::operation;
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
+use super::text::Text;
 use super::tiler::Tiler;
 
 /// A layout: a shape and a stride of the same nesting. It maps a coordinate within its shape to an index, the sum of
@@ -154,11 +155,35 @@ impl Layout {
     /// The extent of mode `index`: its size.
     ///
     /// # Panics
-    /// Where there is no such mode.
+    /// Where [`try_extent`](Self::try_extent) gives an error.
     #[track_caller]
     pub const fn extent(&self, index: usize) -> i64 {
-        assert!(index < self.rank(), "a layout has no such mode");
-        self.size_at(self.profile.mode(ROOT, index))
+        match self.try_extent(index) {
+            Ok(extent) => extent,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The extent of mode `index`: its size, or an error where there is no such mode.
+    #[inline]
+    pub const fn try_extent(&self, index: usize) -> Result<i64, LayoutError> {
+        if index >= self.rank() {
+            return Err(self.no_mode("extent", index));
+        }
+        Ok(self.size_at(self.profile.mode(ROOT, index)))
+    }
+
+    /// The error of an operation on a mode that is not there.
+    #[cold]
+    const fn no_mode(&self, operation: &str, index: usize) -> LayoutError {
+        let mut text = Text::of_operands();
+        text.str(operation);
+        text.str("(");
+        text.layout(self);
+        text.str(", ");
+        text.size(index);
+        text.str(")");
+        LayoutError::after(text, Fault::NoMode { index, rank: self.rank() })
     }
 
     /// The extents of the modes, as a flat tuple; of an integer mode an integer.
@@ -378,7 +403,13 @@ pub(crate) const fn tuple_of_nodes(nodes: &[u8], values: &[i64], basis: &[u8]) -
     let mut builder = TupleBuilder::new();
     match fill(&mut builder, nodes, values, basis) {
         Ok(()) => builder.tuple,
-        Err(fault) => panic!("{}", LayoutError::of("tuple", fault).text()),
+        Err(fault) => {
+            let mut text = Text::of_operands();
+            text.str("tuple([");
+            text.ints(values);
+            text.str("])");
+            panic!("{}", LayoutError::after(text, fault).text())
+        }
     }
 }
 

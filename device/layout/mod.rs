@@ -32,6 +32,7 @@ mod divide;
 mod edit;
 mod error;
 mod evaluate;
+mod fault;
 mod int_tuple;
 mod inverse;
 #[allow(clippy::module_inception)]

@@ -32,7 +32,7 @@ macro_rules! operation {
                 $($arg: &$ty),+, fault: $crate::layout::error::Fault
             ) -> $crate::layout::LayoutError {
                 $(let $arg = *$arg;)+
-                let mut text = $crate::layout::text::Text::new();
+                let mut text = $crate::layout::text::Text::of_operands();
                 text.str(concat!(stringify!($name), "("));
                 $crate::layout::operation::operand!(list text; $($arg: $ty),+);
                 text.str(")");
@@ -95,7 +95,7 @@ macro_rules! method {
             match $inner(&$this $(, $crate::layout::operation::operand!(pass $arg: $ty))*) {
                 Ok(result) => Ok(result),
                 Err(fault) => {
-                    let mut text = $crate::layout::text::Text::new();
+                    let mut text = $crate::layout::text::Text::of_operands();
                     text.str(concat!(stringify!($name), "("));
                     $crate::layout::operation::operand!(write text; $this: $own);
                     $(

@@ -173,17 +173,27 @@ impl Profile {
 
     /// Whether two tuples nest alike.
     pub const fn same(&self, other: &Self) -> bool {
-        if self.len != other.len {
-            return false;
+        self.len == other.len && self.first_difference(other) == self.len()
+    }
+
+    /// The first node at which two tuples nest differently; the number of nodes where they nest alike.
+    pub const fn first_difference(&self, other: &Self) -> usize {
+        let mut node = 0;
+        while node < self.len() && node < other.len() && self.nodes[node] == other.nodes[node] {
+            node += 1;
         }
-        let mut i = 0;
-        while i < self.len() {
-            if self.nodes[i] != other.nodes[i] {
-                return false;
-            }
-            i += 1;
+        node
+    }
+
+    /// The node of an integer.
+    pub const fn node_of(&self, leaf: usize) -> usize {
+        let mut node = 0;
+        let mut before = 0;
+        while self.nodes[node] != LEAF || before < leaf {
+            before += (self.nodes[node] == LEAF) as usize;
+            node += 1;
         }
-        true
+        node
     }
 
     /// Appends the nodes of `from` at `at`. Returns the range of its leaves.

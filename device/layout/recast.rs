@@ -1,16 +1,18 @@
 //! Layouts of the same memory in elements of another size.
 
 use super::compose::ceil_div;
-use super::error::{Fault, tri};
+use super::error::{Fault, LayoutErrorKind, tri};
 use super::layout::{Layout, checked};
 use super::operation::operation;
 
 operation! {
     /// The layout in elements `count` times as large: each group of `count` elements that are next to one another
-    /// becomes one element. Groups that are touched in part count.
+    /// becomes one element. Groups that are touched in part count: the result reaches the elements `layout(i) / count`
+    /// and no other.
     ///
     /// # Errors
-    /// Where a stride and `count` do not divide one another, so that groups are not aligned.
+    /// Where a stride and `count` do not divide one another, where the strides below `count` add up to `count` or more,
+    /// or where one of them is negative: then groups are not aligned with elements.
     ///
     /// ```
     /// use moye_device::layout::{layout, upcast};
@@ -18,15 +20,27 @@ operation! {
     /// ```
     upcast / try_upcast(layout: Layout, count: i64) -> Layout = up;
 
-    /// The layout in elements of which `count` make one of the old: the first mode of stride 1 gets the parts. Without
-    /// such a mode, the result has the first part of each element.
+    /// The layout in elements of which `count` make one of the old: the first mode of stride 1 and more than one element
+    /// goes through the parts, and all other strides are `count` times as large. The result reaches the parts of each
+    /// element of `layout`, each as often as `layout` has the element.
     ///
-    /// An extent of 1 at stride 1 gets them too, as in CuTe: beside another such mode, the result has elements more
-    /// than once. Give extents of 1 the stride 0, or [`coalesce`](super::coalesce) first, where that matters.
+    /// An extent of 1 at stride 1 goes through parts as well, those of its one element: with one such mode and no other
+    /// of stride 1, that is what is said above. Beside another mode of stride 1 it is CuTe's form, a layout of more
+    /// coordinates than there are parts: `(1,6):(1,1)` by 2 is `(2,12):(1,1)`. [`coalesce`](super::coalesce) first, or
+    /// give extents of 1 the stride 0, where only the parts are wanted. What holds of every result: each of its modes by
+    /// itself is what [`upcast`] by `count` makes the mode of `layout` of again.
+    ///
+    /// # Errors
+    /// Where no mode has stride 1, so that no mode can go through the parts, as in CuTe; where the stride -1 runs
+    /// through elements backwards, and would through their parts.
     ///
     /// ```
-    /// use moye_device::layout::{downcast, layout};
+    /// use moye_device::layout::{downcast, layout, upcast};
     /// assert_eq!(downcast(layout!((2, 4):(1, 2)), 4), layout!((8, 4):(1, 8)));
+    /// assert_eq!(downcast(layout!((4, 1):(2, 1)), 2), layout!((4, 2):(4, 1)));
+    /// let cute = downcast(layout!((1, 6):(1, 1)), 2);
+    /// assert_eq!(cute, layout!((2, 12):(1, 1)));
+    /// assert_eq!((upcast(cute.mode(0), 2), upcast(cute.mode(1), 2)), (layout!(1:1), layout!(6:1)));
     /// ```
     downcast / try_downcast(layout: Layout, count: i64) -> Layout = down;
 
@@ -48,6 +62,8 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
         return Err(Fault::HasBasis);
     }
     let mut result = *layout;
+    // The largest offset within an element that the strides below `count` add up to.
+    let mut reach = 0i64;
     let mut i = 0;
     while i < layout.leaves() {
         let (Some(stride), sign) = (layout.stride[i].checked_abs(), layout.stride[i].signum()) else {
@@ -58,10 +74,22 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
             if stride % count != 0 && count % stride != 0 {
                 return Err(Fault::Indivisible { what: "stride", left: stride, right: count });
             }
+            if stride < count && layout.shape[i] > 1 {
+                if sign < 0 {
+                    return Err(Fault::Backwards { stride: -stride, count });
+                }
+                let within = count / stride;
+                let steps = if layout.shape[i] < within { layout.shape[i] } else { within };
+                reach = reach.saturating_add((steps - 1) * stride);
+            }
             result.shape[i] = ceil_div(layout.shape[i], ceil_div(count, stride));
             result.stride[i] = sign * ceil_div(stride, count);
         }
         i += 1;
+    }
+    // A sum that carries belongs to another element than its modes say.
+    if reach >= count {
+        return Err(Fault::Straddles { reach, count });
     }
     checked(result)
 }
@@ -73,11 +101,19 @@ pub(crate) const fn down(layout: &Layout, count: i64) -> Result<Layout, Fault> {
     if layout.is_coordinate() {
         return Err(Fault::HasBasis);
     }
+    if count == 1 {
+        return Ok(*layout);
+    }
     let mut result = *layout;
     let mut has_parts = false;
+    let mut adjacent = false;
     let mut i = 0;
     while i < layout.leaves() {
-        let parts = matches!(layout.stride[i], 1 | -1) && (layout.shape[i] == 1 || !has_parts);
+        if layout.stride[i] == -1 && layout.shape[i] > 1 {
+            return Err(Fault::Backwards { stride: -1, count });
+        }
+        let parts = layout.stride[i] == 1 && (layout.shape[i] == 1 || !has_parts);
+        adjacent |= parts;
         has_parts |= parts && layout.shape[i] > 1;
         let grown = if parts { &mut result.shape[i] } else { &mut result.stride[i] };
         *grown = match grown.checked_mul(count) {
@@ -86,10 +122,18 @@ pub(crate) const fn down(layout: &Layout, count: i64) -> Result<Layout, Fault> {
         };
         i += 1;
     }
+    if !adjacent {
+        return Err(NOT_ADJACENT);
+    }
     let mut builder = Layout::start();
     tri!(builder.push_layout(&result));
     builder.finish()
 }
+
+const NOT_ADJACENT: Fault = Fault::Said {
+    kind: LayoutErrorKind::Divisibility,
+    text: "no mode has stride 1, so that none can go through the parts of an element; a mode 1:1 appended would do",
+};
 
 pub(crate) const fn between(layout: &Layout, from_bits: i64, to_bits: i64) -> Result<Layout, Fault> {
     let (count, parts) = tri!(ratio(from_bits, to_bits));

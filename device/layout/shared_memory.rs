@@ -94,7 +94,7 @@ pub const fn try_shared_memory_atom(
     bits: i64,
 ) -> Result<ComposedLayout, LayoutError> {
     if !matches!(bits, 8 | 16 | 32 | 64 | 128) {
-        let mut text = Text::new();
+        let mut text = Text::of_operands();
         text.str("shared_memory_atom(..., ");
         text.int(bits);
         text.str(")");

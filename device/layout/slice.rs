@@ -6,6 +6,7 @@ use super::int_tuple::{ANY, IntTuple};
 use super::layout::Layout;
 use super::operation::operation;
 use super::profile::{At, ROOT};
+use super::text::Text;
 
 operation! {
     /// The modes of `layout` under the wildcards of `coord`. The integers of the coordinate move the slice by
@@ -32,7 +33,10 @@ operation! {
 /// Where [`try_slice_and_offset`] gives an error.
 #[track_caller]
 pub const fn slice_and_offset(layout: Layout, coord: IntTuple) -> (Layout, i64) {
-    (slice(layout, coord), slice_offset(layout, coord))
+    match try_slice_and_offset(layout, coord) {
+        Ok(slice) => slice,
+        Err(error) => panic!("{}", error.text()),
+    }
 }
 
 /// [`slice_and_offset`] as a `Result`.
@@ -40,7 +44,18 @@ pub const fn slice_and_offset(layout: Layout, coord: IntTuple) -> (Layout, i64) 
 /// # Errors
 /// Where the coordinate does not fit the layout's nesting.
 pub const fn try_slice_and_offset(layout: Layout, coord: IntTuple) -> Result<(Layout, i64), LayoutError> {
-    Ok((tri!(try_slice(layout, coord)), tri!(try_slice_offset(layout, coord))))
+    match both(&layout, &coord) {
+        Ok(slice) => Ok(slice),
+        Err(fault) => {
+            let mut text = Text::of_operands();
+            text.str("slice_and_offset(");
+            text.layout(&layout);
+            text.str(", ");
+            text.tuple(&coord);
+            text.str(")");
+            Err(LayoutError::after(text, fault))
+        }
+    }
 }
 
 const fn sliced(layout: &Layout, coord: &IntTuple) -> Result<Layout, Fault> {
@@ -97,14 +112,10 @@ const fn select_into(
     }
     let rank = coord.profile.rank(crd);
     if layout.profile.is_leaf(at) {
-        return Err(Fault::TooManyModes {
-            what: "coordinate, a tuple for an integer extent,",
-            modes: rank,
-            rank: 1,
-        });
+        return Err(Fault::TupleForInt { what: "coordinate", modes: rank });
     }
     if rank != layout.profile.rank(at) {
-        return Err(Fault::Ranks { left: layout.profile.rank(at), right: rank });
+        return Err(Fault::CoordinateRank { given: rank, rank: layout.profile.rank(at) });
     }
     let mut count = 0;
     let mut mode = layout.profile.first(at);

@@ -48,7 +48,7 @@ impl Swizzle {
         match Self::of(bits, base, shift) {
             Ok(swizzle) => Ok(swizzle),
             Err(fault) => {
-                let mut text = Text::new();
+                let mut text = Text::of_operands();
                 write(&mut text, bits, base, shift);
                 Err(LayoutError::after(text, fault))
             }
@@ -184,7 +184,7 @@ impl Swizzle {
     }
 
     const fn recast_text<const N: usize>(&self, operation: &str, count: i64) -> Text<N> {
-        let mut text = Text::new();
+        let mut text = Text::of_operands();
         text.str(operation);
         self.write(&mut text);
         text.str(", ");

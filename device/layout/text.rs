@@ -11,11 +11,25 @@ pub(crate) struct Text<const N: usize> {
     bytes: [u8; N],
     len: usize,
     full: bool,
+    /// Bytes at the end that are kept free.
+    kept: usize,
 }
 
 impl<const N: usize> Text<N> {
     pub const fn new() -> Self {
-        Self { bytes: [0; N], len: 0, full: false }
+        Self { bytes: [0; N], len: 0, full: false, kept: 0 }
+    }
+
+    /// Text that begins with operands: half of it is kept free for what is said of them, until
+    /// [`give_rest`](Self::give_rest).
+    pub const fn of_operands() -> Self {
+        Self { kept: N / 2, ..Self::new() }
+    }
+
+    /// Gives the bytes that were kept free.
+    pub const fn give_rest(&mut self) {
+        self.kept = 0;
+        self.full = false;
     }
 
     pub const fn as_str(&self) -> &str {
@@ -31,7 +45,7 @@ impl<const N: usize> Text<N> {
         if self.full {
             return;
         }
-        if self.len + bytes.len() + 3 > N {
+        if self.len + bytes.len() + 3 + self.kept > N {
             self.full = true;
             let mut i = 0;
             while i < 3 && self.len < N {
@@ -150,6 +164,33 @@ impl<const N: usize> Text<N> {
         }
         self.str(")");
     }
+}
+
+/// Several values, one after another.
+macro_rules! lists {
+    ($(fn $name:ident($text:ident, $value:ident: $ty:ty) $each:expr;)+) => {
+        impl<const N: usize> Text<N> {$(
+            pub const fn $name(&mut self, values: &[$ty]) {
+                let mut i = 0;
+                while i < values.len() {
+                    if i > 0 {
+                        self.str(", ");
+                    }
+                    let ($text, $value) = (&mut *self, &values[i]);
+                    $each;
+                    i += 1;
+                }
+            }
+        )+}
+    };
+}
+
+lists! {
+    fn ints(text, value: i64) text.int(*value);
+    fn sizes(text, value: usize) text.size(*value);
+    fn tuples(text, value: IntTuple) text.tuple(value);
+    fn layouts(text, value: Layout) text.layout(value);
+    fn tilers(text, value: Tiler) text.tiler(value);
 }
 
 /// Whose integers a profile is printed with.

@@ -1,9 +1,11 @@
 //! What a layout is tiled by: a layout, or one tiler for each mode.
 
 use super::error::{Fault, LayoutError, tri};
-use super::int_tuple::{ANY, IntTuple, NO_BASIS};
+use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
+use super::operation::method;
 use super::profile::{At, MAX_NODES, ROOT};
+use super::text::Text;
 
 /// What a layout is tiled by, in [`composition_tiler`] and in the divides and products:
 ///
@@ -85,7 +87,13 @@ impl Tiler {
     pub const fn try_by_mode(tilers: &[Self]) -> Result<Self, LayoutError> {
         match joined(tilers) {
             Ok(tiler) => Ok(tiler),
-            Err(fault) => Err(LayoutError::of("tiler", fault)),
+            Err(fault) => {
+                let mut text = Text::of_operands();
+                text.str("tiler([");
+                text.tilers(tilers);
+                text.str("])");
+                Err(LayoutError::after(text, fault))
+            }
         }
     }
 
@@ -93,43 +101,60 @@ impl Tiler {
         self.by_mode >> at.node & 1 == 1
     }
 
+    /// Whether the mode at `at` is or holds a wildcard.
+    const fn has_any_below(&self, at: At) -> bool {
+        let end = self.layout.profile.next(at).leaf;
+        let mut leaf = at.leaf;
+        while leaf < end && self.layout.basis[leaf] != ANY {
+            leaf += 1;
+        }
+        leaf < end
+    }
+
     pub(crate) const fn is_any(&self, at: At) -> bool {
         self.layout.profile.is_leaf(at) && self.layout.basis[at.leaf] == ANY
     }
 
-    /// The shape of the tiles, an integer for each mode of a tiler by mode.
-    ///
-    /// ```
-    /// use moye_device::layout::{tiler, tuple};
-    /// assert_eq!(tiler!((64, (8, 2):(1, 16))).tile_shape(), tuple!((64, 16)));
-    /// ```
-    ///
-    /// # Panics
-    /// Where a mode has the wildcard, which leaves its extent open.
-    #[track_caller]
-    pub const fn tile_shape(&self) -> IntTuple {
-        assert!(!self.is_any(ROOT), "the wildcard leaves the extent of a tile open");
-        if !self.is_by_mode(ROOT) {
-            return self.layout.shape();
-        }
-        let mut extents = [0; MAX_NODES];
-        let rank = self.layout.profile.rank(ROOT);
-        let mut mode = self.layout.profile.first(ROOT);
-        let mut i = 0;
-        while i < rank {
-            assert!(!self.is_any(mode), "the wildcard leaves the extent of a tile open");
-            extents[i] = self.layout.size_at(mode);
-            mode = self.layout.profile.next(mode);
-            i += 1;
-        }
-        let (used, _) = extents.split_at(rank);
-        IntTuple::flat(used)
+    method! {
+        /// The shape of the tiles, an integer for each mode of a tiler by mode.
+        ///
+        /// ```
+        /// use moye_device::layout::{tiler, tuple};
+        /// assert_eq!(tiler!((64, (8, 2):(1, 16))).tile_shape(), tuple!((64, 16)));
+        /// ```
+        ///
+        /// # Errors
+        /// Where a mode has the wildcard, which leaves its extent open.
+        tile_shape / try_tile_shape(self: Tiler) -> IntTuple = shape_of_tile;
     }
 
     /// The layout, if the tiler is one.
     pub const fn as_layout(&self) -> Option<Layout> {
         if self.is_by_mode(ROOT) || self.is_any(ROOT) { None } else { Some(self.layout) }
     }
+}
+
+const fn shape_of_tile(tiler: &Tiler) -> Result<IntTuple, Fault> {
+    if tiler.is_any(ROOT) {
+        return Err(Fault::OpenTile { mode: 0 });
+    }
+    if !tiler.is_by_mode(ROOT) {
+        return Ok(tiler.layout.shape());
+    }
+    let rank = tiler.layout.profile.rank(ROOT);
+    let mut builder = TupleBuilder::new();
+    tri!(builder.open(rank));
+    let mut mode = tiler.layout.profile.first(ROOT);
+    let mut i = 0;
+    while i < rank {
+        if tiler.has_any_below(mode) {
+            return Err(Fault::OpenTile { mode: i });
+        }
+        tri!(builder.int(tiler.layout.size_at(mode)));
+        mode = tiler.layout.profile.next(mode);
+        i += 1;
+    }
+    Ok(builder.tuple)
 }
 
 const fn joined(tilers: &[Tiler]) -> Result<Tiler, Fault> {

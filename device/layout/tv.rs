@@ -1,6 +1,6 @@
 //! Thread-value layouts: which thread holds which elements of a tile.
 
-use super::compose::{compose_into, composed};
+use super::compose::compose_into;
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::inverse::{each_number_once, right_into};
@@ -49,7 +49,7 @@ pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLay
     if let Ok(tv) = &mut result
         && let Err(fault) = make_into(tv, &threads, &values)
     {
-        let mut text = Text::new();
+        let mut text = Text::of_operands();
         text.str("make_layout_tv(");
         text.layout(&threads);
         text.str(", ");
@@ -119,14 +119,27 @@ impl TvLayout {
         super::try_composition(tri!(super::try_identity_layout(self.tile)), self.layout)
     }
 
-    /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this layout.
+    /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this layout, as
+    /// [`composition`](super::composition) gives it.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, make_layout_tv};
+    /// let copy = make_layout_tv(layout!((16, 8):(8, 1)), layout!((1, 4)));
+    /// assert_eq!(copy.of(layout!((16, 32):(32, 1))), layout!(((8, 16), 4):((4, 32), 1)));
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`try_of`](Self::try_of) gives an error.
+    #[track_caller]
+    pub const fn of(&self, tensor: Layout) -> Layout {
+        super::composition(tensor, self.layout)
+    }
+
+    /// [`of`](Self::of) as a `Result`.
     ///
     /// # Errors
     /// Where no layout has that function.
     pub const fn try_of(&self, tensor: Layout) -> Result<Layout, LayoutError> {
-        match composed(&tensor, &self.layout) {
-            Ok(layout) => Ok(layout),
-            Err(fault) => Err(LayoutError::of("the thread-value layout of a tensor", fault)),
-        }
+        super::try_composition(tensor, self.layout)
     }
 }

@@ -3,30 +3,6 @@
 
 use moye_device::layout::*;
 
-/// Each operation as a constant and at run time.
-macro_rules! agree {
-    ($($name:ident = $value:expr;)+) => {$(
-        #[test]
-        fn $name() {
-            const AT_COMPILE_TIME: Layout = $value;
-            assert_eq!(AT_COMPILE_TIME, $value, "constant and run-time evaluation differ");
-        }
-    )+};
-}
-
-agree! {
-    compositions_agree = composition(layout!((128, 64):(64, 1)), layout!(((8, 16), (4, 2)):((512, 1), (128, 16))));
-    tiled_divides_agree = tiled_divide(layout!((4096, 4096):(4096, 1)), tiler!((128, 64)));
-    copies_agree = make_layout_tv(layout!((32, 8):(8, 1)), layout!((4, 8):(8, 1))).layout;
-    coordinates_agree = zipped_divide(identity_layout(tuple!((4096, 4096))), tiler!((128, 64)));
-    inverses_agree = left_inverse(right_inverse(layout!((4, (8, 2), 16):(16, (1, 64), 128))));
-    atoms_agree = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64))).layout;
-    parsed_text_agrees = match Layout::parse("((4,8),(2,2,16)):((128,1),(64,8,256))") {
-        Ok(layout) => layout,
-        Err(error) => panic!("{}", error.text()),
-    };
-}
-
 /// The accumulator of a warpgroup's m64n256 instruction, by thread and value.
 const ACCUMULATOR: Layout = layout!(((4, 8, 4), (2, 2, 32)):((128, 1, 16), (64, 8, 512)));
 

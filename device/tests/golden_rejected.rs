@@ -47,7 +47,7 @@ fn what_pycute_rejects_is_rejected_or_right() {
                     failures.add(&line, error);
                 }
             }
-            // Lines without values are products and tilers; `layout_laws` holds their laws.
+            // Lines without values are products and tilers; `laws` holds theirs.
             ("error_or_correct", Ok(Answer::Layout(got))) => {
                 if let Some(right) = line["correct_functional"].as_array() {
                     let right: Vec<i64> = right.iter().map(|value| value.as_i64().unwrap()).collect();

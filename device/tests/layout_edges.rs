@@ -498,15 +498,38 @@ fn a_swizzle_that_cannot_be_recast_says_why() {
 fn one_mode_gets_the_parts_of_a_downcast() {
     assert_eq!(downcast(layout!((2, 3):(1, 1)), 2), layout!((4, 3):(1, 2)));
     assert_eq!(downcast(layout!((1, 6):(0, 1)), 2), layout!((1, 12):(0, 1)));
+    assert_eq!(downcast(layout!((1, 6):(1, 2)), 2), layout!((2, 6):(1, 4)));
     // CuTe's form, which has elements twice, and the way out.
     assert_eq!(downcast(layout!((1, 6):(1, 1)), 2), layout!((2, 12):(1, 1)));
     assert_eq!(downcast(coalesce(layout!((1, 6):(1, 1))), 2), layout!(12:1));
 }
 
 #[test]
+fn a_recast_that_would_leave_elements_out_is_refused() {
+    let apart = try_downcast(layout!(4:2), 2).unwrap_err();
+    assert!(apart.text().ends_with("a mode 1:1 appended would do"), "{apart}");
+    assert_eq!(downcast(layout!((4):(2)).append(layout!(1:1)), 2), layout!((4, 2):(4, 1)));
+    assert_eq!(downcast(layout!(4:2), 1), layout!(4:2), "elements of the same size");
+    let backwards = try_downcast(layout!(4:-1), 2).unwrap_err();
+    assert!(backwards.text().contains("the stride -1 runs backwards"), "{backwards}");
+    let backwards = try_upcast(layout!(8:-2), 4).unwrap_err();
+    assert!(backwards.text().contains("the stride -2 runs backwards"), "{backwards}");
+    assert_eq!(upcast(layout!(8:-4), 4), layout!(8:-1), "whole elements, in whichever order");
+    // 2 * 2 + 3 = 7 is in the second element of 6, which neither mode reaches by itself.
+    let carry = try_upcast(layout!((3, 2):(2, 3)), 6).unwrap_err();
+    assert!(carry.text().contains("add up to 7 within an element of 6"), "{carry}");
+    assert_eq!(upcast(layout!((2, 2):(2, 3)), 6), layout!((1, 1):(1, 1)), "5 is still in the first");
+}
+
+#[test]
 fn a_left_inverse_is_refused_for_the_true_reason() {
     let apart = try_left_inverse(layout!((2, 2):(2, 3))).unwrap_err();
-    assert!(apart.text().contains("the stride 3 is no multiple of 2"), "{apart}");
+    assert!(apart.text().contains("the stride 3 is no multiple of the next smaller stride 2"), "{apart}");
+    assert!(apart.text().ends_with("; a stride of 4 or a larger multiple of 2 would do"), "{apart}");
+    for stride in [4, 6, 8] {
+        let a = Layout::new(tuple!((2, 2)), IntTuple::flat(&[2, stride]));
+        assert_eq!(left_inverse(a).at(a.at(3)), 3);
+    }
     let twice = try_left_inverse(layout!((4, 4):(1, 2))).unwrap_err();
     assert_eq!(twice.kind(), LayoutErrorKind::NotInjective, "{twice}");
 }

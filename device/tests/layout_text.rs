@@ -22,8 +22,10 @@ fn layouts_and_tuples() {
         ("(4,2))", 6, "the end"),
         ("(4,2):", 7, "an integer, `_` or `(`"),
         ("(4,2):(1,x)", 10, "an integer, `_` or `(`"),
-        ("(4,_):(1,2)", 1, "a shape of integers"),
-        ("(4,2):(1,_)", 1, "a stride without `_`"),
+        ("(4,_):(1,2)", 4, "integers in a shape"),
+        ("(4,2):(1,_)", 10, "no `_` in a stride"),
+        ("(4,(2,1@0))", 7, "integers in a shape"),
+        ("(4,--2)", 5, "an integer"),
         ("(4, 99999999999999999999)", 5, "an integer of at most 64 bits"),
         ("(4,é)", 4, "an integer"),
         ("(é", 2, "an integer"),
@@ -46,7 +48,7 @@ fn tilers() {
         ("(4:2,(2,2):(1,y))", 15, "an integer"),
         ("(4:2,0)", 6, "an extent of at least 1"),
         ("(4:2,1@0)", 6, "an extent of at least 1"),
-        ("(4:2,(2,_):(1,2))", 6, "a shape of integers"),
+        ("(4:2,(2,_):(1,2))", 9, "integers in a shape"),
         ("4:2:1", 4, "the end"),
     ]);
     assert_eq!("(64,32)".parse(), Ok(tiler!((64, 32))));
@@ -96,4 +98,65 @@ fn swizzles_and_composed_layouts() {
         ComposedLayout::new(Swizzle::new(3, 4, 3), 16, layout!((8, 64))),
         "a shape alone is compact"
     );
+}
+
+/// Asserts that each text, which is well formed, is refused for what stands at a column.
+fn misfits<T: FromStr<Err = LayoutError> + Debug>(cases: &[(&str, usize, LayoutErrorKind, &str)]) {
+    for &(text, column, kind, says) in cases {
+        let error = text.parse::<T>().expect_err(text);
+        assert_eq!((error.kind(), error.column()), (kind, Some(column)), "{error}");
+        assert!(error.text().contains(&format!("\"{text}\": column {column}: ")), "{error}");
+        assert!(error.text().contains(says), "`{says}` is not in: {error}");
+    }
+}
+
+#[test]
+fn what_makes_no_layout_is_named_with_its_column() {
+    use LayoutErrorKind::{Capacity, Overflow, Profile, Range};
+    misfits::<Layout>(&[
+        ("(4,0)", 4, Range, "the extent 0 is below 1"),
+        ("(4,(2, -3)):(1,(4,8))", 8, Range, "the extent -3 is below 1"),
+        ("0:1", 1, Range, "the extent 0 is below 1"),
+        ("(4,2):(1)", 7, Profile, "nest differently"),
+        ("(4,2):1", 7, Profile, "nest differently"),
+        ("4:(1)", 3, Profile, "nest differently"),
+        ("(4,(2,2)):(2,1)", 14, Profile, "nest differently"),
+        ("(4,(2,2)):(2,(1,8,16))", 14, Profile, "nest differently"),
+        ("((2,2),4):((1,(2)),4)", 15, Profile, "nest differently"),
+        ("(2,4294967296,4294967296)", 15, Overflow, "64 bits"),
+        ("(2,4294967296,4294967296):(1,0,0)", 15, Overflow, "64 bits"),
+        ("(2,3):(1,4611686018427387904)", 10, Overflow, "64 bits"),
+        ("(2,2,2):(4611686018427387904,4611686018427387904,1)", 30, Overflow, "64 bits"),
+        ("(2,2):(1, -9223372036854775808)", 11, Overflow, "64 bits"),
+        ("(é", 2, LayoutErrorKind::Parse { column: 2 }, "an integer"),
+    ]);
+    let long = format!("({})", ["1"; 33].join(","));
+    misfits::<Layout>(&[(&long, 66, Capacity, "more than 32 integers")]);
+    misfits::<IntTuple>(&[(&long, 66, Capacity, "more than 32 integers")]);
+    let tuples = format!("({})", ["()"; 64].join(","));
+    misfits::<IntTuple>(&[(&tuples, 191, Capacity, "more than 32 integers")]);
+    let strides = format!("(2):({})", ["1"; 33].join(","));
+    misfits::<Layout>(&[(&strides, 70, Capacity, "more than 32 integers")]);
+    misfits::<Tiler>(&[
+        ("(4:2,(2,2):1)", 12, Profile, "nest differently"),
+        ("(4:2,_,(2,0):(1,2))", 11, Range, "the extent 0 is below 1"),
+        ("(4:2,3:4611686018427387904)", 8, Overflow, "64 bits"),
+    ]);
+    let tilers = format!("({})", ["2:1"; 33].join(","));
+    misfits::<Tiler>(&[(&tilers, 130, Capacity, "more than 32 integers")]);
+    misfits::<Swizzle>(&[
+        ("Sw<-1,4,3>", 4, Range, "the number of bits is -1"),
+        ("Sw<3, -4,3>", 7, Range, "the base is -4"),
+        ("Sw<3,4,1>", 8, Range, "is 1; it must be at least 3"),
+        ("Sw<3,60,3>", 9, Range, "beyond bit 62"),
+    ]);
+    misfits::<ComposedLayout>(&[
+        ("Sw<3,4,3> o -1 o 8:1", 13, Range, "the smallest index is -1"),
+        ("Sw<3,4,1> o 0 o 8:1", 8, Range, "is 1; it must be at least 3"),
+        ("Sw<3,4,3> o 0 o (8,64):(64,)", 24, Profile, "nest differently"),
+        ("Sw<3,4,3> o 0 o (8,0):(64,1)", 20, Range, "the extent 0 is below 1"),
+        ("Sw<3,4,3> o 0 o 8:1@0", 17, Profile, "along basis vectors"),
+        ("Sw<3,4,3> o 3 o 8:-1", 17, Range, "the smallest index is -4"),
+    ]);
+    assert_eq!(try_make_col_major(tuple!((4, 0))).unwrap_err().column(), None, "there was no text");
 }

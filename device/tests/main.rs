@@ -3,6 +3,7 @@
 mod golden;
 
 mod analysis;
+mod const_agreement;
 mod const_evaluation;
 mod copy_atoms;
 mod elementwise;
@@ -10,8 +11,9 @@ mod golden_cute_cpp;
 mod golden_pycute;
 mod golden_rejected;
 mod golden_tiling;
+mod laws;
 mod layout_edges;
-mod layout_laws;
+mod layout_messages;
 mod layout_text;
 mod mma_faults;
 mod static_layouts;

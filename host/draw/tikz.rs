@@ -14,7 +14,10 @@ pub fn tikz(scene: &Scene, style: &Style) -> String {
         "\\documentclass[tikz,border=0pt]{standalone}\n\\usepackage[T1]{fontenc}\n\\usepackage{lmodern}\n",
     );
     colours(&mut tex, &drawing, style.theme);
-    tex.push_str("\\begin{document}\n\\begin{tikzpicture}[x=0.75bp,y=-0.75bp,line width=0.6bp,\n");
+    // Spaces after a colon or a full stop are as wide as others.
+    tex.push_str(
+        "\\frenchspacing\n\\begin{document}\n\\begin{tikzpicture}[x=0.75bp,y=-0.75bp,line width=0.6bp,\n",
+    );
     tex.push_str("  cell/.style={draw=mline},marked/.style={draw=mink,line width=2.2bp},\n");
     tex.push_str(
         "  text of/.style={inner sep=0pt,outer sep=0pt,font=\\fontsize{#1}{#1}\\selectfont\\ttfamily}]\n",

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// The text is no expression, or an operation in it was given what it does not take.
+    /// The text is no expression, what is written as a layout is none, or an operation was given what it does not take.
     #[error("column {column}: {reason}")]
     At {
         /// The column of the offending character or call, counted from 1 in characters.

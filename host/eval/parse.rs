@@ -14,7 +14,9 @@
 
 use std::vec::Drain;
 
-use moye_device::layout::{ComposedLayout, IntTuple, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout};
+use moye_device::layout::{
+    ComposedLayout, IntTuple, Layout, LayoutError, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout,
+};
 
 use super::error::EvalError;
 use super::operand::{Single, Unfit};
@@ -27,8 +29,9 @@ const DEEPEST: usize = 64;
 /// The value of an expression.
 ///
 /// # Errors
-/// Where the text is no expression (the error names the column and what was expected there), where an operation is
-/// given what it does not take, or where it has no answer (the error is its own, with the operands).
+/// Where the text is no expression, or a layout in it is none (the error names the column and what was expected there),
+/// where an operation is given what it does not take, or where it has no answer (the error is its own, with the
+/// operands).
 ///
 /// ```
 /// let value = moye::eval::evaluate("coalesce(composition((6,2):(8,2), (4,3):(3,1)))").unwrap();
@@ -89,12 +92,12 @@ impl Reader<'_> {
             Some(b'(') => {
                 self.at += 1;
                 let count = self.list(")")?;
-                self.tuple(count)
+                self.tuple(count, start)
             }
             Some(b'<') => {
                 self.at += 1;
                 let count = self.list(">")?;
-                self.tuple(count)
+                self.tuple(count, start)
             }
             Some(b'_' | b'-' | b'0'..=b'9') => self.leaf(),
             Some(byte) if byte.is_ascii_alphabetic() => self.named(start),
@@ -167,8 +170,8 @@ impl Reader<'_> {
     }
 
     /// The values that were pushed last, side by side.
-    fn tuple(&mut self, count: usize) -> Result<(), EvalError> {
-        let tuple = Value::of_list(self.pop_all(count))?;
+    fn tuple(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
+        let tuple = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
         self.values.push(tuple);
         Ok(())
     }
@@ -178,7 +181,8 @@ impl Reader<'_> {
         let stride = self.pop();
         match (self.pop(), stride) {
             (Value::Tuple(shape), Value::Tuple(stride)) => {
-                self.values.push(try_make_layout(shape, stride)?.into());
+                let layout = try_make_layout(shape, stride).map_err(|error| self.misfit(start, &error))?;
+                self.values.push(layout.into());
                 Ok(())
             }
             (Value::Tuple(_), other) => {
@@ -192,7 +196,7 @@ impl Reader<'_> {
 
     /// The swizzle of the numbers that were pushed last.
     fn swizzle(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
-        let numbers = Value::of_list(self.pop_all(count))?;
+        let numbers = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
         let swizzle = Swizzle::of(numbers)
             .map_err(|unfit| self.unfit(start, "a swizzle has three integers, as in `Sw<3,4,3>`", unfit))?;
         self.values.push(swizzle.into());
@@ -311,9 +315,23 @@ impl Reader<'_> {
 
     fn unfit(&self, place: usize, reason: &str, unfit: Unfit) -> EvalError {
         match unfit {
-            Unfit::Layout(error) => EvalError::Layout(error),
+            Unfit::Layout(error) => self.misfit(place, &error),
             Unfit::Kind(kind) => self.error(place, format!("{reason}, and not {kind}")),
         }
+    }
+
+    /// The error of a layout or a swizzle that is written out from `place` on, with the column of that in it which does
+    /// not fit, or where its numbers are expressions themselves, its own.
+    fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
+        let written = &self.text[place..self.at];
+        let read = [
+            Layout::parse(written).err(),
+            Swizzle::parse(written).err(),
+            ComposedLayout::parse(written).err(),
+        ];
+        let same = read.into_iter().flatten().find(|read| read.kind() == error.kind());
+        let within = same.and_then(|read| read.column()).unwrap_or(1);
+        EvalError::At { column: self.column(place) + within - 1, reason: error.to_string() }
     }
 
     /// The error of something else than `what` at the next character.

@@ -115,10 +115,24 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
     "the stride 3 neither divides nor is divided by the extent 4 of mode 0"
 )]
 #[case("size(composition((4,6):(1,10), 4:3))", "no layout has the function (0, 3, 12, 21)")]
-#[case("(4,2):(1)", "make_layout((4,2), (1)): shape and stride nest differently")]
-#[case("0:1", "the extent 0 is below 1")]
-#[case("Sw<4,0,2>", "4")]
-#[case("Sw<3,3,3> o -1 o 8:1", "-1")]
+#[case("(4,2):(1)", "column 7: make_layout((4,2), (1)): shape and stride nest differently")]
+#[case("size(coalesce((4, 2):(1)))", "column 22: make_layout((4,2), (1)): shape and stride nest differently")]
+#[case("0:1", "column 1: make_layout(0, 1): the extent 0 is below 1")]
+#[case(
+    "size((4,(2,-3)):(1,(4,8)))",
+    "column 12: make_layout((4,(2,-3)), (1,(4,8))): the extent -3 is below 1"
+)]
+#[case("(2,3):(1,4611686018427387904)", "column 10: make_layout(")]
+#[case("(4, shape(2:1)):(1,(2))", "column 1: make_layout((4,2), (1,(2))): shape and stride nest differently")]
+#[case(
+    "Sw<4,0,2>",
+    "column 8: Sw<4,0,2>: the distance |shift| of the two groups of bits is 2; it must be at least 4"
+)]
+#[case("4:1 o Sw<1,60,3>", "column 15: Sw<1,60,3>: the bits reach beyond bit 62")]
+#[case(
+    "Sw<3,3,3> o -1 o 8:1",
+    "column 13: Sw<3,3,3> o -1 o 8:1: the smallest index is -1; it must be at least 0"
+)]
 #[case("composition(Sw<3,3,3>, Sw<3,3,3> o 0 o 8:1)", "a composed layout has one swizzle")]
 #[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
 #[case("shared_memory_atom(2, 128, 16)", "the contiguous mode is 2; it is 0 (M or N) or 1 (K)")]
@@ -172,7 +186,7 @@ fn long_lists_are_an_error() {
     assert!(error.contains("expected at most 64 values in a list"), "{error}");
     let text = format!("({})", "1,".repeat(40));
     let error = evaluate(&text).expect_err("more integers than a tuple holds").to_string();
-    assert!(error.contains("more than 32 integers"), "{error}");
+    assert!(error.starts_with("column 66: ") && error.contains("more than 32 integers"), "{error}");
 }
 
 #[test]
@@ -188,4 +202,123 @@ fn help_has_a_line_for_each_operation() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count, "each name stands for one operation");
+}
+
+/// The operations by the names that CuTe, pycute and MoYe have for them.
+const NAMES: &[&str] = &[
+    // Shapes, strides and coordinates.
+    "rank",
+    "depth",
+    "size",
+    "product",
+    "flatten",
+    "unflatten",
+    "congruent",
+    "compatible",
+    "weakly_congruent",
+    "shape_div",
+    "ceil_div",
+    "elem_less",
+    "colex_less",
+    "increment",
+    "idx2crd",
+    "crd2idx",
+    "crd2crd",
+    "compact_col_major",
+    "compact_row_major",
+    "compact_order",
+    "group",
+    "append",
+    "prepend",
+    "insert",
+    "remove",
+    "replace",
+    "take",
+    "select",
+    "inner_product",
+    "prefix_product",
+    // Layouts.
+    "make_layout",
+    "make_col_major",
+    "make_row_major",
+    "make_ordered_layout",
+    "make_layout_like",
+    "concat",
+    "slice",
+    "dice",
+    "cosize",
+    "shape",
+    "stride",
+    "mode",
+    "coalesce",
+    "filter",
+    "filter_zeros",
+    "composition",
+    "complement",
+    "right_inverse",
+    "left_inverse",
+    "nullspace",
+    "max_common_layout",
+    "max_common_vector",
+    "logical_divide",
+    "zipped_divide",
+    "tiled_divide",
+    "flat_divide",
+    "logical_product",
+    "zipped_product",
+    "tiled_product",
+    "flat_product",
+    "blocked_product",
+    "raked_product",
+    "tile_to_shape",
+    "recast",
+    "upcast",
+    "downcast",
+    "transpose",
+    "append_dim",
+    "prepend_dim",
+    "domain_distribute",
+    "with_shape",
+    // Swizzles, coordinates, threads and values.
+    "swizzle",
+    "composed_layout",
+    "shared_memory_atom",
+    "identity_layout",
+    "make_layout_tv",
+];
+
+#[test]
+fn every_operation_can_be_asked_for_by_its_name() {
+    for name in NAMES {
+        assert!(all().any(|operation| operation.name == *name), "{name} is no operation");
+    }
+}
+
+#[test]
+fn every_function_of_the_algebra_is_an_operation() {
+    // What `moye_device::layout` exports with a `Result` form.
+    let exports = include_str!("../../device/layout/mod.rs");
+    let words = exports.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    // By other names: the first three take another operand, the others are parts of an operation.
+    let elsewhere = [
+        ("crd2crd_from", "crd2crd"),
+        ("idx2crd_strided", "idx2crd"),
+        ("prefix_product_from", "prefix_product"),
+        ("tile_to_shape_ordered", "tile_to_shape"),
+        ("composition_swizzled", "composition"),
+    ];
+    let functions: Vec<&str> = words.filter_map(|word| word.strip_prefix("try_")).collect();
+    assert!(functions.len() > 50, "{functions:?}");
+    for function in functions {
+        let name = elsewhere.iter().find(|(from, _)| *from == function).map_or(function, |(_, to)| to);
+        assert!(all().any(|operation| operation.name == name), "{function} cannot be asked for");
+    }
+}
+
+#[test]
+fn what_an_operation_does_is_said_in_one_line() {
+    for operation in all() {
+        let lines = operation.about.lines().count();
+        assert!(lines == 1 && operation.about.len() < 120, "{}: {}", operation.name, operation.about);
+    }
 }

@@ -133,10 +133,10 @@ const fn prefix_into(
         }
         return builder.copy(&part, ROOT);
     }
-    if shape.profile.is_leaf(at) {
-        return Err(Fault::NotALeaf);
-    }
     let rank = shape.profile.rank(at);
+    if shape.profile.is_leaf(at) {
+        return Err(Fault::TupleForInt { what: "beginning", modes: init.profile.rank(from) });
+    }
     if rank != init.profile.rank(from) {
         return Err(Fault::Ranks { left: rank, right: init.profile.rank(from) });
     }
@@ -190,10 +190,10 @@ const fn spread(
         }
         return Ok(());
     }
-    if shape.profile.is_leaf(at) {
-        return Err(Fault::NotALeaf);
-    }
     let rank = shape.profile.rank(at);
+    if shape.profile.is_leaf(at) {
+        return Err(Fault::TupleForInt { what: "order", modes: order.profile.rank(from) });
+    }
     if rank != order.profile.rank(from) {
         return Err(Fault::Ranks { left: rank, right: order.profile.rank(from) });
     }

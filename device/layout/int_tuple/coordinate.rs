@@ -106,12 +106,12 @@ const fn renest_into(
         let index = tri!(coord.int_at(crd.leaf));
         return builder.copy(&tri!(of_index(index, &shape.sub(at))), ROOT);
     }
-    if shape.profile.is_leaf(at) {
-        return Err(Fault::NotATuple);
-    }
     let rank = shape.profile.rank(at);
+    if shape.profile.is_leaf(at) {
+        return Err(Fault::TupleForInt { what: "coordinate", modes: coord.profile.rank(crd) });
+    }
     if rank != coord.profile.rank(crd) {
-        return Err(Fault::Ranks { left: rank, right: coord.profile.rank(crd) });
+        return Err(Fault::CoordinateRank { given: coord.profile.rank(crd), rank });
     }
     tri!(builder.open(rank));
     let (mut part, mut mode) = (coord.profile.first(crd), shape.profile.first(at));

@@ -1,8 +1,9 @@
 //! Tuples with elements added, taken out and rearranged.
 
-use super::super::error::{Fault, tri};
+use super::super::error::{Fault, LayoutError, tri};
 use super::super::operation::method;
 use super::super::profile::{At, ROOT};
+use super::super::text::Text;
 use super::{IntTuple, TupleBuilder};
 
 impl IntTuple {
@@ -41,10 +42,18 @@ impl IntTuple {
     ///
     /// # Errors
     /// Where there is no such element.
-    pub const fn try_select(self, indices: &[usize]) -> Result<Self, super::LayoutError> {
+    pub const fn try_select(self, indices: &[usize]) -> Result<Self, LayoutError> {
         match select(&self, indices) {
             Ok(tuple) => Ok(tuple),
-            Err(fault) => Err(super::LayoutError::of_tuple("select", &self, fault)),
+            Err(fault) => {
+                let mut text = Text::of_operands();
+                text.str("select(");
+                text.tuple(&self);
+                text.str(", [");
+                text.sizes(indices);
+                text.str("])");
+                Err(LayoutError::after(text, fault))
+            }
         }
     }
 }

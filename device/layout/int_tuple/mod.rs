@@ -13,6 +13,7 @@ pub use coordinate::*;
 
 use super::error::{Fault, LayoutError, tri};
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
+use super::text::Text;
 
 /// The basis of a plain integer.
 pub(crate) const NO_BASIS: u8 = u8::MAX;
@@ -65,10 +66,30 @@ impl IntTuple {
         Self::of_leaf(0, ANY)
     }
 
-    /// `value` times the unit vector along coordinate `basis`; below [`MAX_BASIS`]. A value of 0 is the integer 0.
+    /// `value` times the unit vector along coordinate `basis`. A value of 0 is the integer 0.
+    ///
+    /// # Panics
+    /// Where [`try_scaled`](Self::try_scaled) gives an error.
+    #[track_caller]
     pub const fn scaled(value: i64, basis: usize) -> Self {
-        assert!(basis < MAX_BASIS, "the basis of a stride is a number below 64");
-        Self::of_leaf(value, if value == 0 { NO_BASIS } else { basis as u8 })
+        match Self::try_scaled(value, basis) {
+            Ok(tuple) => tuple,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// [`scaled`](Self::scaled) as a `Result`: an error where `basis` is not below [`MAX_BASIS`].
+    pub const fn try_scaled(value: i64, basis: usize) -> Result<Self, LayoutError> {
+        if basis < MAX_BASIS {
+            return Ok(Self::of_leaf(value, if value == 0 { NO_BASIS } else { basis as u8 }));
+        }
+        let mut text = Text::of_operands();
+        text.str("scaled(");
+        text.int(value);
+        text.str(", ");
+        text.size(basis);
+        text.str(")");
+        Err(LayoutError::after(text, Fault::BasisRange { basis }))
     }
 
     const fn of_leaf(value: i64, basis: u8) -> Self {
@@ -96,7 +117,13 @@ impl IntTuple {
         let mut builder = TupleBuilder::new();
         match builder.tuple_of(elements) {
             Ok(()) => Ok(builder.tuple),
-            Err(fault) => Err(LayoutError::of("tuple", fault)),
+            Err(fault) => {
+                let mut text = Text::of_operands();
+                text.str("tuple([");
+                text.tuples(elements);
+                text.str("])");
+                Err(LayoutError::after(text, fault))
+            }
         }
     }
 
@@ -117,7 +144,13 @@ impl IntTuple {
         let mut builder = TupleBuilder::new();
         match builder.flat(values) {
             Ok(()) => Ok(builder.tuple),
-            Err(fault) => Err(LayoutError::of("tuple", fault)),
+            Err(fault) => {
+                let mut text = Text::of_operands();
+                text.str("tuple([");
+                text.ints(values);
+                text.str("])");
+                Err(LayoutError::after(text, fault))
+            }
         }
     }
 
@@ -142,25 +175,47 @@ impl IntTuple {
     }
 
     /// Leaf `index`, from left to right.
+    ///
+    /// # Panics
+    /// Where [`try_leaf`](Self::try_leaf) gives an error.
+    #[track_caller]
     pub const fn leaf(&self, index: usize) -> Leaf {
-        assert!(index < self.leaves(), "a tuple has no such leaf");
+        match self.try_leaf(index) {
+            Ok(leaf) => leaf,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// Leaf `index`, or an error where there are not that many.
+    pub const fn try_leaf(&self, index: usize) -> Result<Leaf, LayoutError> {
+        if index >= self.leaves() {
+            return Err(LayoutError::of_tuple("leaf", self, Fault::NoLeaf { index, leaves: self.leaves() }));
+        }
         let value = self.value[index];
-        match self.basis[index] {
+        Ok(match self.basis[index] {
             NO_BASIS => Leaf::Int(value),
             ANY => Leaf::Any,
             basis => Leaf::Scaled { value, basis },
-        }
+        })
     }
 
     /// The integer that it is.
     ///
     /// # Panics
-    /// Where it is a tuple, a wildcard or a multiple of a basis vector.
+    /// Where [`try_value`](Self::try_value) gives an error.
     #[track_caller]
     pub const fn value(&self) -> i64 {
+        match self.try_value() {
+            Ok(value) => value,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// The integer that it is, or an error where it is a tuple, a wildcard or a multiple of a basis vector.
+    pub const fn try_value(&self) -> Result<i64, LayoutError> {
         match self.as_int() {
-            Some(value) => value,
-            None => panic!("{}", LayoutError::of_tuple("value", self, Fault::NotAnInt).text()),
+            Some(value) => Ok(value),
+            None => Err(LayoutError::of_tuple("value", self, Fault::NotAnInt)),
         }
     }
 

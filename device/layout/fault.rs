@@ -1,0 +1,519 @@
+//! What goes wrong in the functions of the algebra, and the words for it.
+
+use super::error::LayoutErrorKind;
+use super::text::Text;
+
+/// What went wrong, as the inner functions report it: small, and without the operands, which the operation adds.
+#[derive(Clone, Copy)]
+pub(crate) enum Fault {
+    /// More leaves or nodes than a value holds.
+    Capacity,
+    /// A product or sum beyond 64 bits.
+    Overflow,
+    /// A basis vector or a wildcard where an integer is needed.
+    NotAnInt,
+    /// A tuple where an integer is needed.
+    NotALeaf,
+    /// A mode that is not there.
+    NoMode { index: usize, rank: usize },
+    /// Modes `begin..end` that are not there.
+    NoRange { begin: usize, end: usize, rank: usize },
+    /// An extent below 1.
+    Extent { extent: i64 },
+    /// A number that must be at least `least`.
+    Least { what: &'static str, value: i64, least: i64 },
+    /// Shape and stride, or two tuples, that nest differently.
+    Incongruent { what: &'static str },
+    /// Two ranks that must be equal.
+    Ranks { left: usize, right: usize },
+    /// A coordinate, an order or another guide with a tuple where the shape has an integer.
+    TupleForInt { what: &'static str, modes: usize },
+    /// A coordinate of another rank than the layout.
+    CoordinateRank { given: usize, rank: usize },
+    /// The number of a basis vector that there is not.
+    BasisRange { basis: usize },
+    /// A leaf that is not there.
+    NoLeaf { index: usize, leaves: usize },
+    /// A stride along a basis vector beyond the `parts` of a coordinate that are asked for, or along none.
+    CoordinateBasis { basis: Option<u8>, parts: usize },
+    /// A tile whose mode is the wildcard.
+    OpenTile { mode: usize },
+    /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one, whose mode reaches to
+    /// `reach`.
+    NotNested { stride: i64, smaller: i64, reach: i64 },
+    /// A recast: a negative stride within an element of `count`.
+    Backwards { stride: i64, count: i64 },
+    /// A recast: the offsets within an element of `count` add up to `reach`, beyond it.
+    Straddles { reach: i64, count: i64 },
+    /// A tiler, profile or coordinate with more modes than what it is applied to.
+    TooManyModes { what: &'static str, modes: usize, rank: usize },
+    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, whose elements are `inner` apart,
+    /// fits no layout. `values` are the first `known` values of the function that was asked for.
+    Stride {
+        stride: i64,
+        along: i64,
+        inner: i64,
+        mode: usize,
+        extent: i64,
+        count: i64,
+        values: [i64; 4],
+        known: usize,
+        /// Which of the first [`Divisors`] of the extent would fit, times `inner`: a bit for each.
+        would: u8,
+        /// Whether all that lies beyond the mode is one unbounded mode.
+        last: bool,
+    },
+    /// Composition: `count` elements cannot be split into whole runs of `run`. Where these are `whole`, all in one mode,
+    /// fewer do too; where the mode is the `last` before the unbounded one, multiples do.
+    Run {
+        count: i64,
+        run: i64,
+        whole: bool,
+        last: bool,
+        mode: usize,
+        extent: i64,
+        values: [i64; 4],
+        known: usize,
+    },
+    /// Composition: the steps carry. The caller finds out where and why.
+    Unfit,
+    /// Composition: the steps of several modes add up to `reach` in mode `mode` of the first layout.
+    Carry { mode: usize, extent: i64, reach: i64 },
+    /// Composition with a negative stride through several modes.
+    NegativeStride { stride: i64 },
+    /// Strides along different basis vectors that one stride cannot hold.
+    MixedBasis { left: u8, right: u8 },
+    /// A stride along a basis vector where integers are needed.
+    HasBasis,
+    /// A basis vector beyond the modes of the layout that it selects from.
+    NoBasisMode { basis: usize, rank: usize },
+    /// A layout that must be injective maps two coordinates to one index: the mode of stride `stride` starts inside
+    /// what the modes before it reach.
+    Overlap { stride: i64, reach: i64 },
+    /// Neither of two numbers divides the other.
+    Indivisible { what: &'static str, left: i64, right: i64 },
+    /// `left` is no multiple of `right`.
+    NotAMultiple { what: &'static str, left: i64, right: i64 },
+    /// A swizzle that takes bits from `base` up which elements `count` times as large do not have, and changes others.
+    HiddenBits { base: i64, count: i64 },
+    /// A layout that reaches, without a gap, fewer elements than are needed.
+    Short { size: i64, want: i64 },
+    /// Two sizes that must be equal.
+    Sizes { left: i64, right: i64 },
+    /// Something said in full.
+    Said { kind: LayoutErrorKind, text: &'static str },
+    /// Text that does not parse: what was expected, where [`LayoutError::at_column`] says.
+    Parse { expected: &'static str },
+}
+
+impl Fault {
+    pub const fn kind(&self) -> LayoutErrorKind {
+        match self {
+            Self::Capacity => LayoutErrorKind::Capacity,
+            Self::Overflow => LayoutErrorKind::Overflow,
+            Self::NotAnInt
+            | Self::NotALeaf
+            | Self::Incongruent { .. }
+            | Self::Ranks { .. }
+            | Self::TooManyModes { .. }
+            | Self::MixedBasis { .. }
+            | Self::HasBasis
+            | Self::TupleForInt { .. }
+            | Self::CoordinateRank { .. }
+            | Self::CoordinateBasis { .. }
+            | Self::OpenTile { .. }
+            | Self::NoBasisMode { .. } => LayoutErrorKind::Profile,
+            Self::NoMode { .. }
+            | Self::NoRange { .. }
+            | Self::NoLeaf { .. }
+            | Self::BasisRange { .. }
+            | Self::Extent { .. }
+            | Self::Least { .. } => LayoutErrorKind::Range,
+            Self::Stride { .. }
+            | Self::Run { .. }
+            | Self::Unfit
+            | Self::Carry { .. }
+            | Self::NegativeStride { .. }
+            | Self::Indivisible { .. }
+            | Self::NotAMultiple { .. }
+            | Self::Sizes { .. }
+            | Self::HiddenBits { .. }
+            | Self::NotNested { .. }
+            | Self::Backwards { .. }
+            | Self::Straddles { .. }
+            | Self::Short { .. } => LayoutErrorKind::Divisibility,
+            Self::Overlap { .. } => LayoutErrorKind::NotInjective,
+            Self::Said { kind, .. } => *kind,
+            // The column is not known here.
+            Self::Parse { .. } => LayoutErrorKind::Parse { column: 0 },
+        }
+    }
+
+    pub const fn write<const N: usize>(&self, text: &mut Text<N>) {
+        match *self {
+            Self::Capacity => {
+                text.str("the result has more than ");
+                text.int(super::MAX_LEAVES as i64);
+                text.str(" integers, or more than ");
+                text.int(super::MAX_NODES as i64);
+                text.str(
+                    " integers and tuples together, which is what a value holds; coalesce the operands first",
+                );
+            }
+            Self::Overflow => text.str(
+                "a size or an offset does not fit in 64 bits; the size and the magnitude of every index must be below \
+                 2^63",
+            ),
+            Self::NotAnInt => {
+                text.str("an integer is needed here, not `_`, a multiple of a basis vector, or a tuple")
+            }
+            Self::NotALeaf => text.str("an integer is needed where there is a tuple"),
+            Self::NoMode { index, rank } => {
+                text.str("there is no mode ");
+                text.size(index);
+                text.str("; the rank is ");
+                text.int(rank as i64);
+            }
+            Self::NoRange { begin, end, rank } => {
+                text.str("there are no modes ");
+                text.size(begin);
+                text.str("..");
+                text.size(end);
+                text.str("; a range begins at or before its end, which is at most the rank, ");
+                text.int(rank as i64);
+            }
+            Self::Extent { extent } => {
+                text.str("the extent ");
+                text.int(extent);
+                text.str(" is below 1; a layout's extents are at least 1");
+            }
+            Self::Least { what, value, least } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" is ");
+                text.int(value);
+                text.str("; it must be at least ");
+                text.int(least);
+            }
+            Self::Incongruent { what } => {
+                text.str(what);
+                text.str(
+                    " nest differently; they need a tuple for each tuple and an integer for each integer",
+                );
+            }
+            Self::Ranks { left, right } => {
+                text.str("the ranks ");
+                text.int(left as i64);
+                text.str(" and ");
+                text.int(right as i64);
+                text.str(" differ; they must be the same");
+            }
+            Self::TupleForInt { what, modes } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" has a tuple of ");
+                text.int(modes as i64);
+                text.str(" for an integer extent; an integer would do");
+            }
+            Self::CoordinateRank { given, rank } => {
+                text.str("the coordinate has ");
+                text.int(given as i64);
+                text.str(" elements for a rank of ");
+                text.int(rank as i64);
+                text.str("; one for each mode would do, or an integer for the whole");
+            }
+            Self::TooManyModes { what, modes, rank } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" has ");
+                text.int(modes as i64);
+                text.str(" modes for a rank of ");
+                text.int(rank as i64);
+                text.str("; at most ");
+                text.int(rank as i64);
+                text.str(" would do");
+            }
+            Self::Stride { stride, along, inner, mode, extent, count, values, known, would, last } => {
+                text.str("the stride ");
+                text.int(stride);
+                if along != stride {
+                    text.str(", which is ");
+                    text.int(along);
+                    text.str(" along mode ");
+                    text.int(mode as i64);
+                    text.str(",");
+                }
+                text.str(" neither divides nor is divided by the extent ");
+                text.int(extent);
+                text.str(" of mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced)");
+                values_of(text, &values, known, count);
+                strides(text, extent, inner, would, last);
+            }
+            Self::Unfit => text.str("the steps fit no layout"),
+            Self::Run { count, run, whole, last, mode, extent, values, known } => {
+                text.str("the extent ");
+                text.int(count);
+                text.str(" is no multiple of ");
+                text.int(run);
+                text.str(", the number of steps that stay within the extent ");
+                text.int(extent);
+                text.str(" of mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced)");
+                values_of(text, &values, known, count);
+                text.str(if whole { "; an extent of at most " } else { "; an extent of " });
+                text.int(run);
+                text.str(if last { " or a multiple of it would do" } else { " would do" });
+            }
+            Self::Carry { mode, extent, reach } => {
+                text.str("the modes of the second layout add up to ");
+                text.int(reach);
+                text.str(" along mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced) of the first, whose extent is ");
+                text.int(extent);
+                text.str(", so that a mode by itself does not step as it does beside the others; strides that nest \
+                          (each a multiple of the reach of those before it) would do");
+            }
+            Self::NegativeStride { stride } => {
+                text.str("the stride ");
+                text.int(stride);
+                text.str(
+                    " runs backwards through a layout of several modes, which leaves its domain; reverse the \
+                          first layout's strides instead",
+                );
+            }
+            Self::MixedBasis { left, right } if left == right => text.str(
+                "strides along basis vectors (such as 1@0) and integer strides do not add up to one index",
+            ),
+            Self::MixedBasis { left, right } => {
+                text.str("a step goes along basis vectors ");
+                text.int(left as i64);
+                text.str(" and ");
+                text.int(right as i64);
+                text.str(
+                    " at once (or along one and an integer), which one stride cannot hold; tiles that stay within a \
+                     mode would do",
+                );
+            }
+            Self::HasBasis => text.str(
+                "strides along basis vectors (such as 1@0) have no place here; take `along(k)` \
+                                        for the integer layout of coordinate k",
+            ),
+            Self::NoBasisMode { basis, rank } => {
+                text.str("a stride along basis vector ");
+                text.int(basis as i64);
+                text.str(" selects a mode that is not there; the rank is ");
+                text.int(rank as i64);
+                text.str(", and a basis vector below it would do");
+            }
+            Self::BasisRange { basis } => {
+                text.str("there is no basis vector ");
+                text.size(basis);
+                text.str("; their numbers are 0 to ");
+                text.int(super::MAX_BASIS as i64 - 1);
+            }
+            Self::NoLeaf { index, leaves } => {
+                text.str("there is no leaf ");
+                text.size(index);
+                text.str("; there are ");
+                text.int(leaves as i64);
+            }
+            Self::CoordinateBasis { basis, parts } => {
+                match basis {
+                    Some(basis) => {
+                        text.str("a stride is along basis vector ");
+                        text.int(basis as i64);
+                        text.str(", and only the first ");
+                        text.int(parts as i64);
+                        text.str(" are asked for; ask for at least ");
+                        text.int(basis as i64 + 1);
+                    }
+                    None => text.str("a stride is an integer, along no basis vector; `at` gives its index"),
+                }
+            }
+            Self::OpenTile { mode } => {
+                text.str("the wildcard of mode ");
+                text.int(mode as i64);
+                text.str(" leaves the extent of a tile open; an extent or a layout would do");
+            }
+            Self::NotNested { stride, smaller, reach } => {
+                text.str("the stride ");
+                text.int(stride);
+                text.str(" is no multiple of the next smaller stride ");
+                text.int(smaller);
+                text.str(", so that no digit of an index is a coordinate; a stride of ");
+                // Disjoint from the modes of smaller stride, and a multiple of it; their reach is one.
+                text.int(reach);
+                text.str(" or a larger multiple of ");
+                text.int(smaller);
+                text.str(" would do");
+            }
+            Self::Backwards { stride, count } => {
+                text.str("the stride ");
+                text.int(stride);
+                text.str(" runs backwards through the parts of an element of ");
+                text.int(count);
+                text.str("; the stride ");
+                text.int(-stride);
+                text.str(" from the other end would do");
+            }
+            Self::Straddles { reach, count } => {
+                text.str("the strides below ");
+                text.int(count);
+                text.str(" add up to ");
+                text.int(reach);
+                text.str(" within an element of ");
+                text.int(count);
+                text.str(
+                    ", so that a group begins in one element and ends in the next; strides that nest (each a multiple \
+                     of the reach of those before it) would do",
+                );
+            }
+            Self::Overlap { stride, reach } => {
+                text.str("the mode of stride ");
+                text.int(stride);
+                text.str(" overlaps the modes of smaller stride, which reach to ");
+                text.int(reach);
+                text.str("; a stride of at least ");
+                text.int(reach);
+                text.str(" would do");
+            }
+            Self::Indivisible { what, left, right } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" ");
+                text.int(left);
+                text.str(" neither divides nor is divided by ");
+                text.int(right);
+                text.str("; a divisor or a multiple of ");
+                text.int(right);
+                text.str(" would do");
+            }
+            Self::NotAMultiple { what, left, right } => {
+                text.str("the ");
+                text.str(what);
+                text.str(" ");
+                text.int(left);
+                text.str(" is no multiple of ");
+                text.int(right);
+                text.str("; ");
+                let below = left - left % right;
+                if below > 0 {
+                    text.int(below);
+                }
+                if let Some(above) = below.checked_add(right) {
+                    if below > 0 {
+                        text.str(" or ");
+                    }
+                    text.int(above);
+                }
+                text.str(" would do");
+            }
+            Self::HiddenBits { base, count } => {
+                text.str("the swizzle takes bits from place ");
+                text.int(base);
+                text.str(" up, some of which are within one element of ");
+                text.int(count);
+                text.str(", and changes bits that are not; a count of at most ");
+                text.int(1 << base);
+                text.str(" would do");
+            }
+            Self::Short { size, want } => {
+                text.str("only ");
+                text.int(size);
+                text.str(" of ");
+                text.int(want);
+                text.str(
+                    " elements are reached, each once and without a gap; a compact layout of any order would do",
+                );
+            }
+            Self::Sizes { left, right } => {
+                text.str("the sizes ");
+                text.int(left);
+                text.str(" and ");
+                text.int(right);
+                text.str(" differ; a shape of size ");
+                text.int(left);
+                text.str(" would do");
+            }
+            Self::Said { text: said, .. } => text.str(said),
+            Self::Parse { expected } => {
+                text.str("expected ");
+                text.str(expected);
+            }
+        }
+    }
+}
+
+/// ", so that no layout has the function (0, 3, 12, ...)".
+const fn values_of<const N: usize>(text: &mut Text<N>, values: &[i64; 4], known: usize, count: i64) {
+    if known == 0 {
+        return;
+    }
+    text.str(", so that no layout has the function (");
+    let mut i = 0;
+    while i < known {
+        if i > 0 {
+            text.str(", ");
+        }
+        text.int(values[i]);
+        i += 1;
+    }
+    if known as i64 != count {
+        text.str(", ...");
+    }
+    text.str(")");
+}
+
+/// "; a stride of 1, 2, 4 or a multiple of 4 would do" for the extent 4 of elements that are `inner` = 1 apart: of the
+/// divisors those in `would`, and the multiples if nothing but an unbounded mode follows.
+const fn strides<const N: usize>(text: &mut Text<N>, extent: i64, inner: i64, would: u8, last: bool) {
+    if would == 0 && !last {
+        return;
+    }
+    text.str("; a stride of ");
+    let mut listed = false;
+    let mut divisors = Divisors::of(extent);
+    while let Some(divisor) = divisors.next() {
+        if would >> (divisors.found - 1) & 1 == 1 {
+            if listed {
+                text.str(", ");
+            }
+            text.int(divisor * inner);
+            listed = true;
+        }
+    }
+    if last {
+        text.str(if listed { " or a multiple of " } else { "a multiple of " });
+        text.int(extent * inner);
+    }
+    text.str(" would do");
+}
+
+/// The first divisors of an extent, smallest first. Most of a large one are left out: messages are to stay short.
+pub(crate) struct Divisors {
+    extent: i64,
+    tried: i64,
+    /// How many there were until now.
+    pub found: usize,
+}
+
+impl Divisors {
+    pub const fn of(extent: i64) -> Self {
+        Self { extent, tried: 0, found: 0 }
+    }
+
+    pub const fn next(&mut self) -> Option<i64> {
+        while self.tried < self.extent && self.tried < 4096 && self.found < 8 {
+            self.tried += 1;
+            if self.extent % self.tried == 0 {
+                self.found += 1;
+                return Some(self.tried);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,176 @@
+//! Constant and run-time evaluation are the same: each operation on the same operands as a constant, and at run time on
+//! operands that the compiler does not know.
+
+use moye_device::layout::*;
+use std::hint::black_box;
+
+/// `name: type = operation(operands)` for each, as a constant and at run time.
+macro_rules! agree {
+    ($($name:ident: $type:ty = $operation:path, ($($operand:expr),*);)+) => {
+        $(
+            #[test]
+            fn $name() {
+                const CONSTANT: $type = $operation($($operand),*);
+                let at_run_time: $type = $operation($(black_box($operand)),*);
+                assert_eq!(CONSTANT, at_run_time, "constant and run-time evaluation differ");
+            }
+        )+
+    };
+}
+
+const A: Layout = layout!((6, 2):(8, 2));
+const NESTED: Layout = layout!((4, (2, 2), 3):(2, (1, 8), 0));
+const BLOCK: Layout = layout!((2, 5):(5, 1));
+const MATRIX: Layout = layout!((128, 64):(64, 1));
+const TILES: Tiler = tiler!((3:5, 4:6));
+const BY_TILE: Tiler = tiler!((32, (4, 4):(1, 8)));
+const SMEM: ComposedLayout = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1)));
+const SHAPE: IntTuple = tuple!((4, (2, 3), 5));
+const COORD: IntTuple = tuple!((3, (1, 2), 4));
+type Answer = Result<Layout, LayoutError>;
+
+agree! {
+    // Layouts from shapes.
+    make_layouts: Layout = make_layout, (SHAPE, tuple!((1, (4, 8), 24)));
+    make_col_majors: Layout = make_col_major, (SHAPE);
+    make_row_majors: Layout = make_row_major, (SHAPE);
+    make_ordered_layouts: Layout = make_ordered_layout, (SHAPE, tuple!((2, (0, 1), 3)));
+    make_layouts_like: Layout = make_layout_like, (NESTED);
+    identity_layouts: Layout = identity_layout, (SHAPE);
+    concatenations: Layout = Layout::concat, (&[A, NESTED]);
+    thread_value_layouts: TvLayout = make_layout_tv, (layout!((32, 8):(8, 1)), layout!((4, 8):(8, 1)));
+    thread_value_coordinates: Layout = TvLayout::coordinates, (&make_layout_tv(layout!((16, 8):(8, 1)), layout!((1, 4))));
+    // What is asked of them.
+    indices: i64 = Layout::at, (&NESTED, 37);
+    indices_of_coordinates: i64 = Layout::at_coord::<3>, (&NESTED, [3, 2, 1]);
+    crd2idxs: i64 = crd2idx, (NESTED, tuple!((3, (1, 0), 2)));
+    coordinates_of_indices: [i64; 3] = Layout::coordinate::<3>, (&identity_layout(SHAPE), 77);
+    sizes: i64 = Layout::size, (&NESTED);
+    cosizes: i64 = Layout::cosize, (&NESTED);
+    ranks: usize = Layout::rank, (&NESTED);
+    depths: usize = Layout::depth, (&NESTED);
+    shapes: IntTuple = Layout::shape, (&NESTED);
+    strides: IntTuple = Layout::stride, (&NESTED);
+    modes: Layout = mode, (NESTED, 1);
+    extents: i64 = Layout::extent, (&NESTED, 1);
+    slices: Layout = slice, (NESTED, tuple!((1, (_, 1), _)));
+    dices: Layout = dice, (NESTED, tuple!((1, (_, 1), _)));
+    slice_offsets: i64 = slice_offset, (NESTED, tuple!((1, (_, 1), _)));
+    slices_and_offsets: (Layout, i64) = slice_and_offset, (NESTED, tuple!((1, (_, 1), _)));
+    // Functions of layouts.
+    coalesced: Layout = coalesce, (layout!((2, (1, 6)):(1, (6, 2))));
+    coalesced_by_profile: Layout = coalesce_profile, (layout!((2, (1, 6)):(1, (6, 2))), tuple!((1, 1)));
+    filtered: Layout = filter, (NESTED);
+    filtered_by_profile: Layout = filter_profile, (NESTED, tuple!((1, 1)));
+    filtered_zeros: Layout = filter_zeros, (NESTED);
+    compositions: Layout = composition, (A, layout!((4, 3):(3, 1)));
+    compositions_found_by_search: Layout = composition, (layout!((2, 2, 2):(1, 3, 5)), layout!((2, 2):(1, 2)));
+    compositions_with_tilers: Layout = composition_tiler, (layout!((12, (4, 8)):(59, (13, 1))), tiler!((3:4, 8:2)));
+    compositions_of_coordinates: Layout = composition, (identity_layout(tuple!((16, 32))), layout!(((4, 8), 4):((64, 1), 16)));
+    complements: Layout = complement, (layout!((2, 4):(1, 6)), 192);
+    right_inverses: Layout = right_inverse, (layout!((4, (8, 2), 16):(16, (1, 64), 128)));
+    left_inverses: Layout = left_inverse, (layout!((4, 2):(1, 8)));
+    nullspaces: Layout = nullspace, (NESTED);
+    common_layouts: Layout = max_common_layout, (layout!((4, 8):(8, 1)), layout!((4, 8):(16, 1)));
+    common_vectors: i64 = max_common_vector, (layout!((4, 8):(8, 1)), layout!((4, 8):(16, 1)));
+    distributed_domains: Layout = domain_distribute, (tuple!((15, 14)), 6);
+    upcasts: Layout = upcast, (layout!((8, 4):(1, 8)), 4);
+    downcasts: Layout = downcast, (layout!((2, 4):(1, 2)), 4);
+    recasts: Layout = recast, (layout!((8, 4)), 16, 32);
+    logical_divides: Layout = logical_divide, (MATRIX, BY_TILE);
+    zipped_divides: Layout = zipped_divide, (MATRIX, BY_TILE);
+    tiled_divides: Layout = tiled_divide, (MATRIX, BY_TILE);
+    flat_divides: Layout = flat_divide, (MATRIX, BY_TILE);
+    divides_of_coordinates: Layout = zipped_divide, (identity_layout(tuple!((4096, 4096))), tiler!((128, 64)));
+    logical_products: Layout = logical_product, (BLOCK, TILES);
+    zipped_products: Layout = zipped_product, (BLOCK, TILES);
+    tiled_products: Layout = tiled_product, (BLOCK, TILES);
+    flat_products: Layout = flat_product, (BLOCK, TILES);
+    blocked_products: Layout = blocked_product, (BLOCK, layout!((3, 4)));
+    raked_products: Layout = raked_product, (BLOCK, layout!((3, 4)));
+    tiles_to_shapes: Layout = tile_to_shape, (layout!((2, 3)), tuple!((4, 9)));
+    ordered_tiles_to_shapes: Layout = tile_to_shape_ordered, (layout!((2, 3)), tuple!((4, 9)), tuple!((2, 1)));
+    tile_shapes: IntTuple = Tiler::tile_shape, (BY_TILE);
+    // Edits.
+    appended: Layout = Layout::append, (A, NESTED);
+    prepended: Layout = Layout::prepend, (A, NESTED);
+    appended_dims: Layout = Layout::append_dim, (A, 4);
+    prepended_dims: Layout = Layout::prepend_dim, (A, 4);
+    inserted: Layout = Layout::insert, (A, 1, NESTED);
+    removed: Layout = Layout::remove, (NESTED, 1);
+    replaced: Layout = Layout::replace, (NESTED, 1, A);
+    taken: Layout = Layout::take, (NESTED, 1, 3);
+    grouped: Layout = Layout::group, (NESTED, 1, 3);
+    selected: Layout = Layout::select, (NESTED, &[2, 0, 2]);
+    transposed: Layout = Layout::transpose, (NESTED);
+    flattened: Layout = Layout::flatten, (&NESTED);
+    reshaped: Layout = Layout::with_shape, (layout!((4, 6):(6, 1)), tuple!((2, 2, 6)));
+    // Swizzles and layouts under them.
+    swizzled_indices: i64 = Swizzle::apply, (&Swizzle::new(3, 4, 3), 0x1234);
+    swizzles_upcast: Result<Swizzle, LayoutError> = Swizzle::try_upcast, (&Swizzle::new(3, 4, 3), 2);
+    swizzles_downcast: Result<Swizzle, LayoutError> = Swizzle::try_downcast, (&Swizzle::new(3, 4, 3), 2);
+    swizzled_coordinates: i64 = ComposedLayout::at_coord::<2>, (&SMEM, [5, 17]);
+    swizzled_cosizes: i64 = ComposedLayout::cosize, (&SMEM);
+    swizzled_compositions: ComposedLayout = ComposedLayout::composition, (SMEM, layout!((4, 8):(16, 64)));
+    swizzled_divides: ComposedLayout = ComposedLayout::zipped_divide, (SMEM, tiler!((4, 16)));
+    swizzled_products: ComposedLayout = ComposedLayout::blocked_product, (SMEM, layout!((2, 2)));
+    swizzled_tiles_to_shapes: ComposedLayout = ComposedLayout::tile_to_shape, (SMEM, tuple!((128, 64)));
+    swizzled_slices: ComposedLayout = ComposedLayout::slice, (SMEM, tuple!((3, _)));
+    swizzled_recasts: ComposedLayout = ComposedLayout::recast, (SMEM, 16, 32);
+    swizzles_moved_past: ComposedLayout = composition_swizzled, (layout!((8, 8):(8, 1)), ComposedLayout::new(Swizzle::new(2, 0, 3), 0, layout!(64:1)));
+    shared_memory_atoms: ComposedLayout = shared_memory_atom, (Major::K, SwizzleBytes::B128, 16);
+    // Tuples.
+    products: i64 = product, (SHAPE);
+    products_of_each: IntTuple = product_each, (SHAPE);
+    inner_products: i64 = inner_product, (COORD, tuple!((1, (4, 8), 24)));
+    prefix_products: IntTuple = prefix_product, (SHAPE);
+    prefix_products_from: IntTuple = prefix_product_from, (SHAPE, tuple!((1, 2, 3)));
+    compact_col_majors: IntTuple = compact_col_major, (SHAPE);
+    compact_row_majors: IntTuple = compact_row_major, (SHAPE);
+    compact_orders: IntTuple = compact_order, (SHAPE, tuple!((2, 0, 1)));
+    shape_divisions: IntTuple = shape_div, (tuple!((3, 6, 2, 8)), tuple!(9));
+    rounded_divisions: IntTuple = ceil_div, (tuple!((100, 64)), tuple!((32, 64)));
+    idx2crds: IntTuple = idx2crd, (77, SHAPE);
+    idx2crds_strided: IntTuple = idx2crd_strided, (77, SHAPE, tuple!((1, (4, 8), 24)));
+    crd2crds: IntTuple = crd2crd, (tuple!((3, 5, 4)), SHAPE);
+    crd2crds_from: IntTuple = crd2crd_from, (tuple!((1, 2)), tuple!((4, 6)), tuple!((3, 8)));
+    incremented: IntTuple = increment, (tuple!((3, (1, 2), 0)), SHAPE);
+    congruences: bool = congruent, (SHAPE, COORD);
+    weak_congruences: bool = weakly_congruent, (tuple!((1, 1, 1)), SHAPE);
+    compatibilities: bool = compatible, (tuple!((4, 6, 5)), SHAPE);
+    weak_compatibilities: bool = weakly_compatible, (tuple!((2, 3, 5)), SHAPE);
+    elements_less: bool = elem_less, (COORD, SHAPE);
+    colexicographic_orders: bool = colex_less, (COORD, SHAPE);
+    lexicographic_orders: bool = lex_less, (COORD, SHAPE);
+    tuples_appended: IntTuple = IntTuple::append, (SHAPE, COORD);
+    tuples_prepended: IntTuple = IntTuple::prepend, (SHAPE, COORD);
+    tuples_inserted: IntTuple = IntTuple::insert, (SHAPE, 1, COORD);
+    tuples_removed: IntTuple = IntTuple::remove, (SHAPE, 1);
+    tuples_replaced: IntTuple = IntTuple::replace, (SHAPE, 1, COORD);
+    tuples_taken: IntTuple = IntTuple::take, (SHAPE, 1, 3);
+    tuples_grouped: IntTuple = IntTuple::group, (SHAPE, 0, 2);
+    tuples_selected: IntTuple = IntTuple::select, (SHAPE, &[1, 0]);
+    tuples_flattened: IntTuple = IntTuple::flatten, (&SHAPE);
+    tuples_unflattened: IntTuple = IntTuple::unflatten, (tuple!((1, 2, 3, 4)), SHAPE);
+    // Text.
+    parsed_layouts: Answer = Layout::parse, ("((4,8),(2,2,16)):((128,1),(64,8,256))");
+    parsed_tilers: Result<Tiler, LayoutError> = Tiler::parse, ("(4:2,_,(2,2))");
+    parsed_swizzled_layouts: Result<ComposedLayout, LayoutError> = ComposedLayout::parse, ("Sw<3,3,3> o 8 o (8,64)");
+    // Errors: the same kind, text and column.
+    refused_compositions: Answer = try_composition, (layout!((4, 6):(1, 10)), layout!(4:3));
+    refused_complements: Answer = try_complement, (layout!((4, 4):(1, 2)), 64);
+    refused_divides: Answer = try_zipped_divide, (MATRIX, tiler!((8, 8, 8)));
+    refused_inverses: Answer = try_left_inverse, (layout!((2, 2):(2, 3)));
+    refused_upcasts: Answer = try_upcast, (layout!((3, 2):(2, 3)), 6);
+    refused_modes: Answer = try_mode, (NESTED, 3);
+    refused_text: Answer = Layout::parse, ("(4,(2,0)):(1,(4,8))");
+}
+
+#[test]
+fn layouts_parsed_in_a_constant_are_those_of_the_macro() {
+    const PARSED: Layout = match Layout::parse("((4,8),(2,2,16)):((128,1),(64,8,256))") {
+        Ok(layout) => layout,
+        Err(error) => panic!("{}", error.text()),
+    };
+    assert_eq!(PARSED, layout!(((4, 8), (2, 2, 16)):((128, 1), (64, 8, 256))));
+}

@@ -1,0 +1,63 @@
+//! A law that holds of an answer says nothing where there is none: each operation answers a good part of what it is
+//! asked above.
+
+use super::strategies::*;
+use moye_device::layout::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+/// Of 1,000 cases of a strategy, how many have an answer.
+fn answered<S: proptest::strategy::Strategy>(strategy: S, asks: impl Fn(S::Value) -> bool) -> usize {
+    let mut runner = TestRunner::deterministic();
+    (0..1000).filter(|_| asks(strategy.new_tree(&mut runner).expect("a case").current())).count()
+}
+
+#[test]
+fn most_operations_have_an_answer_for_a_good_part_of_the_cases() {
+    let counts = [
+        ("composition", 300, answered((layouts(), layouts()), |(a, b)| try_composition(a, b).is_ok())),
+        ("complement", 500, answered(layouts(), |a| try_complement(a, 1000).is_ok())),
+        ("left_inverse", 400, answered(layouts(), |a| try_left_inverse(a).is_ok())),
+        (
+            "logical_divide",
+            300,
+            answered((layouts(), layouts()), |(a, b)| try_logical_divide(a, b.tiler()).is_ok()),
+        ),
+        (
+            "by mode",
+            300,
+            answered((layouts(), tiler_modes()), |(a, tiler)| {
+                let tiler = &tiler[..tiler.len().min(a.rank())];
+                try_zipped_divide(a, tiler_of(tiler)).is_ok()
+            }),
+        ),
+        (
+            "logical_product",
+            300,
+            answered((layouts(), layouts()), |(a, b)| try_logical_product(a, b.tiler()).is_ok()),
+        ),
+        (
+            "blocked_product",
+            300,
+            answered((layouts(), layouts()), |(a, b)| try_blocked_product(a, b).is_ok()),
+        ),
+        (
+            "max_common_layout",
+            500,
+            answered((layouts(), layouts()), |(a, b)| try_max_common_layout(a, b).is_ok()),
+        ),
+        ("upcast", 200, answered(layouts(), |a| try_upcast(a, 4).is_ok())),
+        ("downcast", 300, answered(layouts(), |a| try_downcast(a, 4).is_ok())),
+        (
+            "thread-value layout",
+            300,
+            answered((bijection(even_shape()), bijection(even_shape())), |(threads, values)| {
+                try_make_layout_tv(threads, values).is_ok()
+            }),
+        ),
+    ];
+    for (name, least, count) in counts {
+        println!("{name}: {count} of 1000");
+        assert!(count >= least, "{name} answers {count} of 1000 cases");
+    }
+}

@@ -1,0 +1,111 @@
+//! Composition: one layout after another.
+
+use super::strategies::*;
+use moye_device::layout::*;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(config(5_000))]
+
+    #[test]
+    fn composition_is_one_layout_after_the_other(a in layouts(), b in layouts()) {
+        if let Ok(result) = try_composition(a, b) {
+            check_composition(a, b, result)?;
+        }
+    }
+
+    #[test]
+    fn a_composition_is_refused_only_where_no_layout_has_the_function(a in layouts(), b in layouts()) {
+        prop_assume!(b.size() <= 512);
+        if let Err(error) = try_composition(a, b) {
+            // The candidate: leaf by leaf, the only flat layout with the leaf's values, if there is one.
+            prop_assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{}", error);
+            prop_assert!(!is_representable(&a, &b), "{} o {} is refused, but a layout has the function: {}", a, b, error);
+        }
+    }
+
+    #[test]
+    fn what_a_composition_advises_is_accepted(a in layouts(), count in 2i64..40, step in 1i64..40) {
+        let Err(error) = try_composition(a, strided(count, step)) else { return Ok(()) };
+        let Some((_, advice)) = error.text().rsplit_once("; ") else { return Ok(()) };
+        let numbers: Vec<i64> = advice
+            .split(|letter: char| !letter.is_ascii_digit())
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let mut asked: Vec<(i64, i64)> = Vec::new();
+        if advice.starts_with("a stride of ") {
+            asked.extend(numbers.iter().map(|stride| (count, *stride)));
+            if advice.contains("multiple") {
+                asked.extend((1..9).map(|times| (count, numbers[numbers.len() - 1] * times)));
+            }
+        } else if advice.starts_with("an extent of ") {
+            asked.push((numbers[0], step));
+            if advice.contains("at most") {
+                asked.extend((1..numbers[0]).map(|extent| (extent, step)));
+            }
+            if advice.contains("multiple") {
+                asked.extend((1..9).map(|times| (numbers[0] * times, step)));
+            }
+        }
+        for (count, step) in asked {
+            if let Err(refused) = try_composition(a, strided(count, step)) {
+                prop_assert!(false, "{} advises {}:{}, but {}", error, count, step, refused);
+            }
+        }
+    }
+
+    #[test]
+    fn coordinate_layouts_compose_as_their_coordinates_do(a in layouts(), b in ordered_layout(even_shape())) {
+        // A layout after the coordinates of its own shape is itself.
+        let identity = identity_layout(a.shape());
+        if let Ok(same) = try_composition(a, identity) {
+            for i in 0..checked(&a) {
+                prop_assert_eq!(same.at(i), a.at(i), "{} after {}", a, identity);
+            }
+        }
+        // The coordinates of what a layout visits are the coordinates of its indices.
+        let flat = IntTuple::flat(&[b.cosize().max(4) / 4, 4]);
+        if let Ok(visited) = try_composition(identity_layout(flat), b) {
+            for i in 0..checked(&b) {
+                let coord = idx2crd(b.at(i), flat);
+                let expected = [coord.mode(0).value(), coord.mode(1).value()];
+                prop_assert_eq!(visited.coordinate::<2>(i), expected, "{} of {}", visited, b);
+                prop_assert_eq!([visited.along(0).at(i), visited.along(1).at(i)], expected);
+            }
+        }
+    }
+}
+
+/// Whether a layout of the shape of `b`, its integers split into flat tuples, has the function `a(b(i))`: built leaf by
+/// leaf from values alone.
+fn is_representable(a: &Layout, b: &Layout) -> bool {
+    let (shape, stride) = (b.shape().flatten(), b.stride().flatten());
+    let ints = |tuple: &IntTuple, i| match tuple.leaf(i) {
+        Leaf::Int(value) => value,
+        other => panic!("{other:?}"),
+    };
+    let mut modes: Vec<(i64, i64)> = Vec::new();
+    for leaf in 0..shape.leaves() {
+        let (count, step) = (ints(&shape, leaf), ints(&stride, leaf));
+        let f = |i: i64| a.at(step * i);
+        let (mut scale, mut rest) = (1, count);
+        while rest > 1 {
+            let difference = f(scale);
+            let run = (2..rest).find(|&i| f(scale * i) != difference * i).unwrap_or(rest);
+            if rest % run != 0 {
+                return false;
+            }
+            modes.push((run, difference));
+            scale *= run;
+            rest /= run;
+        }
+    }
+    (0..b.size()).all(|i| {
+        let (mut rest, mut sum) = (i, 0);
+        for &(extent, stride) in &modes {
+            sum += rest % extent * stride;
+            rest /= extent;
+        }
+        sum == a.at(b.at(i))
+    })
+}

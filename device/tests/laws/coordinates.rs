@@ -1,0 +1,117 @@
+//! Coordinates, indices, slices and edits.
+
+use super::strategies::*;
+use moye_device::layout::*;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(config(5_000))]
+
+    #[test]
+    fn coordinates_and_indices_agree(a in layouts(), index in 0i64..1_000_000) {
+        let index = index % a.size();
+        let coord = idx2crd(index, a.shape());
+        prop_assert!(congruent(coord, a.shape()));
+        prop_assert!(elem_less(coord, a.shape()));
+        prop_assert_eq!(crd2idx(a, coord), a.at(index));
+        prop_assert_eq!(crd2crd(IntTuple::int(index), a.shape()), coord);
+        let next = increment(coord, a.shape());
+        prop_assert_eq!(next, idx2crd((index + 1) % a.size(), a.shape()));
+        if index + 1 < a.size() {
+            prop_assert!(colex_less(coord, next), "{coord} {next}");
+        }
+    }
+
+    #[test]
+    fn a_slice_and_its_offset_reach_the_same_elements(a in layouts(), keep in 0u32..64, index in 0i64..1_000_000) {
+        prop_assume!(!a.shape().is_int());
+        let at: Vec<i64> = (0..a.rank()).map(|mode| index % a.extent(mode)).collect();
+        let coord = |fill: i64| {
+            let parts: Vec<IntTuple> = (0..a.rank())
+                .map(|mode| match (keep >> mode & 1, fill) {
+                    (0, _) => IntTuple::int(at[mode]),
+                    (_, -1) => IntTuple::any(),
+                    (_, fill) => IntTuple::int(fill % a.extent(mode)),
+                })
+                .collect();
+            IntTuple::tuple(&parts)
+        };
+        let (part, offset) = slice_and_offset(a, coord(-1));
+        let kept: i64 = (0..a.rank()).filter(|mode| keep >> mode & 1 == 1).map(|mode| a.extent(mode)).product();
+        prop_assert_eq!(part.size(), kept);
+        prop_assert_eq!(offset, crd2idx(a, coord(0)));
+        prop_assert_eq!(dice(a, coord(-1)).size() * part.size(), a.size());
+    }
+
+    #[test]
+    fn shape_division_rounds_up(a in shape(), by in 1i64..40) {
+        let rounded = ceil_div(a, IntTuple::int(by));
+        prop_assert!(congruent(a, rounded));
+        if let Ok(exact) = try_shape_div(a, IntTuple::int(by)) {
+            prop_assert_eq!(exact, rounded);
+            prop_assert_eq!(exact.size(), (a.size() + by - 1) / by);
+        }
+    }
+
+    #[test]
+    fn edits_do_what_they_say(a in layouts(), b in layouts(), at in 0usize..4) {
+        prop_assume!(!a.shape().is_int());
+        let at = at % (a.rank() + 1);
+        let longer = a.insert(at, b);
+        prop_assert_eq!(longer.mode(at), b);
+        prop_assert_eq!(longer.remove(at), a);
+        prop_assert_eq!(a.append(b), a.insert(a.rank(), b));
+        prop_assert_eq!(a.prepend(b), a.insert(0, b));
+        let grouped = a.group(0, at);
+        prop_assert_eq!(grouped.flatten(), a.flatten());
+        prop_assert_eq!(grouped.rank(), a.rank() - at + 1);
+        prop_assert_eq!(a.transpose().transpose(), a);
+        prop_assert_eq!(a.take(0, at).rank() + a.take(at, a.rank()).rank(), a.rank());
+        prop_assert_eq!(a.shape().flatten().unflatten(a.shape()), a.shape());
+    }
+
+    #[test]
+    fn edits_keep_each_mode_in_its_place(a in layouts(), b in layouts(), to in 0usize..5, picks in prop::collection::vec(0usize..3, 0..5)) {
+        prop_assume!(!a.shape().is_int());
+        let rank = a.rank();
+        let transposed = a.transpose();
+        let padded = [a.append_dim(to), a.prepend_dim(to)];
+        for m in 0..rank {
+            prop_assert_eq!(transposed.mode(rank - 1 - m), a.mode(m));
+            prop_assert_eq!(padded[0].mode(m), a.mode(m));
+            prop_assert_eq!(padded[1].mode(padded[1].rank() - rank + m), a.mode(m));
+            prop_assert_eq!(a.replace(m, b).mode(m), b);
+            prop_assert_eq!(a.replace(m, b).remove(m), a.remove(m));
+        }
+        for one in [padded[0].take(rank, padded[0].rank()), padded[1].take(0, padded[1].rank() - rank)] {
+            prop_assert_eq!((one.size(), one.cosize()), (1, 1));
+        }
+        let picks: Vec<usize> = picks.into_iter().map(|pick| pick % rank).collect();
+        let selected = a.select(&picks);
+        prop_assert_eq!(selected.rank(), picks.len());
+        for (m, pick) in picks.iter().enumerate() {
+            prop_assert_eq!(selected.mode(m), a.mode(*pick));
+        }
+        prop_assert_eq!(Layout::concat(&modes(&a)), a);
+    }
+
+    #[test]
+    fn the_index_is_the_inner_product_of_coordinate_and_stride(a in layouts(), index in 0i64..1_000_000) {
+        let coord = idx2crd(index % a.size(), a.shape());
+        prop_assert_eq!(inner_product(coord, a.stride()), crd2idx(a, coord));
+        prop_assert_eq!(inner_product(coord, prefix_product(a.shape())), index % a.size());
+        let compact = make_col_major(a.shape());
+        prop_assert_eq!(idx2crd_strided(index % a.size(), compact.shape(), prefix_product(a.shape())), coord);
+    }
+
+    #[test]
+    fn relations_of_shapes_are_orders(a in shape(), b in shape(), c in shape()) {
+        for of in [compatible, weakly_compatible, congruent, weakly_congruent] {
+            prop_assert!(of(a, a), "{} to itself", a);
+            prop_assert!(!(of(a, b) && of(b, c)) || of(a, c), "{} {} {}", a, b, c);
+        }
+        prop_assert_eq!(congruent(a, b), weakly_congruent(a, b) && weakly_congruent(b, a));
+        prop_assert!(!compatible(a, b) || (a.size() == b.size() && weakly_congruent(a, b)));
+        prop_assert!(compatible(IntTuple::int(a.size()), a) && compatible(product_each(a), a));
+    }
+}

@@ -1,0 +1,79 @@
+//! Divides: they reassemble what they cut.
+
+use super::strategies::*;
+use moye_device::layout::*;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(config(5_000))]
+
+    #[test]
+    fn divide_is_the_layout_after_the_tile_and_its_complement(a in layouts(), tile in layouts()) {
+        if let Ok(result) = try_logical_divide(a, tile.tiler()) {
+            let rest = complement(tile, a.size());
+            prop_assert_eq!(result.size(), tile.size() * rest.size());
+            for i in 0..checked(&result) {
+                let index = tile.at(i % tile.size()) + rest.at(i / tile.size());
+                prop_assert_eq!(result.at(i), a.at(index), "{} by {} is {}", a, tile, result);
+            }
+        }
+    }
+
+    #[test]
+    fn the_forms_of_divide_have_the_same_elements(a in layouts(), tiles in prop::collection::vec(1i64..9, 3)) {
+        let rank = a.rank().min(3);
+        let tiler = IntTuple::flat(&tiles[..rank]).tiler();
+        if let Ok(logical) = try_logical_divide(a, tiler) {
+            let forms = [zipped_divide(a, tiler), tiled_divide(a, tiler), flat_divide(a, tiler)];
+            let sorted = |layout: &Layout| {
+                let mut values: Vec<i64> = (0..layout.size()).map(|i| layout.at(i)).collect();
+                values.sort_unstable();
+                values
+            };
+            prop_assume!(logical.size() <= 4 * VALUES);
+            for form in &forms {
+                prop_assert_eq!(sorted(form), sorted(&logical), "{}", form);
+            }
+            prop_assert_eq!(forms[0].rank(), 2);
+            let tile: i64 = tiles[..rank].iter().product();
+            prop_assert_eq!(forms[0].extent(0), tile);
+            prop_assert_eq!(forms[0].extent(1) * tile, logical.size());
+        }
+    }
+
+    #[test]
+    fn each_form_of_divide_has_the_modes_of_the_logical_one(a in layouts(), tiler in tiler_modes()) {
+        prop_assume!(!a.shape().is_int());
+        let tiler = &tiler[..tiler.len().min(a.rank())];
+        let by = tiler_of(tiler);
+        if let Ok(logical) = try_logical_divide(a, by) {
+            check_forms(&logical, tiler, [try_zipped_divide(a, by), try_tiled_divide(a, by), try_flat_divide(a, by)])?;
+        } else {
+            prop_assert!(try_zipped_divide(a, by).is_err() && try_tiled_divide(a, by).is_err());
+            prop_assert!(try_flat_divide(a, by).is_err());
+        }
+    }
+
+    #[test]
+    fn a_divide_by_mode_divides_each_mode(a in layouts(), tiler in tiler_modes()) {
+        prop_assume!(!a.shape().is_int());
+        let tiler = &tiler[..tiler.len().min(a.rank())];
+        if let Ok(logical) = try_logical_divide(a, tiler_of(tiler)) {
+            for (m, mode) in modes(&logical).into_iter().enumerate() {
+                let expected = match tiler.get(m) {
+                    Some(Some(tile)) => logical_divide(a.mode(m), *tile),
+                    _ => a.mode(m),
+                };
+                prop_assert_eq!(mode, expected, "mode {} of {}", m, logical);
+            }
+        }
+    }
+
+    #[test]
+    fn a_divide_by_tiles_that_fit_has_each_element_once(a in bijection(even_shape()), b in bijection(even_shape())) {
+        prop_assume!(a.size() <= VALUES && a.size() % b.size() == 0);
+        if let Ok(result) = try_logical_divide(a, b.tiler()) {
+            prop_assert_eq!(sorted_values(&result), sorted_values(&a), "{} by {} is {}", a, b, result);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Complement, inverses, and what two layouts have in common.
+
+use super::strategies::*;
+use moye_device::layout::*;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(config(5_000))]
+
+    #[test]
+    fn complement_is_ordered_disjoint_and_reaches_the_cotarget(a in layouts(), cotarget in 1i64..5000) {
+        if let Ok(rest) = try_complement(a, cotarget) {
+            let kept = filter(a);
+            prop_assert!(rest.depth() <= 1);
+            for i in 1..rest.size().min(VALUES) {
+                prop_assert!(rest.at(i - 1) < rest.at(i), "{rest} is not ordered");
+            }
+            let both = Layout::concat(&[kept, rest]);
+            // What both reach is counted in whole periods of the last mode, which may end in a gap.
+            let (shape, stride) = (both.shape(), both.stride());
+            let period = |i| match (shape.leaf(i), stride.leaf(i)) {
+                (Leaf::Int(extent), Leaf::Int(stride)) => (extent * stride).max(1),
+                other => panic!("{other:?}"),
+            };
+            let reach = (0..both.leaves()).map(period).max().unwrap_or(1);
+            prop_assert!(reach >= cotarget, "{both} does not reach {cotarget}");
+            if both.size() <= 20_000 {
+                prop_assert!(is_injective(&both), "{both} meets itself");
+            }
+        }
+    }
+
+    #[test]
+    fn the_complement_of_a_bijection_onto_a_box_covers_the_rest(a in bijection(even_shape()), times in 1i64..20) {
+        let rest = complement(a, a.size() * times);
+        prop_assert_eq!(rest.size(), times);
+        let both = Layout::concat(&[a, rest]);
+        prop_assert_eq!(both.cosize(), both.size(), "{}", both);
+    }
+
+    #[test]
+    fn right_inverse_is_one(a in layouts()) {
+        let inverse = right_inverse(a);
+        for i in 0..checked(&inverse) {
+            prop_assert_eq!(a.at(inverse.at(i)), i, "{} of {}", inverse, a);
+        }
+    }
+
+    #[test]
+    fn a_bijection_has_both_inverses_whole(a in bijection(shape())) {
+        let (right, left) = (right_inverse(a), left_inverse(a));
+        prop_assert_eq!(right.size(), a.size());
+        for i in 0..checked(&a) {
+            prop_assert_eq!(a.at(right.at(i)), i);
+            prop_assert_eq!(left.at(a.at(i)), i);
+        }
+    }
+
+    #[test]
+    fn left_inverse_is_one(a in layouts()) {
+        if let Ok(inverse) = try_left_inverse(a) {
+            for i in 0..checked(&a) {
+                prop_assert_eq!(a.at(inverse.at(a.at(i))), a.at(i), "{} of {}", inverse, a);
+                if a.size() <= VALUES && is_injective(&a) {
+                    prop_assert_eq!(inverse.at(a.at(i)), i, "{} of {}", inverse, a);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_common_layout_is_contiguous_in_both(a in layouts(), b in layouts()) {
+        if let Ok(common) = try_max_common_layout(a, b) {
+            for i in 0..checked(&common) {
+                prop_assert_eq!(a.at(common.at(i)), i, "{} of {} and {}", common, a, b);
+                prop_assert_eq!(b.at(common.at(i)), i, "{} of {} and {}", common, a, b);
+            }
+            prop_assert_eq!(max_common_vector(a, b), common.size());
+        }
+    }
+
+    #[test]
+    fn what_a_left_inverse_advises_is_accepted(extents in (2i64..6, 2i64..6), strides in (1i64..12, 1i64..40)) {
+        prop_assume!(strides.0 < strides.1);
+        let of = |stride| Layout::new(IntTuple::flat(&[extents.0, extents.1]), IntTuple::flat(&[strides.0, stride]));
+        let Err(error) = try_left_inverse(of(strides.1)) else { return Ok(()) };
+        let Some((_, advice)) = error.text().split_once("; a stride of ") else { return Ok(()) };
+        let numbers: Vec<i64> =
+            advice.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+        let step = if advice.contains("larger multiple") { numbers[1] } else { strides.0 * extents.0 };
+        prop_assert!(numbers[0] > strides.0);
+        for more in 0..4 {
+            // "At least" what the modes before reach is said of an overlap, where any multiple of the stride is meant.
+            let a = of((numbers[0] as u64).next_multiple_of(strides.0 as u64) as i64 + more * step);
+            let inverse = try_left_inverse(a);
+            prop_assert!(inverse.is_ok(), "{} advises {}, but {}", error, a, inverse.unwrap_err());
+            for i in 0..a.size() {
+                prop_assert_eq!(left_inverse(a).at(a.at(i)), i, "{}", a);
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What is said of a question that has no answer: the plain form panics with the text of the `Result` form, and the text
+//! has the operation, every operand, and what would do.
+
+use moye_device::layout::*;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The text that a panic carries.
+fn panic_of<T>(plain: impl FnOnce() -> T) -> String {
+    let payload = match catch_unwind(AssertUnwindSafe(plain)) {
+        Ok(_) => panic!("the plain form has an answer"),
+        Err(payload) => payload,
+    };
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => (*payload.downcast::<&str>().expect("a text")).to_owned(),
+    }
+}
+
+/// An operand as a message shows it.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+macro_rules! shown_by_display {
+    ($($type:ty),+) => {$(
+        impl Shown for $type {
+            fn shown(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+};
+}
+
+shown_by_display!(i64, usize, IntTuple, Layout, Tiler, Swizzle, ComposedLayout);
+
+impl<T: Display, const N: usize> Shown for [T; N] {
+    fn shown(&self) -> String {
+        self.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl<T: Shown> Shown for &T {
+    fn shown(&self) -> String {
+        (*self).shown()
+    }
+}
+
+/// `plain | result: (operands), "what would do"`, each with operands that have no answer.
+macro_rules! refusals {
+    ($($plain:path | $result:path: ($($operand:expr),+), $would:literal;)+) => {$({
+        let error = match $result($($operand),+) {
+            Ok(_) => panic!("{} has an answer", stringify!($result)),
+            Err(error) => error,
+        };
+        let text = error.text();
+        assert_eq!(panic_of(|| $plain($($operand),+)), text, "{}", stringify!($plain));
+        let name = stringify!($plain).replace(' ', "");
+        let name = name.rsplit("::").find(|part| !part.starts_with('<')).unwrap();
+        println!("{text}");
+        assert!(text.starts_with(&format!("{name}(")) || text.starts_with("Sw<"), "{name} is named: {text}");
+        $(assert!(text.contains(&$operand.shown()), "{} is not in: {text}", $operand.shown());)+
+        assert!(text.contains($would), "`{}` is not in: {text}", $would);
+    })+};
+}
+
+const A: Layout = layout!((4, 6):(1, 10));
+const NESTED: Layout = layout!((4, (2, 2), 3):(2, (1, 8), 24));
+const COORDINATES: Layout = layout!((4, 3):(1@0, 1@1));
+const BROADCAST: Layout = layout!((4, 2):(1, 2));
+const SHAPE: IntTuple = tuple!((4, (2, 3), 5));
+const SMEM: ComposedLayout = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1)));
+
+#[test]
+fn plain_forms_panic_with_the_text_of_the_result_forms() {
+    refusals! {
+        make_layout | try_make_layout: (SHAPE, tuple!((1, 2))), "a tuple for each tuple";
+        mode | try_mode: (NESTED, 3usize), "the rank is 3";
+        make_col_major | try_make_col_major: (tuple!((4, 0))), "at least 1";
+        make_row_major | try_make_row_major: (tuple!((4, -2))), "at least 1";
+        make_ordered_layout | try_make_ordered_layout: (SHAPE, tuple!((1, 2))), "must be the same";
+        make_layout_like | try_make_layout_like: (COORDINATES), "take `along(k)`";
+        identity_layout | try_identity_layout: (tuple!((4, _))), "an integer is needed here";
+        crd2idx | try_crd2idx: (NESTED, tuple!((1, 2))), "one for each mode would do";
+        slice | try_slice: (NESTED, tuple!(((1, 2), _, _))), "an integer would do";
+        dice | try_dice: (NESTED, tuple!((_, _))), "one for each mode would do";
+        slice_offset | try_slice_offset: (COORDINATES, tuple!((1, _))), "take `along(k)`";
+        slice_and_offset | try_slice_and_offset: (NESTED, tuple!((_, _))), "one for each mode would do";
+        coalesce_profile | try_coalesce_profile: (A, tuple!((1, 1, 1))), "at most 2 would do";
+        filter_profile | try_filter_profile: (A, tuple!((1, 1, 1))), "at most 2 would do";
+        composition | try_composition: (A, layout!(4:3)), "a stride of 1, 2, 4 or a multiple of 4 would do";
+        composition_tiler | try_composition_tiler: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        composition_swizzled | try_composition_swizzled: (layout!(8:3), SMEM), "must be powers of two";
+        complement | try_complement: (BROADCAST, 64i64), "a stride of at least 4 would do";
+        right_inverse | try_right_inverse: (COORDINATES), "take `along(k)`";
+        left_inverse | try_left_inverse: (layout!((2, 2):(2, 3))), "a stride of 4 or a larger multiple of 2 would do";
+        max_common_layout | try_max_common_layout: (A, COORDINATES), "take `along(k)`";
+        max_common_vector | try_max_common_vector: (A, COORDINATES), "take `along(k)`";
+        domain_distribute | try_domain_distribute: (SHAPE, 0i64), "at least 1";
+        upcast | try_upcast: (A, 3i64), "a divisor or a multiple of 3 would do";
+        downcast | try_downcast: (layout!(4:2), 2i64), "a mode 1:1 appended would do";
+        recast | try_recast: (A, 0i64, 8i64), "at least 1";
+        logical_divide | try_logical_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        zipped_divide | try_zipped_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        tiled_divide | try_tiled_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        flat_divide | try_flat_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        logical_product | try_logical_product: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        zipped_product | try_zipped_product: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        tiled_product | try_tiled_product: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        flat_product | try_flat_product: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        blocked_product | try_blocked_product: (BROADCAST, layout!(2:1)), "a stride of at least 4 would do";
+        raked_product | try_raked_product: (BROADCAST, layout!(2:1)), "a stride of at least 4 would do";
+        tile_to_shape | try_tile_to_shape: (A, tuple!((9, 6))), "8 or 12 would do";
+        tile_to_shape_ordered | try_tile_to_shape_ordered: (A, tuple!((8, 6)), tuple!((1, 2, 3))), "must be the same";
+        shape_div | try_shape_div: (tuple!((6, 2)), tuple!(4)), "a divisor or a multiple of 4 would do";
+        ceil_div | try_ceil_div: (tuple!((6, 2)), tuple!((2, 2, 2))), "must be the same";
+        product | try_product: (tuple!((4, _))), "an integer is needed here";
+        product_each | try_product_each: (tuple!((4, _))), "an integer is needed here";
+        inner_product | try_inner_product: (SHAPE, tuple!((1, 2))), "a tuple for each tuple";
+        prefix_product | try_prefix_product: (tuple!((4, _))), "an integer is needed here";
+        prefix_product_from | try_prefix_product_from: (SHAPE, tuple!(((1, 2), 1, 1))), "an integer would do";
+        compact_col_major | try_compact_col_major: (tuple!((4, _))), "an integer is needed here";
+        compact_row_major | try_compact_row_major: (tuple!((4, _))), "an integer is needed here";
+        compact_order | try_compact_order: (SHAPE, tuple!(((1, 2), 1, 1))), "an integer would do";
+        idx2crd | try_idx2crd: (-1i64, SHAPE), "at least 0";
+        idx2crd_strided | try_idx2crd_strided: (1i64, SHAPE, tuple!((1, 2))), "a tuple for each tuple";
+        crd2crd | try_crd2crd: (tuple!(((1, 2), 1, 1)), SHAPE), "an integer would do";
+        crd2crd_from | try_crd2crd_from: (tuple!((1, 2)), SHAPE, tuple!(4)), "one for each mode would do";
+        increment | try_increment: (tuple!((1, 2)), SHAPE), "a tuple for each tuple";
+        make_layout_tv | try_make_layout_tv: (layout!(4:2), layout!(2:1)), "a compact layout of any order would do";
+        Swizzle::new | Swizzle::try_new: (3i64, 4i64, 1i64), "at least 3";
+    }
+}
+
+#[test]
+fn so_do_methods() {
+    refusals! {
+        Layout::extent | Layout::try_extent: (&NESTED, 3usize), "the rank is 3";
+        Layout::append | Layout::try_append: (A, layout!(4611686018427387904:1)), "below 2^63";
+        Layout::prepend | Layout::try_prepend: (A, layout!(4611686018427387904:1)), "below 2^63";
+        Layout::insert | Layout::try_insert: (A, 3usize, NESTED), "the rank is 2";
+        Layout::remove | Layout::try_remove: (A, 2usize), "the rank is 2";
+        Layout::replace | Layout::try_replace: (A, 2usize, NESTED), "the rank is 2";
+        Layout::take | Layout::try_take: (NESTED, 2usize, 4usize), "at most the rank, 3";
+        Layout::group | Layout::try_group: (NESTED, 2usize, 4usize), "at most the rank, 3";
+        Layout::select | Layout::try_select: (NESTED, &[0usize, 5]), "the rank is 3";
+        Layout::append_dim | Layout::try_append_dim: (A, 33usize), "coalesce the operands first";
+        Layout::prepend_dim | Layout::try_prepend_dim: (A, 33usize), "coalesce the operands first";
+        Layout::with_shape | Layout::try_with_shape: (A, tuple!((5, 5))), "a shape of size 24 would do";
+        Layout::concat | Layout::try_concat: (&[A, layout!(4611686018427387904:1)]), "below 2^63";
+        Layout::coordinate::<1> | Layout::try_coordinate::<1>: (&COORDINATES, 5i64), "ask for at least 2";
+        IntTuple::mode | IntTuple::try_mode: (&SHAPE, 3usize), "the rank is 3";
+        IntTuple::leaf | IntTuple::try_leaf: (&SHAPE, 4usize), "there are 4";
+        IntTuple::value | IntTuple::try_value: (&SHAPE), "an integer is needed here";
+        IntTuple::size | IntTuple::try_size: (&tuple!((4, _))), "an integer is needed here";
+        IntTuple::scaled | IntTuple::try_scaled: (3i64, 64usize), "0 to 63";
+        IntTuple::insert | IntTuple::try_insert: (SHAPE, 4usize, tuple!(7)), "the rank is 3";
+        IntTuple::remove | IntTuple::try_remove: (SHAPE, 3usize), "the rank is 3";
+        IntTuple::replace | IntTuple::try_replace: (SHAPE, 3usize, tuple!(7)), "the rank is 3";
+        IntTuple::take | IntTuple::try_take: (SHAPE, 2usize, 4usize), "at most the rank, 3";
+        IntTuple::group | IntTuple::try_group: (SHAPE, 2usize, 4usize), "at most the rank, 3";
+        IntTuple::select | IntTuple::try_select: (SHAPE, &[0usize, 5]), "the rank is 3";
+        IntTuple::unflatten | IntTuple::try_unflatten: (tuple!((1, 2)), SHAPE), "must be the same";
+        Tiler::tile_shape | Tiler::try_tile_shape: (tiler!((4, (2, _)))), "an extent or a layout would do";
+        ComposedLayout::new | ComposedLayout::try_new: (Swizzle::new(3, 3, 3), -1i64, A), "at least 0";
+        ComposedLayout::mode | ComposedLayout::try_mode: (SMEM, 2usize), "the rank is 2";
+        ComposedLayout::composition | ComposedLayout::try_composition: (SMEM, layout!(4:3)), "would do";
+        ComposedLayout::crd2idx | ComposedLayout::try_crd2idx: (SMEM, tuple!((1, 2, 3))), "one for each mode would do";
+        ComposedLayout::zipped_divide | ComposedLayout::try_zipped_divide: (SMEM, tiler!((1, 1, 1))), "at most 2 would do";
+        ComposedLayout::upcast | ComposedLayout::try_upcast: (SMEM, 3i64), "a power of two";
+    }
+    let tv = make_layout_tv(layout!((16, 8):(8, 1)), layout!((1, 4)));
+    let torn = layout!((3, 5):(1, 7));
+    assert_eq!(panic_of(|| tv.of(torn)), tv.try_of(torn).unwrap_err().text());
+    assert!(tv.try_of(torn).unwrap_err().text().contains("composition((3,5):(1,7), ((8,16),4):((64,1),16))"));
+}
+
+#[test]
+fn evaluation_panics_with_the_text_of_crd2idx() {
+    let of = |layout, coord| try_crd2idx(layout, coord).unwrap_err();
+    assert_eq!(panic_of(|| COORDINATES.at(5)), of(COORDINATES, tuple!(5)).text());
+    assert_eq!(panic_of(|| COORDINATES.at_coord([1, 2])), of(COORDINATES, tuple!((1, 2))).text());
+    assert_eq!(panic_of(|| NESTED.at_coord([1, 2])), of(NESTED, tuple!((1, 2))).text());
+    let text = panic_of(|| NESTED.at_coord([1, 2, 3, 4]));
+    assert!(text.contains("(4,(2,2),3):(2,(1,8),24), (1,2,3,4)"), "{text}");
+    assert!(text.contains("4 elements for a rank of 3"), "{text}");
+}
+
+#[test]
+fn many_and_large_operands_leave_room_for_the_reason() {
+    let wide = Layout::new(IntTuple::flat(&[1; 32]), IntTuple::flat(&[i64::MAX; 32]));
+    for error in [
+        wide.try_append(wide).unwrap_err(),
+        Layout::try_concat(&[wide; 9]).unwrap_err(),
+        Tiler::try_by_mode(&[wide.tiler(); 5]).unwrap_err(),
+    ] {
+        assert!(error.text().contains("...: "), "{error}");
+        assert!(error.text().ends_with("coalesce the operands first"), "{error}");
+    }
+    let error = wide.try_select(&[usize::MAX; 32]).unwrap_err();
+    assert!(error.text().ends_with("the rank is 32"), "{error}");
+}
