@@ -104,8 +104,9 @@ impl Ptxas {
 
     /// Whether it assembles for this architecture.
     pub fn takes(&self, arch: Arch) -> bool {
-        // The newest version that assemblers of CUDA 12 and 13 have in common; what has no code needs nothing of it.
-        self.assemble(&format!(".version 8.0\n.target {arch}\n.address_size 64\n"), arch).is_ok()
+        // A version with the architecture that assemblers of CUDA 12 have too; a module without code needs no more of it.
+        let version = if arch.capability().0 < 10 { "8.0" } else { "8.7" };
+        self.assemble(&format!(".version {version}\n.target {arch}\n.address_size 64\n"), arch).is_ok()
     }
 
     /// The assembler at this path.
