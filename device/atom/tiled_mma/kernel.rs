@@ -3,9 +3,9 @@
 use super::{Operand, TiledMma};
 use crate::arch::Fma;
 use crate::atom::mma::MmaAtom;
-use crate::layout::{Layout, Swizzle, make_col_major};
+use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
-use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, fragment_layout, tables};
+use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, tables};
 use core::marker::PhantomData;
 
 /// A tiled MMA known at compile time, as a type: what the operands of a product are partitioned by.
@@ -132,15 +132,14 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Partit
     const MOVED: u64 = tables::moved(L::MOVED, ThreadMma::<L, M, O>::LAYOUT, L::SWIZZLE);
 }
 
-/// The layout of a thread's fragment of an operand's tile of layout `L`: of A and B as
-/// [`fragment_layout`](crate::tensor::fragment_layout) has it, of C compact in the order of the modes.
+/// The layout of a thread's fragment of an operand's tile of layout `L`: see [`MmaTiling::fragment`](super::MmaTiling::fragment).
 pub struct FragmentOf<L, M, O>(PhantomData<(L, M, O)>);
 marker!(FragmentOf);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for FragmentOf<L, M, O> {
-    const LAYOUT: Layout = {
-        let part = PartitionMma::<L, M, O>::LAYOUT;
-        if matches!(O::OPERAND, Operand::C) { make_col_major(part.shape()) } else { fragment_layout(part) }
+    const LAYOUT: Layout = match M::MMA.tiling().fragment(O::OPERAND, L::LAYOUT) {
+        Ok(fragment) => fragment,
+        Err(error) => error.raise(),
     };
 }
 
