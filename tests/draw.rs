@@ -13,5 +13,8 @@ mod golden;
 mod kinds;
 #[path = "draw/palette.rs"]
 mod palette;
+#[cfg(feature = "cli")]
+#[path = "draw/pictures.rs"]
+mod pictures;
 #[path = "draw/space.rs"]
 mod space;
