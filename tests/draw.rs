@@ -13,6 +13,9 @@ mod golden;
 mod kinds;
 #[path = "draw/palette.rs"]
 mod palette;
+#[cfg(feature = "cli")]
+#[path = "draw/pictures.rs"]
+mod pictures;
 #[path = "draw/space.rs"]
 mod space;
 #[path = "draw/typeset.rs"]

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::product::{Check, SHAPES, check, check_with};
+use common::product::{Check, SHAPES, check, check_of};
 use moye::{Device, Grid, Module, Ptx};
+use moye_device::number::{B1, S4, U4};
 use moye_kernels_tiled as kernels;
 
 static SM_80: Ptx = Ptx::new("moye-kernels-tiled", kernels::PTX_SM_80);
@@ -15,6 +16,20 @@ fn load(device: &Device, ptx: &Ptx) -> Option<Module> {
     let fits = !device.is_gpu() || ptx.image_for(device.arch()).is_some();
     fits.then(|| device.load(ptx).unwrap())
 }
+
+/// Those of [`SHAPES`], and K that fill a tile of single bits, end within a word and within a byte.
+const PACKED_SHAPES: [(usize, usize, usize); 13] = {
+    let mut shapes = [(64, 64, 256); 13];
+    shapes.split_at_mut(8).0.copy_from_slice(&SHAPES);
+    shapes.split_at_mut(8).1.copy_from_slice(&[
+        (64, 64, 256),
+        (65, 20, 517),
+        (33, 70, 301),
+        (7, 9, 2),
+        (64, 1, 40),
+    ]);
+    shapes
+};
 
 macro_rules! tests {
     ($($name:ident $ptx:ident ($tile_m:literal, $tile_n:literal), $threads:literal, $bound:expr;)+) => { $(
@@ -38,33 +53,29 @@ tests! {
     s8_ldmatrix SM_80 (64, 64), 128, 0.0;
     fma_shared SM_80 (64, 64), 256, 1e-6;
     f16_shared SM_80 (32, 32), 128, 1e-6;
+    f16_partitions SM_80 (64, 32), 128, 1e-6;
+    f64_partitions SM_80 (32, 32), 128, 1e-14;
     // The hardware adds products of 8-bit floats with 13 bits behind the largest's first.
     e4m3_ldmatrix SM_90 (64, 64), 128, 1e-3;
 }
 
-/// A block for each 64 x 64 of C. K counts bytes.
-fn packed() -> Check {
-    let grid = |m: usize, n: usize| Grid::new((m.div_ceil(64) as u32, n.div_ceil(64) as u32), 128);
-    Check { bound: 0.0, c_multiple: 1, grid }
+macro_rules! packed_tests {
+    ($($name:ident $t:ty, $tile:literal, $product:expr;)+) => { $(
+        #[test]
+        fn $name() {
+            let grid = |m: usize, n: usize| Grid::new((m.div_ceil($tile) as u32, n.div_ceil($tile) as u32), 128);
+            let how = Check { bound: 0.0, c_multiple: 1, grid };
+            let load = |device: &Device| load(device, &SM_80);
+            check_of::<$t, i32>(load, &kernels::$name::$name, &how, &PACKED_SHAPES, $product);
+        }
+    )+ };
 }
-
-#[test]
-fn s4_packed() {
-    let numbers = |byte: u8| [byte & 15, byte >> 4].map(|bits| f64::from((bits as i8) << 4 >> 4));
-    let dot = |a: &[u8], b: &[u8]| {
-        let products = a.iter().zip(b).map(|(&a, &b)| {
-            let (a, b) = (numbers(a), numbers(b));
-            a[0] * b[0] + a[1] * b[1]
-        });
-        products.sum()
-    };
-    check_with(|device| load(device, &SM_80), &kernels::packed::s4_packed, &packed(), &SHAPES, dot);
-}
-
-#[test]
-fn b1_packed() {
-    let dot = |a: &[u8], b: &[u8]| a.iter().zip(b).map(|(a, b)| f64::from((a ^ b).count_ones())).sum();
-    check_with(|device| load(device, &SM_80), &kernels::packed::b1_packed, &packed(), &SHAPES, dot);
+packed_tests! {
+    s4_packed S4, 64, |a, b| a * b;
+    u4_packed U4, 64, |a, b| a * b;
+    u4_shared U4, 32, |a, b| a * b;
+    // The bits that differ are counted.
+    b1_packed B1, 64, |a, b| f64::from(a != b);
 }
 
 #[test]
@@ -79,6 +90,11 @@ fn each_kernel_has_its_instructions_and_no_local_memory() {
         ("s8_ldmatrix", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", 4),
         ("f64_plain", "ld.shared.b64", 16),
         ("fma_shared", "fma.rn.f32", 128),
+        ("f16_partitions", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 8),
+        ("f16_partitions", "ld.shared.b32", 24),
+        ("s4_packed", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", 2),
+        ("u4_packed", "mma.sync.aligned.m16n8k64.row.col.s32.u4.u4.s32", 8),
+        ("u4_shared", "mma.sync.aligned.m8n8k32.row.col.s32.u4.u4.s32", 4),
         ("s4_packed", "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32", 8),
         ("b1_packed", "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", 8),
     ];

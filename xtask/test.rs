@@ -23,7 +23,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     let mut summary = Summary::default();
     if let Err(error) = ptxas::ensure(checkout) {
         summary.skip(format!(
-            "registers and spills of kernels: there is no ptxas, and it cannot be fetched: {error:#}"
+            "what ptxas tells of kernels (registers, spills, oldest architectures): it cannot be fetched: {error:#}"
         ));
     }
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {

@@ -88,21 +88,25 @@ impl Ptxas {
     /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`, `/usr/local/cuda`, `.toolchain/ptxas`
     /// of this folder or one above it, and the packages of the active Python.
     pub fn find() -> Option<Self> {
-        if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-            return Some(Self { path: named.into() });
+        // Whoever names one means it, even where there is no file: that is told when it is run.
+        if let Some(named) = named() {
+            return Some(Self { path: named });
         }
-        let path = env::var_os("PATH").unwrap_or_default();
-        let on_path = env::split_paths(&path).map(|folder| folder.join("ptxas"));
-        let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(env::var_os).map(PathBuf::from);
-        let toolkits = toolkits.chain([PathBuf::from("/usr/local/cuda")]).map(|root| root.join("bin/ptxas"));
-        let here = env::current_dir().unwrap_or_default();
-        let kept = here.ancestors().flat_map(|folder| in_python(&folder.join(".toolchain/ptxas")));
-        on_path
-            .chain(toolkits)
-            .chain(kept)
-            .find(|file| file.is_file())
-            .or_else(|| python_packages().iter().flat_map(|f| in_python(f)).find(|file| file.is_file()))
-            .map(|path| Self { path })
+        places().find(|file| file.is_file()).map(|path| Self { path })
+    }
+
+    /// Looks for an assembler that has this architecture, in the places and the order of [`find`](Self::find): the one of
+    /// CUDA 13 has none before `sm_75`, that of CUDA 12 (PyPI's `nvidia-cuda-nvcc-cu12`) has them from `sm_50` on.
+    pub fn find_for(arch: Arch) -> Option<Self> {
+        let all = named().into_iter().chain(places()).filter(|file| file.is_file());
+        all.map(|path| Self { path }).find(|ptxas| ptxas.takes(arch))
+    }
+
+    /// Whether it assembles for this architecture.
+    pub fn takes(&self, arch: Arch) -> bool {
+        // A version with the architecture that assemblers of CUDA 12 have too; a module without code needs no more of it.
+        let version = if arch.capability().0 < 10 { "8.0" } else { "8.7" };
+        self.assemble(&format!(".version {version}\n.target {arch}\n.address_size 64\n"), arch).is_ok()
     }
 
     /// The assembler at this path.
@@ -187,6 +191,25 @@ fn number_before(line: &str, unit: &str) -> Option<usize> {
     before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
+/// The program that the environment names.
+fn named() -> Option<PathBuf> {
+    env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Where an assembler may be, in the order of preference.
+fn places() -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path: Vec<_> = env::split_paths(&path).map(|folder| folder.join("ptxas")).collect();
+    let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(env::var_os).map(PathBuf::from);
+    let toolkits = toolkits.chain([PathBuf::from("/usr/local/cuda")]).map(|root| root.join("bin/ptxas"));
+    let here = env::current_dir().unwrap_or_default();
+    let kept: Vec<_> =
+        here.ancestors().flat_map(|folder| in_python(&folder.join(".toolchain/ptxas"))).collect();
+    // Python is asked only where nothing else has served.
+    let python = std::iter::once_with(python_packages).flatten().flat_map(|folder| in_python(&folder));
+    on_path.into_iter().chain(toolkits).chain(kept).chain(python)
+}
+
 fn in_python(packages: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let packages = packages.to_owned();
     IN_PYTHON.iter().map(move |file| packages.join(file))
@@ -234,5 +257,16 @@ ptxas info    : Used 10 registers, used 0 barriers, 384 bytes cmem[0]
     fn an_assembler_that_is_not_there_is_an_error() {
         let error = Ptxas::at("/nowhere/ptxas").assemble("", "sm_80".parse().unwrap()).unwrap_err();
         assert!(error.to_string().contains("/nowhere/ptxas cannot be run"), "{error}");
+    }
+
+    #[test]
+    fn an_assembler_that_is_found_for_an_architecture_takes_it() {
+        // What is installed differs; an architecture that no assembler has is never found.
+        for (name, exists) in [("sm_50", true), ("sm_75", true), ("sm_90a", true), ("sm_11", false)] {
+            let arch = name.parse().unwrap();
+            if let Some(ptxas) = Ptxas::find_for(arch) {
+                assert!(exists && ptxas.takes(arch), "{name}: {}", ptxas.path().display());
+            }
+        }
     }
 }

@@ -165,7 +165,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     source: &Tensor<Strided<P, S, R>, LS>,
     destination: &mut SharedTensor<P::Element, LD>,
 ) where
-    P: GlobalPointer,
+    P: GlobalPointer<Element: Element>,
     S: Strides,
     LS: StaticLayout,
     LD: StaticLayout,

@@ -73,21 +73,56 @@ unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Stride
     }
 }
 
-// SAFETY: the element's address.
-unsafe impl<T: Element> CopySource<SharedMemory> for Shared<T> {
-    #[inline(always)]
-    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
-        self.address_of::<L>(index)
-    }
+/// An engine that the tiled copy `C` reads from: its atom's source, with its elements.
+pub trait ReadBy<C: StaticTiledCopy>:
+    CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>
+{
 }
 
-// SAFETY: the element's address.
-unsafe impl<T: Scalar + Storable> CopySource<SharedMemory> for SharedPacked<T> {
-    #[inline(always)]
-    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
-        self.address_of::<L>(index)
-    }
+impl<C, E> ReadBy<C> for E
+where
+    C: StaticTiledCopy,
+    E: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
+{
 }
+
+/// An engine that the tiled copy `C` writes to: its atom's destination, with its elements.
+pub trait WrittenBy<C: StaticTiledCopy>:
+    CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>
+{
+}
+
+impl<C, E> WrittenBy<C> for E
+where
+    C: StaticTiledCopy,
+    E: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
+{
+}
+
+macro_rules! shared {
+    ($pointer:ident, $($bound:tt)+) => {
+        // SAFETY: the element's address.
+        unsafe impl<T: $($bound)+> CopySource<SharedMemory> for $pointer<T> {
+            #[inline(always)]
+            unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
+                self.address_of::<L>(index)
+            }
+        }
+
+        // SAFETY: the element's address.
+        unsafe impl<T: $($bound)+> CopyDestination<SharedMemory> for $pointer<T> {
+            #[inline(always)]
+            fn place<L: StaticLayout>(&self, index: usize) -> u32 {
+                self.address_of::<L>(index)
+            }
+
+            #[inline(always)]
+            unsafe fn accept<L: StaticLayout>(&mut self, _: usize, (): ()) {}
+        }
+    };
+}
+shared!(Shared, Element);
+shared!(SharedPacked, Scalar + Storable);
 
 // SAFETY: the element's address.
 unsafe impl<T: Element, W: StaticLayout> CopySource<SharedMemory> for Part<T, W> {
@@ -95,17 +130,6 @@ unsafe impl<T: Element, W: StaticLayout> CopySource<SharedMemory> for Part<T, W>
     unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
         self.address(index)
     }
-}
-
-// SAFETY: the element's address.
-unsafe impl<T: Element> CopyDestination<SharedMemory> for Shared<T> {
-    #[inline(always)]
-    fn place<L: StaticLayout>(&self, index: usize) -> u32 {
-        self.address_of::<L>(index)
-    }
-
-    #[inline(always)]
-    unsafe fn accept<L: StaticLayout>(&mut self, _: usize, (): ()) {}
 }
 
 // SAFETY: the word from the element on.
@@ -340,8 +364,8 @@ const fn takes_predicates<A: CopyAtom>() {
 pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
 where
     C: StaticTiledCopy,
-    S: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
-    D: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
+    S: ReadBy<C>,
+    D: WrittenBy<C>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -378,8 +402,8 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     destination: &mut Tensor<D, LD>,
 ) where
     C: StaticTiledCopy,
-    S: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
-    D: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
+    S: ReadBy<C>,
+    D: WrittenBy<C>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -410,8 +434,8 @@ impl<C: StaticTiledCopy> Where for Automatic<C> {
 unsafe fn one<C, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>, i: usize, valid: bool)
 where
     C: StaticTiledCopy,
-    S: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
-    D: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
+    S: ReadBy<C>,
+    D: WrittenBy<C>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -419,28 +443,54 @@ where
         let atom = C::COPY.atom_layouts();
         (atom.num_val_src() as usize, atom.num_val_dst() as usize)
     };
+    if !valid && !const { <C::Atom as CopyAtom>::ZERO_FILLS } {
+        return;
+    }
+    let bits = const { <C::Element as Storable>::BITS as u32 };
+    let existing = if S::CHECKED { source.engine().existing_of::<LS>(i * from, from) } else { from as u32 };
+    // A product, where an `if` may become a branch with a copy in each arm.
+    let existing =
+        if const { <C::Atom as CopyAtom>::ZERO_FILLS } { u32::from(valid) * existing } else { existing };
     // SAFETY: the caller's contract.
     unsafe {
-        if const { <C::Atom as CopyAtom>::ZERO_FILLS } {
-            let existing =
-                if S::CHECKED { source.engine().existing_of::<LS>(i * from, from) } else { from as u32 };
-            // A product, where an `if` may become a branch with a copy in each arm.
-            let bytes = u32::from(valid) * existing * <C::Element as Storable>::BITS as u32 / 8;
-            let place = destination.engine().place::<LD>(i * to);
-            let output = C::Atom::call_partial(bytes, source.engine().input::<LS>(i * from), place);
-            destination.engine_mut().accept::<LD>(i * to, output);
-        } else if valid {
-            let place = destination.engine().place::<LD>(i * to);
-            let input = source.engine().input::<LS>(i * from);
-            let output = if S::CHECKED {
-                let bytes = source.engine().existing_of::<LS>(i * from, from)
-                    * <C::Element as Storable>::BITS as u32
-                    / 8;
-                C::Atom::call_partial(bytes, input, place)
-            } else {
-                C::Atom::call(input, place)
-            };
-            destination.engine_mut().accept::<LD>(i * to, output);
+        if S::CHECKED && bits < 8 && existing * bits % 8 != 0 {
+            // The edge of the matrix runs through a byte, of which no instruction moves a part.
+            return copy_bytes::<S, LS, D, LD>(source, destination, i * from, i * to, from);
+        }
+        let place = destination.engine().place::<LD>(i * to);
+        let input = source.engine().input::<LS>(i * from);
+        let output = if S::CHECKED || const { <C::Atom as CopyAtom>::ZERO_FILLS } {
+            C::Atom::call_partial(existing * bits / 8, input, place)
+        } else {
+            C::Atom::call(input, place)
+        };
+        destination.engine_mut().accept::<LD>(i * to, output);
+    }
+}
+
+/// Copies `count` elements smaller than a byte by loads and stores of bytes; those that do not exist arrive as zeros.
+///
+/// # Safety
+/// As [`copy_tiled`]; they lie together on both sides from `source_index` and `destination_index` on.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn copy_bytes<S, LS, D, LD>(
+    source: &Tensor<S, LS>,
+    destination: &mut Tensor<D, LD>,
+    source_index: usize,
+    destination_index: usize,
+    count: usize,
+) where
+    S: Access,
+    D: AccessMut + Engine<Element = S::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    for i in (0..count).step_by(const { 8 / S::Element::BITS as usize }) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let byte = source.engine().load::<LS, u8>(source_index + i);
+            destination.engine_mut().store::<LD, u8>(destination_index + i, byte);
         }
     }
 }

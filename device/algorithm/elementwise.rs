@@ -2,7 +2,6 @@
 
 use crate::arch::Fma;
 use crate::layout::{Layout, Text};
-use crate::memory::Element;
 use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor};
 
 /// The tensors have the same number of elements, or the call does not compile.
@@ -35,8 +34,8 @@ pub unsafe fn transform<A, LA, B, LB>(
     output: &mut Tensor<B, LB>,
     mut f: impl FnMut(A::Element) -> B::Element,
 ) where
-    A: Access + Engine<Element: Element>,
-    B: AccessMut + Engine<Element: Element>,
+    A: Access,
+    B: AccessMut,
     LA: StaticLayout,
     LB: StaticLayout,
 {

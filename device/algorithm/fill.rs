@@ -1,7 +1,6 @@
 //! Filling tensors.
 
 use crate::arch::Fma;
-use crate::memory::Element;
 use crate::tensor::{AccessMut, Engine, StaticLayout, Tensor};
 
 /// Sets every element to `value`.
@@ -10,10 +9,7 @@ use crate::tensor::{AccessMut, Engine, StaticLayout, Tensor};
 /// The tensor's memory may be written, and no other thread touches those elements meanwhile.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn fill<E: AccessMut + Engine<Element: Element>, L: StaticLayout>(
-    tensor: &mut Tensor<E, L>,
-    value: E::Element,
-) {
+pub unsafe fn fill<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>, value: E::Element) {
     for i in 0..Tensor::<E, L>::SIZE {
         // SAFETY: the caller's contract.
         unsafe { tensor.set(i, value) };

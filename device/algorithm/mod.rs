@@ -11,7 +11,7 @@ mod gemm;
 mod gemm_tiled;
 
 pub use copy::{copy, copy_async};
-pub use copy_tiled::{CopyDestination, CopySource, copy_if, copy_tiled};
+pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, copy_tiled};
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use gemm::gemm;

@@ -1,5 +1,6 @@
 //! The types that a kernel may keep in global or shared memory.
 
+use super::packed::{extract, insert, per_byte, place};
 use crate::arch::{Bf16x2, F16x2, Word, Word128};
 use crate::number::{B1, Number, S4, U4};
 use half::{bf16, f16};
@@ -16,11 +17,37 @@ pub trait Storable: Copy + Send + Sync + 'static {
 
     /// The bits of one: a multiple of 8 for an [`Element`]; 1, 2 or 4 for one of which a byte holds several.
     const BITS: i64;
+
+    /// Reads element `index` of those that lie without gaps in a thread's own memory from `first` on.
+    ///
+    /// # Safety
+    /// Its bytes may be read and were written, and `first` is aligned as the element is.
+    #[doc(hidden)]
+    unsafe fn read_own(first: *const u8, index: usize) -> Self;
+
+    /// Writes element `index`; of one smaller than a byte the others of its byte are read and kept.
+    ///
+    /// # Safety
+    /// As [`read_own`](Self::read_own), for writing; the byte of a small element was written before.
+    #[doc(hidden)]
+    unsafe fn write_own(first: *mut u8, index: usize, value: Self);
 }
 
 impl<T: Element> Storable for T {
     const NAME: &'static str = <T as Element>::NAME;
     const BITS: i64 = 8 * T::BYTES as i64;
+
+    #[inline(always)]
+    unsafe fn read_own(first: *const u8, index: usize) -> Self {
+        // SAFETY: the caller's contract.
+        T::from_bits(unsafe { first.add(index * T::BYTES).cast::<T::Bits>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn write_own(first: *mut u8, index: usize, value: Self) {
+        // SAFETY: the caller's contract.
+        unsafe { first.add(index * T::BYTES).cast::<T::Bits>().write(value.to_bits()) }
+    }
 }
 
 macro_rules! packed {
@@ -28,6 +55,23 @@ macro_rules! packed {
         impl Storable for $t {
             const NAME: &'static str = <$t as Number>::NAME;
             const BITS: i64 = <$t as Number>::WIDTH as i64;
+
+            #[inline(always)]
+            unsafe fn read_own(first: *const u8, index: usize) -> Self {
+                let (byte, at) = place(index as i64, per_byte::<$t>());
+                // SAFETY: the caller's contract.
+                extract(unsafe { first.add(byte as usize).read() }, at)
+            }
+
+            #[inline(always)]
+            unsafe fn write_own(first: *mut u8, index: usize, value: Self) {
+                let (byte, at) = place(index as i64, per_byte::<$t>());
+                // SAFETY: the caller's contract.
+                unsafe {
+                    let byte = first.add(byte as usize);
+                    byte.write(insert(byte.read(), at, value));
+                }
+            }
         }
     )* };
 }

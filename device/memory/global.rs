@@ -1,7 +1,8 @@
 //! Typed pointers to global memory, as kernels take them.
 
-use super::Element;
+use super::{Element, Storable};
 use crate::arch::Word;
+use core::mem::MaybeUninit;
 
 /// A pointer to elements in global memory that the kernel only reads.
 ///
@@ -65,44 +66,114 @@ macro_rules! pointer {
 pointer!(Global, *const T);
 pointer!(GlobalMut, *mut T);
 
-/// A typed pointer to global memory: [`Global`] or [`GlobalMut`].
+/// A typed pointer to global memory: [`Global`] or [`GlobalMut`], or for elements smaller than a byte
+/// [`GlobalPacked`](super::GlobalPacked) or [`GlobalPackedMut`](super::GlobalPackedMut).
 pub trait GlobalPointer: Copy {
     /// What it points to.
-    type Element: Element;
+    type Element: Storable;
 
-    /// The device address, in bytes.
+    /// The device address, in bytes: of the byte that holds the element, where it holds several.
     fn address(self) -> u64;
 
     /// The pointer moved by `elements`.
     #[must_use]
     fn offset(self, elements: i64) -> Self;
+
+    /// Reads the element, where `valid`; zero elsewhere.
+    ///
+    /// # Safety
+    /// Where `valid`, it lies in memory that the kernel may read, and no other thread writes it meanwhile (of one smaller
+    /// than a byte: any of its byte).
+    unsafe fn read_if(self, valid: bool) -> Self::Element;
+
+    /// Reads the first `existing` of the elements that fill a word, the first of them the one that is pointed to; the
+    /// others read as zeros.
+    ///
+    /// # Safety
+    /// As [`read_if`](Self::read_if), for those that exist; the element is the first of its byte.
+    unsafe fn read_part<W: Word>(self, existing: u32) -> W;
 }
 
-impl<T: Element> GlobalPointer for Global<T> {
-    type Element = T;
+/// A [`GlobalPointer`] through which the kernel may write.
+pub trait GlobalPointerMut: GlobalPointer {
+    /// Writes the element, where `valid`. One smaller than a byte is written by reading its byte and writing it back.
+    ///
+    /// # Safety
+    /// Where `valid`, it lies in memory that the kernel may write, and no other thread touches it meanwhile (of one smaller
+    /// than a byte: any of its byte).
+    unsafe fn write_if(self, valid: bool, value: Self::Element);
 
-    #[inline(always)]
-    fn address(self) -> u64 {
-        self.address()
-    }
-
-    #[inline(always)]
-    fn offset(self, elements: i64) -> Self {
-        self.offset(elements)
-    }
+    /// Writes the first `existing` of the elements that fill a word, the first of them to where the pointer leads.
+    ///
+    /// # Safety
+    /// As [`write_if`](Self::write_if), for those that exist; the element is the first of its byte.
+    unsafe fn write_part<W: Word>(self, existing: u32, word: W);
 }
 
-impl<T: Element> GlobalPointer for GlobalMut<T> {
-    type Element = T;
+macro_rules! global_pointer {
+    ($name:ident) => {
+        impl<T: Element> GlobalPointer for $name<T> {
+            type Element = T;
 
+            #[inline(always)]
+            fn address(self) -> u64 {
+                self.address()
+            }
+
+            #[inline(always)]
+            fn offset(self, elements: i64) -> Self {
+                self.offset(elements)
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn read_if(self, valid: bool) -> T {
+                // SAFETY: the caller's contract.
+                T::from_bits(unsafe { T::Bits::load_global_if(valid, self.address()) })
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn read_part<W: Word>(self, existing: u32) -> W {
+                let address = self.address();
+                let mut word = MaybeUninit::new(W::ZERO);
+                for i in 0..size_of::<W>() / T::BYTES {
+                    // SAFETY: the caller's contract; what does not exist is not read; `i` stays inside the word.
+                    unsafe {
+                        let bits =
+                            T::Bits::load_global_if((i as u32) < existing, address + (i * T::BYTES) as u64);
+                        word.as_mut_ptr().cast::<T::Bits>().add(i).write_unaligned(bits);
+                    }
+                }
+                // SAFETY: initialised above.
+                unsafe { word.assume_init() }
+            }
+        }
+    };
+}
+global_pointer!(Global);
+global_pointer!(GlobalMut);
+
+impl<T: Element> GlobalPointerMut for GlobalMut<T> {
     #[inline(always)]
-    fn address(self) -> u64 {
-        self.address()
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write_if(self, valid: bool, value: T) {
+        // SAFETY: the caller's contract.
+        unsafe { T::Bits::store_global_if(valid, self.address(), value.to_bits()) }
     }
 
     #[inline(always)]
-    fn offset(self, elements: i64) -> Self {
-        self.offset(elements)
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write_part<W: Word>(self, existing: u32, word: W) {
+        let address = self.address();
+        let parts = (&raw const word).cast::<T::Bits>();
+        for i in 0..size_of::<W>() / T::BYTES {
+            // SAFETY: the caller's contract; what does not exist is not written; `i` stays inside the word.
+            unsafe {
+                let bits = parts.add(i).read_unaligned();
+                T::Bits::store_global_if((i as u32) < existing, address + (i * T::BYTES) as u64, bits);
+            }
+        }
     }
 }
 

@@ -6,6 +6,6 @@ mod packed;
 mod shared;
 
 pub use element::{Element, Storable};
-pub use global::{Global, GlobalMut, GlobalPointer};
+pub use global::{Global, GlobalMut, GlobalPointer, GlobalPointerMut};
 pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};
 pub use shared::{Shared, SharedArray, SharedStorage};

@@ -12,13 +12,13 @@
 //!   (clear, set) on the aligned 32-bit word around it. Other threads may write other elements of the word meanwhile; who
 //!   reads this element between the steps may see zeros.
 
-use super::{Global, GlobalMut, Shared};
+use super::{Global, GlobalMut, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::arch::{AtomicInteger, Word};
 use crate::number::Scalar;
 use core::marker::PhantomData;
 
 /// Elements of `T` that one byte holds. Compiles only for 1, 2 and 4 bits.
-const fn per_byte<T: Scalar>() -> i64 {
+pub(super) const fn per_byte<T: Scalar>() -> i64 {
     const {
         assert!(
             matches!(T::WIDTH, 1 | 2 | 4),
@@ -30,19 +30,19 @@ const fn per_byte<T: Scalar>() -> i64 {
 
 /// Where an element lies in a unit of `per` elements: the unit, and the element's place in it.
 #[inline(always)]
-const fn place(index: i64, per: i64) -> (i64, u32) {
+pub(super) const fn place(index: i64, per: i64) -> (i64, u32) {
     (index.div_euclid(per), index.rem_euclid(per) as u32)
 }
 
 /// The element at place `at` of a byte.
 #[inline(always)]
-fn extract<T: Scalar>(byte: u8, at: u32) -> T {
+pub(super) fn extract<T: Scalar>(byte: u8, at: u32) -> T {
     T::from_low_bits(u64::from(byte) >> (at * T::WIDTH as u32))
 }
 
 /// `unit` with the element at place `at` replaced.
 #[inline(always)]
-fn insert<T: Scalar>(unit: u8, at: u32, value: T) -> u8 {
+pub(super) fn insert<T: Scalar>(unit: u8, at: u32, value: T) -> u8 {
     let shift = at * T::WIDTH as u32;
     let mask = ((1u32 << T::WIDTH) - 1) << shift;
     (u32::from(unit) & !mask | (value.low_bits() as u32) << shift & mask) as u8
@@ -210,3 +210,84 @@ macro_rules! store {
 }
 store!(GlobalPackedMut store_global atomic_and_global atomic_or_global u64);
 store!(SharedPacked store_shared atomic_and_shared atomic_or_shared u32);
+
+macro_rules! global {
+    ($name:ident) => {
+        // A tensor's accesses: the pointer leads to the element, and a word starts with it.
+        impl<T: Scalar + Storable> GlobalPointer for $name<T> {
+            type Element = T;
+
+            #[inline(always)]
+            fn address(self) -> u64 {
+                self.address().0
+            }
+
+            #[inline(always)]
+            fn offset(self, elements: i64) -> Self {
+                self.offset(elements)
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn read_if(self, valid: bool) -> T {
+                let (byte, at) = place(self.index, Self::PER_BYTE);
+                // SAFETY: the caller's contract.
+                extract(unsafe { u8::load_global_if(valid, self.bytes.offset(byte as _).address()) }, at)
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn read_part<W: Word>(self, existing: u32) -> W {
+                let address = self.word_address(0);
+                let mut word = W::ZERO;
+                for byte in 0..size_of::<W>() {
+                    let kept = existing_bits::<T>(byte, existing);
+                    // SAFETY: the caller's contract; a byte without an element that exists is not read. Inside the word,
+                    // whose bytes are plain bits.
+                    unsafe {
+                        let bits = u8::load_global_if(kept != 0, address + byte as u64) & kept;
+                        (&raw mut word).cast::<u8>().add(byte).write(bits);
+                    }
+                }
+                word
+            }
+        }
+    };
+}
+global!(GlobalPacked);
+global!(GlobalPackedMut);
+
+impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write_if(self, valid: bool, value: T) {
+        let (byte, at) = place(self.index, Self::PER_BYTE);
+        let address = self.bytes.offset(byte as _).address();
+        // SAFETY: the caller's contract.
+        unsafe { u8::store_global_if(valid, address, insert(u8::load_global_if(valid, address), at, value)) };
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write_part<W: Word>(self, existing: u32, word: W) {
+        let address = self.word_address(0);
+        for byte in 0..size_of::<W>() {
+            let written = existing_bits::<T>(byte, existing);
+            let address = address + byte as u64;
+            // SAFETY: the caller's contract; a byte without an element that exists is not touched, and of one that has
+            // others the others are kept. Inside the word, whose bytes are plain bits.
+            unsafe {
+                let bits = (&raw const word).cast::<u8>().add(byte).read();
+                let kept = u8::load_global_if(!matches!(written, 0 | u8::MAX), address) & !written;
+                u8::store_global_if(written != 0, address, bits & written | kept);
+            }
+        }
+    }
+}
+
+/// The bits of byte `byte` of a word that belong to its first `existing` elements.
+#[inline(always)]
+fn existing_bits<T: Scalar>(byte: usize, existing: u32) -> u8 {
+    let bits = (existing as usize * T::WIDTH).saturating_sub(8 * byte).min(8);
+    ((1u32 << bits) - 1) as u8
+}

@@ -6,7 +6,7 @@ use super::tables::{Digits, Offsets, PLAIN, run};
 use super::{Access, AccessMut, Engine, Length, Tensor};
 use crate::arch::{Fma, Word};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
-use crate::memory::{Element, Storable};
+use crate::memory::Storable;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
@@ -120,7 +120,14 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     #[inline(always)]
     pub unsafe fn uninit() -> Self {
         const { fits(L::LAYOUT, T::BITS) };
-        Tensor::from_engine(Registers { words: Room([MaybeUninit::uninit(); ROOM]), element: PhantomData })
+        let mut words = Room([MaybeUninit::uninit(); ROOM]);
+        if T::BITS < 8 {
+            // One of them is written by changing its byte, which has to hold something. What is overwritten costs nothing.
+            for byte in 0..const { (L::LAYOUT.cosize() * T::BITS + 7) as usize / 8 } {
+                words.0[byte] = MaybeUninit::new(0);
+            }
+        }
+        Tensor::from_engine(Registers { words, element: PhantomData })
     }
 
     /// All of it, to read.
@@ -150,7 +157,7 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     }
 }
 
-impl<T: Element, L: StaticLayout> Fragment<T, L> {
+impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// A fragment with every element `value`.
     #[inline(always)]
     pub fn filled(value: T) -> Self {
@@ -219,6 +226,14 @@ macro_rules! registers {
             }
 
             #[inline(always)]
+            unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> T {
+                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                let $own = self;
+                // SAFETY: inside the room; the caller has written what it reads.
+                unsafe { T::read_own(self.words.0.as_ptr().cast(), place::<L>(index, $origin)) }
+            }
+
+            #[inline(always)]
             fn exists<L: StaticLayout>(&self, _: usize) -> bool {
                 true
             }
@@ -241,16 +256,30 @@ macro_rules! registers_mut {
                 // SAFETY: inside the room, aligned by `Run`.
                 unsafe { self.words.0.as_mut_ptr().add(byte).cast::<W>().write(word) }
             }
+
+            #[inline(always)]
+            unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: T) {
+                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                let $own = &*self;
+                let place = place::<L>(index, $origin);
+                // SAFETY: inside the room, which holds zeros from the start for elements smaller than a byte.
+                unsafe { T::write_own(self.words.0.as_mut_ptr().cast(), place, value) }
+            }
         }
     };
 }
 registers_mut!(Registers<T>, , |_own| 0);
 registers_mut!(RegistersMut<'a, T>, 'a, |own| own.origin);
 
+/// Where an element lies in the room, in elements.
+#[inline(always)]
+fn place<L: StaticLayout>(index: usize, origin: u32) -> usize {
+    (Offsets::<L, PLAIN>::TABLE[index] + origin as i32) as usize
+}
+
 /// Where an element starts in the room, in bytes. An element smaller than a byte is the first of its byte, or the access
 /// would not be a whole word.
 #[inline(always)]
 fn byte_of<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
-    let element = (Offsets::<L, PLAIN>::TABLE[index] + origin as i32) as usize;
-    element * T::BITS as usize / 8
+    place::<L>(index, origin) * T::BITS as usize / 8
 }

@@ -5,11 +5,32 @@ use super::tables::{Digits, Offsets, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::Text;
-use crate::memory::{Element, GlobalMut, GlobalPointer};
+use crate::memory::{GlobalPackedMut, GlobalPointer, GlobalPointerMut, Storable};
+use crate::number::Scalar;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 /// A matrix in global memory as a kernel receives it: a pointer, extents and strides in elements.
+///
+/// Elements smaller than a byte are pointed to by [`GlobalPacked`](crate::memory::GlobalPacked) and [`GlobalPackedMut`].
+/// They are counted like any others, and read like any others. One alone is written by reading its byte and writing it back, so
+/// that the byte has to belong to the thread ([`Tensor::set_shared_byte`] shares it); copies move whole bytes, and where the
+/// edge of the matrix runs through one, the elements beyond it stay as they are.
+///
+/// ```
+/// use moye_device::memory::{Global, GlobalPacked};
+/// use moye_device::number::S4;
+/// use moye_device::tensor::{Aligned, Matrix, UnitStride};
+/// use moye_device::{layout, static_layout};
+///
+/// static_layout! { Tile = layout!((2, 8)); }
+/// // Two rows of five numbers of 4 bits, rows 4 bytes apart: 1, 2, 3, 4, 5 and -1, -2, -3, -4, -5. No thread runs here, so the
+/// // tensor is made and not read; `tests/kernels-tiled/small.rs` has kernels that do.
+/// fn tile(bytes: Global<u8>) -> usize {
+///     let matrix = Matrix::new(GlobalPacked::<S4>::new(bytes), (2, 5), Aligned::<_, 4>(UnitStride::<1>(8)));
+///     matrix.local_tile::<Tile, _>((0, 0)).layout().size() as usize
+/// }
+/// assert_eq!(tile(Global::from_address(0x1000)), 16);
+/// ```
 #[derive(Clone, Copy)]
 pub struct Matrix<P, S> {
     pointer: P,
@@ -25,7 +46,8 @@ pub trait Strides: Copy {
     /// The axis whose stride is 1, if one is known to be.
     const UNIT: Option<usize>;
 
-    /// Bytes of which the base address and every other stride are known to be multiples.
+    /// Bytes of which the base address and every other stride are known to be multiples; 0 where nothing is known, of elements
+    /// smaller than a byte not even that a row starts at one.
     const ALIGN: usize;
 
     /// Whether every tile lies in the matrix, so that nothing has to be checked.
@@ -41,7 +63,7 @@ pub struct Dense(pub [i64; 2]);
 
 impl Strides for Dense {
     const UNIT: Option<usize> = None;
-    const ALIGN: usize = 1;
+    const ALIGN: usize = 0;
 
     #[inline(always)]
     fn along(self, axis: usize) -> i64 {
@@ -55,7 +77,7 @@ pub struct UnitStride<const AXIS: usize>(pub i64);
 
 impl<const AXIS: usize> Strides for UnitStride<AXIS> {
     const UNIT: Option<usize> = Some(AXIS);
-    const ALIGN: usize = 1;
+    const ALIGN: usize = 0;
 
     #[inline(always)]
     fn along(self, axis: usize) -> i64 {
@@ -223,11 +245,17 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
         [Offsets::<L, 0>::TABLE[index], Offsets::<L, 1>::TABLE[index]]
     }
 
+    /// The pointer to an element.
+    #[inline(always)]
+    fn pointer_to<L: StaticLayout>(&self, index: usize) -> P {
+        let [i, j] = Self::coordinate::<L>(index);
+        self.pointer.offset(i as i64 * self.strides.along(0) + j as i64 * self.strides.along(1))
+    }
+
     /// The address of an element, in bytes.
     #[inline(always)]
     pub(crate) fn address<L: StaticLayout>(&self, index: usize) -> u64 {
-        let [i, j] = Self::coordinate::<L>(index);
-        self.pointer.offset(i as i64 * self.strides.along(0) + j as i64 * self.strides.along(1)).address()
+        self.pointer_to::<L>(index).address()
     }
 
     /// How many of the `count` elements from `index` on exist; they are a run along the unit axis, or one alone.
@@ -256,14 +284,21 @@ impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
 /// What lies together in global memory.
 pub struct GlobalRun<T, S, L>(PhantomData<(T, S, L)>);
 
-impl<T: Element, S: Strides, L: StaticLayout> Length for GlobalRun<T, S, L> {
+impl<T: Storable, S: Strides, L: StaticLayout> Length for GlobalRun<T, S, L> {
     const LENGTH: usize = match S::UNIT {
-        Some(axis) if S::ALIGN > T::BYTES => run(L::LAYOUT, axis, 2, L::ORIGIN, S::ALIGN / T::BYTES),
+        Some(axis) if S::ALIGN as i64 * 8 > T::BITS => {
+            run(L::LAYOUT, axis, 2, L::ORIGIN, (S::ALIGN as i64 * 8 / T::BITS) as usize)
+        }
         _ => 1,
     };
 }
 
 impl<P: GlobalPointer, S: Strides, R> Partitioned for Strided<P, S, R> {}
+
+/// The elements that a word holds.
+const fn per_word<W: Word, T: Storable>() -> usize {
+    size_of::<W>() * 8 / T::BITS as usize
+}
 
 // SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at multiples of their length
 // there, origin included; the promise of `Aligned` covers the address and the other stride.
@@ -273,31 +308,27 @@ unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
-        let count = size_of::<W>() / P::Element::BYTES;
-        let address = self.address::<L>(index);
+        let count = const { per_word::<W, P::Element>() };
+        let pointer = self.pointer_to::<L>(index);
         let existing = self.existing::<L>(index, count);
         if count == 1 {
             // SAFETY: the caller's contract; an element that does not exist is not read.
-            return unsafe { W::load_global_if(existing == 1, address) };
+            return unsafe { W::load_global_if(existing == 1, pointer.address()) };
         }
         if existing == count as u32 {
             // SAFETY: all of the run exists, and `Run` says that it is aligned.
-            return unsafe { W::load_global(address) };
+            return unsafe { W::load_global(pointer.address()) };
         }
-        // The edge of the matrix runs through the word: element by element.
-        let mut word = MaybeUninit::new(W::ZERO);
-        for i in 0..count {
-            // SAFETY: an element that does not exist is not read; `i` stays inside the word.
-            unsafe {
-                let bits = <P::Element as Element>::Bits::load_global_if(
-                    (i as u32) < existing,
-                    address + (i * P::Element::BYTES) as u64,
-                );
-                word.as_mut_ptr().cast::<<P::Element as Element>::Bits>().add(i).write_unaligned(bits);
-            }
-        }
-        // SAFETY: initialised above.
-        unsafe { word.assume_init() }
+        // SAFETY: the edge of the matrix runs through the word; what lies beyond is not read.
+        unsafe { pointer.read_part(existing) }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> P::Element {
+        let valid = self.exists::<L>(index);
+        // SAFETY: the caller's contract; an element that does not exist is not read.
+        unsafe { self.pointer_to::<L>(index).read_if(valid) }
     }
 
     #[inline(always)]
@@ -307,28 +338,47 @@ unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
 }
 
 // SAFETY: as for `Access`.
-unsafe impl<T: Element, S: Strides, R> AccessMut for Strided<GlobalMut<T>, S, R> {
+unsafe impl<P: GlobalPointerMut, S: Strides, R> AccessMut for Strided<P, S, R> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
-        let count = size_of::<W>() / T::BYTES;
-        let address = self.address::<L>(index);
+        let count = const { per_word::<W, P::Element>() };
+        let pointer = self.pointer_to::<L>(index);
         let existing = self.existing::<L>(index, count);
         if count == 1 {
             // SAFETY: the caller's contract; an element that does not exist is not written.
-            return unsafe { W::store_global_if(existing == 1, address, word) };
+            return unsafe { W::store_global_if(existing == 1, pointer.address(), word) };
         }
         if existing == count as u32 {
             // SAFETY: all of the run exists, and `Run` says that it is aligned.
-            return unsafe { W::store_global(address, word) };
+            return unsafe { W::store_global(pointer.address(), word) };
         }
-        let parts = (&raw const word).cast::<T::Bits>();
-        for i in 0..count {
-            // SAFETY: `i` stays inside the word; an element that does not exist is not written.
-            unsafe {
-                let bits = parts.add(i).read_unaligned();
-                T::Bits::store_global_if((i as u32) < existing, address + (i * T::BYTES) as u64, bits);
-            }
+        // SAFETY: the edge of the matrix runs through the word; what lies beyond is not written.
+        unsafe { pointer.write_part(existing, word) };
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: P::Element) {
+        let valid = self.exists::<L>(index);
+        // SAFETY: the caller's contract; an element that does not exist is not written.
+        unsafe { self.pointer_to::<L>(index).write_if(valid, value) };
+    }
+}
+
+impl<T: Scalar + Storable, S: Strides, R, L: StaticLayout> GlobalTensor<GlobalPackedMut<T>, S, L, R> {
+    /// Writes one element smaller than a byte where other threads may write others of its byte, by two atomic operations;
+    /// one that does not exist is left out. [`set`](Tensor::set) takes one load and one store, and wants the byte for itself.
+    ///
+    /// # Safety
+    /// The matrix may be written, up to the multiple of 4 bytes around it; the rest is
+    /// [`GlobalPackedMut::write_shared_byte`]'s. `index` is below [`Tensor::SIZE`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn set_shared_byte(&mut self, index: usize, value: T) {
+        if self.engine.exists::<L>(index) {
+            // SAFETY: the caller's contract.
+            unsafe { self.engine.pointer_to::<L>(index).write_shared_byte(0, value) };
         }
     }
 }

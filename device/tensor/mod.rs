@@ -27,7 +27,7 @@ pub use global::{
     Aligned, All, Along, Dense, GlobalTensor, Matrix, Strided, Strides, TileCoordinate, UnitStride,
     WholeTiles,
 };
-pub use packed::{BytesOf, PackedArray, PackedTensor};
+pub use packed::{PackedArray, PackedTensor};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
 pub use shared::SharedTensor;
 pub(crate) use shared::{block_bytes, starts_at_zero};
@@ -35,7 +35,7 @@ pub use slice::{AllButLast, LastOf, ModeOf, Part};
 pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout};
 
-use crate::memory::{Element, Storable};
+use crate::memory::Storable;
 use core::marker::PhantomData;
 
 /// Elements of an engine, named by a layout.
@@ -113,6 +113,12 @@ pub unsafe trait Access: Engine {
     /// What exists may be read; `index` is a multiple of the word's elements, which [`Access::Run`] is a multiple of.
     unsafe fn load<L: StaticLayout, W: crate::arch::Word>(&self, index: usize) -> W;
 
+    /// Reads one element, of whatever size; one that does not exist reads as zero.
+    ///
+    /// # Safety
+    /// What exists may be read; `index` is below the layout's size.
+    unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> Self::Element;
+
     /// Whether the element exists.
     fn exists<L: StaticLayout>(&self, index: usize) -> bool;
 }
@@ -127,6 +133,13 @@ pub unsafe trait AccessMut: Access {
     /// # Safety
     /// As [`Access::load`], for writing.
     unsafe fn store<L: StaticLayout, W: crate::arch::Word>(&mut self, index: usize, word: W);
+
+    /// Writes one element, of whatever size; one that does not exist is left out.
+    ///
+    /// # Safety
+    /// As [`Access::load_one`], for writing. One smaller than a byte is written by reading its byte and writing it back: no other
+    /// thread touches any element of the byte meanwhile.
+    unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: Self::Element);
 }
 
 impl<E: Engine, L> Tensor<E, L> {
@@ -149,7 +162,7 @@ impl<E: Engine, L> Tensor<E, L> {
     }
 }
 
-impl<E: Access + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
+impl<E: Access, L: StaticLayout> Tensor<E, L> {
     /// Reads one element; one that does not exist reads as zero.
     ///
     /// # Safety
@@ -157,20 +170,21 @@ impl<E: Access + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: usize) -> E::Element {
-        // SAFETY: the caller's contract; one element is always its own run.
-        E::Element::from_bits(unsafe { self.engine.load::<L, <E::Element as Element>::Bits>(index) })
+        // SAFETY: the caller's contract.
+        unsafe { self.engine.load_one::<L>(index) }
     }
 }
 
-impl<E: AccessMut + Engine<Element: Element>, L: StaticLayout> Tensor<E, L> {
+impl<E: AccessMut, L: StaticLayout> Tensor<E, L> {
     /// Writes one element; one that does not exist is left out.
     ///
     /// # Safety
-    /// The tensor's memory may be written, and nobody else touches the element. `index` is below [`Tensor::SIZE`].
+    /// The tensor's memory may be written, and nobody else touches the element, nor, of one smaller than a byte, another of
+    /// its byte. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(&mut self, index: usize, value: E::Element) {
-        // SAFETY: the caller's contract; one element is always its own run.
-        unsafe { self.engine.store::<L, _>(index, value.to_bits()) }
+        // SAFETY: the caller's contract.
+        unsafe { self.engine.store_one::<L>(index, value) }
     }
 }

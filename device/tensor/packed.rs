@@ -1,15 +1,14 @@
 //! Tensors of elements smaller than a byte in shared memory.
 //!
 //! A thread's part is read and written by whole words, in which such elements lie together: by `ldmatrix`, by copies whose
-//! runs fill at least a byte, by the atoms of 4-bit and 1-bit products. Global memory is read as bytes:
-//! [`Tensor::bytes`] names the same shared memory so, for the copy that fills it.
+//! runs fill at least a byte, by the atoms of 4-bit and 1-bit products; or element by element. In global memory the same
+//! elements are a [`Matrix`](super::Matrix) over [`GlobalPacked`](crate::memory::GlobalPacked).
 
-use super::shared::{reaches_no_further, starts_at_zero, whole};
-use super::static_layout::{Divisors, StaticLayout};
-use super::tables::{Digits, Offsets, PLAIN, run};
-use super::{Access, AccessMut, Engine, Length, Partitioned, SharedTensor, Tensor};
-use crate::arch::Word;
-use crate::layout::{Layout, Swizzle, recast};
+use super::Tensor;
+use super::shared::starts_at_zero;
+use super::static_layout::StaticLayout;
+use super::tables::{Offsets, PLAIN};
+use crate::layout::Swizzle;
 use crate::memory::{Shared, SharedPacked, SharedStorage, Storable};
 use crate::number::Scalar;
 use core::marker::PhantomData;
@@ -58,100 +57,30 @@ const fn no_swizzle(swizzle: Swizzle) {
     );
 }
 
-/// The layout `L` of elements of type `T`, in bytes.
-pub struct BytesOf<T, L>(PhantomData<(T, L)>);
-
-impl<T, L> Clone for BytesOf<T, L> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T, L> Copy for BytesOf<T, L> {}
-
-impl<T: Storable, L: StaticLayout> StaticLayout for BytesOf<T, L> {
-    const LAYOUT: Layout = recast(L::LAYOUT, T::BITS, 8);
-    const ORIGIN: Divisors = {
-        let bits = L::ORIGIN.0[0] * T::BITS as u64;
-        assert!(
-            bits.is_multiple_of(8),
-            "the tensor may start within a byte, and cannot be named by bytes: take the bytes of the whole array"
-        );
-        Divisors([bits / 8, 0, 0, 0])
-    };
-}
-
-impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
-    /// The same memory as bytes, `8 / BITS` elements each, along the layout's contiguous mode.
-    ///
-    /// Only for the whole array, or a part of it that starts at a byte.
-    #[inline(always)]
-    pub fn bytes(self) -> SharedTensor<u8, BytesOf<T, L>> {
-        let (address, bits) = self.engine.address();
-        debug_assert!(bits == 0, "the tensor starts {bits} bits into a byte");
-        Tensor::from_engine(Shared::from_address(address))
-    }
-
-    /// The same memory, named by another layout that reaches no further.
-    #[inline(always)]
-    pub fn with_layout<N: StaticLayout>(self) -> PackedTensor<T, N> {
-        const {
-            whole(&L::ORIGIN, L::MOVED, L::LAYOUT);
-            reaches_no_further(N::LAYOUT, L::LAYOUT);
-        };
-        Tensor::from_engine(self.engine)
-    }
-}
-
-impl<T: Scalar + Storable> Engine for SharedPacked<T> {
-    type Element = T;
-
-    #[inline(always)]
-    fn shift<S: StaticLayout>(&mut self, index: u32) {
-        *self = self.offset(i64::from(Digits::<S, PLAIN>::offset(index)));
-    }
-}
-
-impl<T: Scalar + Storable> Partitioned for SharedPacked<T> {}
-
-/// What lies together, by whole bytes.
-pub struct PackedRun<T, L>(PhantomData<(T, L)>);
-
-impl<T: Storable, L: StaticLayout> Length for PackedRun<T, L> {
-    const LENGTH: usize = run(L::LAYOUT, PLAIN, 1, L::ORIGIN, (128 / T::BITS) as usize);
-}
-
 impl<T: Scalar + Storable> SharedPacked<T> {
+    /// The pointer to an element of `L`.
+    #[inline(always)]
+    pub(super) fn to<L: StaticLayout>(self, index: usize) -> Self {
+        self.offset(i64::from(Offsets::<L, PLAIN>::TABLE[index]))
+    }
+
     /// The address of the byte in which an element of `L` starts.
     #[inline(always)]
     pub(crate) fn address_of<L: StaticLayout>(self, index: usize) -> u32 {
-        self.offset(i64::from(Offsets::<L, PLAIN>::TABLE[index])).address().0
+        self.to::<L>(index).address().0
     }
 }
 
-// SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included; arrays
-// start at multiples of 128 bytes, and a word is at least a byte.
-unsafe impl<T: Scalar + Storable> Access for SharedPacked<T> {
-    type Run<L: StaticLayout> = PackedRun<T, L>;
-
+impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
+    /// Writes one element where other threads may write others of its byte, by two atomic operations.
+    /// [`set`](Tensor::set) takes one load and one store, and wants the byte for itself.
+    ///
+    /// # Safety
+    /// As [`SharedPacked::write_shared_byte`]. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
+    pub unsafe fn set_shared_byte(&mut self, index: usize, value: T) {
         // SAFETY: the caller's contract.
-        unsafe { W::load_shared(self.address_of::<L>(index)) }
-    }
-
-    #[inline(always)]
-    fn exists<L: StaticLayout>(&self, _: usize) -> bool {
-        true
-    }
-}
-
-// SAFETY: as for `Access`.
-unsafe impl<T: Scalar + Storable> AccessMut for SharedPacked<T> {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
-        // SAFETY: the caller's contract.
-        unsafe { W::store_shared(self.address_of::<L>(index), word) }
+        unsafe { self.engine.to::<L>(index).write_shared_byte(0, value) };
     }
 }

@@ -5,7 +5,8 @@ use super::tables::{Digits, Offsets, PLAIN, block_mask, is_linear, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::{Layout, Swizzle, Text};
-use crate::memory::{Element, Shared};
+use crate::memory::{Element, Shared, SharedPacked, Storable};
+use crate::number::Scalar;
 use core::marker::PhantomData;
 
 /// Elements in shared memory, named by a layout of offsets.
@@ -17,21 +18,10 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     pub const fn shared(pointer: Shared<T>) -> Self {
         Tensor::from_engine(pointer)
     }
-
-    /// The same memory, named by another layout that reaches no further.
-    #[inline(always)]
-    pub const fn with_layout<N: StaticLayout>(self) -> SharedTensor<T, N> {
-        const {
-            whole(&L::ORIGIN, L::MOVED, L::LAYOUT);
-            reaches_no_further(N::LAYOUT, L::LAYOUT);
-            same_swizzle(N::SWIZZLE, L::SWIZZLE);
-        };
-        Tensor::from_engine(self.engine)
-    }
 }
 
 /// Only a whole array can be named anew: of a thread's part the new layout would not know how its origin is aligned.
-pub(super) const fn whole(origin: &super::Divisors, moved: u64, layout: Layout) {
+const fn whole(origin: &super::Divisors, moved: u64, layout: Layout) {
     if !origin.is_unmoved() || moved != 0 {
         let mut text = Text::<400>::new();
         text.str("with_layout: ");
@@ -86,6 +76,12 @@ pub(super) const fn reaches_no_further(new: Layout, old: Layout) {
 }
 
 impl<T: Element> Shared<T> {
+    /// The pointer to an element of `L`.
+    #[inline(always)]
+    fn to<L: StaticLayout>(self, index: usize) -> Self {
+        Self::from_address(self.address_of::<L>(index))
+    }
+
     /// The address of an element of `L`, in bytes.
     #[inline(always)]
     pub(crate) fn address_of<L: StaticLayout>(self, index: usize) -> u32 {
@@ -120,23 +116,12 @@ fn swizzled<T: Element, L: StaticLayout>(address: u32) -> u32 {
     address ^ if shift >= 0 { taken >> shift } else { taken << -shift }
 }
 
-impl<T: Element> Engine for Shared<T> {
-    type Element = T;
-
-    #[inline(always)]
-    fn shift<S: StaticLayout>(&mut self, index: u32) {
-        *self = self.offset(Digits::<S, PLAIN>::offset(index));
-    }
-}
-
-impl<T: Element> Partitioned for Shared<T> {}
-
 /// What lies together in shared memory.
 pub struct SharedRun<T, L>(PhantomData<(T, L)>);
 
-impl<T: Element, L: StaticLayout> Length for SharedRun<T, L> {
+impl<T: Storable, L: StaticLayout> Length for SharedRun<T, L> {
     const LENGTH: usize = {
-        let most = 16 / T::BYTES;
+        let most = (128 / T::BITS) as usize;
         // The lowest bits go through the swizzle as they are.
         let kept = 1usize << L::SWIZZLE.base();
         let most = if L::SWIZZLE.bits() > 0 && kept < most { kept } else { most };
@@ -144,32 +129,78 @@ impl<T: Element, L: StaticLayout> Length for SharedRun<T, L> {
     };
 }
 
-// SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
-// arrays in shared memory start at multiples of 16 bytes.
-unsafe impl<T: Element> Access for Shared<T> {
-    type Run<L: StaticLayout> = SharedRun<T, L>;
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
-        // SAFETY: the caller's contract.
-        unsafe { W::load_shared(self.address_of::<L>(index)) }
-    }
+/// What tensors do by a pointer to shared memory: words by their address, elements alone by the pointer.
+macro_rules! pointer {
+    ($pointer:ident, $($bound:tt)+) => {
+        impl<T: $($bound)+, L: StaticLayout> Tensor<$pointer<T>, L> {
+            /// The same memory, named by another layout that reaches no further.
+            #[inline(always)]
+            pub const fn with_layout<N: StaticLayout>(self) -> Tensor<$pointer<T>, N> {
+                const {
+                    whole(&L::ORIGIN, L::MOVED, L::LAYOUT);
+                    reaches_no_further(N::LAYOUT, L::LAYOUT);
+                    same_swizzle(N::SWIZZLE, L::SWIZZLE);
+                };
+                Tensor::from_engine(self.engine)
+            }
+        }
 
-    #[inline(always)]
-    fn exists<L: StaticLayout>(&self, _: usize) -> bool {
-        true
-    }
-}
+        impl<T: $($bound)+> Engine for $pointer<T> {
+            type Element = T;
 
-// SAFETY: as for `Access`.
-unsafe impl<T: Element> AccessMut for Shared<T> {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
-        // SAFETY: the caller's contract.
-        unsafe { W::store_shared(self.address_of::<L>(index), word) }
-    }
+            #[inline(always)]
+            fn shift<S: StaticLayout>(&mut self, index: u32) {
+                *self = self.offset(Digits::<S, PLAIN>::offset(index).into());
+            }
+        }
+
+        impl<T: $($bound)+> Partitioned for $pointer<T> {}
+
+        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
+        // arrays in shared memory start at multiples of 16 bytes.
+        unsafe impl<T: $($bound)+> Access for $pointer<T> {
+            type Run<L: StaticLayout> = SharedRun<T, L>;
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
+                // SAFETY: the caller's contract.
+                unsafe { W::load_shared(self.address_of::<L>(index)) }
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> T {
+                // SAFETY: the caller's contract.
+                unsafe { self.to::<L>(index).read(0) }
+            }
+
+            #[inline(always)]
+            fn exists<L: StaticLayout>(&self, _: usize) -> bool {
+                true
+            }
+        }
+
+        // SAFETY: as for `Access`.
+        unsafe impl<T: $($bound)+> AccessMut for $pointer<T> {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
+                // SAFETY: the caller's contract.
+                unsafe { W::store_shared(self.address_of::<L>(index), word) }
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: T) {
+                // SAFETY: the caller's contract.
+                unsafe { self.to::<L>(index).write(0, value) }
+            }
+        }
+    };
 }
+pointer!(Shared, Element);
+pointer!(SharedPacked, Scalar + Storable);
 
 #[cfg(test)]
 mod tests {

@@ -150,6 +150,13 @@ unsafe impl<T: Element, L: StaticLayout> Access for Part<T, L> {
     }
 
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load_one<N: StaticLayout>(&self, index: usize) -> T {
+        // SAFETY: the caller's contract.
+        unsafe { self.whole.load_one::<L>(self.first as usize + index) }
+    }
+
+    #[inline(always)]
     fn exists<N: StaticLayout>(&self, _: usize) -> bool {
         true
     }

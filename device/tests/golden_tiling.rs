@@ -5,12 +5,13 @@ use half::f16;
 use moye_device::atom::copy::*;
 use moye_device::atom::mma::*;
 use moye_device::atom::{
-    Operand, Permutation, TiledCopy, TiledMma, TilingError, try_make_tiled_copy_a, try_make_tiled_copy_b,
-    try_make_tiled_copy_c,
+    AccumulatorOf, FragmentOf, OfA, OfB, OfC, Operand, PartitionMma, Permutation, StaticTiledMma, TiledCopy,
+    TiledMma, TilingError, try_make_tiled_copy_a, try_make_tiled_copy_b, try_make_tiled_copy_c,
 };
-use moye_device::layout::{Layout, make_col_major};
+use moye_device::layout::Layout;
 use moye_device::memory::Storable;
-use moye_device::tensor::fragment_layout;
+use moye_device::tensor::StaticLayout;
+use moye_device::{layout, static_layout, tiled_mma};
 use serde_json::Value;
 
 fn of_kind(file: &str, kind: &str) -> Vec<Value> {
@@ -72,10 +73,16 @@ impl Check<'_> {
         }
         for (operand, name) in [(Operand::A, "A"), (Operand::B, "B"), (Operand::C, "C")] {
             let tensor = layout(&line[format!("tensor_{name}")]);
-            let (thrfrg, part) = match operand {
-                Operand::A => (mma.try_thrfrg_a(tensor), mma.try_partition_a(tensor)),
-                Operand::B => (mma.try_thrfrg_b(tensor), mma.try_partition_b(tensor)),
-                Operand::C => (mma.try_thrfrg_c(tensor), mma.try_partition_c(tensor)),
+            let (thrfrg, part, fragment) = match operand {
+                Operand::A => {
+                    (mma.try_thrfrg_a(tensor), mma.try_partition_a(tensor), mma.try_fragment_a(tensor))
+                }
+                Operand::B => {
+                    (mma.try_thrfrg_b(tensor), mma.try_partition_b(tensor), mma.try_fragment_b(tensor))
+                }
+                Operand::C => {
+                    (mma.try_thrfrg_c(tensor), mma.try_partition_c(tensor), mma.try_fragment_c(tensor))
+                }
             };
             self.layout(
                 &format!("layout_{name}_tv"),
@@ -84,19 +91,28 @@ impl Check<'_> {
             );
             self.layout(&format!("thrfrg_{name}"), thrfrg, &line[format!("thrfrg_{name}")]);
             self.layout(&format!("partition_{name}"), part, &line[format!("partition_{name}")]);
-            if let Ok(part) = part {
-                self.layout(
-                    &format!("fragment_{name}"),
-                    // An accumulator is compact in the order of its modes, whatever the strides of C in memory.
-                    Ok(if operand == Operand::C {
-                        make_col_major(part.shape())
-                    } else {
-                        fragment_layout(part)
-                    }),
-                    &line[format!("fragment_{name}")],
-                );
-            }
+            self.layout(&format!("fragment_{name}"), fragment, &line[format!("fragment_{name}")]);
         }
+    }
+}
+
+impl Check<'_> {
+    /// The line as types: they stand for it and no other, and what kernels have of them is CuTe's.
+    fn fragments<M: StaticTiledMma, A: StaticLayout, B: StaticLayout, C: StaticLayout>(&mut self) {
+        let line = self.line;
+        self.failures.checked += 1;
+        self.layout("the threads of the type", Ok(M::MMA.thr_layout_vmnk()), &line["thr_layout_vmnk"]);
+        self.layout("layout_A_tv of the type", M::MMA.try_layout_tv(Operand::A), &line["layout_A_tv"]);
+        self.layout("the type of tensor_A", Ok(A::LAYOUT), &line["tensor_A"]);
+        self.layout("the type of tensor_B", Ok(B::LAYOUT), &line["tensor_B"]);
+        self.layout("the type of tensor_C", Ok(C::LAYOUT), &line["tensor_C"]);
+        self.layout("PartitionMma A", Ok(PartitionMma::<A, M, OfA>::LAYOUT), &line["partition_A"]);
+        self.layout("PartitionMma B", Ok(PartitionMma::<B, M, OfB>::LAYOUT), &line["partition_B"]);
+        self.layout("PartitionMma C", Ok(PartitionMma::<C, M, OfC>::LAYOUT), &line["partition_C"]);
+        self.layout("FragmentOf A", Ok(FragmentOf::<A, M, OfA>::LAYOUT), &line["fragment_A"]);
+        self.layout("FragmentOf B", Ok(FragmentOf::<B, M, OfB>::LAYOUT), &line["fragment_B"]);
+        self.layout("FragmentOf C", Ok(FragmentOf::<C, M, OfC>::LAYOUT), &line["fragment_C"]);
+        self.layout("AccumulatorOf", Ok(AccumulatorOf::<C, M>::LAYOUT), &line["fragment_C"]);
     }
 }
 
@@ -208,6 +224,78 @@ fn tiled_mmas_are_those_of_cute() {
         });
     }
     failures.none(73);
+}
+
+/// Declares the tiled MMA and the tensors of lines as types, and compares the fragments of kernels with CuTe's.
+macro_rules! fragments_of_types {
+    ($($line:ident $id:literal: $atom:ty = $mma:expr, $a:expr, $b:expr, $c:expr;)+) => {
+        $(
+            mod $line {
+                use super::*;
+
+                tiled_mma! { pub Mma: TiledMma<$atom> = $mma; }
+                static_layout! {
+                    pub A = $a;
+                    pub B = $b;
+                    pub C = $c;
+                }
+            }
+        )+
+
+        #[test]
+        fn fragments_of_kernels_are_those_of_cute() {
+            let mut failures = Failures::default();
+            for line in of_kind("cute_cpp.jsonl", "tiled_mma") {
+                let mut check = Check { failures: &mut failures, line: &line };
+                match line["id"].as_u64().unwrap() {
+                    $($id => check.fragments::<$line::Mma, $line::A, $line::B, $line::C>(),)+
+                    // Its layouts are compared as values above.
+                    _ => {}
+                }
+            }
+            failures.none([$($id),+].len());
+        }
+    };
+}
+fragments_of_types! {
+    l301 301: SM80_16x8x16_F32F16F16F32_TN = TiledMma::new(layout!((2, 2, 1):(2, 1, 1))),
+        layout!((64, 32):(32, 1)), layout!((32, 32):(32, 1)), layout!((64, 32):(32, 1));
+    l304 304: SM80_16x8x16_F32F16F16F32_TN = TiledMma::new(layout!((2, 1, 2):(1, 2, 2))),
+        layout!((64, 64):(64, 1)), layout!((16, 64):(64, 1)), layout!((64, 16):(16, 1));
+    l309 309: SM80_16x8x16_F32F16F16F32_TN = TiledMma::permuted(layout!((2, 2, 1):(1, 2, 4)), [Permutation::Atoms, Permutation::Layout(layout!((8, 2, 2):(1, 16, 8))), Permutation::Atoms]),
+        layout!((64, 32):(32, 1)), layout!((64, 32):(32, 1)), layout!((64, 64):(64, 1));
+    l317 317: SM80_16x8x16_F16F16F16F16_TN = TiledMma::permuted(layout!((2, 2, 1):(1, 2, 4)), [Permutation::Tile(32), Permutation::Tile(32), Permutation::Tile(16)]),
+        layout!((64, 32):(32, 1)), layout!((64, 32):(32, 1)), layout!((64, 64):(64, 1));
+    l326 326: SM80_16x8x16_F32BF16BF16F32_TN = TiledMma::new(layout!((2, 2, 1):(2, 1, 1))),
+        layout!((64, 32):(32, 1)), layout!((32, 32):(32, 1)), layout!((64, 32):(32, 1));
+    l338 338: SM80_16x8x16_F32BF16BF16F32_TN = TiledMma::permuted(layout!((1, 1, 1):(1, 1, 1)), [Permutation::Atoms, Permutation::Atoms, Permutation::Layout(layout!((2, 8):(8, 1)))]),
+        layout!((32, 32):(32, 1)), layout!((16, 32):(32, 1)), layout!((32, 16):(16, 1));
+    l344 344: SM80_16x8x8_F32F16F16F32_TN = TiledMma::new(layout!((2, 1, 2):(1, 2, 2))),
+        layout!((64, 32):(32, 1)), layout!((16, 32):(32, 1)), layout!((64, 16):(16, 1));
+    l354 354: SM80_16x8x8_F16F16F16F16_TN = TiledMma::new(layout!((1, 1, 1):(1, 1, 1))),
+        layout!((32, 16):(16, 1)), layout!((16, 16):(16, 1)), layout!((32, 16):(16, 1));
+    l365 365: SM80_16x8x8_F32BF16BF16F32_TN = TiledMma::new(layout!((2, 2, 1):(1, 2, 4))),
+        layout!((64, 16):(16, 1)), layout!((32, 16):(16, 1)), layout!((64, 32):(32, 1));
+    l375 375: SM80_16x8x8_F32TF32TF32F32_TN = TiledMma::new(layout!((2, 2, 1):(1, 2, 4))),
+        layout!((64, 16):(16, 1)), layout!((32, 16):(16, 1)), layout!((64, 32):(32, 1));
+    l389 389: SM80_16x8x4_F32TF32TF32F32_TN = TiledMma::new(layout!((1, 1, 1):(1, 1, 1))),
+        layout!((32, 8):(8, 1)), layout!((16, 8):(8, 1)), layout!((32, 16):(16, 1));
+    l399 399: SM80_8x8x4_F64F64F64F64_TN = TiledMma::new(layout!((1, 1, 1):(1, 1, 1))),
+        layout!((16, 8):(8, 1)), layout!((16, 8):(8, 1)), layout!((16, 16):(16, 1));
+    l402 402: SM80_16x8x32_S32S8S8S32_TN = TiledMma::new(layout!((1, 1, 1):(1, 1, 1))),
+        layout!((32, 64):(64, 1)), layout!((16, 64):(64, 1)), layout!((32, 16):(16, 1));
+    l412 412: SM75_16x8x8_F32F16F16F32_TN = TiledMma::new(layout!((1, 1, 1):(1, 1, 1))),
+        layout!((32, 16):(16, 1)), layout!((16, 16):(16, 1)), layout!((32, 16):(16, 1));
+    l422 422: SM75_8x8x16_S32S8S8S32_TN = TiledMma::new(layout!((1, 1, 1):(1, 1, 1))),
+        layout!((16, 32):(32, 1)), layout!((16, 32):(32, 1)), layout!((16, 16):(16, 1));
+    l427 427: SM70_8x8x4_F32F16F16F32_TN = TiledMma::permuted(layout!((2, 2, 1):(1, 2, 4)), [Permutation::Layout(layout!((4, 4, 2):(1, 8, 4))), Permutation::Layout(layout!((4, 4, 2):(1, 8, 4))), Permutation::Atoms]),
+        layout!((64, 8):(8, 1)), layout!((64, 8):(8, 1)), layout!((64, 64):(64, 1));
+    l428 428: SM70_8x8x4_F32F16F16F32_NT = TiledMma::new(layout!((2, 2, 1):(1, 2, 4))),
+        layout!((32, 8):(1, 32)), layout!((32, 8):(1, 32)), layout!((32, 32):(32, 1));
+    l432 432: SM89_16x8x32_F32E4M3E4M3F32_TN = TiledMma::new(layout!((2, 2, 1):(1, 2, 4))),
+        layout!((64, 64):(64, 1)), layout!((32, 64):(64, 1)), layout!((64, 32):(32, 1));
+    l443 443: UniversalFma<f32> = TiledMma::new(layout!((2, 2, 1):(2, 1, 1))),
+        layout!((4, 2):(2, 1)), layout!((4, 2):(2, 1)), layout!((4, 4):(4, 1));
 }
 
 /// The tiled copy of an operand of a tiled MMA.

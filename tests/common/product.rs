@@ -5,18 +5,62 @@ use super::matrix::rng;
 use super::{devices, say};
 use half::{bf16, f16};
 use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Module};
-use moye_device::number::{F8E4M3, Scalar, Tf32};
+use moye_device::number::{B1, F8E4M3, Number as _, S4, Scalar, Tf32, U4};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
 /// K is the fast axis of A and B, N that of C: pointers, extents, leading dimensions in elements.
 pub type Product<T, U> = Kernel<(Global<T>, Global<T>, GlobalMut<U>, u32, u32, u32, i64, i64, i64)>;
 
+/// The elements of A and B: each by itself, or several to a byte.
+pub trait Operand {
+    /// What a buffer holds.
+    type Stored: Element;
+    /// How many elements that is.
+    const PER: usize;
+    fn draw_stored(rng: &mut StdRng) -> Self::Stored;
+    /// The value of element `index` of what is stored.
+    fn value_of(stored: &[Self::Stored], index: usize) -> f64;
+}
+
 /// An element of an operand or a result.
-pub trait Number: Element + PartialEq {
+pub trait Number: Element + PartialEq + Operand<Stored = Self> {
     fn draw(rng: &mut StdRng) -> Self;
     fn value(self) -> f64;
 }
+
+macro_rules! whole {
+    ($($t:ty),*) => { $(
+        impl Operand for $t {
+            type Stored = Self;
+            const PER: usize = 1;
+            fn draw_stored(rng: &mut StdRng) -> Self {
+                <Self as Number>::draw(rng)
+            }
+            fn value_of(stored: &[Self], index: usize) -> f64 {
+                stored[index].value()
+            }
+        }
+    )* };
+}
+whole!(f16, bf16, f64, F8E4M3, f32, i8, u8, i32);
+
+macro_rules! packed {
+    ($($t:ty),*) => { $(
+        impl Operand for $t {
+            type Stored = u8;
+            const PER: usize = 8 / Self::WIDTH;
+            fn draw_stored(rng: &mut StdRng) -> u8 {
+                rng.random()
+            }
+            fn value_of(stored: &[u8], index: usize) -> f64 {
+                let byte = stored[index / Self::PER];
+                Self::from_low_bits(u64::from(byte) >> (index % Self::PER * Self::WIDTH)).to_f64()
+            }
+        }
+    )* };
+}
+packed!(S4, U4, B1);
 
 macro_rules! floats {
     ($($t:ty),*) => { $(
@@ -85,17 +129,16 @@ pub fn check<T: Number, U: Number>(
     check: &Check,
     shapes: &[(usize, usize, usize)],
 ) {
-    let dot = |a: &[T], b: &[T]| a.iter().zip(b).map(|(a, b)| a.value() * b.value()).sum();
-    check_with(load, kernel, check, shapes, dot);
+    check_of::<T, U>(load, kernel, check, shapes, |a, b| a * b);
 }
 
-/// As [`check`], where the element of C is `dot` of a row of A and a row of B: for elements that a byte holds several of.
-pub fn check_with<T: Number, U: Number>(
+/// As [`check`], where A and B have the elements `T`, which a byte may hold several of, and C sums `product` of them.
+pub fn check_of<T: Operand, U: Number>(
     load: impl Fn(&Device) -> Option<Module>,
-    kernel: &Product<T, U>,
+    kernel: &Product<T::Stored, U>,
     check: &Check,
     shapes: &[(usize, usize, usize)],
-    dot: impl Fn(&[T], &[T]) -> f64,
+    product: impl Fn(f64, f64) -> f64,
 ) {
     for device in devices() {
         let Some(module) = load(&device) else {
@@ -103,24 +146,30 @@ pub fn check_with<T: Number, U: Number>(
             continue;
         };
         for &shape in shapes {
-            one(&device, &module, kernel, shape, check, &dot);
+            one::<T, U>(&device, &module, kernel, shape, check, &product);
         }
     }
 }
 
-fn one<T: Number, U: Number>(
+fn one<T: Operand, U: Number>(
     device: &Device,
     module: &Module,
-    kernel: &Product<T, U>,
+    kernel: &Product<T::Stored, U>,
     (m, n, k): (usize, usize, usize),
     check: &Check,
-    dot: impl Fn(&[T], &[T]) -> f64,
+    product: impl Fn(f64, f64) -> f64,
 ) {
     let mut rng = rng(&[m, n, k]);
     // Rows start at multiples of 16 bytes, which the kernels are promised; C's need not.
-    let ld = k.next_multiple_of(16) + 16;
-    let (a, b): (Vec<T>, Vec<T>) =
-        ((0..m * ld).map(|_| T::draw(&mut rng)).collect(), (0..n * ld).map(|_| T::draw(&mut rng)).collect());
+    let stored = k.div_ceil(T::PER).next_multiple_of(16) + 16;
+    let ld = stored * T::PER;
+    let mut draw = |rows| (0..rows * stored).map(|_| T::draw_stored(&mut rng)).collect::<Vec<_>>();
+    let (a, b) = (draw(m), draw(n));
+    let values = |of: &[T::Stored], rows| {
+        let row = |i| (0..k).map(move |j| T::value_of(of, i * ld + j)).collect::<Vec<_>>();
+        (0..rows).map(row).collect::<Vec<_>>()
+    };
+    let (rows_a, rows_b) = (values(&a, m), values(&b, n));
     let ldc = (n + 3).next_multiple_of(check.c_multiple);
     let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
     let mut device_c = device.alloc_uninit::<U>(m * ldc).unwrap();
@@ -151,7 +200,7 @@ fn one<T: Number, U: Number>(
     let (mut error, mut norm, mut largest) = (0.0, 0.0, (0.0, 0, 0));
     for i in 0..m {
         for j in 0..n {
-            let want = dot(&a[i * ld..][..k], &b[j * ld..][..k]);
+            let want: f64 = rows_a[i].iter().zip(&rows_b[j]).map(|(&a, &b)| product(a, b)).sum();
             let got = c[i * ldc + j].value();
             error += (got - want).powi(2);
             // One that was never written is not a number; nothing is larger.
@@ -169,7 +218,7 @@ fn one<T: Number, U: Number>(
         }
     }
     // A result that was never written is not a number, or far away.
-    let relative = (error / norm).sqrt();
+    let relative = if error == 0.0 { 0.0 } else { (error / norm).sqrt() };
     assert!(
         relative <= check.bound,
         "{what}: relative error {relative:e}, expected at most {:e}",

@@ -8,14 +8,14 @@ macro_rules! product {
             block: $m:literal x $n:literal x $k:literal,
             smem: $smem:ident! { $smem_a:expr, $smem_b:expr },
             load: $load:ty = $load_copy:expr,
-            copy: ($copy_a:ty, $copy_b:ty),
+            copy: ($copy_a:ty, $copy_b:ty $(, $copy_c:ty)?),
             mma: $atom:ty = $mma:expr,
         }
     )+) => { $(
         #[allow(non_camel_case_types, reason = "named as the kernel")]
         pub mod $name {
             use super::*;
-            use moye_device::atom::StaticTiledMma;
+            use moye_device::atom::{StaticTiledMma, make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c};
 
             moye_device::static_layout! {
                 pub TileA = layout!(($m, $k));
@@ -33,6 +33,7 @@ macro_rules! product {
                 pub Load: TiledCopy<$load, $operand> = $load_copy;
                 pub CopyA: TiledCopy<$copy_a, $operand> = make_tiled_copy_a(&Mma::MMA);
                 pub CopyB: TiledCopy<$copy_b, $operand> = make_tiled_copy_b(&Mma::MMA);
+                pub CopyC: TiledCopy<product!(@ copy_c $($copy_c)?), $sum> = make_tiled_copy_c(&Mma::MMA);
             }
 
             /// The configuration.
@@ -49,14 +50,15 @@ macro_rules! product {
                 type Load = Load;
                 type CopyA = CopyA;
                 type CopyB = CopyB;
+                type CopyC = CopyC;
                 type Mma = Mma;
             }
 
             $(#[$doc])*
             #[moye_device::kernel(threads = $threads, shared = crate::product::Storage<Tiling>)]
             pub unsafe fn $name(
-                a: moye_device::memory::Global<$operand>,
-                b: moye_device::memory::Global<$operand>,
+                a: moye_device::memory::Global<<$operand as crate::operand::Operand>::Stored>,
+                b: moye_device::memory::Global<<$operand as crate::operand::Operand>::Stored>,
                 c: moye_device::memory::GlobalMut<$sum>,
                 m: u32,
                 n: u32,
@@ -65,11 +67,14 @@ macro_rules! product {
                 ldb: i64,
                 ldc: i64,
             ) {
-                let problem = crate::product::Problem { a, b, c, shape: (m, n, k), lda, ldb, ldc };
+                let problem = crate::product::Problem::<Tiling> { a, b, c, shape: (m, n, k), lda, ldb, ldc };
                 // SAFETY: the caller's contract.
                 unsafe { crate::product::$body::<Tiling>(problem) }
             }
         }
     )+ };
+    // Element by element, where a kernel says nothing.
+    (@ copy_c) => { moye_device::atom::copy::DefaultCopy };
+    (@ copy_c $copy_c:ty) => { $copy_c };
 }
 pub(crate) use product;

@@ -9,6 +9,7 @@
 mod config;
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
 pub mod copies;
+pub mod operand;
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
 pub mod packed;
 mod product;

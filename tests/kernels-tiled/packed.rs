@@ -1,184 +1,188 @@
-//! Products of elements smaller than a byte: bytes from global to shared memory, elements from there on.
+//! Tensors of elements smaller than a byte: copied by words between all memories, ragged at their edges, and read and written one
+//! by one, with rows that start within a byte and threads that share bytes.
 
-use crate::product::Problem;
-use moye_device::algorithm::{CopyDestination, CopySource, copy, copy_tiled, gemm_tiled};
-use moye_device::arch::{block_idx, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
-use moye_device::atom::copy::{
-    CopyAtom, SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS_ZFILL,
-    SM80_CP_ASYNC_CACHEGLOBAL_ZFILL,
-};
-use moye_device::atom::mma::{MmaAtom, SM80_16x8x64_S32S4S4S32_TN, SM80_16x8x256_S32U1U1S32_TN_XORPOPC};
-use moye_device::atom::{
-    StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
-};
+use moye_device::algorithm::{copy, copy_tiled, transform};
+use moye_device::arch::{block_idx, sync_threads, thread_idx};
+use moye_device::atom::copy::UniversalCopy;
+use moye_device::atom::{StaticTiledCopy, TiledCopy};
 use moye_device::layout::layout;
-use moye_device::memory::{Global, GlobalMut, Shared, SharedPacked, SharedStorage, Storable};
-use moye_device::number::{B1, S4, Scalar};
-use moye_device::tensor::{
-    Aligned, All, Matrix, PackedArray, RegistersMut, StaticLayout, Strided, UnitStride,
-};
-use moye_device::{kernel, static_layout, tiled_copy, tiled_mma};
+use moye_device::memory::{Global, GlobalMut, GlobalPacked, GlobalPackedMut, SharedStorage, Storable};
+use moye_device::number::{B1, S4, Scalar, U4};
+use moye_device::tensor::{Aligned, Dense, Matrix, PackedArray, UnitStride};
+use moye_device::{kernel, static_layout, tiled_copy};
 
-/// How a product of small elements is tiled.
-pub trait PackedConfig: Sized {
-    /// The elements of A and B.
-    type Operand: Scalar + Storable;
-    /// A block's tile of A in bytes, (BLK_M, BLK_K / elements of a byte).
-    type BytesA: StaticLayout;
-    /// A block's tile of B in bytes.
-    type BytesB: StaticLayout;
-    /// A block's tile of C, (BLK_M, BLK_N).
-    type TileC: StaticLayout;
-    /// A's tile in shared memory, (BLK_M, BLK_K).
-    type SmemA: StaticLayout;
-    /// B's tile in shared memory, (BLK_N, BLK_K).
-    type SmemB: StaticLayout;
-    /// Global to shared memory, in bytes.
-    type Load: StaticTiledCopy<Element = u8>;
-    /// Shared memory to fragments of A.
-    type CopyA: StaticTiledCopy<Element = Self::Operand>;
-    /// Shared memory to fragments of B.
-    type CopyB: StaticTiledCopy<Element = Self::Operand>;
-    /// The product.
-    type Mma: StaticTiledMma;
+static_layout! {
+    /// A tile that a block copies, (BLK_M, BLK_N).
+    pub Tile = layout!((8, 128));
+    /// The same in shared memory, with rows that start at words.
+    pub Smem = layout!((8, 128):(160, 1));
+    /// A tile of an element for each of 128 threads.
+    pub Small = layout!((8, 16));
+    /// The same in shared memory, rows contiguous.
+    pub SmallSmem = layout!((8, 16):(16, 1));
+    /// (THR_M, THR_N)
+    pub Threads = layout!((8, 16));
+    /// A tile of a row for each of 32 threads.
+    pub Rows = layout!((32, 16));
+    /// (THR_M, THR_N)
+    pub RowThreads = layout!((32, 1));
 }
 
-/// What a block keeps in shared memory.
-pub type Storage<G> = (
-    PackedArray<<G as PackedConfig>::Operand, <G as PackedConfig>::SmemA>,
-    PackedArray<<G as PackedConfig>::Operand, <G as PackedConfig>::SmemB>,
-);
+/// Both matrices, in elements.
+pub struct Problem {
+    pub src: Global<u8>,
+    pub dst: GlobalMut<u8>,
+    /// (M, N)
+    pub shape: (u32, u32),
+    /// (M, N)
+    pub src_strides: [i64; 2],
+    /// (M, N)
+    pub dst_strides: [i64; 2],
+}
 
-type Bytes = Strided<Global<u8>, Aligned<UnitStride<1>, 16>>;
-type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
-type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
-
-/// One block's tile of C. K, and the leading dimensions of A and B, are in bytes.
+/// One tile by words of 32 bits into shared memory, from there to registers, and to the destination by the widest words that
+/// rows at multiples of 2 bytes allow. N is contiguous; the source's rows start at multiples of 4 bytes.
 ///
 /// # Safety
-/// As for the products of whole bytes: the matrices lie inside their buffers, and the kernel declares `Storage<G>` and is launched
-/// with the threads of `G::Mma`.
+/// The matrices lie inside their buffers; the kernel declares the storage and has the threads of `C`.
 #[inline(always)]
-pub unsafe fn product_packed<G: PackedConfig>(problem: Problem<u8, i32>)
+unsafe fn by_words<T: Scalar + Storable, C>(problem: Problem)
 where
-    <G::Mma as StaticTiledMma>::Atom:
-        MmaAtom<C = i32, RegistersD = <<G::Mma as StaticTiledMma>::Atom as MmaAtom>::RegistersC>,
-    Bytes: CopySource<SourceOf<G::Load>>,
-    Shared<u8>: CopyDestination<DestinationOf<G::Load>>,
-    SharedPacked<G::Operand>: CopySource<SourceOf<G::CopyA>> + CopySource<SourceOf<G::CopyB>>,
-    for<'a> RegistersMut<'a, G::Operand>:
-        CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
+    C: StaticTiledCopy<Atom = UniversalCopy<u32>, Element = T>,
 {
     let (block, thread) = (block_idx(), thread_idx().x);
-    let (m, n, k) = problem.shape;
-    let m_a = Matrix::new(problem.a, (m, k), Aligned::<_, 16>(UnitStride::<1>(problem.lda))); // (M, bytes)
-    let m_b = Matrix::new(problem.b, (n, k), Aligned::<_, 16>(UnitStride::<1>(problem.ldb))); // (N, bytes)
-    let m_c = Matrix::new(problem.c, (m, n), UnitStride::<1>(problem.ldc)); // (M, N)
-    let g_a = m_a.local_tile::<G::BytesA, _>((block.x, All)); // (BLK_M, bytes, k)
-    let g_b = m_b.local_tile::<G::BytesB, _>((block.y, All)); // (BLK_N, bytes, k)
-    let g_c = m_c.local_tile::<G::TileC, _>((block.x, block.y)); // (BLK_M, BLK_N)
-    // SAFETY: the caller's contract.
-    let (s_a, s_b) = unsafe { Storage::<G>::take() }; // (BLK_M, BLK_K), (BLK_N, BLK_K)
-
-    let load = G::Load::get_slice(thread);
-    let t_g_a = load.partition_s(g_a); // (CPY, CPY_M, CPY_K, k)
-    let t_g_b = load.partition_s(g_b); // (CPY, CPY_N, CPY_K, k)
-    let mut t_s_a = load.partition_d(s_a.bytes()); // (CPY, CPY_M, CPY_K)
-    let mut t_s_b = load.partition_d(s_b.bytes()); // (CPY, CPY_N, CPY_K)
-
-    let mma = G::Mma::get_slice(thread);
-    // SAFETY: both are copied to before each product.
-    let (mut t_r_a, mut t_r_b) = unsafe { (mma.partition_fragment_a(&s_a), mma.partition_fragment_b(&s_b)) };
-    let (copy_a, copy_b) = (G::CopyA::get_slice(thread), G::CopyB::get_slice(thread));
-    let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K)
-    let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K)
-    let mut t_r_c = mma.accumulator::<G::TileC>(); // (MMA, MMA_M, MMA_N)
-
-    for k_tile in 0..g_a.tiles() {
-        // SAFETY: tiles are read after the wait for them and a barrier, and overwritten after another.
-        unsafe {
-            copy_tiled(G::Load::default(), &t_g_a.tile(k_tile), &mut t_s_a);
-            copy_tiled(G::Load::default(), &t_g_b.tile(k_tile), &mut t_s_b);
-            cp_async_commit();
-            cp_async_wait::<0>();
-            sync_threads();
-            copy_tiled(G::CopyA::default(), &t_s_r_a, &mut copy_a.retile_d(&mut t_r_a));
-            copy_tiled(G::CopyB::default(), &t_s_r_b, &mut copy_b.retile_d(&mut t_r_b));
-            gemm_tiled(G::Mma::default(), &t_r_a, &t_r_b, &mut t_r_c);
-            sync_threads();
-        }
+    let Problem { src, dst, shape, src_strides: [from, _], dst_strides: [to, _] } = problem;
+    let m_src = Matrix::new(GlobalPacked::<T>::new(src), shape, Aligned::<_, 4>(UnitStride::<1>(from))); // (M, N)
+    let m_dst = Matrix::new(GlobalPackedMut::<T>::new(dst), shape, Aligned::<_, 2>(UnitStride::<1>(to))); // (M, N)
+    let g_src = m_src.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
+    let g_dst = m_dst.local_tile::<Tile, _>((block.x, block.y)); // (BLK_M, BLK_N)
+    let slice = C::get_slice(thread);
+    let t_g_src = slice.partition_s(g_src); // (CPY, CPY_M, CPY_N)
+    let mut t_g_dst = slice.partition_d(g_dst); // (CPY, CPY_M, CPY_N)
+    // SAFETY: the caller's contract; each thread has its bytes to itself, and its fragment is filled before it is read.
+    unsafe {
+        let smem = PackedArray::<T, Smem>::take(); // (BLK_M, BLK_N)
+        let mut t_s = slice.partition_d(smem); // (CPY, CPY_M, CPY_N)
+        copy_tiled(C::default(), &t_g_src, &mut t_s);
+        sync_threads();
+        let mut t_r = t_s.make_fragment_like(); // (CPY, CPY_M, CPY_N)
+        copy(&t_s, &mut t_r);
+        copy(&t_r, &mut t_g_dst);
     }
-    let mut t_g_c = mma.partition_c(g_c); // (MMA, MMA_M, MMA_N)
-    // SAFETY: each element of C belongs to one thread.
-    unsafe { copy(&t_r_c, &mut t_g_c) };
+}
+
+/// An element for each thread, read alone and written where others write into the same byte; any strides.
+///
+/// # Safety
+/// The matrices lie inside their buffers, whose sizes are multiples of 4 bytes.
+#[inline(always)]
+unsafe fn by_elements<T: Scalar + Storable>(problem: Problem) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let Problem { src, dst, shape, src_strides, dst_strides } = problem;
+    let m_src = Matrix::new(GlobalPacked::<T>::new(src), shape, Dense(src_strides)); // (M, N)
+    let m_dst = Matrix::new(GlobalPackedMut::<T>::new(dst), shape, Dense(dst_strides)); // (M, N)
+    let t_src = m_src.local_tile::<Small, _>((block.x, block.y)).local_partition::<Threads>(thread); // (1, 1)
+    let mut t_dst = m_dst.local_tile::<Small, _>((block.x, block.y)).local_partition::<Threads>(thread); // (1, 1)
+    // SAFETY: the caller's contract; each element is one thread's.
+    unsafe { t_dst.set_shared_byte(0, t_src.get(0)) };
+}
+
+/// A row for each thread, element by element; any strides of the source, and rows of the destination that start at bytes.
+///
+/// # Safety
+/// The matrices lie inside their buffers.
+#[inline(always)]
+unsafe fn by_rows<T: Scalar + Storable>(problem: Problem) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let Problem { src, dst, shape, src_strides, dst_strides: [to, _] } = problem;
+    let m_src = Matrix::new(GlobalPacked::<T>::new(src), shape, Dense(src_strides)); // (M, N)
+    let m_dst = Matrix::new(GlobalPackedMut::<T>::new(dst), shape, UnitStride::<1>(to)); // (M, N)
+    let t_src = m_src.local_tile::<Rows, _>((block.x, block.y)).local_partition::<RowThreads>(thread); // (1, 16)
+    let mut t_dst = m_dst.local_tile::<Rows, _>((block.x, block.y)).local_partition::<RowThreads>(thread); // (1, 16)
+    // SAFETY: the caller's contract; the bytes of a row are one thread's.
+    unsafe { transform(&t_src, &mut t_dst, |x| x) };
+}
+
+/// A tile of 8 x 16 turned round in shared memory, and the values of what is there then: `values[i + 8 j]` is that of element
+/// `(7 - i, 15 - j)`.
+///
+/// # Safety
+/// The buffers have 128 elements, rows of the source contiguous; the kernel declares the storage.
+#[inline(always)]
+unsafe fn turned<T: Scalar + Storable, C>(src: Global<u8>, values: GlobalMut<f32>)
+where
+    C: StaticTiledCopy<Atom = UniversalCopy<u8>, Element = T>,
+{
+    let thread = thread_idx().x;
+    let m_src = Matrix::new(GlobalPacked::<T>::new(src), (8, 16), Aligned::<_, 1>(UnitStride::<1>(16))); // (M, N)
+    let g_src = m_src.local_tile::<Small, _>((0, 0)); // (M, N)
+    let m_values = Matrix::new(values, (8, 16), UnitStride::<0>(8)); // (M, N)
+    let mut t_values = m_values.local_tile::<Small, _>((0, 0)).local_partition::<Threads>(thread); // (1, 1)
+    // SAFETY: the caller's contract; what one thread writes others read after a barrier.
+    unsafe {
+        let smem = PackedArray::<T, SmallSmem>::take(); // (M, N)
+        if thread < C::COPY.threads() as u32 {
+            let slice = C::get_slice(thread);
+            copy_tiled(C::default(), &slice.partition_s(g_src), &mut slice.partition_d(smem));
+        }
+        sync_threads();
+        let value = smem.local_partition::<Threads>(127 - thread).get(0);
+        sync_threads();
+        let mut own = smem.local_partition::<Threads>(thread); // (1, 1)
+        own.set_shared_byte(0, value);
+        sync_threads();
+        transform(&own, &mut t_values, |x| x.to_f64() as f32);
+    }
 }
 
 macro_rules! packed {
-    ($(
-        $(#[$doc:meta])*
-        $name:ident $config:ident: $operand:ty, $atom:ty, bytes ($bytes_a:ident $bytes_b:ident) $bytes:literal,
-        smem ($smem_a:ident $smem_b:ident) $smem:expr, $mma:ident $tile_c:ident $load:ident $copy_a:ident $copy_b:ident,
-        $load_atom:ty = $load_copy:expr;
-    )+) => { $(
-        static_layout! {
-            pub $bytes_a = layout!((64, $bytes));
-            pub $bytes_b = layout!((64, $bytes));
-            pub $tile_c = layout!((64, 64));
-            pub $smem_a = $smem;
-            pub $smem_b = $smem;
-        }
-        tiled_mma! {
-            pub $mma: TiledMma<$atom> = TiledMma::new(layout!((2, 2, 1)));
-        }
+    ($($words:ident $elements:ident $rows:ident $turned:ident: $t:ty, $load:ident = $load_copy:expr, $bytes:ident = $bytes_copy:expr;)*) => { $(
         tiled_copy! {
-            pub $load: TiledCopy<$load_atom, u8> = $load_copy;
-            pub $copy_a: TiledCopy<SM75_U32x4_LDSM_N, $operand> = make_tiled_copy_a(&$mma::MMA);
-            pub $copy_b: TiledCopy<SM75_U32x2_LDSM_N, $operand> = make_tiled_copy_b(&$mma::MMA);
+            pub $load: TiledCopy<UniversalCopy<u32>, $t> = $load_copy;
+            pub $bytes: TiledCopy<UniversalCopy<u8>, $t> = $bytes_copy;
         }
+        packed!(@ $words (threads = 32, shared = PackedArray<$t, Smem>) by_words::<$t, $load>);
+        packed!(@ $elements (threads = 128) by_elements::<$t>);
+        packed!(@ $rows (threads = 32) by_rows::<$t>);
 
-        /// The configuration.
-        pub struct $config;
-
-        impl PackedConfig for $config {
-            type Operand = $operand;
-            type BytesA = $bytes_a;
-            type BytesB = $bytes_b;
-            type TileC = $tile_c;
-            type SmemA = $smem_a;
-            type SmemB = $smem_b;
-            type Load = $load;
-            type CopyA = $copy_a;
-            type CopyB = $copy_b;
-            type Mma = $mma;
+        #[kernel(threads = 128, shared = PackedArray<$t, SmallSmem>)]
+        pub unsafe fn $turned(src: Global<u8>, values: GlobalMut<f32>) {
+            // SAFETY: the kernel's own contract.
+            unsafe { turned::<$t, $bytes>(src, values) }
         }
-
-        $(#[$doc])*
-        #[kernel(threads = 128, shared = Storage<$config>)]
+    )* };
+    (@ $name:ident ($($attribute:tt)*) $body:expr) => {
+        #[kernel($($attribute)*)]
         pub unsafe fn $name(
-            a: Global<u8>,
-            b: Global<u8>,
-            c: GlobalMut<i32>,
+            src: Global<u8>,
+            dst: GlobalMut<u8>,
             m: u32,
             n: u32,
-            k: u32,
-            lda: i64,
-            ldb: i64,
-            ldc: i64,
+            src_stride_m: i64,
+            src_stride_n: i64,
+            dst_stride_m: i64,
+            dst_stride_n: i64,
         ) {
-            let problem = Problem { a, b, c, shape: (m, n, k), lda, ldb, ldc };
-            // SAFETY: the caller's contract.
-            unsafe { product_packed::<$config>(problem) }
+            let problem = Problem {
+                src,
+                dst,
+                shape: (m, n),
+                src_strides: [src_stride_m, src_stride_n],
+                dst_strides: [dst_stride_m, dst_stride_n],
+            };
+            // SAFETY: the kernel's own contract.
+            unsafe { $body(problem) }
         }
-    )+ };
+    };
 }
 packed! {
-    /// s4, 64 x 64 x 64.
-    s4_packed S4Packed: S4, SM80_16x8x64_S32S4S4S32_TN, bytes (S4BytesA S4BytesB) 32,
-    smem (S4SmemA S4SmemB) layout!((64, 64):(96, 1)), S4Mma S4TileC S4Load S4CopyA S4CopyB,
-    SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128> = TiledCopy::new(layout!((64, 2):(2, 1)), layout!((1, 16)));
-
-    /// b1, 64 x 64 x 256: sums of bits that differ.
-    b1_packed B1Packed: B1, SM80_16x8x256_S32U1U1S32_TN_XORPOPC, bytes (B1BytesA B1BytesB) 32,
-    smem (B1SmemA B1SmemB) layout!((64, 256):(384, 1)), B1Mma B1TileC B1Load B1CopyA B1CopyB,
-    SM80_CP_ASYNC_CACHEALWAYS_ZFILL<u64> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 8)));
+    words_s4 elements_s4 rows_s4 turned_s4: S4,
+        WordsS4 = TiledCopy::new(layout!((8, 4):(4, 1)), layout!((1, 8))),
+        BytesS4 = TiledCopy::new(layout!((8, 8):(8, 1)), layout!((1, 2)));
+    words_u4 elements_u4 rows_u4 turned_u4: U4,
+        WordsU4 = TiledCopy::new(layout!((8, 4):(4, 1)), layout!((1, 8))),
+        BytesU4 = TiledCopy::new(layout!((8, 8):(8, 1)), layout!((1, 2)));
+    words_b1 elements_b1 rows_b1 turned_b1: B1,
+        WordsB1 = TiledCopy::new(layout!((8, 4):(4, 1)), layout!((1, 32))),
+        BytesB1 = TiledCopy::new(layout!((8, 2):(2, 1)), layout!((1, 8)));
 }

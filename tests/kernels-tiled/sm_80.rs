@@ -3,15 +3,18 @@
 use crate::config::product;
 use half::{bf16, f16};
 use moye_device::atom::copy::{
-    SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS, SM80_CP_ASYNC_CACHEGLOBAL,
-    SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy,
+    SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS, SM80_CP_ASYNC_CACHEALWAYS_ZFILL,
+    SM80_CP_ASYNC_CACHEGLOBAL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy,
 };
 use moye_device::atom::mma::{
-    SM80_8x8x4_F64F64F64F64_TN, SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x16_F16F16F16F16_TN,
-    SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x32_S32S8S8S32_TN, UniversalFma,
+    SM80_8x8x4_F64F64F64F64_TN, SM80_8x8x32_S32U4U4S32_TN, SM80_16x8x8_F32TF32TF32F32_TN,
+    SM80_16x8x16_F16F16F16F16_TN, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
+    SM80_16x8x32_S32S8S8S32_TN, SM80_16x8x64_S32S4S4S32_TN, SM80_16x8x64_S32U4U4S32_TN,
+    SM80_16x8x256_S32U1U1S32_TN_XORPOPC, UniversalFma,
 };
-use moye_device::atom::{Permutation, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::atom::{Permutation, TiledCopy, TiledMma};
 use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
+use moye_device::number::{B1, S4, U4};
 
 product! {
     /// f16, swizzled rows of 64 bytes, `ldmatrix` x4 on both sides.
@@ -102,5 +105,58 @@ product! {
         load: SM80_CP_ASYNC_CACHEGLOBAL<u128> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 8))),
         copy: (UniversalCopy<u32>, UniversalCopy<u32>),
         mma: SM80_16x8x16_F32F16F16F32_TN = TiledMma::new(layout!((2, 2, 1))),
+    }
+    /// f16, fragments of the MMA's partitions, sums as the source of a tiled copy of pairs.
+    f16_partitions = product_of_partitions(f16 => f32, threads = 128) {
+        block: 64 x 32 x 32,
+        smem: static_layout! { layout!((64, 32):(40, 1)), layout!((32, 32):(40, 1)) },
+        load: SM80_CP_ASYNC_CACHEGLOBAL<u128> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 8))),
+        copy: (UniversalCopy<u32>, UniversalCopy<u32>, UniversalCopy<f32>),
+        mma: SM80_16x8x16_F32F16F16F32_TN = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]),
+    }
+
+    /// f64 in the same way.
+    f64_partitions = product_of_partitions(f64 => f64, threads = 128) {
+        block: 32 x 32 x 8,
+        smem: static_layout! { layout!((32, 8):(10, 1)), layout!((32, 8):(10, 1)) },
+        load: SM80_CP_ASYNC_CACHEGLOBAL<u128> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 2))),
+        copy: (UniversalCopy<f64>, UniversalCopy<f64>, UniversalCopy<f64>),
+        mma: SM80_8x8x4_F64F64F64F64_TN = TiledMma::new(layout!((2, 2, 1))),
+    }
+
+    /// s4: elements of 4 bits in global memory, shared memory and fragments.
+    s4_packed = product(S4 => i32, threads = 128) {
+        block: 64 x 64 x 64,
+        smem: static_layout! { layout!((64, 64):(96, 1)), layout!((64, 64):(96, 1)) },
+        load: SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128> = TiledCopy::new(layout!((64, 2):(2, 1)), layout!((1, 32))),
+        copy: (SM75_U32x4_LDSM_N, SM75_U32x2_LDSM_N),
+        mma: SM80_16x8x64_S32S4S4S32_TN = TiledMma::new(layout!((2, 2, 1))),
+    }
+
+    /// u4, by another width.
+    u4_packed = product(U4 => i32, threads = 128) {
+        block: 64 x 64 x 64,
+        smem: static_layout! { layout!((64, 64):(96, 1)), layout!((64, 64):(96, 1)) },
+        load: SM80_CP_ASYNC_CACHEALWAYS<u64> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 16))),
+        copy: (SM75_U32x4_LDSM_N, SM75_U32x2_LDSM_N),
+        mma: SM80_16x8x64_S32U4U4S32_TN = TiledMma::new(layout!((2, 2, 1))),
+    }
+
+    /// u4 once more, of which the MMA reads registers from shared memory.
+    u4_shared = product_from_shared(U4 => i32, threads = 128) {
+        block: 32 x 32 x 32,
+        smem: static_layout! { layout!((32, 32):(96, 1)), layout!((32, 32):(96, 1)) },
+        load: UniversalCopy<u32> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 8))),
+        copy: (UniversalCopy<u32>, UniversalCopy<u32>),
+        mma: SM80_8x8x32_S32U4U4S32_TN = TiledMma::new(layout!((2, 2, 1))),
+    }
+
+    /// b1: sums of bits that differ.
+    b1_packed = product(B1 => i32, threads = 128) {
+        block: 64 x 64 x 256,
+        smem: static_layout! { layout!((64, 256):(384, 1)), layout!((64, 256):(384, 1)) },
+        load: SM80_CP_ASYNC_CACHEALWAYS_ZFILL<u64> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 64))),
+        copy: (SM75_U32x4_LDSM_N, SM75_U32x2_LDSM_N),
+        mma: SM80_16x8x256_S32U1U1S32_TN_XORPOPC = TiledMma::new(layout!((2, 2, 1))),
     }
 }

@@ -3,7 +3,7 @@
 use crate::config::product;
 use moye_device::atom::copy::{SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEGLOBAL};
 use moye_device::atom::mma::SM89_16x8x32_F32E4M3E4M3F32_TN;
-use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::atom::{TiledCopy, TiledMma};
 use moye_device::layout::layout;
 use moye_device::number::F8E4M3;
 

@@ -1,8 +1,8 @@
 //! What a copy atom is.
 
-use super::layouts::{AtomError, BitLayouts, ValueLayouts};
+use super::layouts::{BitLayouts, ValueLayouts};
 use crate::layout::Layout;
-use crate::memory::Element;
+use crate::memory::Storable;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -159,23 +159,6 @@ pub(super) const fn required<A: CopyAtom>() {
     }
 }
 
-/// A copy atom that takes a predicate for each thread.
-pub trait PredicatedCopyAtom: CopyAtom {
-    /// Whether the destination becomes zeros where the predicate does not hold; it keeps what it has otherwise.
-    const ZERO_FILL: bool;
-
-    /// Executes the instruction where `valid`.
-    ///
-    /// # Safety
-    /// As [`CopyAtom::call`]; where not `valid` the source may be any address, and without [`Self::ZERO_FILL`] the
-    /// destination too.
-    unsafe fn call_if(
-        valid: bool,
-        source: <Self::Source as Side>::Input,
-        destination: <Self::Destination as Side>::Place,
-    ) -> <Self::Destination as Side>::Output;
-}
-
 /// The atom's name with its parameter, for messages and tables: `UniversalCopy<u32>`.
 pub fn name<A: CopyAtom>() -> impl fmt::Display {
     Name(A::NAME, A::PARAMETER)
@@ -198,52 +181,9 @@ impl fmt::Display for Name {
 /// In a `const`: does not compile. Where elements of that size would be torn between threads, see
 /// [`BitLayouts::try_values`].
 #[track_caller]
-pub const fn values_of<A: CopyAtom, T: Element>() -> ValueLayouts {
-    match A::LAYOUTS.try_values(8 * T::BYTES as i64) {
+pub const fn values_of<A: CopyAtom, T: Storable>() -> ValueLayouts {
+    match A::LAYOUTS.try_values(T::BITS) {
         Ok(values) => values,
-        Err(AtomError::Torn { element_bits, most, .. }) => torn(element_bits, most),
-        Err(AtomError::Width { .. }) => unreachable!(),
+        Err(error) => error.tiling(A::NAME).raise(),
     }
-}
-
-/// Panics with a message that names both numbers; a panic in a `const` takes no formatted ones.
-#[track_caller]
-const fn torn(element_bits: i64, most: i64) -> ! {
-    const START: &str = "an element of the type would be torn between threads of the copy atom: it has ";
-    let mut text = [0; 200];
-    let mut end = put(&mut text, 0, START.as_bytes());
-    end = put_number(&mut text, end, element_bits);
-    end = put(&mut text, end, b" bits, and a thread has ");
-    end = put_number(&mut text, end, most);
-    end = put(&mut text, end, b" consecutive bits; take a type of at most ");
-    end = put_number(&mut text, end, most);
-    end = put(&mut text, end, b" bits, or another atom");
-    let (used, _) = text.split_at(end);
-    match core::str::from_utf8(used) {
-        Ok(text) => panic!("{}", text),
-        Err(_) => unreachable!(),
-    }
-}
-
-const fn put(text: &mut [u8], start: usize, part: &[u8]) -> usize {
-    let mut i = 0;
-    while i < part.len() {
-        text[start + i] = part[i];
-        i += 1;
-    }
-    start + part.len()
-}
-
-const fn put_number(text: &mut [u8], start: usize, number: i64) -> usize {
-    let mut unit = 1;
-    while number / unit >= 10 {
-        unit *= 10;
-    }
-    let mut end = start;
-    while unit > 0 {
-        text[end] = b'0' + (number / unit % 10) as u8;
-        end += 1;
-        unit /= 10;
-    }
-    end
 }

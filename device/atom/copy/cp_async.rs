@@ -1,8 +1,8 @@
 //! `cp.async`: copies of one thread from global to shared memory that run beside it.
 
-use super::atom::{CopyAtom, GlobalMemory, PredicatedCopyAtom, SharedMemory};
+use super::atom::{CopyAtom, GlobalMemory, SharedMemory};
 use super::universal::one_thread;
-use crate::arch::{CpAsyncKind, L2Prefetch, cp_async_if, cp_async_plain, cp_async_zfill};
+use crate::arch::{CpAsyncKind, L2Prefetch, cp_async_plain, cp_async_zfill};
 use crate::layout::{Layout, layout};
 use core::marker::PhantomData;
 
@@ -90,25 +90,6 @@ macro_rules! atom {
                         cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, size_of::<T>() as u32);
                     } else {
                         cp_async_plain(const { $kind }, L2Prefetch::None, destination, source);
-                    }
-                }
-            }
-        }
-
-        impl<T: CpAsyncBits> PredicatedCopyAtom for $name<T> {
-            const ZERO_FILL: bool = $zero_fill;
-
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            unsafe fn call_if(valid: bool, source: u64, destination: u32) {
-                // SAFETY: the caller's contract.
-                unsafe {
-                    if $zero_fill {
-                        // A product, where an `if` may become a branch with a copy in each arm.
-                        let bytes = u32::from(valid) * size_of::<T>() as u32;
-                        cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, bytes);
-                    } else {
-                        cp_async_if(valid, const { $kind }, L2Prefetch::None, destination, source);
                     }
                 }
             }

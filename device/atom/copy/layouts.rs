@@ -56,25 +56,16 @@ pub enum AtomError {
 
 impl core::fmt::Display for AtomError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Torn { side, element_bits, most } => write!(
-                f,
-                "elements of {element_bits} bits are torn between threads on the {side} side of the atom, where {most} \
-                 consecutive bits belong to one thread; take elements of at most {most} bits, or another atom"
-            ),
-            Self::Width { element_bits } => {
-                write!(f, "an element of {element_bits} bits; it has at least 1")
-            }
-        }
+        self.tiling("the copy atom").fmt(f)
     }
 }
 
 impl core::error::Error for AtomError {}
 
 impl AtomError {
-    /// The same as the error of a tiled copy.
-    pub(crate) const fn tiling(&self) -> TilingError {
-        let text = TilingError::of("TiledCopy");
+    /// The same as the error of who tiles the atom, or asks for its layouts.
+    pub(crate) const fn tiling(&self, who: &str) -> TilingError {
+        let text = TilingError::of(who);
         match self {
             Self::Torn { side, element_bits, most } => text
                 .str("elements of ")

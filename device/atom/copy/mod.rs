@@ -32,8 +32,7 @@ mod table;
 mod universal;
 
 pub use atom::{
-    AnySpace, CopyAtom, GlobalMemory, MemorySpace, PredicatedCopyAtom, RegisterFile, SharedMemory, Side,
-    name, values_of,
+    AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side, name, values_of,
 };
 pub use cp_async::{
     CpAsyncBits, SM80_CP_ASYNC_CACHEALWAYS, SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL,

@@ -53,7 +53,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// The atom's layouts in elements of `T`.
     const ATOM: Result<ValueLayouts, TilingError> = match A::LAYOUTS.try_values(T::BITS) {
         Ok(values) => Ok(values),
-        Err(error) => Err(error.tiling()),
+        Err(error) => Err(error.tiling("TiledCopy")),
     };
 
     /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's `make_tiled_copy`.

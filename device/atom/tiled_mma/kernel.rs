@@ -3,9 +3,9 @@
 use super::{Operand, TiledMma};
 use crate::arch::Fma;
 use crate::atom::mma::MmaAtom;
-use crate::layout::{Layout, Swizzle, make_col_major};
+use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
-use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, fragment_layout, tables};
+use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, tables};
 use core::marker::PhantomData;
 
 /// A tiled MMA known at compile time, as a type: what the operands of a product are partitioned by.
@@ -132,49 +132,22 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Partit
     const MOVED: u64 = tables::moved(L::MOVED, ThreadMma::<L, M, O>::LAYOUT, L::SWIZZLE);
 }
 
-/// The layout of a thread's fragment of an operand's tile of layout `L`: of A and B as
-/// [`fragment_layout`](crate::tensor::fragment_layout) has it, of C compact in the order of the modes.
+/// The layout of a thread's fragment of an operand's tile of layout `L`: see [`MmaTiling::fragment`](super::MmaTiling::fragment).
 pub struct FragmentOf<L, M, O>(PhantomData<(L, M, O)>);
 marker!(FragmentOf);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for FragmentOf<L, M, O> {
-    const LAYOUT: Layout = {
-        let part = PartitionMma::<L, M, O>::LAYOUT;
-        if matches!(O::OPERAND, Operand::C) { make_col_major(part.shape()) } else { fragment_layout(part) }
+    const LAYOUT: Layout = match M::MMA.tiling().fragment(O::OPERAND, L::LAYOUT) {
+        Ok(fragment) => fragment,
+        Err(error) => error.raise(),
     };
 }
 
 /// The layout of a thread's accumulator for a tile of the shape of `L`.
 pub type AccumulatorOf<L, M> = FragmentOf<L, M, OfC>;
 
-/// A fragment of A or B has the tensor's elements.
-type ElementOf<E, M> = <(E, M) as ElementOfPair>::Element;
-
-/// See [`ElementOf`]; a pair, so that both aliases take the same parameters.
-pub trait ElementOfPair {
-    /// The first's element.
-    type Element: Storable;
-}
-
-impl<E: Engine, M> ElementOfPair for (E, M) {
-    type Element = E::Element;
-}
-
-/// A fragment of C has the sums of the atom.
-type SumOf<E, M> = <(E, M) as SumOfPair>::Sum;
-
-/// See [`SumOf`].
-pub trait SumOfPair {
-    /// The second's sums.
-    type Sum;
-}
-
-impl<E, M: StaticTiledMma> SumOfPair for (E, M) {
-    type Sum = <M::Atom as MmaAtom>::C;
-}
-
 macro_rules! partitions {
-    ($($(#[$doc:meta])* $partition:ident $kind:ident, $(#[$fragment_doc:meta])* $fragment:ident $element:ident $of:ident;)+) => { $(
+    ($($(#[$doc:meta])* $partition:ident $kind:ident, $(#[$fragment_doc:meta])* $fragment:ident $element:ident $of:ty;)+) => { $(
         $(#[$doc])*
         #[inline(always)]
         pub fn $partition<E: Partitioned, L: StaticLayout>(
@@ -195,9 +168,9 @@ macro_rules! partitions {
         pub unsafe fn $fragment<E: Engine, L: StaticLayout>(
             self,
             _tile: &Tensor<E, L>,
-        ) -> Fragment<$of<E, M>, FragmentOf<L, M, $kind>>
+        ) -> Fragment<$of, FragmentOf<L, M, $kind>>
         where
-            $of<E, M>: Storable,
+            $of: Storable,
         {
             const { same_width::<E::Element, <M::Atom as MmaAtom>::$element, $kind>() };
             // SAFETY: the caller's contract.
@@ -211,16 +184,16 @@ impl<M: StaticTiledMma> ThrMma<M> {
         /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
         partition_a OfA,
         /// A fragment for this thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
-        partition_fragment_a A ElementOf;
+        partition_fragment_a A E::Element;
         /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
         partition_b OfB,
         /// A fragment for this thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
-        partition_fragment_b B ElementOf;
+        partition_fragment_b B E::Element;
         /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
         partition_c OfC,
         /// A fragment of sums for this thread's part of a tile `(BLK_M, BLK_N)` of C, of the atom's type whatever the tile's
         /// is: `(MMA, MMA_M, MMA_N)`.
-        partition_fragment_c C SumOf;
+        partition_fragment_c C <M::Atom as MmaAtom>::C;
     }
 
     /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros: `(MMA, MMA_M, MMA_N)`.
@@ -236,7 +209,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
 }
 
 macro_rules! fragments {
-    ($($(#[$doc:meta])* $name:ident $kind:ident $of:ident;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident $kind:ident $of:ty;)+) => { $(
         $(#[$doc])*
         ///
         /// # Safety
@@ -245,9 +218,9 @@ macro_rules! fragments {
         pub unsafe fn $name<E: Engine, L: StaticLayout>(
             self,
             _part: &Tensor<E, PartitionMma<L, M, $kind>>,
-        ) -> Fragment<$of<E, M>, FragmentOf<L, M, $kind>>
+        ) -> Fragment<$of, FragmentOf<L, M, $kind>>
         where
-            $of<E, M>: Storable,
+            $of: Storable,
         {
             // SAFETY: the caller's contract.
             unsafe { Fragment::uninit() }
@@ -258,11 +231,11 @@ macro_rules! fragments {
 impl<M: StaticTiledMma> ThrMma<M> {
     fragments! {
         /// A fragment for a part `(MMA, MMA_M, MMA_K)` of A.
-        make_fragment_a OfA ElementOf;
+        make_fragment_a OfA E::Element;
         /// A fragment for a part `(MMA, MMA_N, MMA_K)` of B.
-        make_fragment_b OfB ElementOf;
+        make_fragment_b OfB E::Element;
         /// A fragment for a part `(MMA, MMA_M, MMA_N)` of C.
-        make_fragment_c OfC SumOf;
+        make_fragment_c OfC <M::Atom as MmaAtom>::C;
     }
 }
 

@@ -181,6 +181,12 @@ partitions! {
     partition_b / try_partition_b = partition(Operand::B);
     /// What a thread has of a tensor `(M, N)`: `(value, REST_M, REST_N)`.
     partition_c / try_partition_c = partition(Operand::C);
+    /// A thread's fragment of a tensor `(M, K)`, compact: `(value, REST_M, REST_K)`.
+    fragment_a / try_fragment_a = fragment(Operand::A);
+    /// A thread's fragment of a tensor `(N, K)`, compact: `(value, REST_N, REST_K)`.
+    fragment_b / try_fragment_b = fragment(Operand::B);
+    /// A thread's fragment of a tensor `(M, N)`, compact: `(value, REST_M, REST_N)`.
+    fragment_c / try_fragment_c = fragment(Operand::C);
 }
 
 impl<A: MmaAtom> fmt::Debug for TiledMma<A> {

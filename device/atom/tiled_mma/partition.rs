@@ -10,6 +10,7 @@ use crate::layout::{
     IntTuple, Layout, Tiler, make_col_major, try_composition, try_composition_tiler, try_logical_divide,
     try_right_inverse, try_tiled_product, try_zipped_divide,
 };
+use crate::tensor::fragment_layout;
 
 /// An operand of a product `C (M, N) += A (M, K) * B (N, K)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,6 +247,19 @@ impl MmaTiling {
             Err(error) => return Err(error),
         };
         Ok(by_algebra!(WHAT, unpacked(parts.mode(1).mode(0), parts.mode(1).mode(1))))
+    }
+
+    /// The layout of a thread's fragment of an operand: of A and B as [`fragment_layout`] has it, of C compact in the order of
+    /// its modes, whatever the strides of C in memory. CuTe's `partition_fragment_A`, `B`, `C`.
+    ///
+    /// # Errors
+    /// As [`partition`](Self::partition).
+    pub const fn fragment(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
+        match self.partition(operand, tensor) {
+            Ok(part) if matches!(operand, Operand::C) => Ok(make_col_major(part.shape())),
+            Ok(part) => Ok(fragment_layout(part)),
+            Err(error) => Err(error),
+        }
     }
 }
 

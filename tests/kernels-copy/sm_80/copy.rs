@@ -2,7 +2,8 @@
 
 use crate::support::{index, unary};
 use moye_device::arch::{
-    Word, Word64x2, cp_async_commit, cp_async_wait, shared_base, sync_threads, thread_idx,
+    CpAsyncKind, L2Prefetch, Word, Word64x2, cp_async_commit, cp_async_if, cp_async_wait, shared_base,
+    sync_threads, thread_idx,
 };
 use moye_device::atom::copy::*;
 use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray};
@@ -83,58 +84,61 @@ pub unsafe fn shared_v2(source: Global<u64>, output: GlobalMut<u64>) {
     }
 }
 
-/// Thread `i` of a block of 64 copies `source[i]` into shared memory, over what `before` has, where `valid[i]` is not 0,
-/// and writes what is there then to `output[i]`.
+/// Thread `i` of a block of 64 copies `source[i]` into shared memory by `copy`, over what `before` has, and writes what is
+/// there then to `output[i]`.
 #[inline(always)]
-unsafe fn through_shared<A, T>(
+unsafe fn through_shared<T: Element>(
     source: Global<T>,
-    valid: Global<u32>,
     output: GlobalMut<T>,
     before: T,
-    always: bool,
-) where
-    A: PredicatedCopyAtom<Source = GlobalMemory, Destination = SharedMemory>,
-    T: Element,
-{
+    copy: impl Fn(i64, u64, u32),
+) {
     let (i, thread) = (i64::from(index()), thread_idx().x);
     // SAFETY: the buffers have an element for each thread, and the kernel declares `Slots<T>`.
     unsafe {
         let slot = Shared::<T>::from_address(shared_base()).offset(thread as i32);
         slot.write(0, before);
-        let from = source.offset(i).address();
-        if always {
-            A::call(from, slot.address());
-        } else {
-            A::call_if(valid.read(i) != 0, from, slot.address());
-        }
+        copy(i, source.offset(i).address(), slot.address());
         cp_async_commit();
         cp_async_wait::<0>();
         output.write(i, slot.read(0));
     }
 }
 
+/// An atom's copy, and the same where `valid[i]` is not 0: by a predicate, or by the number of bytes.
 macro_rules! cp_async {
-    ($($plain:ident $predicated:ident $atom:ident $t:ident;)*) => { $(
+    ($($plain:ident $predicated:ident $atom:ident $t:ident $by:ident $kind:ident;)*) => { $(
         #[kernel(threads = 64, shared = Slots<$t>)]
         pub unsafe fn $plain(source: Global<$t>, output: GlobalMut<$t>) {
-            // SAFETY: the kernel's own contract; no flags are read.
-            unsafe { through_shared::<$atom<$t>, $t>(source, Global::from_address(0), output, !0, true) }
+            // SAFETY: the kernel's own contract.
+            unsafe { through_shared(source, output, !0, |_, from, to| $atom::<$t>::call(from, to)) }
         }
 
         #[kernel(threads = 64, shared = Slots<$t>)]
         pub unsafe fn $predicated(source: Global<$t>, valid: Global<u32>, output: GlobalMut<$t>) {
             // SAFETY: the kernel's own contract.
-            unsafe { through_shared::<$atom<$t>, $t>(source, valid, output, !0, false) }
+            unsafe {
+                through_shared(source, output, !0, |i, from, to| {
+                    let valid = valid.read(i) != 0;
+                    cp_async!(@ $by $atom $t $kind, valid, from, to)
+                })
+            }
         }
     )* };
+    (@ predicate $atom:ident $t:ident $kind:ident, $valid:ident, $from:ident, $to:ident) => {
+        cp_async_if($valid, CpAsyncKind::$kind, L2Prefetch::None, $to, $from)
+    };
+    (@ bytes $atom:ident $t:ident $kind:ident, $valid:ident, $from:ident, $to:ident) => {
+        $atom::<$t>::call_partial(u32::from($valid) * size_of::<$t>() as u32, $from, $to)
+    };
 }
 cp_async! {
-    ca_4 ca_4_if SM80_CP_ASYNC_CACHEALWAYS u32;
-    ca_8 ca_8_if SM80_CP_ASYNC_CACHEALWAYS u64;
-    ca_16 ca_16_if SM80_CP_ASYNC_CACHEALWAYS u128;
-    cg_16 cg_16_if SM80_CP_ASYNC_CACHEGLOBAL u128;
-    ca_4_zfill ca_4_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u32;
-    ca_8_zfill ca_8_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u64;
-    ca_16_zfill ca_16_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u128;
-    cg_16_zfill cg_16_zfill_if SM80_CP_ASYNC_CACHEGLOBAL_ZFILL u128;
+    ca_4 ca_4_if SM80_CP_ASYNC_CACHEALWAYS u32 predicate Ca4;
+    ca_8 ca_8_if SM80_CP_ASYNC_CACHEALWAYS u64 predicate Ca8;
+    ca_16 ca_16_if SM80_CP_ASYNC_CACHEALWAYS u128 predicate Ca16;
+    cg_16 cg_16_if SM80_CP_ASYNC_CACHEGLOBAL u128 predicate Cg16;
+    ca_4_zfill ca_4_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u32 bytes Ca4;
+    ca_8_zfill ca_8_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u64 bytes Ca8;
+    ca_16_zfill ca_16_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u128 bytes Ca16;
+    cg_16_zfill cg_16_zfill_if SM80_CP_ASYNC_CACHEGLOBAL_ZFILL u128 bytes Cg16;
 }
