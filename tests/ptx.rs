@@ -125,6 +125,57 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
     assert_eq!(kernel.count("st.global.v4.b32"), 16);
 }
 
+/// What a step of the ladder has: its name, and instructions with their counts.
+type Facts<'a> = (&'a str, &'a [(&'a str, usize)]);
+
+/// A thread of 256 has 4 x 16 or 8 x 8 sums, over 8 elements along K.
+const SUMS: (&str, usize) = ("fma.rn.f32", 64 * 8);
+
+#[rstest]
+fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values(
+        // 4 of A and 4 of B a thread and tile, ahead of the loop and in it; 4 + 16 operands for 64 products.
+        ("ladder_tiled", &[SUMS, ("ld.global.b32", 16), ("st.shared.b32", 8), ("ld.shared.b32", 160), ("bar.sync", 2)]),
+        // Half of that, by pairs; single elements only where an edge runs through a pair.
+        ("ladder_vectorized_64", &[SUMS, ("ld.global.b64", 8), ("st.shared.b64", 4), ("ld.shared.b32", 160)]),
+        // A quarter, by fours.
+        ("ladder_vectorized_128", &[SUMS, ("ld.global.v4.b32", 4), ("st.shared.v4.b32", 2), ("ld.shared.b32", 160)]),
+        // 2 + 2 copies of 8 bytes, ahead and in the loop, through no register; 8 + 8 operands for 64 products.
+        ("ladder_overlapped", &[
+            SUMS, ("cp.async.ca.shared.global", 8), ("ld.global", 0), ("st.shared", 0), ("ld.shared.b32", 128),
+            ("cp.async.wait_group", 2), ("bar.sync", 2),
+        ]),
+        // One barrier ahead, one a tile; the first step's 4 + 16 operands twice.
+        ("ladder_double_buffered", &[
+            SUMS, ("cp.async.ca.shared.global", 8), ("ld.global", 0), ("ld.shared.b32", 160 + 20),
+            ("cp.async.wait_group", 2), ("bar.sync", 2),
+        ]),
+        ("ladder_tf32_tile", &[(TF32, 1), ("ld.shared.b32", 4 + 2), ("cp.async.ca.shared.global", 4), (FMA, 0)]),
+        ("ladder_tf32_ldmatrix", &[
+            (TF32, 1), (LDMATRIX_X4, 1), (LDMATRIX_X2, 1), ("ld.shared", 0), ("cp.async.ca.shared.global", 4),
+        ]),
+        // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes; fragments of 3 steps: the first one twice.
+        ("ladder_tf32_nn", &[
+            (TF32, 64), (LDMATRIX_X4, 3 * 4), ("ld.shared.b32", 3 * 16), ("cp.async.ca.shared.global", 16), ("bar.sync", 2),
+        ]),
+        ("ladder_tf32_tn", &[
+            (TF32, 64), (LDMATRIX_X4, 3 * 8), ("ld.shared", 0), ("cp.async.ca.shared.global", 16), ("bar.sync", 2),
+        ]),
+    )]
+    (name, counts): Facts<'static>,
+) {
+    let kernel = function(arch, name);
+    for &(instruction, count) in counts {
+        assert_eq!(kernel.count(instruction), count, "{instruction} of {name}: {:?}", kernel.instructions);
+    }
+}
+
+const FMA: &str = "fma.rn.f32";
+const TF32: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
+const LDMATRIX_X2: &str = "ldmatrix.sync.aligned.m8n8.x2.shared.b16";
+const LDMATRIX_X4: &str = "ldmatrix.sync.aligned.m8n8.x4.shared.b16";
+
 #[test]
 fn launch_bounds_are_in_the_ptx() {
     for (arch, text) in SHIPPED_PTX.images() {
@@ -141,7 +192,8 @@ fn the_driver_agrees() {
     fn check<P: Params>(device: &Device, kernel: &Kernel<P>) {
         let attributes = device.load(&SHIPPED_PTX).unwrap().attributes(kernel).unwrap().unwrap();
         assert_eq!(attributes.local_bytes, 0, "{} uses local memory: {attributes:?}", kernel.name());
-        assert!(attributes.max_threads >= 256, "{}: {attributes:?}", kernel.name());
+        let threads = kernel.bounds().threads.unwrap();
+        assert!(attributes.max_threads >= threads, "{}: {attributes:?}", kernel.name());
     }
     check(&device, &kernels::copy);
     check(&device, &kernels::copy_async);
@@ -152,4 +204,17 @@ fn the_driver_agrees() {
     check(&device, &kernels::matmul_f32_tn);
     check(&device, &kernels::mma::matmul_f16_tn);
     check(&device, &kernels::mma::matmul_bf16_tn);
+    for step in [
+        kernels::ladder::ladder_tiled,
+        kernels::ladder::ladder_vectorized_64,
+        kernels::ladder::ladder_vectorized_128,
+        kernels::ladder::ladder_overlapped,
+        kernels::ladder::ladder_double_buffered,
+        kernels::ladder::ladder_tf32_tile,
+        kernels::ladder::ladder_tf32_ldmatrix,
+        kernels::ladder::ladder_tf32_nn,
+        kernels::ladder::ladder_tf32_tn,
+    ] {
+        check(&device, &step);
+    }
 }
