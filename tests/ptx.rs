@@ -125,56 +125,95 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
     assert_eq!(kernel.count("st.global.v4.b32"), 16);
 }
 
-/// What a step of the ladder has: its name, and instructions with their counts.
-type Facts<'a> = (&'a str, &'a [(&'a str, usize)]);
-
-/// A thread of 256 has 4 x 16 or 8 x 8 sums, over 8 elements along K.
-const SUMS: (&str, usize) = ("fma.rn.f32", 64 * 8);
-
-#[rstest]
-fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for(
-    #[values("sm_80", "sm_90a")] arch: &str,
-    #[values(
-        // 4 of A and 4 of B a thread and tile, ahead of the loop and in it; 4 + 16 operands for 64 products.
-        ("ladder_tiled", &[SUMS, ("ld.global.b32", 16), ("st.shared.b32", 8), ("ld.shared.b32", 160), ("bar.sync", 2)]),
-        // Half of that, by pairs; single elements only where an edge runs through a pair.
-        ("ladder_vectorized_64", &[SUMS, ("ld.global.b64", 8), ("st.shared.b64", 4), ("ld.shared.b32", 160)]),
-        // A quarter, by fours.
-        ("ladder_vectorized_128", &[SUMS, ("ld.global.v4.b32", 4), ("st.shared.v4.b32", 2), ("ld.shared.b32", 160)]),
-        // 2 + 2 copies of 8 bytes, ahead and in the loop, through no register; 8 + 8 operands for 64 products.
-        ("ladder_overlapped", &[
-            SUMS, ("cp.async.ca.shared.global", 8), ("ld.global", 0), ("st.shared", 0), ("ld.shared.b32", 128),
-            ("cp.async.wait_group", 2), ("bar.sync", 2),
-        ]),
-        // One barrier ahead, one a tile; the first step's 4 + 16 operands twice.
-        ("ladder_double_buffered", &[
-            SUMS, ("cp.async.ca.shared.global", 8), ("ld.global", 0), ("ld.shared.b32", 160 + 20),
-            ("cp.async.wait_group", 2), ("bar.sync", 2),
-        ]),
-        ("ladder_tf32_tile", &[(TF32, 1), ("ld.shared.b32", 4 + 2), ("cp.async.ca.shared.global", 4), (FMA, 0)]),
-        ("ladder_tf32_ldmatrix", &[
-            (TF32, 1), (LDMATRIX_X4, 1), (LDMATRIX_X2, 1), ("ld.shared", 0), ("cp.async.ca.shared.global", 4),
-        ]),
-        // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes; fragments of 3 steps: the first one twice.
-        ("ladder_tf32_nn", &[
-            (TF32, 64), (LDMATRIX_X4, 3 * 4), ("ld.shared.b32", 3 * 16), ("cp.async.ca.shared.global", 16), ("bar.sync", 2),
-        ]),
-        ("ladder_tf32_tn", &[
-            (TF32, 64), (LDMATRIX_X4, 3 * 8), ("ld.shared", 0), ("cp.async.ca.shared.global", 16), ("bar.sync", 2),
-        ]),
-    )]
-    (name, counts): Facts<'static>,
-) {
-    let kernel = function(arch, name);
-    for &(instruction, count) in counts {
-        assert_eq!(kernel.count(instruction), count, "{instruction} of {name}: {:?}", kernel.instructions);
-    }
-}
-
 const FMA: &str = "fma.rn.f32";
 const TF32: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
 const LDMATRIX_X2: &str = "ldmatrix.sync.aligned.m8n8.x2.shared.b16";
 const LDMATRIX_X4: &str = "ldmatrix.sync.aligned.m8n8.x4.shared.b16";
+const CP_ASYNC: &str = "cp.async.ca.shared.global";
+
+/// The steps of the ladder: instructions with their counts.
+const LADDER: &[(&str, &[(&str, usize)])] = &[
+    // A thread of 256 has 64 sums over 8 elements along K. 4 of A and 4 of B a thread and tile, ahead of the loop and in it;
+    // 4 + 16 operands for 64 products.
+    (
+        "ladder_tiled",
+        &[(FMA, 512), ("ld.global.b32", 16), ("st.shared.b32", 8), ("ld.shared.b32", 160), ("bar.sync", 2)],
+    ),
+    // Half of that, by pairs; single elements only where an edge runs through a pair.
+    (
+        "ladder_vectorized_64",
+        &[(FMA, 512), ("ld.global.b64", 8), ("st.shared.b64", 4), ("st.shared", 4), ("ld.shared.b32", 160)],
+    ),
+    // A quarter, by fours.
+    (
+        "ladder_vectorized_128",
+        &[
+            (FMA, 512),
+            ("ld.global.v4.b32", 4),
+            ("st.shared.v4.b32", 2),
+            ("st.shared", 2),
+            ("ld.shared.b32", 160),
+        ],
+    ),
+    // 2 + 2 copies of 8 bytes, ahead and in the loop, through no register; 8 + 8 operands for 64 products.
+    (
+        "ladder_overlapped",
+        &[
+            (FMA, 512),
+            (CP_ASYNC, 8),
+            ("ld.global", 0),
+            ("st.shared", 0),
+            ("ld.shared.b32", 128),
+            ("cp.async.wait_group", 2),
+            ("bar.sync", 2),
+        ],
+    ),
+    // One barrier ahead, one a tile; the operands of a tile's first step, 4 + 16, once ahead and once in the loop.
+    (
+        "ladder_double_buffered",
+        &[
+            (FMA, 512),
+            (CP_ASYNC, 8),
+            ("ld.global", 0),
+            ("ld.shared.b32", 160 + 20),
+            ("cp.async.wait_group", 2),
+            ("bar.sync", 2),
+        ],
+    ),
+    ("ladder_tf32_tile", &[(TF32, 1), ("ld.shared.b32", 4 + 2), (CP_ASYNC, 4), (FMA, 0)]),
+    (
+        "ladder_tf32_ldmatrix",
+        &[(TF32, 1), (LDMATRIX_X4, 1), (LDMATRIX_X2, 1), ("ld.shared", 0), (CP_ASYNC, 4)],
+    ),
+    // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes; fragments of 2 steps, of the first once more ahead.
+    (
+        "ladder_tf32_nn",
+        &[(TF32, 64), (LDMATRIX_X4, 3 * 4), ("ld.shared.b32", 3 * 16), (CP_ASYNC, 16), ("bar.sync", 2)],
+    ),
+    (
+        "ladder_tf32_tn",
+        &[(TF32, 64), (LDMATRIX_X4, 3 * (4 + 4)), ("ld.shared", 0), (CP_ASYNC, 16), ("bar.sync", 2)],
+    ),
+];
+
+#[rstest]
+fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for(
+    #[values("sm_80", "sm_90a")] arch: &str,
+) {
+    for (name, counts) in LADDER {
+        let kernel = function(arch, name);
+        for &(instruction, count) in *counts {
+            assert_eq!(
+                kernel.count(instruction),
+                count,
+                "{instruction} of {name}: {:?}",
+                kernel.instructions
+            );
+        }
+    }
+    let steps = module(arch).kernels.iter().filter(|kernel| kernel.name.starts_with("ladder_")).count();
+    assert_eq!(steps, LADDER.len(), "every step is in the table");
+}
 
 #[test]
 fn launch_bounds_are_in_the_ptx() {
