@@ -5,19 +5,17 @@
 //! median of the rounds, of a batch of launches each. cuBLAS is opened at run time (`MOYE_CUBLAS` names the library,
 //! `libcublas.so.13` or `.12` otherwise) and left out where there is none. Without a GPU there is nothing to measure.
 
+mod support;
+
 use half::f16;
-use libloading::{Library, Symbol};
+use libloading::Library;
 use moye::{Buffer, Device, Grid, Matrix, MatrixMut, Result, copy, kernels, matmul, transpose};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use std::ffi::{c_int, c_void};
-use std::time::{Duration, Instant};
-
-/// Timed rounds; ours and the other side take turns.
-const ROUNDS: usize = 11;
-/// Launches are batched until a batch takes about this long, so that the clock's own error vanishes.
-const BATCH: Duration = Duration::from_millis(20);
+use support::cublas::Cublas;
+use support::{ROUNDS, in_turn, teraflops};
 
 /// One line of the table.
 struct Line {
@@ -96,39 +94,6 @@ fn report(device: &Device, lines: &[Line], json: bool) {
             ratio
         );
     }
-}
-
-/// Seconds of one run of each, the medians of rounds in turn.
-fn in_turn(device: &Device, work: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<f64>> {
-    let mut batches = Vec::new();
-    for run in work.iter_mut() {
-        run()?;
-        device.synchronize()?;
-        let start = Instant::now();
-        run()?;
-        device.synchronize()?;
-        let once = start.elapsed().max(Duration::from_micros(2));
-        batches.push((BATCH.as_secs_f64() / once.as_secs_f64()).ceil() as u32);
-    }
-    let mut times = vec![Vec::new(); work.len()];
-    for _ in 0..ROUNDS {
-        for ((run, &batch), times) in work.iter_mut().zip(&batches).zip(&mut times) {
-            device.synchronize()?;
-            let start = Instant::now();
-            for _ in 0..batch {
-                run()?;
-            }
-            device.synchronize()?;
-            times.push(start.elapsed().as_secs_f64() / f64::from(batch));
-        }
-    }
-    Ok(times
-        .into_iter()
-        .map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times[ROUNDS / 2]
-        })
-        .collect())
 }
 
 fn random(device: &Device, len: usize, seed: u64) -> Result<Buffer<f32>> {
@@ -221,7 +186,7 @@ fn product(
         "{m} x {n} x {k} {major}: relative error {relative:.1e}, so its time means nothing"
     );
     d.fill_bytes(0)?;
-    let rate = |seconds: f64| 2.0 * (m as f64) * (n as f64) * (k as f64) / seconds / 1e12;
+    let rate = |seconds: f64| teraflops((m, n, k), seconds);
     Ok(Line {
         work: format!("matmul f32 {m} x {n} x {k} {major}"),
         unit: "TFLOP/s",
@@ -271,7 +236,7 @@ fn half_product(device: &Device, blas: Option<&Cublas>, (m, n, k): (usize, usize
     }
     let relative = (error / norm).sqrt();
     assert!(relative < 1e-3, "f16 {m} x {n} x {k}: relative error {relative:.1e}, so its time means nothing");
-    let rate = |seconds: f64| 2.0 * (m as f64) * (n as f64) * (k as f64) / seconds / 1e12;
+    let rate = |seconds: f64| teraflops((m, n, k), seconds);
     Ok(Line {
         work: format!("matmul f16 {m} x {n} x {k} tn"),
         unit: "TFLOP/s",
@@ -294,127 +259,5 @@ fn driver_copy(to: u64, from: u64, bytes: usize) -> impl FnMut() -> Result<()> {
         let code = unsafe { function(to, from, bytes, std::ptr::null_mut()) };
         assert_eq!(code, 0, "cuMemcpyDtoDAsync failed");
         Ok(())
-    }
-}
-
-/// As much of cuBLAS as a product in f32 takes.
-struct Cublas {
-    library: Library,
-    handle: *mut c_void,
-}
-
-impl Cublas {
-    fn open() -> Option<Self> {
-        let named = std::env::var("MOYE_CUBLAS").ok();
-        let names = named.as_deref().into_iter().chain(["libcublas.so.13", "libcublas.so.12"]);
-        // SAFETY: a library with ordinary initialisers.
-        let library = names.into_iter().find_map(|name| unsafe { Library::new(name) }.ok())?;
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the function's type is that of cuBLAS's header.
-        let code = unsafe {
-            let create: Symbol<unsafe extern "C" fn(*mut *mut c_void) -> c_int> =
-                library.get(b"cublasCreate_v2\0").ok()?;
-            create(&raw mut handle)
-        };
-        (code == 0).then_some(Self { library, handle })
-    }
-
-    /// `c = a * b`, all column-major or transposed. Without tensor cores: cuBLAS's default for f32 is exact fp32.
-    fn sgemm(&self, (ta, tb): (bool, bool), (m, n, k): (usize, usize, usize), [a, b, c]: [u64; 3]) {
-        type Sgemm = unsafe extern "C" fn(
-            *mut c_void,
-            c_int,
-            c_int,
-            c_int,
-            c_int,
-            c_int,
-            *const f32,
-            u64,
-            c_int,
-            u64,
-            c_int,
-            *const f32,
-            u64,
-            c_int,
-        ) -> c_int;
-        let (lda, ldb) = (if ta { k } else { m }, if tb { n } else { k });
-        // SAFETY: the type is that of the header; the matrices have these extents and leading dimensions.
-        let code = unsafe {
-            let sgemm: Symbol<Sgemm> = self.library.get(b"cublasSgemm_v2\0").expect("every cuBLAS has it");
-            let (one, zero) = (1.0, 0.0);
-            sgemm(
-                self.handle,
-                c_int::from(ta),
-                c_int::from(tb),
-                m as c_int,
-                n as c_int,
-                k as c_int,
-                &raw const one,
-                a,
-                lda as c_int,
-                b,
-                ldb as c_int,
-                &raw const zero,
-                c,
-                m as c_int,
-            )
-        };
-        assert_eq!(code, 0, "cublasSgemm failed");
-    }
-
-    /// `c = a * b^T` of f16 with sums in f32: `a` is `(m, k)` and `b` `(n, k)`, K contiguous, and `c` is `(m, n)`, N
-    /// contiguous. To cuBLAS, which counts columns first, that is `c^T = b * a^T`.
-    fn half(&self, (m, n, k): (usize, usize, usize), [a, b, c]: [u64; 3]) {
-        type GemmEx = unsafe extern "C" fn(
-            *mut c_void,
-            c_int,
-            c_int,
-            c_int,
-            c_int,
-            c_int,
-            *const f32,
-            u64,
-            c_int,
-            c_int,
-            u64,
-            c_int,
-            c_int,
-            *const f32,
-            u64,
-            c_int,
-            c_int,
-            c_int,
-            c_int,
-        ) -> c_int;
-        const TRANSPOSED: c_int = 1;
-        const F16: c_int = 2; // CUDA_R_16F
-        const COMPUTE_32F: c_int = 68; // CUBLAS_COMPUTE_32F
-        let (one, zero) = (1.0, 0.0);
-        // SAFETY: the type is that of the header; the matrices have these extents and leading dimensions.
-        let code = unsafe {
-            let gemm: Symbol<GemmEx> = self.library.get(b"cublasGemmEx\0").expect("every cuBLAS has it");
-            gemm(
-                self.handle,
-                TRANSPOSED,
-                0,
-                n as c_int,
-                m as c_int,
-                k as c_int,
-                &raw const one,
-                b,
-                F16,
-                k as c_int,
-                a,
-                F16,
-                k as c_int,
-                &raw const zero,
-                c,
-                F16,
-                n as c_int,
-                COMPUTE_32F,
-                -1,
-            )
-        };
-        assert_eq!(code, 0, "cublasGemmEx failed");
     }
 }
