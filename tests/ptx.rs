@@ -168,15 +168,16 @@ const LADDER: &[(&str, &[(&str, usize)])] = &[
             ("bar.sync", 2),
         ],
     ),
-    // One barrier ahead, one a tile; the operands of a tile's first step, 4 + 16, once ahead and once in the loop.
+    // Two tiles ahead and one in the loop, 2 + 2 copies each; one barrier ahead, one a tile; the operands of a tile's first
+    // step, 4 + 16, once ahead and once in the loop.
     (
         "ladder_double_buffered",
         &[
             (FMA, 512),
-            (CP_ASYNC, 8),
+            (CP_ASYNC, 3 * 4),
             ("ld.global", 0),
             ("ld.shared.b32", 160 + 20),
-            ("cp.async.wait_group", 2),
+            ("cp.async.wait_group", 3),
             ("bar.sync", 2),
         ],
     ),
@@ -185,14 +186,15 @@ const LADDER: &[(&str, &[(&str, usize)])] = &[
         "ladder_tf32_ldmatrix",
         &[(TF32, 1), (LDMATRIX_X4, 1), (LDMATRIX_X2, 1), ("ld.shared", 0), (CP_ASYNC, 4)],
     ),
-    // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes; fragments of 2 steps, of the first once more ahead.
+    // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes a tile; fragments of 2 steps, of
+    // the first once more ahead.
     (
         "ladder_tf32_nn",
-        &[(TF32, 64), (LDMATRIX_X4, 3 * 4), ("ld.shared.b32", 3 * 16), (CP_ASYNC, 16), ("bar.sync", 2)],
+        &[(TF32, 64), (LDMATRIX_X4, 3 * 4), ("ld.shared.b32", 3 * 16), (CP_ASYNC, 3 * 8), ("bar.sync", 2)],
     ),
     (
         "ladder_tf32_tn",
-        &[(TF32, 64), (LDMATRIX_X4, 3 * (4 + 4)), ("ld.shared", 0), (CP_ASYNC, 16), ("bar.sync", 2)],
+        &[(TF32, 64), (LDMATRIX_X4, 3 * (4 + 4)), ("ld.shared", 0), (CP_ASYNC, 3 * 8), ("bar.sync", 2)],
     ),
 ];
 

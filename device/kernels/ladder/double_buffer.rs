@@ -2,8 +2,8 @@
 //!
 //! Two tiles of each operand lie in shared memory, so that the copies of the next one have the time of a whole tile's
 //! product. Within a tile the fragments of step `k + 1` are read while step `k` multiplies, so that no product waits for
-//! shared memory either. One barrier a tile is left: it stands before the last step, behind which nobody reads the tile any
-//! more, and the first fragments of the next tile are read right after it.
+//! shared memory either. One barrier a tile is left. It stands before the last step, whose fragments all have by then: behind
+//! it the first fragments of the next tile are read, and the copies of the tile after that set out.
 
 use super::checks;
 use super::config::{Fragments, Problem, Storage, Tiling, entry};
@@ -62,7 +62,7 @@ where
     let t_s_a = read_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
     let t_s_b = read_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
 
-    // A tile's copies to a stage. The tile behind the last arrives as zeros.
+    // A tile's copies to a stage. Tiles behind the last arrive as zeros.
     macro_rules! load {
         ($k_tile:expr => $stage:expr) => {
             // SAFETY: nobody reads the stage any more, which a barrier has told.
@@ -89,21 +89,22 @@ where
 
     let steps = const { steps::<G>() };
     load!(0 => 0);
-    cp_async_wait::<0>();
+    load!(1 => 1);
+    cp_async_wait::<1>();
     sync_threads();
     read!(0, 0);
     for k_tile in 0..g_a.tiles() {
-        let (reading, writing) = (k_tile % 2, (k_tile + 1) % 2);
+        let (stage, next_stage) = (k_tile % 2, (k_tile + 1) % 2);
         for step in 0..steps {
-            if step == 0 {
-                load!(k_tile + 1 => writing);
-            }
             if step + 1 < steps {
-                read!(reading, step + 1);
+                read!(stage, step + 1);
             } else {
+                // All have read the last of this tile, and the next has arrived: its first fragments are read, and the
+                // copies of the one after it set out to where this one was.
                 cp_async_wait::<0>();
                 sync_threads();
-                read!(writing, 0);
+                read!(next_stage, 0);
+                load!(k_tile + 2 => stage);
             }
             // Keeps the assembler from moving the reads behind the product that they are to run beside.
             sync_warp(FULL_WARP);
@@ -113,6 +114,7 @@ where
             };
         }
     }
+    cp_async_wait::<0>();
     // SAFETY: each element of C belongs to one thread.
     unsafe { copy(&t_c_r_c, &mut t_c_g_c) };
 }
