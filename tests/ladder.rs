@@ -244,3 +244,24 @@ fn hundreds_of_shapes_on_a_gpu() {
         }
     }
 }
+
+#[test]
+fn the_guide_shows_the_kernels_as_they_are() {
+    const SOURCES: [&str; 3] = [
+        include_str!("../device/kernels/ladder/tiled.rs"),
+        include_str!("../device/kernels/ladder/overlapped.rs"),
+        include_str!("../device/kernels/ladder/double_buffer.rs"),
+    ];
+    // However the lines are broken.
+    let words = |text: &str| text.split_whitespace().collect::<String>();
+    let guide = include_str!("../docs/guide/ladder.md");
+    let shown: Vec<_> =
+        guide.split("```ignore\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(shown.len(), SOURCES.len(), "the heart of each text");
+    for (shown, source) in shown.iter().zip(SOURCES) {
+        assert!(
+            words(source).contains(&words(shown)),
+            "the guide shows what the kernel does not have:\n{shown}"
+        );
+    }
+}

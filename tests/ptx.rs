@@ -6,7 +6,7 @@ mod common;
 use common::{gpu, say_once};
 use moye::{Device, Kernel, Params, SHIPPED_PTX, kernels};
 use moye_build::ptx::{Function, Module};
-use moye_build::report::Ptxas;
+use moye_build::report::{KernelReport, Ptxas};
 use rstest::rstest;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Once};
@@ -215,6 +215,69 @@ fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for(
     }
     let steps = module(arch).kernels.iter().filter(|kernel| kernel.name.starts_with("ladder_")).count();
     assert_eq!(steps, LADDER.len(), "every step is in the table");
+}
+
+/// `16x32 4x128`: how many accesses there are of how many bits, in any order.
+fn accesses(cell: &str) -> BTreeMap<usize, usize> {
+    let number = |text: &str| text.parse::<usize>().unwrap();
+    cell.split(' ')
+        .filter_map(|part| part.split_once('x'))
+        .map(|(n, bits)| (number(bits), number(n)))
+        .collect()
+}
+
+#[rstest]
+fn the_guide_to_the_ladder_has_the_numbers_of_the_ptx(#[values("sm_80", "sm_90a")] arch: &str) {
+    let guide = include_str!("../docs/guide/ladder.md");
+    let head = "| kernel | registers | threads | shared | ld.global | st.shared | ld.shared | ldmatrix | cp.async | fma | mma | bar | st.global | all |";
+    let table = guide.split(head).nth(1).expect("the guide has a table of the PTX");
+    let rows: Vec<_> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), LADDER.len(), "a row for each step");
+    for row in rows {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [
+            name,
+            _,
+            threads,
+            shared,
+            ld_global,
+            st_shared,
+            ld_shared,
+            ldmatrix,
+            cp_async,
+            fma,
+            mma,
+            bar,
+            st_global,
+            all,
+        ] = cells[..]
+        else {
+            panic!("{row}")
+        };
+        let kernel = function(arch, name.trim_matches('`'));
+        let report = KernelReport { ptx: kernel.clone(), usage: None };
+        let number = |cell: &str| cell.parse::<usize>().unwrap();
+        assert_eq!(kernel.bounds.threads, Some(number(threads) as u32), "{row}");
+        assert_eq!(kernel.bounds.shared, Some(number(shared) as u32), "{row}");
+        for (instruction, cell) in [
+            ("ld.global", ld_global),
+            ("st.shared", st_shared),
+            ("ld.shared", ld_shared),
+            ("st.global", st_global),
+        ] {
+            assert_eq!(report.widths(instruction), accesses(cell), "{instruction}: {row}");
+        }
+        let copies = kernel.count_where(|name| name.starts_with("cp.async") && name.contains(".shared"));
+        let counts = [
+            kernel.count("ldmatrix"),
+            copies,
+            kernel.count("fma"),
+            kernel.count("mma"),
+            kernel.count("bar"),
+            kernel.len(),
+        ];
+        assert_eq!(counts, [ldmatrix, cp_async, fma, mma, bar, all].map(number), "{row}");
+    }
 }
 
 #[test]
