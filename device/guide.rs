@@ -11,3 +11,7 @@ pub mod partitions {}
 
 #[doc = include_str!("guide/tiling.md")]
 pub mod tiling {}
+
+#[cfg(feature = "kernels")]
+#[doc = include_str!("guide/ladder.md")]
+pub mod ladder {}

@@ -9,8 +9,19 @@ use std::process::{Command, ExitCode, Stdio};
 /// The steps, in the order they run: what tells most in the shortest time first.
 const STEPS: &[&str] = &["format", "lints", "tests", "doctests", "docs", "examples", "own-kernels"];
 
-/// The examples that a new user runs first; each asserts its result.
-const EXAMPLES: &[&str] = &["copy", "transpose", "matmul"];
+/// The examples: those that a new user runs first, then the steps of the ladder; each asserts its result.
+const EXAMPLES: &[&str] = &[
+    "copy",
+    "transpose",
+    "matmul",
+    "ladder_tiled",
+    "ladder_vectorized",
+    "ladder_overlapped",
+    "ladder_double_buffered",
+    "ladder_tf32_tile",
+    "ladder_tf32_ldmatrix",
+    "ladder_tf32_double_buffered",
+];
 
 /// A crate of its own: no member of the workspace.
 const OWN_KERNELS: &str = "examples/own-kernels";

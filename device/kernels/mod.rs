@@ -4,6 +4,7 @@
 //! over an edge is neither read nor written.
 
 mod copy;
+pub mod ladder;
 mod matmul;
 pub mod mma;
 mod pack;

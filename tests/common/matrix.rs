@@ -77,10 +77,15 @@ pub struct TestMatrix {
 impl TestMatrix {
     /// Uniformly random elements of [-1, 1).
     pub fn random(device: &Device, shape: Shape, rng: &mut impl Rng) -> Self {
+        Self::drawn(device, shape, || rng.random_range(-1.0..1.0))
+    }
+
+    /// Elements from `draw`.
+    pub fn drawn(device: &Device, shape: Shape, mut draw: impl FnMut() -> f32) -> Self {
         let mut host = vec![f32::from_bits(u32::from_ne_bytes([POISON; 4])); shape.span() + 2 * MARGIN];
         for (place, covered) in host[MARGIN..].iter_mut().zip(shape.covered()) {
             if covered {
-                *place = rng.random_range(-1.0..1.0);
+                *place = draw();
             }
         }
         let buffer = device.upload(&host).unwrap();

@@ -1,0 +1,25 @@
+//! The ladder, step 6: the double buffer of step 5 on tensor cores (`device/kernels/ladder/tf32_double_buffer.rs`).
+
+mod support;
+
+use moye::kernels::ladder::{ladder_tf32_nn, ladder_tf32_tn};
+use moye::layout::layout;
+use moye_device::atom::TiledMma;
+use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
+use support::{Block, Fast, run};
+
+fn main() -> moye::Result<()> {
+    // Four warps, two by two. The tile of 32 x 32 gives each of them two atoms of N side by side: as many as one `ldmatrix`
+    // of four matrices fills.
+    const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> =
+        TiledMma::tiled(layout!((2, 2, 1):(2, 1, 1)), [32, 32, 8]);
+    println!("{} threads multiply {}", MMA.threads(), MMA.tile_mnk());
+    println!(
+        "a thread's part of a tile of C, (MMA, MMA_M, MMA_N): {}",
+        MMA.partition_c(layout!((128, 128))).shape()
+    );
+
+    // M is A's fast axis, or K is: the second reads both operands by `ldmatrix`.
+    run(&ladder_tf32_nn, Block { tile: (128, 128), threads: 128 }, Fast::Mn, Fast::K)?;
+    run(&ladder_tf32_tn, Block { tile: (128, 128), threads: 128 }, Fast::K, Fast::K)
+}

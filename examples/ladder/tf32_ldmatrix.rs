@@ -1,0 +1,25 @@
+//! The ladder, step 6: fragments by `ldmatrix`, and why its rows are swizzled (`device/kernels/ladder/tf32_ldmatrix.rs`).
+
+mod support;
+
+use moye::kernels::ladder::ladder_tf32_ldmatrix;
+use moye::layout::{ComposedLayout, Swizzle, layout};
+use moye_device::atom::copy::SM75_U32x4_LDSM_N;
+use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
+use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a};
+use support::{Block, Fast, run};
+
+fn main() -> moye::Result<()> {
+    // The copy is made of the product: it brings every lane what `mma.sync` wants of it.
+    const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
+    const READ: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_a(&MMA);
+
+    // Rows of A in shared memory, K the fast axis, as they are and with the halves of rows 4 to 7 exchanged.
+    let plain = ComposedLayout::plain(layout!((16, 8):(8, 1)));
+    let swizzled = ComposedLayout::new(Swizzle::new(1, 2, 3), 0, layout!((16, 8):(8, 1)));
+    for (name, tile) in [("plain", plain), ("swizzled", swizzled)] {
+        println!("{name}: {} words of one bank at a time", READ.access_s(tile).conflict_degree());
+    }
+
+    run(&ladder_tf32_ldmatrix, Block { tile: (16, 8), threads: 32 }, Fast::K, Fast::K)
+}

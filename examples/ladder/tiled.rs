@@ -1,0 +1,23 @@
+//! The ladder, step 2: who copies and multiplies what is said by a `TiledCopy` and a `TiledMma`
+//! (`device/kernels/ladder/tiled.rs`).
+
+mod support;
+
+use moye::kernels::ladder::ladder_tiled;
+use moye::layout::layout;
+use moye_device::atom::copy::UniversalCopy;
+use moye_device::atom::mma::UniversalFma;
+use moye_device::atom::{TiledCopy, TiledMma};
+use support::{Block, Fast, run};
+
+fn main() -> moye::Result<()> {
+    // 256 threads copy a tile of 128 x 8: the threads cover 32 x 8 of it, so each has 4 elements.
+    const COPY: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((32, 8)), layout!((1, 1)));
+    println!("a thread's part of a tile of A, (CPY, CPY_M, CPY_K): {}", COPY.partition_s(layout!((128, 8))));
+
+    // The same 256 threads multiply: each has 4 x 16 of the 128 x 128 elements of C.
+    const MMA: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
+    println!("a thread's part of a tile of C, (MMA, MMA_M, MMA_N): {}", MMA.partition_c(layout!((128, 128))));
+
+    run(&ladder_tiled, Block { tile: (128, 128), threads: 256 }, Fast::Mn, Fast::Mn)
+}
