@@ -121,8 +121,8 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
     assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), 2 * 4 * 8 + 8);
     // 4 of A and 8 of B a thread and tile: two tiles ahead, and in both loops.
     assert_eq!(kernel.count("cp.async.cg.shared.global"), 12 * (2 + 2), "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("ld.shared.v4.b32"), 16, "C goes out by rows of 16 bytes a thread");
-    assert_eq!(kernel.count("st.global.v4.b32"), 16);
+    // C goes out by rows of 16 bytes a thread, one after the other, in f16 or bf16 and in f32.
+    assert_eq!(kernel.count("st.global.v4.b32"), 2, "{:?}", kernel.instructions);
 }
 
 const FMA: &str = "fma.rn.f32";

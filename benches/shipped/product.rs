@@ -4,7 +4,7 @@ use crate::Line;
 use crate::nvidia::Cublas;
 use crate::timing::{in_turn, numbers};
 use half::f16;
-use moye::{Device, Grid, Matrix, MatrixMut, Result, kernels, matmul};
+use moye::{Device, Matrix, MatrixMut, Result, matmul};
 
 /// M, N and K.
 type Shape = (usize, usize, usize);
@@ -49,14 +49,10 @@ pub fn half(device: &Device, blas: Option<&Cublas>, shape: Shape) -> Result<Line
     let mut c = device.alloc_uninit::<f16>(m * n)?;
     let d = device.alloc_uninit::<f16>(m * n)?;
     c.fill_bytes(0xFF)?;
-    let grid = Grid::new((m.div_ceil(128) * n.div_ceil(256)) as u32, 256);
     let addresses = [a.address(), b.address(), d.address()];
-    let (ld, ldc) = (k as i64, n as i64);
-    let mut ours = || {
-        let arguments = (&a, &b, &mut c, m as u32, n as u32, k as u32, ld, ld, ldc);
-        // SAFETY: the buffers hold the matrices; one stream.
-        unsafe { device.launch(&kernels::mma::matmul_f16_tn, grid, arguments) }
-    };
+    let (a_view, b_view) = (Matrix::row_major(&a, m, k)?, Matrix::col_major(&b, k, n)?);
+    let mut c_view = MatrixMut::row_major(&mut c, m, n)?;
+    let mut ours = || matmul(device, &a_view, &b_view, &mut c_view);
     let seconds = beside(device, &mut ours, blas, |blas| blas.half(shape, addresses))?;
     let work = format!("matmul f16 {m} x {n} x {k} tn");
     let result = c.download()?;

@@ -40,8 +40,14 @@ pub trait Output<T: Operand>: Convertible<T::Scalar> {
     #[doc(hidden)]
     const WIDE: bool;
     #[doc(hidden)]
-    fn finish() -> Kernel<(Arguments<T::Scalar, Self, T::Scalar>,)>;
+    fn finish() -> Finish<T, Self>;
 }
+
+/// A kernel that multiplies.
+type Product<T> = Kernel<(Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>,)>;
+
+/// A kernel that adds up the parts of K.
+type Finish<T, U> = Kernel<(Arguments<<T as Operand>::Scalar, U, <T as Operand>::Scalar>,)>;
 
 /// How the sums are made, where there is a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -67,7 +73,7 @@ pub enum Major {
 /// A kernel and what it takes.
 pub struct Variant<T: Operand> {
     /// The kernel.
-    pub kernel: Kernel<(Arguments<T, T::Narrow, T::Scalar>,)>,
+    pub kernel: Product<T>,
     /// Of A and of B.
     pub majors: [Major; 2],
     /// How it sums.
@@ -174,7 +180,7 @@ macro_rules! output {
     ($($operand:ty => $output:ty, $wide:literal, $finish:ident;)+) => { $(
         impl Output<$operand> for $output {
             const WIDE: bool = $wide;
-            fn finish() -> Kernel<(Arguments<<$operand as Operand>::Scalar, Self, <$operand as Operand>::Scalar>,)> {
+            fn finish() -> Finish<$operand, Self> {
                 mma::$finish
             }
         }

@@ -16,13 +16,18 @@ pub(super) struct View {
     pub batch: i64,
     /// An element, in bytes.
     pub bytes: u64,
+    /// How many batches there are.
+    pub batches: u32,
+    /// Where what may be read ends, in bytes.
+    pub end: u64,
 }
 
 impl View {
     /// A matrix whose rows are along M or N, and its columns along K.
-    pub fn new(address: u64, shape: Shape, batch: i64, bytes: usize) -> Self {
+    pub fn new(address: u64, len: usize, shape: Shape, (batch, batches): (i64, u32), bytes: usize) -> Self {
         let (mn, k) = shape.strides();
-        Self { address, mn, k, batch, bytes: bytes as u64 }
+        let bytes = bytes as u64;
+        Self { address, mn, k, batch, bytes, batches, end: address + len as u64 * bytes }
     }
 
     /// The leading dimension with which a kernel for this major reads it where it lies; `None` where it must be rearranged
@@ -35,7 +40,12 @@ impl View {
         let contiguous = unit == 1 || extent <= 1;
         let aligned = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(align);
         let starts = self.address.is_multiple_of(align) && aligned(self.batch);
-        (contiguous && starts && (others <= 1 || aligned(leading))).then_some(leading)
+        // Whole accesses are made at the end of a row too, and leave out what is behind it; those of the last row must not
+        // reach past the end of the buffer.
+        let rows = i64::from(others.max(1) - 1) * leading + i64::from(self.batches.max(1) - 1) * self.batch;
+        let last = rows as u64 * self.bytes + (u64::from(extent) * self.bytes).next_multiple_of(align);
+        let inside = last <= self.end.saturating_sub(self.address);
+        (contiguous && starts && inside && (others <= 1 || aligned(leading))).then_some(leading)
     }
 }
 
@@ -44,7 +54,7 @@ mod tests {
     use super::*;
 
     fn view(address: u64, mn: i64, k: i64, batch: i64) -> View {
-        View { address, mn, k, batch, bytes: 2 }
+        View { address, mn, k, batch, bytes: 2, batches: 2, end: 1 << 40 }
     }
 
     #[test]
@@ -58,6 +68,18 @@ mod tests {
         assert_eq!(view(256, 56, 1, 5601).leading(Major::K, m, k, 16), None, "odd batches");
         assert_eq!(view(256, 50, 1, 0).leading(Major::K, m, k, 4), Some(50), "4 bytes are enough for some");
         assert_eq!(view(256, 50, 2, 0).leading(Major::K, m, k, 4), None, "every other element");
+    }
+
+    #[test]
+    fn the_last_row_is_read_by_whole_accesses_only_if_they_stay_inside() {
+        let row = View { end: 256 + 2 * 50, batches: 1, ..view(256, 0, 1, 0) };
+        assert_eq!(
+            row.leading(Major::K, 1, 50, 16),
+            None,
+            "100 bytes are no whole accesses, and nothing follows"
+        );
+        assert_eq!(row.leading(Major::K, 1, 50, 4), Some(0));
+        assert_eq!(View { end: 256 + 112, ..row }.leading(Major::K, 1, 50, 16), Some(0));
     }
 
     #[test]

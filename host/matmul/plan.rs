@@ -148,7 +148,15 @@ mod tests {
     use half::f16;
 
     fn question(m: u32, n: u32, k: u32) -> Question {
-        let view = View { address: 0, mn: i64::from(k.next_multiple_of(8)), k: 1, batch: 0, bytes: 2 };
+        let view = View {
+            address: 0,
+            mn: i64::from(k.next_multiple_of(8)),
+            k: 1,
+            batch: 0,
+            bytes: 2,
+            batches: 1,
+            end: u64::MAX,
+        };
         Question {
             extents: [m, n, k],
             batches: 1,

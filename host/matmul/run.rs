@@ -167,10 +167,22 @@ fn problem<T: Operand, U: Output<T>>(
         extents: [m, n, k],
         batches,
         operands: [
-            View::new(a.data().address(), a.shape(), stride(strides[0]), T::BYTES),
-            View::new(b.data().address(), b.shape().t(), stride(strides[1]), T::BYTES),
+            View::new(a.data().address(), a.data().len(), a.shape(), (stride(strides[0]), batches), T::BYTES),
+            View::new(
+                b.data().address(),
+                b.data().len(),
+                b.shape().t(),
+                (stride(strides[1]), batches),
+                T::BYTES,
+            ),
         ],
-        c: View::new(c.data_mut().address(), c.shape(), stride(strides[2]), U::BYTES),
+        c: View::new(
+            c.data_mut().address(),
+            c.data_mut().len(),
+            c.shape(),
+            (stride(strides[2]), batches),
+            U::BYTES,
+        ),
         bias,
         alpha: request.alpha,
         beta: request.beta,
@@ -211,7 +223,10 @@ impl<T: Operand> Problem<T> {
 
     /// Whether rows of C start at multiples of 16 bytes.
     fn c_is_aligned(&self) -> bool {
-        !self.scattered && self.c.leading(Major::K, self.extents[0], self.extents[1], ROW_ALIGN).is_some()
+        !self.scattered
+            && View { end: u64::MAX, ..self.c }
+                .leading(Major::K, self.extents[0], self.extents[1], ROW_ALIGN)
+                .is_some()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::common::{gpu, say};
 use half::f16;
+use moye::kernels::mma::Arguments;
 use moye::{
     Buffer, Device, Error, Global, GlobalMut, Grid, Kernel, Matrix, MatrixMut, copy, kernels, matmul,
     transpose,
@@ -92,19 +93,14 @@ fn a_product_on_tensor_cores_addresses_a_row_past_2_31(#[values(0, 1, 2)] far: u
     let data = [0; 3].map(|_| device.upload(&[f16::ONE; 16]).unwrap());
     let (m, n) = if far == 1 { (1, 2) } else { (2, 1) };
     let stride = |of: usize| if of == far { FAR } else { 8 };
-    let arguments = (
+    let pointers = (
         Global::from_address(data[0].address()),
         Global::from_address(data[1].address()),
         GlobalMut::from_address(data[2].address()),
-        m,
-        n,
-        8,
-        stride(0),
-        stride(1),
-        stride(2),
     );
+    let arguments = Arguments::product(pointers, (m, n, 8), (stride(0), stride(1), stride(2)));
     // SAFETY: the simulator refuses the access outside the buffers, which the test is about.
-    let launched = unsafe { device.launch(&kernels::mma::matmul_f16_tn, Grid::new(1, 256), arguments) };
+    let launched = unsafe { device.launch(&kernels::mma::matmul_f16_tn, Grid::new(1, 256), (arguments,)) };
     assert_eq!(faulted_at(launched), address::<f16>(data[far].address()));
 }
 
@@ -253,15 +249,12 @@ fn half_product(device: &Device, from: &mut Buffer<f16>, to: &mut Buffer<f16>) {
     a.upload(from);
     b.upload(from);
     to.fill_bytes(0xFF).unwrap();
-    let grid = Grid::new((m.div_ceil(128) * n.div_ceil(256)) as u32, 256);
-    let ld = |lines: Lines| lines.apart() as i64;
-    let (shape, pointers) = (
-        (m as u32, n as u32, k as u32),
-        (from.slice(a.start..).unwrap(), from.slice(b.start..).unwrap(), to.slice_mut(c.start..).unwrap()),
-    );
-    let arguments = (pointers.0, pointers.1, pointers.2, shape.0, shape.1, shape.2, ld(a), ld(b), ld(c));
-    // SAFETY: the matrices lie inside their buffers; their starts and leading dimensions are multiples of 8 elements.
-    unsafe { device.launch(&kernels::mma::matmul_f16_tn, grid, arguments) }.unwrap();
+    let matrix = |lines: Lines| (lines.start.., lines.shape.0, lines.shape.1, lines.apart());
+    let of = |(range, rows, cols, apart): (std::ops::RangeFrom<usize>, usize, usize, usize)| {
+        Matrix::new(from.slice(range).unwrap(), rows, cols, (apart, 1)).unwrap()
+    };
+    let mut to_matrix = MatrixMut::new(to.slice_mut(c.start..).unwrap(), m, n, (c.apart(), 1)).unwrap();
+    matmul(device, &of(matrix(a)), &of(matrix(b)).t(), &mut to_matrix).unwrap();
     // Sums of at most 72 products of numbers up to 8, rounded to the nearest f16.
     c.check(to, |row, col| {
         let sum: f32 = (0..k).map(|l| a.at(row, l) * b.at(col, l)).sum();

@@ -128,7 +128,7 @@ pub fn check<T, U>(
         if rows == 0 || cols == 0 { 0 } else { (rows - 1) * row + (cols - 1) * col + 1 }
     });
     // Batches follow each other with a gap of five elements, or sixteen.
-    let gap = if seed % 2 == 0 { 5 } else { 16 };
+    let gap = if seed.is_multiple_of(2) { 5 } else { 16 };
     let batch: [usize; 3] = std::array::from_fn(|i| if i == 1 && case.same_b { 0 } else { spans[i] + gap });
     let lengths: [usize; 3] =
         std::array::from_fn(|i| case.offsets[i] + (case.batches - 1) * batch[i] + spans[i]);

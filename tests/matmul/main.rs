@@ -122,7 +122,9 @@ fn a_long_k_is_cut_and_added_up() {
         for splits in [None, Some(1), Some(7), Some(32)] {
             let case =
                 Case { splits, ..Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]) };
-            check::<f16, f32>(&device, &case, 4e-6, 1, |product| product);
+            // Tensor cores cut sums off where they do not fit, 6,000 times in a row.
+            let bound = if device.is_gpu() { 3e-4 } else { 4e-6 };
+            check::<f16, f32>(&device, &case, bound, 1, |product| product);
             check::<i8, i32>(&device, &case, 0.0, 1, |product| product);
         }
     }

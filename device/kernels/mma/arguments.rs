@@ -1,5 +1,6 @@
 //! What the products on tensor cores take: the operands, where they lie, and what becomes of the sums.
 
+use super::scalar::Scalar;
 use crate::kernel::{KernelParam, ParamType};
 use crate::memory::{Element, Global, GlobalMut};
 
@@ -56,6 +57,42 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub wide: u32,
     /// Unused, so that no bytes are left undefined.
     pub reserved: u32,
+}
+
+impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
+    /// One plain product `c = a * b`: extents (M, N, K), leading dimensions of `a`, `b` and `c`.
+    #[must_use]
+    pub fn product(
+        (a, b, c): (Global<T>, Global<T>, GlobalMut<O>),
+        (m, n, k): (u32, u32, u32),
+        (lda, ldb, ldc): (i64, i64, i64),
+    ) -> Self {
+        Self {
+            a,
+            b,
+            c,
+            bias: Global::from_address(0),
+            lda,
+            ldb,
+            ldc,
+            batch_a: 0,
+            batch_b: 0,
+            batch_c: 0,
+            split_c: 0,
+            bias_m: 0,
+            bias_n: 0,
+            alpha: S::ONE,
+            beta: S::ZERO,
+            m,
+            n,
+            k,
+            splits: 1,
+            k_chunk: k,
+            activation: Activation::None as u32,
+            wide: 0,
+            reserved: 0,
+        }
+    }
 }
 
 // SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields or pairs of 4-byte ones, the same on host and device.
