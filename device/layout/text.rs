@@ -9,10 +9,17 @@ use super::tiler::Tiler;
 #[derive(Clone, Copy)]
 pub(crate) struct Text<const N: usize> {
     bytes: [u8; N],
-    len: usize,
-    full: bool,
+    // Small, as the text is part of every result.
+    len: u16,
     /// Bytes at the end that are kept free.
-    kept: usize,
+    kept: u16,
+    full: bool,
+}
+
+/// A length as it is kept; no text is that long.
+const fn short(length: usize) -> u16 {
+    assert!(length <= u16::MAX as usize);
+    length as u16
 }
 
 impl<const N: usize> Text<N> {
@@ -23,7 +30,7 @@ impl<const N: usize> Text<N> {
     /// Text that begins with operands: half of it is kept free for what is said of them, until
     /// [`give_rest`](Self::give_rest).
     pub const fn of_operands() -> Self {
-        Self { kept: N / 2, ..Self::new() }
+        Self { kept: short(N / 2), ..Self::new() }
     }
 
     /// Gives the bytes that were kept free.
@@ -33,7 +40,7 @@ impl<const N: usize> Text<N> {
     }
 
     pub const fn as_str(&self) -> &str {
-        let (used, _) = self.bytes.split_at(self.len);
+        let (used, _) = self.bytes.split_at(self.len as usize);
         match core::str::from_utf8(used) {
             Ok(text) => text,
             Err(_) => "(text that is not UTF-8)",
@@ -45,19 +52,18 @@ impl<const N: usize> Text<N> {
         if self.full {
             return;
         }
-        if self.len + bytes.len() + 3 + self.kept > N {
+        if self.len as usize + bytes.len() + 3 + self.kept as usize > N {
             self.full = true;
-            let mut i = 0;
-            while i < 3 && self.len < N {
-                self.bytes[self.len] = b'.';
-                self.len += 1;
-                i += 1;
-            }
-            return;
+            self.bytes(b"...");
+        } else {
+            self.bytes(bytes);
         }
+    }
+
+    const fn bytes(&mut self, bytes: &[u8]) {
         let mut i = 0;
-        while i < bytes.len() {
-            self.bytes[self.len] = bytes[i];
+        while i < bytes.len() && (self.len as usize) < N {
+            self.bytes[self.len as usize] = bytes[i];
             self.len += 1;
             i += 1;
         }

@@ -115,3 +115,20 @@ proptest! {
         prop_assert!(compatible(IntTuple::int(a.size()), a) && compatible(product_each(a), a));
     }
 }
+
+#[test]
+fn a_tuple_is_mapped_and_folded_leaf_by_leaf() {
+    let shape = tuple!((4, (2, 3), 5));
+    assert_eq!(shape.map(|extent| 2 * extent), tuple!((8, (4, 6), 10)));
+    assert_eq!(
+        tuple!((1, _, 2@1, 3@0)).map(|value| value - 2),
+        tuple!((-1, _, 0, 1@0)),
+        "of value 0 no basis is left"
+    );
+    let order = shape.fold(String::new(), |text, leaf| format!("{text}{leaf:?} "));
+    assert_eq!(order, "Int(4) Int(2) Int(3) Int(5) ");
+    assert_eq!(
+        shape.fold(1, |product, leaf| if let Leaf::Int(extent) = leaf { product * extent } else { 0 }),
+        shape.size()
+    );
+}
