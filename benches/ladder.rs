@@ -5,14 +5,16 @@
 //! a batch of launches each. cuBLAS is opened at run time (`MOYE_CUBLAS` names the library, `libcublas.so.13` or `.12`
 //! otherwise) and left out where there is none. Without a GPU there is nothing to measure.
 
-mod support;
+#[path = "shipped/nvidia.rs"]
+#[allow(dead_code, reason = "the benchmark of all shipped kernels needs the rest of it")]
+mod nvidia;
+#[path = "shipped/timing.rs"]
+mod timing;
 
 use moye::kernels::ladder::*;
 use moye::{Buffer, Device, Global, GlobalMut, Grid, Kernel, Result};
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use support::cublas::Cublas;
-use support::{ROUNDS, in_turn, teraflops};
+use nvidia::Cublas;
+use timing::{ROUNDS, in_turn, numbers};
 
 /// The tutorial's problem, and one that fills the machine.
 const SHAPES: [(usize, usize, usize); 2] = [(2048, 2048, 256), (4096, 4096, 4096)];
@@ -91,11 +93,7 @@ struct Operands {
 
 impl Operands {
     fn new((m, n, k): (usize, usize, usize)) -> Self {
-        let random = |len: usize, seed: u64| {
-            let mut rng = StdRng::seed_from_u64(seed);
-            (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()
-        };
-        Self { shape: (m, n, k), a: random(m * k, 1), b: random(n * k, 2) }
+        Self { shape: (m, n, k), a: numbers(m * k, 1), b: numbers(n * k, 2) }
     }
 }
 
@@ -140,7 +138,8 @@ fn measured(
         }
         None => in_turn(device, &mut [&mut ours])?,
     };
-    Ok((teraflops((m, n, k), seconds[0]), seconds.get(1).map(|&s| teraflops((m, n, k), s))))
+    let teraflops = |seconds: f64| 2.0 * (m as f64) * (n as f64) * (k as f64) / seconds / 1e12;
+    Ok((teraflops(seconds[0]), seconds.get(1).copied().map(teraflops)))
 }
 
 /// Holds some elements from everywhere against float64.

@@ -68,9 +68,10 @@ type GemmEx = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-const TRANSPOSED: c_int = 1;
+const R_32F: c_int = 0;
 const R_16F: c_int = 2;
 const COMPUTE_32F: c_int = 68;
+const COMPUTE_32F_FAST_TF32: c_int = 77;
 const DEFAULT_ALGORITHM: c_int = -1;
 
 impl Cublas {
@@ -103,33 +104,52 @@ impl Cublas {
         assert_eq!(code, 0, "cublasSgemm failed");
     }
 
+    /// [`sgemm`](Self::sgemm) on tensor cores: numbers of f32 taken as tf32.
+    #[allow(dead_code, reason = "the ladder's benchmark measures beside it")]
+    pub fn tf32(&self, (ta, tb): (bool, bool), (m, n, k): (usize, usize, usize), [a, b, c]: [u64; 3]) {
+        let (lda, ldb) = (if ta { k } else { m }, if tb { n } else { k });
+        self.gemm_ex((ta, tb), (m, n, k), R_32F, COMPUTE_32F_FAST_TF32, [(a, lda), (b, ldb), (c, m)]);
+    }
+
     /// `c = a * b^T` of f16 with sums in f32: `a` is `(m, k)` and `b` `(n, k)`, K contiguous, and `c` is `(m, n)`, N
     /// contiguous. To cuBLAS, which counts columns first, that is `c^T = b * a^T`.
     pub fn half(&self, (m, n, k): (usize, usize, usize), [a, b, c]: [u64; 3]) {
+        self.gemm_ex((true, false), (n, m, k), R_16F, COMPUTE_32F, [(b, k), (a, k), (c, n)]);
+    }
+
+    /// `c = a * b`, all column-major or transposed, of one type; each with its leading dimension.
+    fn gemm_ex(
+        &self,
+        (ta, tb): (bool, bool),
+        (m, n, k): (usize, usize, usize),
+        of: c_int,
+        compute: c_int,
+        [(a, lda), (b, ldb), (c, ldc)]: [(u64, usize); 3],
+    ) {
         let (one, zero) = (1.0, 0.0);
         // SAFETY: the type is that of the header; the matrices have these extents and leading dimensions.
         let code = unsafe {
             let gemm: Symbol<GemmEx> = self.library.get(b"cublasGemmEx\0").expect("every cuBLAS has it");
-            let [m, n, k] = [m, n, k].map(int);
+            let ([m, n, k], [lda, ldb, ldc]) = ([m, n, k].map(int), [lda, ldb, ldc].map(int));
             gemm(
                 self.handle,
-                TRANSPOSED,
-                0,
-                n,
+                ta.into(),
+                tb.into(),
                 m,
+                n,
                 k,
                 &one,
-                b,
-                R_16F,
-                k,
                 a,
-                R_16F,
-                k,
+                of,
+                lda,
+                b,
+                of,
+                ldb,
                 &zero,
                 c,
-                R_16F,
-                n,
-                COMPUTE_32F,
+                of,
+                ldc,
+                compute,
                 DEFAULT_ALGORITHM,
             )
         };
