@@ -5,6 +5,7 @@
 //! and for the host, where `moye-sim` stands in for the GPU. [`arch`] is the only module that knows which of the two
 //! it is in.
 #![no_std]
+#![deny(missing_docs)]
 #![cfg_attr(
     target_arch = "nvptx64",
     feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, link_llvm_intrinsics, abi_unadjusted)

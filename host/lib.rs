@@ -18,6 +18,7 @@
 //! ```
 //!
 //! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`).
+#![deny(missing_docs)]
 
 mod device;
 #[cfg(feature = "draw")]

@@ -74,6 +74,11 @@ unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Stride
 }
 
 /// An engine that the tiled copy `C` reads from: its atom's source, with its elements.
+#[diagnostic::on_unimplemented(
+    message = "the tiled copy `{C}` does not read from `{Self}`: its atom's source is another memory, or its elements another type",
+    note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
+            `stmatrix` the other way round; `UniversalCopy` goes between any two"
+)]
 pub trait ReadBy<C: StaticTiledCopy>:
     CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>
 {
@@ -87,6 +92,11 @@ where
 }
 
 /// An engine that the tiled copy `C` writes to: its atom's destination, with its elements.
+#[diagnostic::on_unimplemented(
+    message = "the tiled copy `{C}` does not write to `{Self}`: its atom's destination is another memory, or its elements another type",
+    note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
+            `stmatrix` the other way round; `UniversalCopy` goes between any two"
+)]
 pub trait WrittenBy<C: StaticTiledCopy>:
     CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>
 {

@@ -90,7 +90,7 @@ fn products_of_files_in_every_order_are_those_of_ndarray() {
         let said = succeeded(&moye(folder.path(), &["matmul", "a.npy", "b.npy", "-o", "c.npy"]));
         for word in [
             "simulator",
-            "matmul_f32",
+            "sgemm_",
             "33 x 41 x 17",
             "time",
             "TFLOP/s",
