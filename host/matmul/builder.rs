@@ -147,14 +147,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
 
     /// The tiles of C, M x N, of the kernels for these elements and this way of summing.
     pub fn tiles(&self) -> Vec<(u32, u32)> {
-        let mut tiles: Vec<_> = T::VARIANTS
-            .iter()
-            .filter(|variant| variant.precision == self.precision)
-            .map(|variant| (variant.tile[0], variant.tile[1]))
-            .collect();
-        tiles.sort_unstable();
-        tiles.dedup();
-        tiles
+        super::element::tiles::<T>(self.precision)
     }
 
     /// Computes it on the default stream of a device.

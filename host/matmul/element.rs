@@ -78,7 +78,7 @@ pub struct Variant<T: Operand> {
     pub majors: [Major; 2],
     /// How it sums.
     pub precision: Precision,
-    /// The tile of C that a block computes, and of K at a time.
+    /// The tile of C that a block computes, as the kernel counts its rows and columns, and of K at a time.
     pub tile: [u32; 3],
     /// Blocks that a multiprocessor has at a time.
     pub per_multiprocessor: u32,
@@ -86,6 +86,29 @@ pub struct Variant<T: Operand> {
     pub plain: bool,
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
+}
+
+/// The tiles of C, M x N, of the kernels for these elements and this way of summing.
+pub(super) fn tiles<T: Operand>(precision: Precision) -> Vec<(u32, u32)> {
+    let of_precision = T::VARIANTS.iter().filter(|variant| variant.precision == precision);
+    let mut tiles: Vec<_> = of_precision.map(|variant| (variant.tile[0], variant.tile[1])).collect();
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles
+}
+
+impl<T: Operand> Variant<T> {
+    /// Which mode of A and of B is contiguous. Plain kernels compute the transposed product, so that their `a` is B.
+    pub fn majors_of_operands(&self) -> [Major; 2] {
+        let [first, second] = self.majors;
+        if self.plain { [second, first] } else { [first, second] }
+    }
+
+    /// A block's tile along A's rows and B's columns.
+    pub fn tile_of_operands(&self) -> (u32, u32) {
+        let [first, second, _] = self.tile;
+        if self.plain { (second, first) } else { (first, second) }
+    }
 }
 
 impl<T: Operand> fmt::Debug for Variant<T> {
@@ -117,15 +140,15 @@ impl Operand for f16 {
     type Scalar = f32;
     type Narrow = Self;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        matmul_f16_tn [K K] Full 128 x 256 x 64, 1, 370.0;
-        matmul_f16_nt [MN MN] Full 128 x 256 x 64, 1, 360.0;
-        matmul_f16_nn [MN K] Full 128 x 256 x 64, 1, 360.0;
-        matmul_f16_tt [K MN] Full 128 x 256 x 64, 1, 360.0;
+        matmul_f16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
+        matmul_f16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
+        matmul_f16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;
+        matmul_f16_tt [K MN] Full 256 x 128 x 64, 1, 360.0;
         matmul_f16_tn_64x64 [K K] Full 64 x 64 x 64, 3, 220.0;
         matmul_f16_nt_64x64 [MN MN] Full 64 x 64 x 64, 3, 220.0;
         matmul_f16_nn_64x64 [MN K] Full 64 x 64 x 64, 3, 220.0;
         matmul_f16_tt_64x64 [K MN] Full 64 x 64 x 64, 3, 220.0;
-        matmul_f16_acc_tn [K K] F16Sums 128 x 256 x 64, 1, 400.0;
+        matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
     };
 }
@@ -134,10 +157,10 @@ impl Operand for bf16 {
     type Scalar = f32;
     type Narrow = Self;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        matmul_bf16_tn [K K] Full 128 x 256 x 64, 1, 370.0;
-        matmul_bf16_nt [MN MN] Full 128 x 256 x 64, 1, 360.0;
-        matmul_bf16_nn [MN K] Full 128 x 256 x 64, 1, 360.0;
-        matmul_bf16_tt [K MN] Full 128 x 256 x 64, 1, 360.0;
+        matmul_bf16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
+        matmul_bf16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
+        matmul_bf16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;
+        matmul_bf16_tt [K MN] Full 256 x 128 x 64, 1, 360.0;
         matmul_bf16_tn_64x64 [K K] Full 64 x 64 x 64, 3, 220.0;
         matmul_bf16_nt_64x64 [MN MN] Full 64 x 64 x 64, 3, 220.0;
         matmul_bf16_nn_64x64 [MN K] Full 64 x 64 x 64, 3, 220.0;
@@ -149,11 +172,12 @@ impl Operand for f32 {
     type Scalar = Self;
     type Narrow = Self;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        sgemm_tn [K K] Full 128 x 128 x 8, 2, 40.0, plain;
-        sgemm_nt [MN MN] Full 128 x 128 x 8, 2, 42.0, plain;
-        sgemm_nn [MN K] Full 128 x 128 x 8, 2, 41.0, plain;
-        sgemm_tt [K MN] Full 128 x 128 x 8, 2, 41.0, plain;
-        matmul_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 180.0;
+        sgemm_nt [MN MN] Full 256 x 128 x 8, 1, 54.0, plain;
+        sgemm_nt_128x128 [MN MN] Full 128 x 128 x 16, 2, 52.0, plain;
+        sgemm_tn_128x128 [K K] Full 128 x 128 x 16, 2, 48.0, plain;
+        sgemm_nn_128x128 [MN K] Full 128 x 128 x 16, 2, 50.0, plain;
+        sgemm_tt_128x128 [K MN] Full 128 x 128 x 16, 2, 50.0, plain;
+        matmul_tf32_tn [K K] Tf32 256 x 128 x 32, 1, 180.0;
         matmul_tf32_tn_64x64 [K K] Tf32 64 x 64 x 32, 3, 110.0;
     };
 }
@@ -171,7 +195,7 @@ impl Operand for i8 {
     type Narrow = i32;
     const SMOOTH: bool = false;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        matmul_s8_tn [K K] Full 128 x 256 x 128, 1, 800.0;
+        matmul_s8_tn [K K] Full 256 x 128 x 128, 1, 800.0;
         matmul_s8_tn_64x64 [K K] Full 64 x 64 x 128, 3, 450.0;
     };
 }

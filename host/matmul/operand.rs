@@ -30,6 +30,11 @@ impl View {
         Self { address, mn, k, batch, bytes, batches, end: address + len as u64 * bytes }
     }
 
+    /// The same elements, the modes exchanged.
+    pub fn exchanged(self) -> Self {
+        Self { mn: self.k, k: self.mn, ..self }
+    }
+
     /// The leading dimension with which a kernel for this major reads it where it lies; `None` where it must be rearranged
     /// first: its elements are not contiguous along that mode, or its rows do not start at multiples of `align` bytes.
     pub fn leading(&self, major: Major, extent_mn: u32, extent_k: u32, align: u64) -> Option<i64> {

@@ -43,6 +43,8 @@ pub(super) struct Plan<T: Operand> {
     pub variant: &'static Variant<T>,
     /// For A and B: the leading dimension where it lies, or `None` if it is rearranged first.
     pub leading: [Option<i64>; 2],
+    /// For A and B: which mode is contiguous as the kernel takes it, also after a rearrangement.
+    pub majors: [Major; 2],
     /// The parts of K.
     pub splits: u32,
     /// What each part but the last has of K.
@@ -82,13 +84,15 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
     let [m, n, k] = question.extents;
     let mut leading = [None; 2];
     let mut packing = 0.0;
+    let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
+        let major = majors[i];
         // Plain kernels copy what has K contiguous number by number, and need no more than that.
-        let major = variant.majors[if variant.plain { 1 - i } else { i }];
         let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
         leading[i] = view.leading(major, extent, k, align);
         if leading[i].is_none() {
-            if major == Major::Mn {
+            // On tensor cores what must be rearranged anyway is taken by the kernels that want K contiguous.
+            if major == Major::Mn && !variant.plain {
                 return None;
             }
             let batches = if view.batch == 0 { 1 } else { question.batches };
@@ -109,7 +113,7 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
         (splits, k_chunk, apart, product_cost(question, variant, splits, k_chunk, apart))
     });
     let (splits, k_chunk, apart, cost) = best.min_by(|a, b| a.3.total_cmp(&b.3))?;
-    Some(Plan { variant, leading, splits, k_chunk, apart, cost: cost + packing })
+    Some(Plan { variant, leading, majors, splits, k_chunk, apart, cost: cost + packing })
 }
 
 fn product_cost<T: Operand>(
@@ -120,7 +124,8 @@ fn product_cost<T: Operand>(
     apart: bool,
 ) -> f64 {
     let [m, n, k] = question.extents;
-    let [tile_m, tile_n, tile_k] = variant.tile;
+    let (tile_m, tile_n) = variant.tile_of_operands();
+    let tile_k = variant.tile[2];
     let blocks = f64::from(m.div_ceil(tile_m))
         * f64::from(n.div_ceil(tile_n))
         * f64::from(splits)

@@ -245,11 +245,8 @@ fn planned<T: Operand, U: Element>(
         forced: request.forced,
     };
     plan(&question).ok_or_else(|| {
-        let tiles: Vec<String> = T::VARIANTS
-            .iter()
-            .filter(|variant| variant.precision == request.precision)
-            .map(|variant| format!("{} x {}", variant.tile[0], variant.tile[1]))
-            .collect();
+        let tiles: Vec<String> =
+            super::element::tiles::<T>(request.precision).iter().map(|(m, n)| format!("{m} x {n}")).collect();
         let (m, n) = request.forced.tile.unwrap_or_default();
         let detail = format!(
             "no kernel for {} in {:?} precision has a tile of {m} x {n}; there are {}",
@@ -314,6 +311,14 @@ fn row_of(extent: u32, bytes: u64) -> u64 {
     u64::from(extent).next_multiple_of(ROW_ALIGN / bytes.min(ROW_ALIGN))
 }
 
+/// How long the contiguous lines of an operand are, and how many there are.
+fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
+    match major {
+        Major::K => (k, extent),
+        Major::Mn => (extent, k),
+    }
+}
+
 fn layout_of<T: Operand, U: Element>(problem: &Problem<T>, plan: &Plan<T>) -> Result<Layout> {
     let [m, n, k] = problem.extents;
     let mut layout = Layout::default();
@@ -322,10 +327,10 @@ fn layout_of<T: Operand, U: Element>(problem: &Problem<T>, plan: &Plan<T>) -> Re
             if plan.leading[i].is_none() {
                 let view = problem.operands[i];
                 let batches = if view.batch == 0 { 1 } else { problem.batches };
-                let row = row_of(k, view.bytes);
-                layout.packed[i] = Some(
-                    layout.take(u128::from(extent) * u128::from(row * view.bytes) * u128::from(batches))?,
-                );
+                let (along, across) = lines(plan.majors[i], extent, k);
+                let row = row_of(along, view.bytes) * view.bytes;
+                layout.packed[i] =
+                    Some(layout.take(u128::from(across) * u128::from(row) * u128::from(batches))?);
             }
         }
         if plan.apart {
@@ -361,16 +366,23 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             leading[i] = plan.leading[i].unwrap_or_default();
             if let Some(offset) = layout.packed[i] {
                 let from = operands[i];
-                let row = row_of(k, from.bytes) as i64;
+                let major = plan.majors[i];
+                let (along, across) = lines(major, extent, k);
+                let row = row_of(along, from.bytes) as i64;
+                let (mn, k_stride) = if major == Major::K { (row, 1) } else { (1, row) };
                 let to = View {
                     address: base + offset,
-                    mn: row,
-                    k: 1,
-                    batch: if from.batch == 0 { 0 } else { row * i64::from(extent) },
+                    mn,
+                    k: k_stride,
+                    batch: if from.batch == 0 { 0 } else { row * i64::from(across) },
                     ..from
                 };
                 let batches = if from.batch == 0 { 1 } else { problem.batches };
-                rearrange(stream, from, to, (extent, k), batches)?;
+                // The kernel is fastest where the second mode of what it writes is contiguous.
+                match major {
+                    Major::K => rearrange(stream, from, to, (extent, k), batches)?,
+                    Major::Mn => rearrange(stream, from.exchanged(), to.exchanged(), (k, extent), batches)?,
+                }
                 (operands[i], leading[i]) = (to, row);
             }
         }

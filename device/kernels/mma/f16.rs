@@ -7,7 +7,7 @@ use crate::atom::mma::{
 };
 use half::{bf16, f16};
 
-/// Large tiles (eight warps, 2 x 4, of 64 x 64) and small ones (four warps, 2 x 2, of 32 x 32) in all majors. As in BLAS, `t`
+/// Large tiles (eight warps, 4 x 2, of 64 x 64) and small ones (four warps, 2 x 2, of 32 x 32) in all majors. As in BLAS, `t`
 /// stands for an `a` or `b` whose rows (of `a`) or columns (of `b`) are contiguous along K, from the view of `c` as
 /// column-major: `tn` has K contiguous in both.
 macro_rules! majors {
@@ -15,10 +15,10 @@ macro_rules! majors {
         $t:ty, $atom:ty:
         $($doc:literal $large:ident $small:ident $major_a:ident $copy_a:ty, $major_b:ident $copy_b:ty;)+
     )+) => { $( tensor_core! { $(
-        #[doc = concat!("`c = a * b` with ", $doc, ", sums in f32. A block of 256 threads for each tile of 128 x 256.")]
+        #[doc = concat!("`c = a * b` with ", $doc, ", sums in f32. A block of 256 threads for each tile of 256 x 128.")]
         $large = $t => f32, $t {
-            tile: 128 x 256 x 64 in 3, threads = 256, min_blocks = 1,
-            mma: $atom = TiledMma::tiled(layout!((2, 4, 1)), [32, 64, 16]),
+            tile: 256 x 128 x 64 in 3, threads = 256, min_blocks = 1,
+            mma: $atom = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 16]),
             a: $major_a by $copy_a,
             b: $major_b by $copy_b,
         }
@@ -47,10 +47,10 @@ majors! {
 
 tensor_core! {
     /// `c = a * b` in f16 with K contiguous in both and sums in f16 too, which is twice as fast on some chips and loses digits: each
-    /// step of 16 along K rounds to 11 bits. A block of 256 threads for each tile of 128 x 256.
+    /// step of 16 along K rounds to 11 bits. A block of 256 threads for each tile of 256 x 128.
     matmul_f16_acc_tn = f16 => f16, f16 {
-        tile: 128 x 256 x 64 in 3, threads = 256, min_blocks = 1,
-        mma: SM80_16x8x16_F16F16F16F16_TN = TiledMma::tiled(layout!((2, 4, 1)), [32, 64, 16]),
+        tile: 256 x 128 x 64 in 3, threads = 256, min_blocks = 1,
+        mma: SM80_16x8x16_F16F16F16F16_TN = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 16]),
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }

@@ -11,10 +11,10 @@ use crate::atom::mma::{
 
 tensor_core! {
     /// `c = a * b` of f32 whose lower 13 bits the tensor cores ignore (tf32), sums in f32. A block of 256 threads for each
-    /// tile of 128 x 256.
+    /// tile of 256 x 128.
     matmul_tf32_tn = f32 => f32, f32 {
-        tile: 128 x 256 x 32 in 3, threads = 256, min_blocks = 1,
-        mma: SM80_16x8x8_F32TF32TF32F32_TN = TiledMma::tiled(layout!((2, 4, 1)), [32, 64, 8]),
+        tile: 256 x 128 x 32 in 3, threads = 256, min_blocks = 1,
+        mma: SM80_16x8x8_F32TF32TF32F32_TN = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 8]),
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }
@@ -25,10 +25,10 @@ tensor_core! {
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }
-    /// `c = a * b` of signed bytes, sums in i32, which wrap. A block of 256 threads for each tile of 128 x 256.
+    /// `c = a * b` of signed bytes, sums in i32, which wrap. A block of 256 threads for each tile of 256 x 128.
     matmul_s8_tn = i8 => i32, i32 {
-        tile: 128 x 256 x 128 in 3, threads = 256, min_blocks = 1,
-        mma: SM80_16x8x32_S32S8S8S32_TN = TiledMma::tiled(layout!((2, 4, 1)), [32, 64, 32]),
+        tile: 256 x 128 x 128 in 3, threads = 256, min_blocks = 1,
+        mma: SM80_16x8x32_S32S8S8S32_TN = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 32]),
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }

@@ -13,8 +13,7 @@ use super::epilogue::{Epilogue as _, Place};
 use super::raster::tile_of;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
 use crate::arch::{
-    FULL_WARP, Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads, sync_warp,
-    thread_idx,
+    Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads, thread_idx,
 };
 use crate::atom::copy::CopyAtom;
 use crate::atom::mma::MmaAtom;
@@ -73,10 +72,15 @@ where
     let t_g_b = load_b.partition_s(g_b); // (CPY, CPY_N, CPY_K, k)
     let t_s_a = load_a.partition_d(s_a); // (CPY, CPY_M, CPY_K, PIPE)
     let t_s_b = load_b.partition_d(s_b); // (CPY, CPY_N, CPY_K, PIPE)
-    // Tiles of A and B that lie in the matrices as a whole: as many as along K, if the block does along M and N.
+    // Where K is no multiple of a tile's, the last tile is taken first: that one arrives with zeros beyond K, and all that
+    // the loop loads are whole.
+    let tiles = g_a.tiles();
+    let ragged = u32::from(k % const { G::TileA::LAYOUT.extent(1) as u32 } != 0);
+    // The tile along K that is taken as the `turn`-th.
+    let tile_of_turn = |turn: u32| if ragged != 0 && turn == 0 { tiles - 1 } else { turn - ragged };
+    // Whether the block's tiles lie in the matrices along M and N.
     let inside = (tile_m + 1) * const { G::TileC::LAYOUT.extent(0) as u32 } <= m
         && (tile_n + 1) * const { G::TileC::LAYOUT.extent(1) as u32 } <= n;
-    let whole_tiles = if inside { k / const { G::TileA::LAYOUT.extent(1) as u32 } } else { 0 };
     // Tiles beyond the last lie outside of the matrices, and arrive as zeros.
     macro_rules! load {
         ($load:ty, $from:ident, $to:ident, $tile:expr, $stage:expr, whole) => {
@@ -109,39 +113,32 @@ where
         steps::<AllButLast<G::SmemA>, G::Mma>()
     };
     for stage in 0..G::STAGES - 1 {
-        load!(G::LoadA, t_g_a, t_s_a, stage, stage, checked);
-        load!(G::LoadB, t_g_b, t_s_b, stage, stage, checked);
+        load!(G::LoadA, t_g_a, t_s_a, tile_of_turn(stage), stage, checked);
+        load!(G::LoadB, t_g_b, t_s_b, tile_of_turn(stage), stage, checked);
         cp_async_commit();
     }
-    // The fragments of a step, from the stage that holds its tile.
+    // The fragments of a step, from the stage that holds its tile, to the registers of step `$to`.
     macro_rules! read {
-        ($stage:expr, $step:expr) => {
+        ($stage:expr, $step:expr => $to:expr) => {
             // SAFETY: the stage has arrived for all threads, which a barrier has told.
             unsafe {
                 let (stage, step): (u32, u32) = ($stage, $step);
                 let (a, b) =
                     (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
-                copy_tiled(G::CopyA::default(), &a, &mut copy_a.retile_d(&mut t_r_a).slice_last(step));
-                copy_tiled(G::CopyB::default(), &b, &mut copy_b.retile_d(&mut t_r_b).slice_last(step));
+                copy_tiled(G::CopyA::default(), &a, &mut copy_a.retile_d(&mut t_r_a).slice_last($to));
+                copy_tiled(G::CopyB::default(), &b, &mut copy_b.retile_d(&mut t_r_b).slice_last($to));
             }
         };
     }
     wait(G::STAGES - 2);
 
     let (mut reading, mut writing) = (0, G::STAGES - 1);
-    // What follows the product of a step: the loads that run `STAGES - 1` tiles ahead.
-    macro_rules! load_behind {
-        ($step:expr, $tile:expr, $check:ident) => {
-            if $step == 0 {
-                // Behind the barrier all have read the tile before this one, whose stage is the next to be written, and
-                // the tile after this one has arrived, a turn before it is read.
-                wait(G::STAGES - 3);
-                load!(G::LoadA, t_g_a, t_s_a, $tile + G::STAGES - 1, writing, $check);
-            }
-            if $step == 1 {
-                load!(G::LoadB, t_g_b, t_s_b, $tile + G::STAGES - 1, writing, $check);
-                cp_async_commit();
-                writing = next::<G>(writing);
+    // The loads that run `STAGES - 1` turns ahead.
+    macro_rules! load_ahead {
+        ($load:ty, $from:ident, $to:ident, $turn:expr, $check:ident) => {
+            let ahead = $turn + G::STAGES - 1;
+            if ahead < tiles {
+                load!($load, $from, $to, ahead - ragged, writing, $check);
             }
         };
     }
@@ -152,30 +149,49 @@ where
         };
     }
 
-    // Turns whose loads lie in the matrices: the fragments of a step are read beside the product of the step before.
-    let unchecked = whole_tiles.saturating_sub(G::STAGES - 1);
-    read!(0, 0);
-    for tile in 0..unchecked {
-        for step in 0..steps {
-            let next_step = (step + 1) % steps;
-            if next_step == 0 {
-                reading = next::<G>(reading);
+    if inside {
+        // The fragments of a step are read beside the product of the step before.
+        read!(reading, 0 => 0);
+        for turn in 0..tiles {
+            for step in 0..steps {
+                let next_step = (step + 1) % steps;
+                if next_step == 0 && turn + 1 < tiles {
+                    reading = next::<G>(reading);
+                }
+                // Behind the last step of the last turn this reads once more what nobody needs.
+                read!(reading, next_step => next_step);
+                multiply!(step);
+                if step == 0 {
+                    // Behind the barrier all have read the tile before this one, whose stage is the next to be written,
+                    // and the tile after this one has arrived, a turn before it is read.
+                    wait(G::STAGES - 3);
+                    load_ahead!(G::LoadA, t_g_a, t_s_a, turn, whole);
+                }
+                if step == 1 {
+                    load_ahead!(G::LoadB, t_g_b, t_s_b, turn, whole);
+                    cp_async_commit();
+                    writing = next::<G>(writing);
+                }
             }
-            read!(reading, next_step);
-            // Keeps the assembler from moving the reads behind the products that they are to run beside.
-            sync_warp(FULL_WARP);
-            multiply!(step);
-            load_behind!(step, tile, whole);
         }
-    }
-    // The rest: turns at an edge, and the last, which load nothing but zeros. Their checks need the registers of a step.
-    for tile in unchecked..g_a.tiles() {
-        for step in 0..steps {
-            read!(reading, step);
-            multiply!(step);
-            load_behind!(step, tile, checked);
+    } else {
+        // At an edge the checks need the registers of a step. How many steps there are is known at run time, so that this
+        // stays a loop: it is long, and runs little.
+        let left = k % const { G::TileA::LAYOUT.extent(1) as u32 };
+        let with_something = left.div_ceil(const { G::Mma::MMA.tile_size(2) as u32 });
+        for turn in 0..tiles {
+            let count = if ragged != 0 && turn == 0 { with_something } else { steps };
+            for step in 0..count {
+                read!(reading, step => 0);
+                multiply!(0);
+            }
+            wait(G::STAGES - 3);
+            load_ahead!(G::LoadA, t_g_a, t_s_a, turn, checked);
+            load_ahead!(G::LoadB, t_g_b, t_s_b, turn, checked);
+            cp_async_commit();
+            writing = next::<G>(writing);
+            reading = next::<G>(reading);
         }
-        reading = next::<G>(reading);
     }
     cp_async_wait_all();
     sync_threads();
