@@ -3,11 +3,13 @@
 mod atoms;
 mod doctor;
 mod draw;
+mod dtype;
 mod eval;
 mod input;
 mod interrupt;
 mod matmul;
 mod output;
+mod product;
 mod progress;
 mod reference;
 mod report;
@@ -29,8 +31,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional float32 files.
-    Matmul(matmul::Matmul),
+    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16, float32, float64 or int8.
+    Matmul(Box<matmul::Matmul>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
