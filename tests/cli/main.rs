@@ -1,5 +1,6 @@
 //! The program `moye`: what it computes from files, and what it says of bad ones.
 
+mod bench;
 #[path = "../common/mod.rs"]
 mod common;
 mod devices;
@@ -55,6 +56,10 @@ fn save<A: WritableElement, D: Dimension>(folder: &Path, name: &str, array: &Arr
 
 fn load(folder: &Path, name: &str) -> Array2<f32> {
     Array2::read_npy(File::open(folder.join(name)).unwrap()).unwrap()
+}
+
+fn load_text(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap()
 }
 
 /// Whole numbers, so that products are exact.
