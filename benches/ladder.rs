@@ -2,19 +2,27 @@
 //! `docs/guide/ladder.md` has it.
 //!
 //! `cargo bench --bench ladder`. Random data; each result is checked before it is timed; a time is the median of the rounds, of
-//! a batch of launches each. cuBLAS is opened at run time (`MOYE_CUBLAS` names the library, `libcublas.so.13` or `.12`
-//! otherwise) and left out where there is none. Without a GPU there is nothing to measure.
+//! a batch of launches each, by the clock and the cuBLAS of `moye bench`, which is left out where there is none. Without a GPU
+//! there is nothing to measure.
 
-#[path = "shipped/nvidia.rs"]
-#[allow(dead_code, reason = "the benchmark of all shipped kernels needs the rest of it")]
-mod nvidia;
-#[path = "shipped/timing.rs"]
+#[path = "../host/cli/bench/cublas.rs"]
+#[allow(dead_code, unused_imports, reason = "`moye bench` needs the rest of it, and its tests are run there")]
+mod cublas;
+#[path = "../host/cli/bench/kind.rs"]
+#[allow(dead_code, unused_imports, reason = "likewise")]
+mod kind;
+#[path = "../host/cli/bench/timing.rs"]
+#[allow(dead_code, unused_imports, reason = "likewise")]
 mod timing;
 
+use anyhow::Result;
+use cublas::{Cublas, Gemm};
+use kind::Kind;
 use moye::kernels::ladder::*;
-use moye::{Buffer, Device, Global, GlobalMut, Grid, Kernel, Result};
-use nvidia::Cublas;
-use timing::{ROUNDS, in_turn, numbers};
+use moye::{Buffer, Device, Global, GlobalMut, Grid, Kernel};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use timing::{Plan, in_turn};
 
 /// The tutorial's problem, and one that fills the machine.
 const SHAPES: [(usize, usize, usize); 2] = [(2048, 2048, 256), (4096, 4096, 4096)];
@@ -65,15 +73,18 @@ fn main() -> Result<()> {
             return Ok(());
         }
     };
-    let blas = Cublas::open();
-    println!("{}; TFLOP/s, medians of {ROUNDS} rounds\n", device.name());
+    let blas = Cublas::open(&device);
+    if let Err(reason) = &blas {
+        println!("without cuBLAS: {reason:#}");
+    }
+    println!("{}; TFLOP/s, medians of {} rounds\n", device.name(), Plan::default().rounds);
     let heads = SHAPES.map(|(m, n, k)| format!("{m} x {n} x {k} | cuBLAS | ratio")).join(" | ");
     println!("| step | kernel | {heads} |\n| --- | --- |{}", " ---: | ---: | ---: |".repeat(SHAPES.len()));
     let operands = SHAPES.map(Operands::new);
     for work in steps() {
         let mut line = format!("| {} | `{}` |", work.number, work.step.name());
         for operands in &operands {
-            let (ours, theirs) = measured(&device, blas.as_ref(), operands, &work)?;
+            let (ours, theirs) = measured(&device, blas.as_ref().ok(), operands, &work)?;
             line += &match theirs {
                 Some(theirs) => format!(" {ours:.1} | {theirs:.1} | {:.2} |", ours / theirs),
                 None => format!(" {ours:.1} | | |"),
@@ -120,26 +131,26 @@ fn measured(
     launch(&mut c)?;
     check(operands, work, &c.download()?);
 
-    let addresses = [a.address(), b.address(), d.address()];
-    let mut ours = || launch(&mut c);
+    let gemm = Gemm {
+        kind: if work.tf32 { Kind::Tf32 } else { Kind::F32 },
+        // A whose K is fast is transposed to cuBLAS, which counts columns first, and so is B whose N is.
+        transposed: (work.along_k.0, !work.along_k.1),
+        m,
+        n,
+        k,
+        addresses: [a.address(), b.address(), d.address()],
+    };
+    let mut ours = || Ok(launch(&mut c)?);
     let seconds = match blas {
         Some(blas) => {
-            // A whose K is fast is transposed to cuBLAS, which counts columns first, and so is B whose N is.
-            let transposed = (work.along_k.0, !work.along_k.1);
-            let mut theirs = || {
-                if work.tf32 {
-                    blas.tf32(transposed, (m, n, k), addresses);
-                } else {
-                    blas.sgemm(transposed, (m, n, k), addresses);
-                }
-                Ok(())
-            };
-            in_turn(device, &mut [&mut ours, &mut theirs])?
+            // SAFETY: the buffers hold matrices of these extents, and nothing else uses `d`.
+            let mut theirs = || unsafe { blas.run(&gemm) };
+            in_turn(device, &Plan::default(), &mut [&mut ours, &mut theirs], &mut || {})?
         }
-        None => in_turn(device, &mut [&mut ours])?,
+        None => in_turn(device, &Plan::default(), &mut [&mut ours], &mut || {})?,
     };
     let teraflops = |seconds: f64| 2.0 * (m as f64) * (n as f64) * (k as f64) / seconds / 1e12;
-    Ok((teraflops(seconds[0]), seconds.get(1).copied().map(teraflops)))
+    Ok((teraflops(seconds[0].median()), seconds.get(1).map(|times| teraflops(times.median()))))
 }
 
 /// Holds some elements from everywhere against float64.
@@ -164,4 +175,10 @@ fn check(operands: &Operands, work: &Work, c: &[f32]) {
         "{} of {m} x {n} x {k}: relative error {relative:.1e}, so its time means nothing",
         work.step.name()
     );
+}
+
+/// So many random numbers of [-1, 1).
+fn numbers(len: usize, seed: u64) -> Vec<f32> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()
 }

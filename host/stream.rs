@@ -61,6 +61,22 @@ impl Stream {
         self.own.as_ref().and_then(|own| own.stream.as_ref()).unwrap_or(gpu.stream())
     }
 
+    /// The driver's stream, a `CUstream`, for other libraries that launch on it; null on the simulator. It lives as long as
+    /// this stream has handles, the default stream as long as the process. The GPU's context, the device's primary one,
+    /// becomes that of the calling thread.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub fn raw_handle(&self) -> Result<*mut std::ffi::c_void> {
+        match &self.device.0 {
+            Backend::Sim(_) => Ok(std::ptr::null_mut()),
+            Backend::Gpu(gpu) => {
+                gpu.bind()?;
+                Ok(self.raw(gpu).as_inner().cast())
+            }
+        }
+    }
+
     /// Waits for all launches on the stream, and reports what went wrong in them.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! NumPy files read.
 
+use super::dtype::{Dtype, Stored};
 use super::progress;
 use anyhow::{Context, Result, anyhow, bail};
-use ndarray::{Array2, ArrayView2, CowArray, Ix2};
-use ndarray_npy::npy::header::{Header, ParseHeaderError};
-use ndarray_npy::{ReadNpyExt, ViewNpyError, ViewNpyExt};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2, ShapeBuilder};
+use ndarray_npy::npy::header::{Header, ParseHeaderError, ReadHeaderError};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,75 +36,167 @@ impl NpyFile {
         Ok(Self { path: path.to_owned(), bytes })
     }
 
-    /// The matrix in the file, in place where the data is aligned.
-    pub fn matrix(&self) -> Result<CowArray<'_, f32, Ix2>> {
-        // `ndarray` takes only shapes whose extents other than 0 multiply to a size of memory, also where there is no
-        // element, and `view_npy` panics at others.
-        if let Ok(header) = Header::from_reader(&mut self.bytes.as_slice())
-            && !fits_memory(&header.shape)
-        {
-            bail!("{} has a header whose shape {:?} {TOO_LARGE}", self.path.display(), header.shape);
+    /// The file's name, for messages.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, as `ml_dtypes` writes them; those of
+    /// uint16 are what the user says that the matrices are, `given`.
+    pub fn dtype(&self, given: Option<Dtype>) -> Result<Dtype> {
+        let (header, _) = self.header()?;
+        let descriptor = header.type_descriptor.to_string();
+        let descriptor = descriptor.trim_matches('\'');
+        let known = match descriptor.trim_start_matches(['<', '>', '|', '=']) {
+            "f2" => Dtype::F16,
+            "bfloat16" | "V2" => Dtype::Bf16,
+            "f4" => Dtype::F32,
+            "f8" => Dtype::F64,
+            "i1" => Dtype::I8,
+            "i4" => Dtype::I32,
+            "u2" => match given {
+                Some(given @ (Dtype::F16 | Dtype::Bf16)) => given,
+                _ => bail!(
+                    "{} holds uint16; where that is what bfloat16 was kept as, say --dtype bf16, otherwise convert it with \
+                     a.astype('float32')",
+                    self.name()
+                ),
+            },
+            _ => bail!(
+                "{} holds {}; products are of float16, bfloat16, float32, float64 or int8, so convert it, say with \
+                 a.astype('float32')",
+                self.name(),
+                dtype(descriptor)
+            ),
+        };
+        if !is_native(descriptor) {
+            bail!(
+                "{} holds {known} of the other byte order; convert it with a.astype('{known}')",
+                self.name()
+            );
         }
-        match ArrayView2::<f32>::view_npy(&self.bytes) {
-            Ok(view) => Ok(view.into()),
-            // Other writers than NumPy may leave the data at any offset. Its length was found right before.
-            Err(ViewNpyError::MisalignedData) => Array2::read_npy(self.bytes.as_slice())
-                .map(CowArray::from)
-                .map_err(|error| anyhow!("{}: {error}", self.path.display())),
-            Err(error) => Err(anyhow!("{} {}", self.path.display(), explain(&error))),
+        Ok(known)
+    }
+
+    /// The matrix in the file, in place where the data is aligned. The elements must be of type `T`.
+    pub fn matrix<T: Stored>(&self) -> Result<CowArray<'_, T, Ix2>> {
+        let (header, data) = self.header_of::<T>()?;
+        let &[rows, cols] = &header.shape[..] else {
+            let advice = match header.shape.len() {
+                0 | 1 => "give it two dimensions, e.g. a.reshape(1, -1) for a row",
+                _ => "save one matrix of it, e.g. a[0]",
+            };
+            let rank = header.shape.len();
+            bail!("{} holds a {rank}-dimensional array, not a matrix; {advice}", self.name());
+        };
+        let shape = (rows, cols).set_f(header.layout.is_fortran());
+        Ok(match self.elements(&header, data)? {
+            Cow::Borrowed(elements) => ArrayView2::from_shape(shape, elements)?.into(),
+            Cow::Owned(elements) => Array2::from_shape_vec(shape, elements)?.into(),
+        })
+    }
+
+    /// The vector in the file. The elements must be of type `T`.
+    pub fn vector<T: Stored>(&self) -> Result<CowArray<'_, T, Ix1>> {
+        let (header, data) = self.header_of::<T>()?;
+        let &[len] = &header.shape[..] else {
+            let rank = header.shape.len();
+            bail!("{} holds a {rank}-dimensional array, not a vector; save a.reshape(-1)", self.name());
+        };
+        Ok(match self.elements(&header, data)? {
+            Cow::Borrowed(elements) => ArrayView1::from_shape(len, elements)?.into(),
+            Cow::Owned(elements) => Array1::from_vec(elements).into(),
+        })
+    }
+
+    /// The header, and what follows it.
+    fn header(&self) -> Result<(Header, &[u8])> {
+        let mut data = self.bytes.as_slice();
+        let header = Header::from_reader(&mut data).map_err(|error| match error {
+            ReadHeaderError::Parse(ParseHeaderError::IllegalValue { key, value }) if key == "shape" => {
+                anyhow!(
+                    "{} has a header with the shape {value}, which no array has; save it again",
+                    self.name()
+                )
+            }
+            _ => anyhow!("{} is not a .npy file; write one with numpy.save", self.name()),
+        })?;
+        Ok((header, data))
+    }
+
+    /// The header of a file whose elements must be of type `T`, and of a shape that memory can have; and the data.
+    fn header_of<T: Stored>(&self) -> Result<(Header, &[u8])> {
+        let (header, data) = self.header()?;
+        if !fits_memory(&header.shape, size_of::<T>()) {
+            let shape = &header.shape;
+            bail!(
+                "{} has a header whose shape {shape:?} is larger than any memory; save it again",
+                self.name()
+            );
         }
+        let descriptor = header.type_descriptor.to_string();
+        let expected = T::DTYPE;
+        // What two bytes are that NumPy has no type for, or has as uint16, was asked before.
+        let bare = |text: &str| text.trim_matches('\'').trim_start_matches(['<', '>', '|', '=']).to_owned();
+        let same = bare(&descriptor) == bare(expected.descriptor())
+            || size_of::<T>() == 2 && matches!(bare(&descriptor).as_str(), "u2" | "bfloat16" | "V2");
+        if !same {
+            let held = dtype(&descriptor);
+            bail!("{} holds {held}, not {expected}; convert it with a.astype('{expected}')", self.name());
+        }
+        if !is_native(descriptor.trim_matches('\'')) {
+            bail!(
+                "{} holds {expected} of the other byte order; convert it with a.astype('{expected}')",
+                self.name()
+            );
+        }
+        Ok((header, data))
+    }
+
+    /// The data as elements, where it lies if it is aligned: other writers than NumPy may leave it at any offset.
+    fn elements<'a, T: Stored>(&self, header: &Header, data: &'a [u8]) -> Result<Cow<'a, [T]>> {
+        // An extent of 0 makes the product 0, whatever the others are; without one it fits (`fits_memory`).
+        let len = if header.shape.contains(&0) { 0 } else { header.shape.iter().product() };
+        let bytes = len * size_of::<T>();
+        if let Some(missing @ 1..) = bytes.checked_sub(data.len()) {
+            bail!(
+                "{} is {missing} bytes shorter than its header says; it was not written to the end, save it again",
+                self.name()
+            );
+        }
+        if data.len() > bytes {
+            let more = data.len() - bytes;
+            bail!("{} is {more} bytes longer than its header says; save a single array into it", self.name());
+        }
+        // SAFETY: every byte pattern is a value of an element (`Element`).
+        if let ([], elements, []) = unsafe { data.align_to::<T>() } {
+            return Ok(Cow::Borrowed(elements));
+        }
+        let mut elements = Vec::<T>::new();
+        elements
+            .try_reserve_exact(len)
+            .map_err(|_| anyhow!("{}: there is no memory for its {bytes} bytes", self.name()))?;
+        // SAFETY: there is room for `len` elements, whose `bytes` bytes are copied; every pattern of them is a value.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), elements.as_mut_ptr().cast::<u8>(), bytes);
+            elements.set_len(len);
+        }
+        Ok(Cow::Owned(elements))
     }
 }
 
-/// What is said of a shape for which there is no memory.
-const TOO_LARGE: &str = "is larger than any memory; save it again";
+/// Whether a type descriptor is of this machine's byte order, or of no order at all.
+fn is_native(descriptor: &str) -> bool {
+    !descriptor.starts_with(if cfg!(target_endian = "big") { '<' } else { '>' })
+}
 
-/// Whether float32 elements of this shape have a size that memory can have, extents of 0 left out.
-fn fits_memory(shape: &[usize]) -> bool {
+/// Whether elements of this shape have a size that memory can have, extents of 0 left out.
+fn fits_memory(shape: &[usize], element: usize) -> bool {
     let bytes = shape
         .iter()
         .filter(|&&extent| extent != 0)
-        .try_fold(size_of::<f32>(), |bytes, &extent| bytes.checked_mul(extent));
+        .try_fold(element, |bytes, &extent| bytes.checked_mul(extent));
     bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
-}
-
-/// What is wrong with a file and what to do about it; follows the file's name.
-fn explain(error: &ViewNpyError) -> String {
-    match error {
-        ViewNpyError::ParseHeader(ParseHeaderError::IllegalValue { key, value }) if key == "shape" => {
-            format!("has a header with the shape {value}, which no array has; save it again")
-        }
-        ViewNpyError::Io(_) | ViewNpyError::ParseHeader(_) => {
-            "is not a .npy file; write one with numpy.save".to_owned()
-        }
-        ViewNpyError::WrongNdim(_, n @ (0 | 1)) => {
-            format!(
-                "holds a {n}-dimensional array, not a matrix; give it two dimensions, e.g. a.reshape(1, -1) for a row"
-            )
-        }
-        ViewNpyError::WrongNdim(_, n) => {
-            format!("holds a {n}-dimensional array, not a matrix; save one matrix of it, e.g. a[0]")
-        }
-        ViewNpyError::WrongDescriptor(descriptor) => {
-            format!(
-                "holds {}, not float32; convert it with a.astype('float32')",
-                dtype(&descriptor.to_string())
-            )
-        }
-        ViewNpyError::NonNativeEndian => {
-            "holds float32 of the other byte order; convert it with a.astype('float32')".to_owned()
-        }
-        ViewNpyError::MissingBytes(bytes) => {
-            format!(
-                "is {bytes} bytes shorter than its header says; it was not written to the end, save it again"
-            )
-        }
-        ViewNpyError::ExtraBytes(bytes) => {
-            format!("is {bytes} bytes longer than its header says; save a single array into it")
-        }
-        ViewNpyError::LengthOverflow => format!("has a header whose shape {TOO_LARGE}"),
-        other => format!("cannot be used: {other}"),
-    }
 }
 
 /// NumPy's name for a type descriptor such as `'<f8'`.
@@ -123,6 +216,7 @@ fn dtype(descriptor: &str) -> String {
         "u4" => "uint32",
         "u8" => "uint64",
         "b1" => "bool",
+        "V2" | "bfloat16" => "bfloat16",
         "c8" => "complex64",
         "c16" => "complex128",
         "O" => "Python objects",

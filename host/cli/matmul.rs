@@ -1,13 +1,16 @@
 //! `moye matmul`
 
+use super::DeviceArgument;
+use super::dtype::{Dtype, Member, Stored};
 use super::input::NpyFile;
 use super::output::Output;
-use super::reference::{Comparison, compare};
+use super::product::{Finish, Product, multiply};
 use super::report::Report;
-use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, bail};
-use clap::Args;
-use moye::{Buffer, Device, Matrix, MatrixMut, matmul};
+use clap::{Args, ValueEnum};
+use half::{bf16, f16};
+use moye::kernels::mma::Activation;
+use moye::{Device, Output as ResultOf, Precision};
 use ndarray::{Array2, ArrayView2};
 use std::path::PathBuf;
 
@@ -17,25 +20,57 @@ const ON_GPU: (usize, usize, usize) = (2048, 2048, 256);
 /// Likewise on the simulator: seconds also where the program was not optimised.
 const ON_SIMULATOR: (usize, usize, usize) = (256, 256, 64);
 
-/// The relative error that sums of random numbers of the sizes above stay well below.
-const RANDOM_TOLERANCE: f64 = 1e-5;
-
-/// Times measured on a GPU.
-const RUNS: usize = 10;
-
 #[derive(Args)]
 pub struct Matmul {
-    /// Two .npy files with float32 matrices, in C or Fortran order; without them, random matrices are multiplied.
+    /// Two .npy files with matrices of one type (float16, bfloat16, float32, float64 or int8), in C or Fortran order; without
+    /// them, random matrices are multiplied.
     #[arg(value_name = "A.npy", requires = "b")]
     a: Option<PathBuf>,
     #[arg(value_name = "B.npy")]
     b: Option<PathBuf>,
-    /// Where to write the product.
-    #[arg(short, long, value_name = "C.npy")]
+    /// Where to write the product: of the type of the matrices, int32 for int8.
+    #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
     /// Replace the output where it exists.
     #[arg(long)]
     force: bool,
+    /// The type of the matrices. Files say it themselves, but for bfloat16 that was kept as uint16 (`a.view('uint16')`);
+    /// what ml_dtypes writes is known. Random matrices are float32 without it.
+    #[arg(long, value_enum, value_name = "TYPE")]
+    dtype: Option<Dtype>,
+    /// Write the product of float16 or bfloat16 as float32.
+    #[arg(long)]
+    f32_output: bool,
+    /// The factor of the product.
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "NUMBER")]
+    alpha: f64,
+    /// The factor of the matrix that `--c` names; 1 without it.
+    #[arg(long, requires = "c", allow_negative_numbers = true, value_name = "NUMBER")]
+    beta: Option<f64>,
+    /// A .npy file with a matrix of the product's shape and type that is added to it, `beta` times.
+    #[arg(long, requires = "a", value_name = "C.npy")]
+    c: Option<PathBuf>,
+    /// A .npy file with a number for each column, of the product's type, that is added.
+    #[arg(long, requires = "a", conflicts_with = "bias_rows", value_name = "BIAS.npy")]
+    bias: Option<PathBuf>,
+    /// A .npy file with a number for each row, likewise.
+    #[arg(long, requires = "a", value_name = "BIAS.npy")]
+    bias_rows: Option<PathBuf>,
+    /// What the result goes through last.
+    #[arg(long, value_enum, value_name = "FUNCTION")]
+    activation: Option<Function>,
+    /// Multiply float32 on tensor cores, which look at 10 bits of each fraction.
+    #[arg(long, conflicts_with = "f16_sums")]
+    tf32: bool,
+    /// Add products of float16 up in float16.
+    #[arg(long)]
+    f16_sums: bool,
+    /// The tile of the product that a block computes, 64x64 say, instead of what seems best.
+    #[arg(long, value_name = "MxN", value_parser = tile)]
+    tile: Option<(u32, u32)>,
+    /// Cut K into up to so many parts that are added up last, instead of as many as seem best.
+    #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..))]
+    split_k: Option<u32>,
     /// What the random matrices are made from.
     #[arg(long, default_value_t = 0, conflicts_with = "a")]
     seed: u64,
@@ -43,108 +78,193 @@ pub struct Matmul {
     device: DeviceArgument,
 }
 
+/// What a result may go through.
+#[derive(Clone, Copy, ValueEnum)]
+enum Function {
+    /// max(x, 0)
+    Relu,
+    /// 0.5 x (1 + tanh(0.7979 (x + 0.044715 x^3)))
+    Gelu,
+    /// x / (1 + exp(-x))
+    Silu,
+}
+
+/// Reads `MxN`.
+pub fn tile(text: &str) -> Result<(u32, u32), String> {
+    let extents = text.split_once('x').and_then(|(m, n)| Some((m.parse().ok()?, n.parse().ok()?)));
+    extents.ok_or_else(|| format!("`{text}` is no tile: it must be M x N without spaces, 64x64 say"))
+}
+
 impl Matmul {
     pub fn run(self) -> Result<()> {
         let output = self.output.as_deref().map(|path| Output::create(path, self.force)).transpose()?;
         let mut report = Output::report(output.as_ref());
-        if let (Some(a_path), Some(b_path)) = (&self.a, &self.b) {
-            let (a, b) = (NpyFile::read(a_path)?, NpyFile::read(b_path)?);
-            let (a, b) = (a.matrix()?, b.matrix()?);
-            if a.ncols() != b.nrows() {
+        let files = match (&self.a, &self.b) {
+            (Some(a), Some(b)) => Some((NpyFile::read(a)?, NpyFile::read(b)?)),
+            _ => None,
+        };
+        let files = files.as_ref().map(|(a, b)| (a, b));
+        let dtype = match files {
+            Some((a, b)) => self.common_type(a, b)?,
+            None => self.dtype.unwrap_or(Dtype::F32),
+        };
+        match (dtype, self.f32_output) {
+            (Dtype::F16, false) => self.typed::<f16, f16>(files, output, &mut report),
+            (Dtype::F16, true) => self.typed::<f16, f32>(files, output, &mut report),
+            (Dtype::Bf16, false) => self.typed::<bf16, bf16>(files, output, &mut report),
+            (Dtype::Bf16, true) => self.typed::<bf16, f32>(files, output, &mut report),
+            (Dtype::F32, _) => self.typed::<f32, f32>(files, output, &mut report),
+            (Dtype::F64, false) => self.typed::<f64, f64>(files, output, &mut report),
+            (Dtype::I8, false) => self.typed::<i8, i32>(files, output, &mut report),
+            (Dtype::F64 | Dtype::I8, true) => {
+                bail!("--f32-output is for float16 and bfloat16, and these matrices are {dtype}")
+            }
+            (Dtype::I32, _) => unreachable!("no operands are int32"),
+        }
+    }
+
+    /// The type of both files.
+    fn common_type(&self, a: &NpyFile, b: &NpyFile) -> Result<Dtype> {
+        let types = [a.dtype(self.dtype)?, b.dtype(self.dtype)?];
+        for (file, dtype) in [a, b].into_iter().zip(types) {
+            let name = file.name();
+            if dtype == Dtype::I32 {
                 bail!(
-                    "{} is {}x{} and {} is {}x{}; the first must have as many columns as the second has rows",
-                    a_path.display(),
-                    a.nrows(),
-                    a.ncols(),
-                    b_path.display(),
-                    b.nrows(),
-                    b.ncols()
+                    "{name} holds int32; products are of float16, bfloat16, float32, float64 or int8, so convert it, say with \
+                     a.astype('float32')"
                 );
             }
-            let device = self.device.open(&mut report)?;
-            let (c, _) = multiply(&mut report, &device, a.view(), b.view())?;
-            return output.map_or(Ok(()), |output| output.write_matrix(c.view()));
+            if let Some(given) = self.dtype
+                && dtype != given
+            {
+                bail!(
+                    "{name} holds {dtype}, and --dtype says {given}; leave --dtype out, or convert the file"
+                );
+            }
         }
-        let device = self.device.open(&mut report)?;
+        if types[0] != types[1] {
+            bail!(
+                "{} holds {} and {} holds {}; a product takes one type, so convert one of them, say with a.astype('float32')",
+                a.name(),
+                types[0],
+                b.name(),
+                types[1]
+            );
+        }
+        Ok(types[0])
+    }
+
+    fn typed<T: Member, U: ResultOf<T> + Stored + Default>(
+        &self,
+        files: Option<(&NpyFile, &NpyFile)>,
+        output: Option<Output>,
+        report: &mut Report,
+    ) -> Result<()> {
+        let precision = match (self.tf32, self.f16_sums) {
+            (true, _) => Precision::Tf32,
+            (_, true) => Precision::F16Sums,
+            _ => Precision::Full,
+        };
+        let alpha = (self.alpha, T::factor("alpha", self.alpha)?);
+        let beta = self.c.as_ref().map_or(0.0, |_| self.beta.unwrap_or(1.0));
+        let mut finish = Finish {
+            alpha,
+            beta: (beta, T::factor("beta", beta)?),
+            c: None,
+            bias: None,
+            activation: self.activation(T::DTYPE)?,
+        };
+        let Some((a_file, b_file)) = files else {
+            let device = self.device.open(report)?;
+            return self.random::<T, U>(report, &device, finish, precision, output);
+        };
+        let (a, b) = (a_file.matrix::<T>()?, b_file.matrix::<T>()?);
+        if a.ncols() != b.nrows() {
+            bail!(
+                "{} is {}x{} and {} is {}x{}; the first must have as many columns as the second has rows",
+                a_file.name(),
+                a.nrows(),
+                a.ncols(),
+                b_file.name(),
+                b.nrows(),
+                b.ncols()
+            );
+        }
+        let (m, n) = (a.nrows(), b.ncols());
+        let c_file = self.c.as_deref().map(NpyFile::read).transpose()?;
+        if let Some(file) = &c_file {
+            let c = file.matrix::<U>()?;
+            if c.dim() != (m, n) {
+                let (name, rows, cols) = (file.name(), c.nrows(), c.ncols());
+                bail!(
+                    "{name} is {rows}x{cols}, and the product that it is added to is {m}x{n}; they must be alike"
+                );
+            }
+            finish.c = Some(c);
+        }
+        let along = if self.bias_rows.is_some() { ("rows", m) } else { ("columns", n) };
+        let bias_file =
+            self.bias.as_ref().or(self.bias_rows.as_ref()).map(|path| NpyFile::read(path)).transpose()?;
+        if let Some(file) = &bias_file {
+            let bias = file.vector::<U>()?;
+            if bias.len() != along.1 {
+                let (name, len, (axis, extent)) = (file.name(), bias.len(), along);
+                bail!(
+                    "{name} has {len} numbers, and the product has {extent} {axis}; a bias has one for each"
+                );
+            }
+            finish.bias = Some((bias, self.bias_rows.is_some()));
+        }
+        let device = self.device.open(report)?;
+        let product = self.product(&a.view(), &b.view(), finish, precision);
+        let (c, _) = multiply::<T, U>(report, &device, &product)?;
+        output.map_or(Ok(()), |output| output.write_matrix(c.view()))
+    }
+
+    /// Random matrices, whose product has to be right.
+    fn random<T: Member, U: ResultOf<T> + Stored + Default>(
+        &self,
+        report: &mut Report,
+        device: &Device,
+        finish: Finish<'_, T, U>,
+        precision: Precision,
+        output: Option<Output>,
+    ) -> Result<()> {
         let (m, n, k) = if device.is_gpu() { ON_GPU } else { ON_SIMULATOR };
         let mut random = fastrand::Rng::with_seed(self.seed);
-        let mut matrix = |rows, cols| Array2::from_shape_simple_fn((rows, cols), || 2.0 * random.f32() - 1.0);
+        let mut matrix = |rows, cols| Array2::from_shape_simple_fn((rows, cols), || T::draw(&mut random));
         let (a, b) = (matrix(m, k), matrix(k, n));
-        let (c, comparison) = multiply(&mut report, &device, a.view(), b.view())?;
-        if comparison.relative_error.is_nan() || comparison.relative_error > RANDOM_TOLERANCE {
+        let product = self.product(&a.view(), &b.view(), finish, precision);
+        let (c, comparison) = multiply::<T, U>(report, device, &product)?;
+        let tolerance = T::tolerance(precision, U::DTYPE);
+        if comparison.relative_error.is_nan() || comparison.relative_error > tolerance {
             bail!(
-                "the product is wrong: its relative error is {:.1e}, where {RANDOM_TOLERANCE:.0e} is the most that rounding makes",
+                "the product is wrong: its relative error is {:.1e}, where {tolerance:.0e} is the most that rounding makes",
                 comparison.relative_error
             );
         }
         output.map_or(Ok(()), |output| output.write_matrix(c.view()))
     }
-}
 
-/// Multiplies on the device, and prints what was done and how well.
-fn multiply(
-    report: &mut Report,
-    device: &Device,
-    a: ArrayView2<'_, f32>,
-    b: ArrayView2<'_, f32>,
-) -> Result<(Array2<f32>, Comparison)> {
-    let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
-    let (a_data, b_data) = (upload(device, a)?, upload(device, b)?);
-    let (a_matrix, b_matrix) = (view(&a_data, a)?, view(&b_data, b)?);
-    let Some(elements) = m.checked_mul(n) else { bail!("a {m}x{n} product is larger than any memory") };
-    let mut c_data = device.alloc_uninit::<f32>(elements)?;
-    let mut c_matrix = MatrixMut::row_major(&mut c_data, m, n)?;
-    let plan = moye::Matmul::new(a_matrix.clone(), b_matrix.clone()).explain(device, &mut c_matrix)?;
-    report.line("kernel", plan.kernel.unwrap_or("none"));
-    report.line("problem", format_args!("{m} x {n} x {k} (M x N x K), float32"));
-
-    let mut once = || device.time(|_| matmul(device, &a_matrix, &b_matrix, &mut c_matrix));
-    let (time, runs) = if device.is_gpu() {
-        // The first launch loads the kernels.
-        let bar = progress::launches(RUNS, once()?);
-        let mut times = (0..RUNS).map(|_| once().inspect(|_| bar.inc(1))).collect::<Result<Vec<_>, _>>()?;
-        bar.finish_and_clear();
-        times.sort();
-        (times[RUNS / 2], format!(", median of {RUNS}"))
-    } else {
-        let bar = progress::blocks(device);
-        let time = once()?;
-        bar.finish_and_clear();
-        (time, String::new())
-    };
-    let c = Array2::from_shape_vec((m, n), transfer::download(&c_data)?)?;
-
-    let operations = 2.0 * m as f64 * n as f64 * k as f64;
-    let seconds = time.as_secs_f64();
-    report.line("time", format_args!("{:.3} ms{runs}", seconds * 1e3));
-    match operations / seconds / 1e12 {
-        speed if speed >= 0.1 => report.line("speed", format_args!("{speed:.2} TFLOP/s")),
-        speed if speed.is_finite() => report.line("speed", format_args!("{speed:.1e} TFLOP/s")),
-        _ => {}
+    fn product<'a, 'f, T: Member, U: Stored>(
+        &self,
+        a: &ArrayView2<'a, T>,
+        b: &ArrayView2<'a, T>,
+        finish: Finish<'f, T, U>,
+        precision: Precision,
+    ) -> Product<'a, 'f, T, U> {
+        Product { a: *a, b: *b, finish, precision, tile: self.tile, split_k: self.split_k }
     }
-    let comparison = compare(a, b, c.view());
-    let rows = match comparison {
-        Comparison { rows, of, .. } if rows < of => format!(" ({rows} of {of} rows compared)"),
-        _ => String::new(),
-    };
-    let error = comparison.relative_error;
-    report.line("error", format_args!("{error:.1e} relative to a float64 reference{rows}"));
-    Ok((c, comparison))
-}
 
-/// The elements on the device, in the order that they have in memory.
-fn upload(device: &Device, matrix: ArrayView2<'_, f32>) -> Result<Buffer<f32>> {
-    let elements = matrix.to_slice_memory_order().expect("a .npy file is contiguous in C or Fortran order");
-    transfer::upload(device, elements)
-}
-
-/// The uploaded matrix.
-fn view<'a>(data: &'a Buffer<f32>, matrix: ArrayView2<'_, f32>) -> Result<Matrix<'a, f32>> {
-    let (rows, cols) = matrix.dim();
-    let view = if matrix.is_standard_layout() {
-        Matrix::row_major(data, rows, cols)
-    } else {
-        Matrix::col_major(data, rows, cols)
-    };
-    Ok(view?)
+    fn activation(&self, dtype: Dtype) -> Result<Activation> {
+        match self.activation {
+            Some(Function::Gelu | Function::Silu) if dtype.is_whole() => bail!(
+                "--activation gelu and silu are for floats, and the product of {dtype} is int32; take relu, or convert the matrices"
+            ),
+            None => Ok(Activation::None),
+            Some(Function::Relu) => Ok(Activation::Relu),
+            Some(Function::Gelu) => Ok(Activation::Gelu),
+            Some(Function::Silu) => Ok(Activation::Silu),
+        }
+    }
 }

@@ -1,13 +1,16 @@
 //! The command line: one file a command.
 
 mod atoms;
+mod bench;
 mod doctor;
 mod draw;
+mod dtype;
 mod eval;
 mod input;
 mod interrupt;
 mod matmul;
 mod output;
+mod product;
 mod progress;
 mod reference;
 mod report;
@@ -29,10 +32,18 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional float32 files.
-    Matmul(matmul::Matmul),
+    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16, float32, float64 or int8.
+    Matmul(Box<matmul::Matmul>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
+    /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
+    ///
+    /// Both sides run in one process and in turn, on random data, and each result is checked before its time is taken. Where
+    /// nothing is named, the rows of the table of figures are measured, and held against what is asked of them.
+    ///
+    /// cuBLAS is opened when the command starts: from LD_LIBRARY_PATH and the system's folders, or where MOYE_CUBLAS says, which
+    /// names libcublas.so.13 (or .12) or its folder. Where there is none, only our side is measured.
+    Bench(Box<bench::Bench>),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
     Draw(Box<draw::Draw>),
     /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
@@ -49,6 +60,7 @@ impl Cli {
         match self.command {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
+            Command::Bench(command) => command.run(),
             Command::Draw(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Atoms(command) => command.run(),

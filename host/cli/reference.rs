@@ -1,5 +1,7 @@
 //! The product in float64, to compare with.
 
+use moye::kernels::mma::Activation;
+use moye_device::number::Scalar;
 use ndarray::ArrayView2;
 use rayon::prelude::*;
 
@@ -16,8 +18,14 @@ pub struct Comparison {
     pub of: usize,
 }
 
-/// Compares `c` with `a * b`: all rows where that is quick, otherwise as many as are, evenly spread.
-pub fn compare(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayView2<'_, f32>) -> Comparison {
+/// Compares `c` with `a * b` after `finish`, which makes an element of C from its row, its column and the sum: all rows where
+/// that is quick, otherwise as many as are, evenly spread.
+pub fn compare<T: Scalar, U: Scalar>(
+    a: ArrayView2<'_, T>,
+    b: ArrayView2<'_, T>,
+    c: ArrayView2<'_, U>,
+    finish: impl Fn(usize, usize, f64) -> f64 + Sync,
+) -> Comparison {
     let (of, row_work) = (c.nrows(), (b.len() as u64).max(1));
     let rows = of.min(usize::try_from((BUDGET / row_work).max(1)).unwrap_or(usize::MAX));
     // Row i of `rows` stands for a range of `of / rows` rows; the middle of it is taken.
@@ -29,16 +37,34 @@ pub fn compare(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayView2<'_,
             let mut expected = vec![0f64; c.ncols()];
             for (&x, row) in a.row(i).iter().zip(b.rows()) {
                 for (sum, &y) in expected.iter_mut().zip(row) {
-                    *sum += f64::from(x) * f64::from(y);
+                    *sum += x.to_f64() * y.to_f64();
                 }
             }
-            expected.iter().zip(c.row(i)).fold((0.0, 0.0), |(difference, norm), (&e, &actual)| {
-                (difference + (f64::from(actual) - e).powi(2), norm + e * e)
-            })
+            expected.iter().zip(c.row(i)).enumerate().fold(
+                (0.0, 0.0),
+                |(difference, norm), (j, (&sum, &actual))| {
+                    let e = finish(i, j, sum);
+                    (difference + (actual.to_f64() - e).powi(2), norm + e * e)
+                },
+            )
         })
         .reduce(|| (0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
     let scale = if norm == 0.0 { 1.0 } else { norm.sqrt() };
     Comparison { relative_error: difference.sqrt() / scale, rows, of }
+}
+
+/// An activation in float64.
+pub fn activated(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::None => x,
+        Activation::Relu if x < 0.0 => 0.0,
+        Activation::Relu => x,
+        Activation::Gelu => {
+            let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
+            0.5 * x * (1.0 + y.tanh())
+        }
+        Activation::Silu => x / (1.0 + (-x).exp()),
+    }
 }
 
 #[cfg(test)]
@@ -46,14 +72,18 @@ mod tests {
     use super::*;
     use ndarray::{Array2, array};
 
+    fn plain(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayView2<'_, f32>) -> Comparison {
+        compare(a, b, c, |_, _, sum| sum)
+    }
+
     #[test]
     fn the_error_is_that_of_the_frobenius_norm() {
         let a = array![[1f32, 2.0], [3.0, 4.0]];
         let b = array![[1f32, 0.0], [0.0, 1.0]];
         let mut c = a.clone();
-        assert_eq!(compare(a.view(), b.view(), c.view()).relative_error, 0.0);
+        assert_eq!(plain(a.view(), b.view(), c.view()).relative_error, 0.0);
         c[(1, 1)] += 3.0;
-        let comparison = compare(a.view(), b.view(), c.view());
+        let comparison = plain(a.view(), b.view(), c.view());
         assert!(
             (comparison.relative_error - 3.0 / 30f64.sqrt()).abs() < 1e-12,
             "{}",
@@ -65,15 +95,15 @@ mod tests {
     #[test]
     fn not_a_number_is_not_taken_for_right() {
         let one = array![[1f32]];
-        assert!(compare(one.view(), one.view(), array![[f32::NAN]].view()).relative_error.is_nan());
+        assert!(plain(one.view(), one.view(), array![[f32::NAN]].view()).relative_error.is_nan());
     }
 
     #[test]
     fn empty_products_are_compared() {
         let (a, b) = (Array2::<f32>::zeros((3, 0)), Array2::<f32>::zeros((0, 2)));
-        assert_eq!(compare(a.view(), b.view(), Array2::zeros((3, 2)).view()).relative_error, 0.0);
-        assert_eq!(compare(a.view(), b.view(), Array2::ones((3, 2)).view()).relative_error, 6f64.sqrt());
-        assert_eq!(compare(b.t(), a.t(), Array2::zeros((2, 3)).view()).rows, 2);
+        assert_eq!(plain(a.view(), b.view(), Array2::zeros((3, 2)).view()).relative_error, 0.0);
+        assert_eq!(plain(a.view(), b.view(), Array2::ones((3, 2)).view()).relative_error, 6f64.sqrt());
+        assert_eq!(plain(b.t(), a.t(), Array2::zeros((2, 3)).view()).rows, 2);
     }
 
     #[test]
@@ -84,7 +114,7 @@ mod tests {
         let b = Array2::<f32>::zeros((1 << 8, 1 << 8));
         let mut c = Array2::<f32>::zeros((2 * rows, 1 << 8));
         c.row_mut(1).fill(1.0);
-        let comparison = compare(a.view(), b.view(), c.view());
+        let comparison = plain(a.view(), b.view(), c.view());
         assert_eq!((comparison.rows, comparison.of), (rows, 2 * rows));
         assert!(comparison.relative_error > 0.0, "of every two rows the second is taken");
     }

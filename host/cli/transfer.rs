@@ -2,17 +2,17 @@
 
 use super::progress;
 use anyhow::{Result, anyhow};
-use moye::{Buffer, Device};
+use moye::{Buffer, Device, Element};
 
-/// The elements of a part: 64 MiB, which costs a GPU milliseconds.
-const PART: usize = 16 << 20;
+/// A part in bytes, which costs a GPU milliseconds.
+const PART: usize = 64 << 20;
 
 /// Copies elements to the device.
-pub fn upload(device: &Device, elements: &[f32]) -> Result<Buffer<f32>> {
+pub fn upload<T: Element>(device: &Device, elements: &[T]) -> Result<Buffer<T>> {
     let mut buffer = device.alloc_uninit(elements.len())?;
     let bar = progress::bytes("upload", size_of_val(elements) as u64);
-    for (index, part) in elements.chunks(PART).enumerate() {
-        let first = index * PART;
+    for (index, part) in elements.chunks(PART / T::BYTES).enumerate() {
+        let first = index * (PART / T::BYTES);
         buffer.slice_mut(first..first + part.len())?.upload_from(part)?;
         bar.inc(size_of_val(part) as u64);
     }
@@ -21,11 +21,11 @@ pub fn upload(device: &Device, elements: &[f32]) -> Result<Buffer<f32>> {
 }
 
 /// Copies all elements from the device.
-pub fn download(buffer: &Buffer<f32>) -> Result<Vec<f32>> {
+pub fn download<T: Element + Default>(buffer: &Buffer<T>) -> Result<Vec<T>> {
     let mut elements = zeros(buffer.len())?;
     let bar = progress::bytes("download", size_of_val(&elements[..]) as u64);
-    for (index, part) in elements.chunks_mut(PART).enumerate() {
-        let first = index * PART;
+    for (index, part) in elements.chunks_mut(PART / T::BYTES).enumerate() {
+        let first = index * (PART / T::BYTES);
         buffer.slice(first..first + part.len())?.download_into(part)?;
         bar.inc(size_of_val(part) as u64);
     }
@@ -34,13 +34,13 @@ pub fn download(buffer: &Buffer<f32>) -> Result<Vec<f32>> {
 }
 
 /// So many zeros; an error where the host has no memory for them.
-fn zeros(len: usize) -> Result<Vec<f32>> {
+fn zeros<T: Element + Default>(len: usize) -> Result<Vec<T>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).map_err(|_| {
-        let bytes = len as u128 * size_of::<f32>() as u128;
+        let bytes = len as u128 * T::BYTES as u128;
         anyhow!("this machine has no memory for {bytes} bytes, the result; use smaller matrices")
     })?;
-    zeros.resize(len, 0.0);
+    zeros.resize(len, T::default());
     Ok(zeros)
 }
 
@@ -51,7 +51,8 @@ mod tests {
     #[test]
     fn more_than_one_part_arrives_whole_and_comes_back() {
         let device = Device::sim();
-        for len in [0, 1, PART, PART + 3] {
+        const ELEMENTS: usize = PART / size_of::<f32>();
+        for len in [0, 1, ELEMENTS, ELEMENTS + 3] {
             let elements: Vec<f32> = (0..len).map(|i| i as f32).collect();
             let buffer = upload(&device, &elements).unwrap();
             assert!(buffer.download().unwrap() == elements, "upload of {len}");
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn a_result_that_no_memory_holds_is_an_error_with_its_bytes() {
         for len in [1_usize << 61, 1 << 58] {
-            let said = zeros(len).unwrap_err().to_string();
+            let said = zeros::<f32>(len).unwrap_err().to_string();
             assert!(said.contains(&(4 * len as u128).to_string()), "{said}");
         }
     }

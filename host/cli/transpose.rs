@@ -29,7 +29,7 @@ impl Transpose {
         let output = Output::create(&self.output, self.force)?;
         let mut report = Output::report(Some(&output));
         let file = NpyFile::read(&self.file)?;
-        let matrix = file.matrix()?;
+        let matrix = file.matrix::<f32>()?;
         let device = self.device.open(&mut report)?;
         let (rows, cols) = matrix.dim();
         let elements =

@@ -1,9 +1,11 @@
 //! The program `moye`: what it computes from files, and what it says of bad ones.
 
+mod bench;
 #[path = "../common/mod.rs"]
 mod common;
 mod devices;
 mod doctor;
+mod elements;
 #[cfg(unix)]
 mod progress;
 
@@ -54,6 +56,10 @@ fn save<A: WritableElement, D: Dimension>(folder: &Path, name: &str, array: &Arr
 
 fn load(folder: &Path, name: &str) -> Array2<f32> {
     Array2::read_npy(File::open(folder.join(name)).unwrap()).unwrap()
+}
+
+fn load_text(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap()
 }
 
 /// Whole numbers, so that products are exact.
@@ -142,11 +148,9 @@ fn random_matrices_come_from_the_seed() {
 }
 
 #[test]
-fn files_that_are_no_float32_matrices_are_refused_with_what_to_do() {
+fn files_that_are_no_matrices_are_refused_with_what_to_do() {
     let (folder, _) = two_files();
     let folder = folder.path();
-    save(folder, "double.npy", &Array2::<f64>::zeros((30, 30)));
-    save(folder, "integer.npy", &Array2::<i32>::zeros((30, 30)));
     save(folder, "vector.npy", &Array::<f32, _>::zeros(30));
     save(folder, "stack.npy", &Array::<f32, _>::zeros((2, 30, 30)));
     fs::write(folder.join("text.npy"), "1 2 3\n4 5 6\n").unwrap();
@@ -184,8 +188,6 @@ fn files_that_are_no_float32_matrices_are_refused_with_what_to_do() {
             "absurd.npy",
             "with the shape (123456789012345678901234567890, 0), which no array has; save it again",
         ),
-        ("double.npy", "double.npy holds float64, not float32; convert it with a.astype('float32')"),
-        ("integer.npy", "integer.npy holds int32, not float32; convert it with a.astype('float32')"),
         ("big_endian.npy", "float32 of the other byte order; convert it with a.astype('float32')"),
         ("vector.npy", "1-dimensional array, not a matrix; give it two dimensions"),
         ("stack.npy", "3-dimensional array, not a matrix"),
@@ -205,6 +207,25 @@ fn files_that_are_no_float32_matrices_are_refused_with_what_to_do() {
         assert!(said.contains(expected), "{file}: {said}");
         assert!(!names(folder).iter().any(|name| name.starts_with('c') || name.contains("part")), "{file}");
     }
+}
+
+#[test]
+fn types_that_a_command_has_no_kernel_for_are_refused_with_what_to_do() {
+    let (folder, _) = two_files();
+    let folder = folder.path();
+    save(folder, "double.npy", &Array2::<f64>::zeros((30, 30)));
+    save(folder, "integer.npy", &Array2::<i32>::zeros((30, 30)));
+    save(folder, "long.npy", &Array2::<i64>::zeros((30, 30)));
+    for (file, held) in [("double.npy", "float64"), ("integer.npy", "int32"), ("long.npy", "int64")] {
+        let said = failed(&moye(folder, &["transpose", file, "-o", "c.npy"]));
+        assert_eq!(said, format!("{file} holds {held}, not float32; convert it with a.astype('float32')"));
+    }
+    for (file, held) in [("integer.npy", "int32"), ("long.npy", "int64")] {
+        let said = failed(&moye(folder, &["matmul", file, file, "-o", "c.npy"]));
+        let all = "products are of float16, bfloat16, float32, float64 or int8, so convert it";
+        assert_eq!(said, format!("{file} holds {held}; {all}, say with a.astype('float32')"));
+    }
+    assert!(!names(folder).iter().any(|name| name.starts_with('c') || name.contains("part")));
 }
 
 #[test]

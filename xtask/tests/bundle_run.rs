@@ -26,7 +26,7 @@ fn bundle(name: &str, second: u8) -> (PathBuf, MutexGuard<'static, ()>) {
         ("test", "first", ".", 0),
         ("test", "second", "device", second),
         ("example", "copy", ".", 0),
-        ("bench", "shipped", ".", 0),
+        ("bench", "ladder", ".", 0),
     ] {
         let text = format!(
             "#!/bin/sh\necho \"{name} in $PWD with $*; bundle $MOYE_BUNDLE, tool $TOOL\"\nexit {code}\n"
@@ -56,7 +56,7 @@ fn tests_and_examples_run_in_the_folders_of_their_packages() {
     assert!(said.contains(&format!("first in {here}/files with ; bundle {here}, tool \n")), "{said}");
     assert!(said.contains(&format!("second in {here}/files/device with ;")), "{said}");
     assert!(
-        said.contains("copy in ") && !said.contains("shipped in "),
+        said.contains("copy in ") && !said.contains("ladder in "),
         "benchmarks only when asked for: {said}"
     );
     assert!(said.ends_with("== summary: 3 of 3 ok\n"), "{said}");
@@ -76,7 +76,7 @@ fn options_choose_programs_tools_and_arguments() {
     let (_, said) = run(&folder, &["--list"]);
     assert_eq!(said, "test first\ntest second\nexample copy\n");
     let (_, said) = run(&folder, &["--bench", "--list"]);
-    assert!(said.ends_with("bench shipped\n"), "{said}");
+    assert!(said.ends_with("bench ladder\n"), "{said}");
     let tool = format!("{} memcheck", folder.join("tool").display());
     let (code, said) = run(&folder, &["--wrap", &tool, "fir", "cop", "--", "a_test", "--nocapture"]);
     assert_eq!(code, Some(0), "{said}");

@@ -1,0 +1,360 @@
+//! cuBLAS and cuBLASLt, opened at run time through `cudarc`: what the products are measured beside.
+//!
+//! The loader finds the libraries by name: in `LD_LIBRARY_PATH`, in the system's folders, or where `MOYE_CUBLAS` says, which
+//! names the library `libcublas.so.13` (or `.12`) or the folder that it lies in.
+
+use super::kind::Kind;
+use anyhow::{Result, anyhow, bail};
+use cudarc::{cublas, cublaslt};
+use half::f16;
+use libloading::Library;
+use moye::{Buffer, Device};
+use std::ffi::{c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+/// A product `c = a * b`: matrices column-major, or transposed.
+#[derive(Clone, Copy, Debug)]
+pub struct Gemm {
+    pub kind: Kind,
+    /// Whether A, and whether B, is transposed.
+    pub transposed: (bool, bool),
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    /// Addresses on the device of A, B and C, dense matrices.
+    pub addresses: [u64; 3],
+}
+
+impl Gemm {
+    /// Rows and columns as A and B lie; and of C.
+    fn shapes(&self) -> [(usize, usize); 3] {
+        let &Self { transposed: (ta, tb), m, n, k, .. } = self;
+        [if ta { (k, m) } else { (m, k) }, if tb { (n, k) } else { (k, n) }, (m, n)]
+    }
+}
+
+/// The factors 1 and 0 in the type that a product takes them in.
+fn factors(kind: Kind) -> (*const c_void, *const c_void) {
+    static SINGLE: [f32; 2] = [1.0, 0.0];
+    static DOUBLE: [f64; 2] = [1.0, 0.0];
+    static HALF: [f16; 2] = [f16::ONE, f16::ZERO];
+    static WHOLE: [i32; 2] = [1, 0];
+    fn both<T>([one, zero]: &'static [T; 2]) -> (*const c_void, *const c_void) {
+        (ptr::from_ref(one).cast(), ptr::from_ref(zero).cast())
+    }
+    match kind {
+        Kind::F32 | Kind::Tf32 | Kind::F16 | Kind::Bf16 => both(&SINGLE),
+        Kind::F16Sums => both(&HALF),
+        Kind::F64 => both(&DOUBLE),
+        Kind::I8 => both(&WHOLE),
+    }
+}
+
+/// The types of operands, of C and of the factors, and the type computed in: the two libraries' bindings have enums of
+/// their own.
+macro_rules! types {
+    ($kind:expr, $of:ty, $by:ty) => {{
+        type By = $by;
+        type Of = $of;
+        match $kind {
+            Kind::F32 => (Of::CUDA_R_32F, Of::CUDA_R_32F, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
+            Kind::Tf32 => (Of::CUDA_R_32F, Of::CUDA_R_32F, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F_FAST_TF32),
+            Kind::F16 => (Of::CUDA_R_16F, Of::CUDA_R_16F, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
+            Kind::F16Sums => (Of::CUDA_R_16F, Of::CUDA_R_16F, Of::CUDA_R_16F, By::CUBLAS_COMPUTE_16F),
+            Kind::Bf16 => (Of::CUDA_R_16BF, Of::CUDA_R_16BF, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
+            Kind::F64 => (Of::CUDA_R_64F, Of::CUDA_R_64F, Of::CUDA_R_64F, By::CUBLAS_COMPUTE_64F),
+            Kind::I8 => (Of::CUDA_R_8I, Of::CUDA_R_32I, Of::CUDA_R_32I, By::CUBLAS_COMPUTE_32I),
+        }
+    }};
+}
+
+/// Opens the library of this name (`cublas`, `cublasLt`), so that `cudarc` finds it too: where a library is open already,
+/// the loader takes it for every request of its name. It stays open.
+fn open(name: &str) -> Result<()> {
+    let mut tried = Vec::new();
+    if let Some(named) = std::env::var_os("MOYE_CUBLAS").filter(|named| !named.is_empty()) {
+        let path = beside(Path::new(&named), name);
+        // SAFETY: a library with ordinary initialisers.
+        match unsafe { Library::new(&path) } {
+            Ok(library) => std::mem::forget(library),
+            Err(error) => {
+                let source =
+                    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+                bail!("MOYE_CUBLAS: {source}; name libcublas.so.13 (or .12), or the folder that it lies in")
+            }
+        }
+        tried.push(path.display().to_string());
+    }
+    // `cudarc` ends the process where it finds none, so it is asked first.
+    // SAFETY: as above.
+    let there = unsafe {
+        match name {
+            "cublas" => cublas::sys::is_culib_present(),
+            _ => cublaslt::sys::is_culib_present(),
+        }
+    };
+    if !there {
+        bail!(
+            "there is no lib{name}.so.13 or .12; install CUDA's libraries (`pip install nvidia-cublas` does) and name their \
+             folder in MOYE_CUBLAS or LD_LIBRARY_PATH"
+        );
+    }
+    Ok(())
+}
+
+/// The library of this name where `named` is cuBLAS or its folder.
+fn beside(named: &Path, name: &str) -> PathBuf {
+    if !named.is_dir() {
+        let file = named
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .replace("libcublas.", &format!("lib{name}."));
+        return named.with_file_name(file);
+    }
+    let versions = [".13", ".12", ""].map(|version| named.join(format!("lib{name}.so{version}")));
+    versions.iter().find(|path| path.exists()).unwrap_or(&versions[0]).clone()
+}
+
+/// A side to measure beside.
+pub enum Peer {
+    Cublas(Cublas),
+    CublasLt(CublasLt),
+}
+
+impl Peer {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Cublas(_) => "cuBLAS",
+            Self::CublasLt(_) => "cuBLASLt",
+        }
+    }
+
+    /// What launches this product, on the device's default stream.
+    ///
+    /// # Safety
+    /// The addresses are of dense matrices of these extents, C's of one that may be written, as long as the result is called.
+    pub unsafe fn prepare<'a>(&'a self, gemm: &Gemm) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
+        let gemm = *gemm;
+        Ok(match self {
+            // SAFETY: the caller's contract.
+            Self::Cublas(cublas) => Box::new(move || unsafe { cublas.run(&gemm) }),
+            Self::CublasLt(lt) => {
+                let prepared = Prepared::new(lt, &gemm)?;
+                // SAFETY: as above.
+                Box::new(move || unsafe { prepared.run(&gemm) })
+            }
+        })
+    }
+}
+
+/// cuBLAS with a handle that launches on the device's default stream.
+pub struct Cublas {
+    handle: cublas::sys::cublasHandle_t,
+}
+
+impl Cublas {
+    /// # Errors
+    /// There is no library, or it refuses; with what to do.
+    pub fn open(device: &Device) -> Result<Self> {
+        open("cublas")?;
+        let stream = device.default_stream().raw_handle()?;
+        let handle =
+            cublas::result::create_handle().map_err(|error| anyhow!("cublasCreate failed with {error}"))?;
+        let this = Self { handle };
+        // SAFETY: the handle was just made; a device's default stream lives until the process ends.
+        unsafe { cublas::result::set_stream(handle, stream.cast()) }
+            .map_err(|error| anyhow!("cublasSetStream failed with {error}"))?;
+        Ok(this)
+    }
+
+    /// # Safety
+    /// As for [`Peer::prepare`].
+    pub unsafe fn run(&self, gemm: &Gemm) -> Result<()> {
+        use cublas::sys::{cublasGemmAlgo_t, cublasOperation_t::*};
+        let (of, of_c, _, by) =
+            types!(gemm.kind, cublas::sys::cudaDataType_t, cublas::sys::cublasComputeType_t);
+        let operation = |transposed| if transposed { CUBLAS_OP_T } else { CUBLAS_OP_N };
+        let int = |extent: usize| {
+            c_int::try_from(extent).map_err(|_| anyhow!("cuBLAS takes no extent of {extent}"))
+        };
+        let [lda, ldb, ldc] = gemm.shapes().map(|(rows, _)| int(rows));
+        let [a, b, c] = gemm.addresses;
+        let (one, zero) = factors(gemm.kind);
+        // SAFETY: the caller's contract; the factors are of the type that this way of computing takes.
+        unsafe {
+            cublas::result::gemm_ex(
+                self.handle,
+                operation(gemm.transposed.0),
+                operation(gemm.transposed.1),
+                int(gemm.m)?,
+                int(gemm.n)?,
+                int(gemm.k)?,
+                one,
+                a as *const c_void,
+                of,
+                lda?,
+                b as *const c_void,
+                of,
+                ldb?,
+                zero,
+                c as *mut c_void,
+                of_c,
+                ldc?,
+                by,
+                cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        }
+        .map_err(|error| anyhow!("cublasGemmEx failed with {error}"))
+    }
+}
+
+impl Drop for Cublas {
+    fn drop(&mut self) {
+        // SAFETY: made in `open`, destroyed once. What it fails with is of no use to anybody.
+        let _ = unsafe { cublas::result::destroy_handle(self.handle) };
+    }
+}
+
+/// What cuBLASLt may take while it runs, in bytes: what NVIDIA recommends for Hopper (cuBLAS documentation,
+/// `cublasSetWorkspace`).
+const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// cuBLASLt: the algorithm that its heuristic puts first, with a workspace.
+pub struct CublasLt {
+    handle: cublaslt::sys::cublasLtHandle_t,
+    stream: *mut c_void,
+    workspace: Buffer<u8>,
+}
+
+impl CublasLt {
+    /// # Errors
+    /// As for [`Cublas::open`].
+    pub fn open(device: &Device) -> Result<Self> {
+        open("cublasLt")?;
+        let workspace = device.alloc_uninit(WORKSPACE_BYTES)?;
+        let stream = device.default_stream().raw_handle()?;
+        let handle = cublaslt::result::create_handle()
+            .map_err(|error| anyhow!("cublasLtCreate failed with {error}"))?;
+        Ok(Self { handle, stream, workspace })
+    }
+}
+
+impl Drop for CublasLt {
+    fn drop(&mut self) {
+        // SAFETY: made in `open`, destroyed once.
+        let _ = unsafe { cublaslt::result::destroy_handle(self.handle) };
+    }
+}
+
+/// A product that cuBLASLt has chosen an algorithm for. Its few descriptors are left to the process's end.
+struct Prepared<'a> {
+    lt: &'a CublasLt,
+    desc: cublaslt::sys::cublasLtMatmulDesc_t,
+    layouts: [cublaslt::sys::cublasLtMatrixLayout_t; 3],
+    chosen: cublaslt::sys::cublasLtMatmulHeuristicResult_t,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(lt: &'a CublasLt, gemm: &Gemm) -> Result<Self> {
+        use cublaslt::result::{
+            create_matmul_desc, create_matmul_pref, create_matrix_layout, get_matmul_algo_heuristic,
+            set_matmul_desc_attribute, set_matmul_pref_attribute,
+        };
+        use cublaslt::sys::cublasLtMatmulDescAttributes_t::{
+            CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB,
+        };
+        use cublaslt::sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+        let (of, of_c, scale, by) =
+            types!(gemm.kind, cublaslt::sys::cudaDataType_t, cublaslt::sys::cublasComputeType_t);
+        let refused = |error| anyhow!("cuBLASLt has nothing for this product: {error}");
+        let layout = |of, (rows, cols): (usize, usize)| {
+            create_matrix_layout(of, rows as u64, cols as u64, rows as i64)
+        };
+        let [a, b, c] = gemm.shapes();
+        let desc = create_matmul_desc(by, scale).map_err(refused)?;
+        let layouts = [
+            layout(of, a).map_err(refused)?,
+            layout(of, b).map_err(refused)?,
+            layout(of_c, c).map_err(refused)?,
+        ];
+        let transposed = [gemm.transposed.0, gemm.transposed.1].map(i32::from);
+        let preference = create_matmul_pref().map_err(refused)?;
+        // SAFETY: what was just made; each attribute is given by as many bytes as it has.
+        let chosen = unsafe {
+            for (attribute, value) in
+                [CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB].into_iter().zip(&transposed)
+            {
+                set_matmul_desc_attribute(desc, attribute, ptr::from_ref(value).cast(), size_of::<i32>())
+                    .map_err(refused)?;
+            }
+            let bytes = ptr::from_ref(&WORKSPACE_BYTES).cast();
+            set_matmul_pref_attribute(
+                preference,
+                CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                bytes,
+                size_of::<usize>(),
+            )
+            .map_err(refused)?;
+            get_matmul_algo_heuristic(
+                lt.handle, desc, layouts[0], layouts[1], layouts[2], layouts[2], preference,
+            )
+            .map_err(refused)?
+        };
+        Ok(Self { lt, desc, layouts, chosen })
+    }
+
+    /// # Safety
+    /// As for [`Peer::prepare`].
+    unsafe fn run(&self, gemm: &Gemm) -> Result<()> {
+        let [a, b, c] = gemm.addresses;
+        let (one, zero) = factors(gemm.kind);
+        // SAFETY: the caller's contract; descriptors and algorithm were made for this product, and the workspace is ours.
+        unsafe {
+            cublaslt::result::matmul(
+                self.lt.handle,
+                self.desc,
+                one,
+                zero,
+                a as *const c_void,
+                self.layouts[0],
+                b as *const c_void,
+                self.layouts[1],
+                c as *const c_void,
+                self.layouts[2],
+                c as *mut c_void,
+                self.layouts[2],
+                &raw const self.chosen.algo,
+                self.lt.workspace.address() as *mut c_void,
+                WORKSPACE_BYTES,
+                self.lt.stream.cast(),
+            )
+        }
+        .map_err(|error| anyhow!("cublasLtMatmul failed with {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_found_beside_the_one_that_is_named() {
+        assert_eq!(beside(Path::new("/cuda/libcublas.so.13"), "cublas"), Path::new("/cuda/libcublas.so.13"));
+        assert_eq!(
+            beside(Path::new("/cuda/libcublas.so.13"), "cublasLt"),
+            Path::new("/cuda/libcublasLt.so.13")
+        );
+        let folder = tempfile::TempDir::new().unwrap();
+        std::fs::write(folder.path().join("libcublas.so.12"), "").unwrap();
+        assert_eq!(beside(folder.path(), "cublas"), folder.path().join("libcublas.so.12"));
+    }
+
+    #[test]
+    fn transposed_operands_lie_the_other_way_round() {
+        let gemm = Gemm { kind: Kind::F32, transposed: (true, true), m: 2, n: 3, k: 5, addresses: [0; 3] };
+        assert_eq!(gemm.shapes(), [(5, 2), (3, 5), (2, 3)]);
+        assert_eq!(Gemm { transposed: (false, false), ..gemm }.shapes(), [(2, 5), (5, 3), (2, 3)]);
+    }
+}

@@ -1,0 +1,115 @@
+//! What can be multiplied, and how operands lie.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// An element type with a way of summing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// float32 by fused multiply-adds
+    F32,
+    /// float32 on tensor cores, which look at 10 bits of each fraction
+    Tf32,
+    /// float16 with sums in float32
+    F16,
+    /// float16 with sums in float16
+    F16Sums,
+    /// bfloat16 with sums in float32
+    Bf16,
+    /// float64
+    F64,
+    /// int8 with sums in int32
+    I8,
+}
+
+impl Kind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Tf32 => "tf32",
+            Self::F16 => "f16",
+            Self::F16Sums => "f16-sums",
+            Self::Bf16 => "bf16",
+            Self::F64 => "f64",
+            Self::I8 => "i8",
+        }
+    }
+
+    /// What 10^12 operations a second are called.
+    pub const fn unit(self) -> &'static str {
+        if matches!(self, Self::I8) { "TOP/s" } else { "TFLOP/s" }
+    }
+
+    /// The relative error that products of random numbers stay below: that of rounding the result, or, where sums are as
+    /// coarse, that of a walk of K roundings.
+    pub fn tolerance(self, k: usize) -> f64 {
+        match self {
+            Self::F32 => 1e-5,
+            Self::Tf32 => 2e-3,
+            Self::F16 => 1e-3,
+            Self::F16Sums => 1e-3 + 5e-4 * (k as f64).sqrt(),
+            Self::Bf16 => 5e-3,
+            Self::F64 => 1e-13,
+            Self::I8 => 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How A and B lie, as BLAS has it: whether each is transposed, with matrices column-major otherwise. C is column-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Majors {
+    /// Whether K is A's contiguous axis; M otherwise.
+    pub a: bool,
+    /// Whether N is B's contiguous axis; K otherwise.
+    pub b: bool,
+}
+
+impl Majors {
+    pub const TN: Self = Self { a: true, b: false };
+    pub const NT: Self = Self { a: false, b: true };
+    pub const NN: Self = Self { a: false, b: false };
+    pub const TT: Self = Self { a: true, b: true };
+    pub const ALL: [Self; 4] = [Self::TN, Self::NT, Self::NN, Self::TT];
+}
+
+impl fmt::Display for Majors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = |transposed| if transposed { 't' } else { 'n' };
+        write!(f, "{}{}", letter(self.a), letter(self.b))
+    }
+}
+
+impl FromStr for Majors {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|majors| majors.to_string() == text).ok_or_else(|| {
+            format!("`{text}` is no order of A and B: it must be tn, nt, nn or tt (t: K of A, N of B is contiguous)")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for majors in Majors::ALL {
+            assert_eq!(majors.to_string().parse(), Ok(majors));
+        }
+        assert!("TN".parse::<Majors>().unwrap_err().contains("tn, nt, nn or tt"));
+        for kind in Kind::value_variants() {
+            assert_eq!(Kind::from_str(kind.name(), false), Ok(*kind), "clap's name is ours");
+        }
+    }
+}

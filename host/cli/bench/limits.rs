@@ -1,0 +1,126 @@
+//! What a machine can do at most, from facts: multiprocessors, clock, and operations that one multiprocessor does in a clock.
+
+use super::kind::Kind;
+use anyhow::{Context, Result};
+use cust::context::CurrentContext;
+use cust::device::DeviceAttribute;
+use moye::Device;
+
+/// The facts of a GPU that limits follow from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// The compute capability.
+    pub capability: (u32, u32),
+    pub multiprocessors: u32,
+    /// The highest clock of the multiprocessors, in Hz. Under load the power limit may allow less.
+    pub clock: f64,
+    /// What memory moves, in bytes a second: its clock, twice, times the width of its bus.
+    pub memory_rate: f64,
+}
+
+impl Facts {
+    /// Asks the driver.
+    pub fn of(device: &Device) -> Result<Self> {
+        // The device's context is that of this thread from here on.
+        device.default_stream().raw_handle()?;
+        let gpu = CurrentContext::get_device().context("the driver does not tell the current device")?;
+        let ask = |attribute| {
+            gpu.get_attribute(attribute)
+                .map(f64::from)
+                .context("the driver does not tell the device's attributes")
+        };
+        let properties = device.properties();
+        Ok(Self {
+            capability: properties.arch.capability(),
+            multiprocessors: properties.multiprocessors,
+            clock: 1e3 * ask(DeviceAttribute::ClockRate)?,
+            memory_rate: 2e3
+                * ask(DeviceAttribute::MemoryClockRate)?
+                * ask(DeviceAttribute::GlobalMemoryBusWidth)?
+                / 8.0,
+        })
+    }
+
+    /// 10^12 operations a second of the instructions that the kernels use, `mma.sync` or fused multiply-adds; `None` for an
+    /// architecture whose rates are not known here.
+    pub fn limit(&self, kind: Kind) -> Option<f64> {
+        let rate = operations_per_clock(self.capability, kind)?;
+        Some(f64::from(self.multiprocessors) * self.clock * rate / 1e12)
+    }
+}
+
+/// Operations (a multiply-add is two) that a multiprocessor does in a clock.
+///
+/// - 8.0: NVIDIA A100 Tensor Core GPU Architecture whitepaper, table of peak rates: 108 multiprocessors at 1.41 GHz do
+///   312 TFLOP/s of f16 and bf16, 156 of tf32, 624 TOP/s of int8, 19.5 TFLOP/s of f64 on tensor cores and of f32.
+/// - 8.6: NVIDIA Ampere GA102 GPU Architecture whitepaper, RTX 3090: 82 at 1.695 GHz do 71 TFLOP/s of f16 with f32 sums (142
+///   with f16 sums), 35.6 of tf32, 35.6 of f32, 284 TOP/s of int8. Professional cards of the same architecture sum in f32 as
+///   fast as in f16.
+/// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz do 165.2 and 330.3 TFLOP/s of f16, 82.6 of tf32,
+///   82.6 of f32, 660.6 TOP/s of int8; likewise.
+/// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock, 2048 of tf32, 8192 of int8,
+///   which only `wgmma` reaches. `mma.sync` reaches 62.9 % of that on average (Luo et al., "Benchmarking and Dissecting the
+///   Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499); from registers alone it gave 641 TFLOP/s of
+///   f16 and 324 of tf32 on an H200, whose power limit holds the clock below its highest. f64 has `mma.sync` alone, which
+///   does all that the whitepaper says: 256 operations; f32 does 256 on 128 lanes.
+fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
+    const MMA_SYNC_OF_WGMMA: f64 = 0.629;
+    Some(match (capability, kind) {
+        ((8, 0), Kind::F32 | Kind::F64) => 128.0,
+        ((8, 0), Kind::Tf32) => 1024.0,
+        ((8, 0), Kind::F16 | Kind::F16Sums | Kind::Bf16) => 2048.0,
+        ((8, 0), Kind::I8) => 4096.0,
+        ((8, 6 | 9), Kind::F32 | Kind::Tf32) => 256.0,
+        ((8, 6 | 9), Kind::F16 | Kind::Bf16) => 512.0,
+        ((8, 6 | 9), Kind::F16Sums) => 1024.0,
+        ((8, 6 | 9), Kind::I8) => 2048.0,
+        ((9, 0), Kind::F32 | Kind::F64) => 256.0,
+        ((9, 0), Kind::Tf32) => 2048.0 * MMA_SYNC_OF_WGMMA,
+        ((9, 0), Kind::F16 | Kind::F16Sums | Kind::Bf16) => 4096.0 * MMA_SYNC_OF_WGMMA,
+        ((9, 0), Kind::I8) => 8192.0 * MMA_SYNC_OF_WGMMA,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rates times the machine give the whitepapers' figures again.
+    #[test]
+    fn limits_are_those_of_the_datasheets() {
+        let machine = |capability, multiprocessors, clock| Facts {
+            capability,
+            multiprocessors,
+            clock,
+            memory_rate: 0.0,
+        };
+        let a100 = machine((8, 0), 108, 1.41e9);
+        let rtx_3090 = machine((8, 6), 82, 1.695e9);
+        let rtx_4090 = machine((8, 9), 128, 2.52e9);
+        let h200 = machine((9, 0), 132, 1.98e9);
+        for (machine, kind, expected) in [
+            (&a100, Kind::F16, 312.0),
+            (&a100, Kind::Bf16, 312.0),
+            (&a100, Kind::Tf32, 156.0),
+            (&a100, Kind::I8, 624.0),
+            (&a100, Kind::F64, 19.5),
+            (&a100, Kind::F32, 19.5),
+            (&rtx_3090, Kind::F16, 71.0),
+            (&rtx_3090, Kind::F16Sums, 142.0),
+            (&rtx_3090, Kind::Tf32, 35.6),
+            (&rtx_3090, Kind::I8, 284.0),
+            (&rtx_4090, Kind::F16, 165.2),
+            (&rtx_4090, Kind::F32, 82.6),
+            (&h200, Kind::F32, 66.9),
+            (&h200, Kind::F64, 66.9),
+            (&h200, Kind::F16, 673.0),
+            (&h200, Kind::I8, 1347.0),
+        ] {
+            let limit = machine.limit(kind).unwrap();
+            assert!((limit / expected - 1.0).abs() < 0.01, "{machine:?} {kind}: {limit}");
+        }
+        assert_eq!(rtx_4090.limit(Kind::F64), None, "it has no tensor cores for f64");
+        assert_eq!(machine((12, 0), 1, 1.0).limit(Kind::F16), None);
+    }
+}

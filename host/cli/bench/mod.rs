@@ -1,0 +1,320 @@
+//! `moye bench`
+
+pub mod cublas;
+pub mod kind;
+mod limits;
+mod monitor;
+mod movement;
+mod plot;
+pub mod product;
+mod results;
+pub mod sizes;
+mod suite;
+pub mod timing;
+
+use super::output::Output;
+use super::report::Report;
+use anyhow::{Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use cublas::{Cublas, CublasLt, Peer};
+use kind::{Kind, Majors};
+use limits::Facts;
+use monitor::{Monitor, Seen};
+use moye::{Device, DeviceChoice, driver};
+use results::{Conditions, Row};
+use sizes::Size;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+use suite::Goal;
+use timing::Plan;
+
+/// Products at these sizes where none is given: small ones to see launches, large ones to see the machine.
+const SIZES: [usize; 5] = [512, 1024, 2048, 4096, 8192];
+/// Likewise copies and transposes.
+const MATRICES: [usize; 3] = [1024, 4096, 16384];
+
+#[derive(Args)]
+pub struct Bench {
+    /// What to measure.
+    #[arg(value_enum, value_name = "WORK")]
+    work: Vec<What>,
+    /// Types of products, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
+    types: Vec<Kind>,
+    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N), separated by commas; `tn` without it.
+    #[arg(long, value_delimiter = ',', value_name = "ORDERS")]
+    majors: Vec<Majors>,
+    /// Sizes, each `N` or `MxNxK` (a copy has M x N), separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "SIZES")]
+    sizes: Vec<Size>,
+    /// The bytes of an element that is copied or transposed, separated by commas.
+    #[arg(long, value_delimiter = ',', default_values_t = [4], value_name = "BYTES")]
+    element_bytes: Vec<usize>,
+    /// What products are measured beside.
+    #[arg(long, value_enum, default_value_t = Against::Cublas, value_name = "LIBRARY")]
+    against: Against,
+    /// Rounds; a figure is the median of them.
+    #[arg(long, default_value_t = Plan::default().rounds as u32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
+    rounds: u32,
+    /// How long each side runs before it is timed, in milliseconds.
+    #[arg(long, default_value_t = Plan::default().warm_up.as_millis() as u64, value_name = "MS")]
+    warm_up: u64,
+    /// Throw everything out of the L2 cache before each launch, and time each by itself.
+    #[arg(long)]
+    flush_l2: bool,
+    /// Print JSON in place of the table.
+    #[arg(long)]
+    json: bool,
+    /// Write the rows as CSV too.
+    #[arg(long, value_name = "FILE.csv")]
+    csv: Option<PathBuf>,
+    /// Draw rates over sizes, as SVG.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Replace files where they exist.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    device: GpuArgument,
+}
+
+/// Which GPU to measure on.
+#[derive(Args)]
+pub struct GpuArgument {
+    /// The GPU, `gpu` or `gpu:N`. Without it the environment variable MOYE_DEVICE decides, and without that it is GPU 0.
+    #[arg(long, value_name = "GPU")]
+    device: Option<DeviceChoice>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Products of matrices
+    Matmul,
+    /// Copies, beside the driver's own of as many bytes
+    Copy,
+    /// Transposes, beside the driver's copy of as many bytes
+    Transpose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Against {
+    /// cuBLAS's cublasGemmEx
+    Cublas,
+    /// cuBLASLt with the algorithm that its heuristic puts first
+    Cublaslt,
+    /// Nothing
+    None,
+}
+
+/// One thing that is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    Matmul { kind: Kind, majors: Majors, size: Size },
+    Copy { bytes: usize, rows: usize, cols: usize },
+    Transpose { bytes: usize, rows: usize, cols: usize },
+}
+
+/// What all measurements have in common.
+pub struct Measure<'a> {
+    pub device: &'a Device,
+    pub plan: Plan,
+    peer: Option<&'a Peer>,
+    /// Why there is none.
+    no_peer: Option<String>,
+    facts: Option<Facts>,
+    monitor: Option<&'a Monitor>,
+}
+
+impl GpuArgument {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// There is none, or the simulator was asked for, whose times mean nothing.
+    pub fn open(&self, command: &str) -> Result<Device> {
+        let choice = match self.device {
+            Some(choice) => choice,
+            None => DeviceChoice::from_env()?,
+        };
+        let index = match choice {
+            DeviceChoice::Auto => 0,
+            DeviceChoice::Gpu(index) => index,
+            DeviceChoice::Sim => bail!(
+                "`moye {command}` measures a GPU, and the simulator was asked for, whose times mean nothing; name a GPU \
+                 (--device gpu:N), or leave MOYE_DEVICE out"
+            ),
+        };
+        Device::gpu(index).map_err(|reason| {
+            // What to do about it stands behind the semicolon, and offers the simulator, which is no way out here.
+            let reason = reason.to_string();
+            let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
+            anyhow!("`moye {command}` needs a GPU: {reason}; run it on a machine with one and NVIDIA's driver (`moye doctor` looks)")
+        })
+    }
+}
+
+impl Bench {
+    pub fn run(self) -> Result<()> {
+        let works = self.works();
+        let device = self.device.open("bench")?;
+        let place =
+            |path: &Option<PathBuf>| path.as_deref().map(|path| Output::create(path, self.force)).transpose();
+        let (csv, plot) = (place(&self.csv)?, place(&self.plot)?);
+
+        let peer = match self.against {
+            Against::Cublas => Cublas::open(&device).map(Peer::Cublas),
+            Against::Cublaslt => CublasLt::open(&device).map(Peer::CublasLt),
+            Against::None => Err(anyhow!("none was asked for")),
+        };
+        let monitor = Monitor::open(&device);
+        let facts = Facts::of(&device);
+        // JSON has the standard output to itself.
+        let mut report = if self.json { Report::to_stderr() } else { Report::to_stdout() };
+        let conditions = self.conditions(&device, monitor.as_ref());
+        tell(&mut report, &conditions, &facts, peer.as_ref().map(Peer::name), self.warm_up);
+        let measure = Measure {
+            device: &device,
+            plan: Plan {
+                warm_up: Duration::from_millis(self.warm_up),
+                rounds: self.rounds as usize,
+                flush_l2: self.flush_l2,
+                ..Plan::default()
+            },
+            peer: peer.as_ref().ok(),
+            no_peer: peer.as_ref().err().map(|error| format!("{error:#}")),
+            facts: facts.ok(),
+            monitor: monitor.as_ref().ok(),
+        };
+        let mut rows = Vec::new();
+        for (work, _) in &works {
+            let row = measure.row(work)?;
+            report.line("measured", format_args!("{}: {:.1} {}", row.what(), row.moye.median, row.unit));
+            if let (Some(reason), Against::Cublas | Against::Cublaslt) = (&row.no_peer, self.against)
+                && measure.peer.is_some()
+            {
+                report.line("", reason);
+            }
+            rows.push(row);
+        }
+        for i in 0..rows.len() {
+            rows[i].goal = works[i].1.map(|goal| goal.judge(&rows[i], &rows));
+        }
+        if let Some(output) = csv {
+            output.write_text(&results::csv(&conditions, &rows))?;
+        }
+        if let Some(output) = plot {
+            output.write_text(&plot::svg(&conditions, &rows)?)?;
+        }
+        if self.json {
+            println!("{:#}", results::json(&conditions, &rows));
+        } else {
+            println!("\n{}", results::table(&rows));
+        }
+        if let Some(monitor) = measure.monitor {
+            report.line("after", monitor.look());
+        }
+        Ok(())
+    }
+
+    /// What is to be measured, with what is asked of it.
+    fn works(&self) -> Vec<(Work, Option<Goal>)> {
+        let named = !(self.work.is_empty()
+            && self.types.is_empty()
+            && self.majors.is_empty()
+            && self.sizes.is_empty());
+        if !named {
+            return suite::rows().into_iter().map(|(work, goal)| (work, Some(goal))).collect();
+        }
+        let or = |given: &[Size], otherwise: &[usize]| match given {
+            [] => otherwise.iter().copied().map(Size::cube).collect(),
+            given => given.to_vec(),
+        };
+        let mut works = Vec::new();
+        let what = if self.work.is_empty() { &[What::Matmul][..] } else { &self.work };
+        for what in what {
+            match what {
+                What::Matmul => {
+                    let kinds = if self.types.is_empty() { &[Kind::F32][..] } else { &self.types };
+                    let orders = if self.majors.is_empty() { &[Majors::TN][..] } else { &self.majors };
+                    for &kind in kinds {
+                        for &majors in orders {
+                            for size in or(&self.sizes, &SIZES) {
+                                works.push(Work::Matmul { kind, majors, size });
+                            }
+                        }
+                    }
+                }
+                What::Copy | What::Transpose => {
+                    for &bytes in &self.element_bytes {
+                        for Size { m: rows, n: cols, .. } in or(&self.sizes, &MATRICES) {
+                            works.push(match what {
+                                What::Copy => Work::Copy { bytes, rows, cols },
+                                _ => Work::Transpose { bytes, rows, cols },
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        works.into_iter().map(|work| (work, None)).collect()
+    }
+
+    fn conditions(&self, device: &Device, monitor: Result<&Monitor, &String>) -> Conditions {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Conditions {
+            device: device.name().to_owned(),
+            arch: device.arch().to_string(),
+            multiprocessors: device.properties().multiprocessors,
+            driver: driver::version().ok(),
+            date: results::date(now),
+            rounds: self.rounds as usize,
+            flush_l2: self.flush_l2,
+            before: monitor.map_or_else(|_| Seen::default(), Monitor::look),
+            unseen: monitor.err().cloned(),
+            moye: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+/// Says where and how is measured.
+fn tell(
+    report: &mut Report,
+    conditions: &Conditions,
+    facts: &Result<Facts>,
+    peer: Result<&str, &anyhow::Error>,
+    warm_up: u64,
+) {
+    let Conditions { device, arch, multiprocessors, date, rounds, .. } = conditions;
+    let driver = conditions
+        .driver
+        .map_or(String::new(), |(major, minor)| format!(", driver for CUDA {major}.{minor}"));
+    report.line("device", format_args!("{device} ({arch}, {multiprocessors} multiprocessors){driver}"));
+    report.line("date", date);
+    let flushed = if conditions.flush_l2 { ", L2 flushed before each launch" } else { "" };
+    report.line("how", format_args!("medians of {rounds} rounds in turn, {warm_up} ms of warm-up{flushed}"));
+    match facts {
+        Ok(facts) => report.line(
+            "limits",
+            format_args!("{:.0} MHz at most, memory {:.0} GB/s", facts.clock / 1e6, facts.memory_rate / 1e9),
+        ),
+        Err(error) => report.line("limits", format_args!("not known: {error:#}")),
+    }
+    match &conditions.unseen {
+        None => report.line("before", conditions.before),
+        Some(reason) => report.line("before", format_args!("clocks and temperature are left out: {reason}")),
+    }
+    match peer {
+        Ok(name) => report.line("beside", name),
+        Err(reason) => report.line("beside", format_args!("nothing for products: {reason:#}")),
+    }
+}
+
+impl Measure<'_> {
+    /// Checks and times one thing.
+    fn row(&self, work: &Work) -> Result<Row> {
+        match *work {
+            Work::Matmul { kind, majors, size } => product::row(self, kind, majors, size),
+            Work::Copy { bytes, rows, cols } => movement::row(self, false, bytes, (rows, cols)),
+            Work::Transpose { bytes, rows, cols } => movement::row(self, true, bytes, (rows, cols)),
+        }
+    }
+}

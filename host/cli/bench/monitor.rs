@@ -1,0 +1,107 @@
+//! Clocks, temperature and power of a GPU, by NVIDIA's management library (NVML), which is opened at run time.
+
+use cust::context::CurrentContext;
+use cust::device::DeviceAttribute;
+use moye::Device;
+use nvml_wrapper::Nvml;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use serde::Serialize;
+use std::fmt;
+
+/// A GPU that is watched.
+pub struct Monitor {
+    library: Nvml,
+    /// The place on the bus, by which the library knows the GPU: it numbers GPUs otherwise than the driver may.
+    bus: String,
+}
+
+/// What was seen at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// The clock of the multiprocessors, in MHz.
+    pub sm_mhz: Option<u32>,
+    /// That of memory.
+    pub memory_mhz: Option<u32>,
+    /// The temperature, in degrees Celsius.
+    pub celsius: Option<u32>,
+    /// The power that is drawn, in watts.
+    pub watts: Option<u32>,
+}
+
+impl Monitor {
+    /// Opens the library; or says why nothing can be seen.
+    pub fn open(device: &Device) -> Result<Self, String> {
+        let library = Nvml::init()
+            .map_err(|error| format!("NVML cannot be used ({error}); it comes with the driver"))?;
+        let bus = place(device).ok_or("the driver does not tell where the GPU is on the bus")?;
+        let this = Self { library, bus };
+        match this.library.device_by_pci_bus_id(this.bus.as_str()) {
+            Ok(_) => Ok(this),
+            Err(error) => Err(format!("NVML does not know the GPU {} ({error})", this.bus)),
+        }
+    }
+
+    /// What there is to see now.
+    pub fn look(&self) -> Seen {
+        let Ok(device) = self.library.device_by_pci_bus_id(self.bus.as_str()) else { return Seen::default() };
+        Seen {
+            sm_mhz: device.clock_info(Clock::SM).ok(),
+            memory_mhz: device.clock_info(Clock::Memory).ok(),
+            celsius: device.temperature(TemperatureSensor::Gpu).ok(),
+            watts: device.power_usage().ok().map(|milliwatts| milliwatts / 1000),
+        }
+    }
+}
+
+/// Domain, bus and device as NVML writes them.
+fn place(device: &Device) -> Option<String> {
+    // The device's context is that of this thread from here on.
+    device.default_stream().raw_handle().ok()?;
+    let gpu = CurrentContext::get_device().ok()?;
+    let ask = |attribute| gpu.get_attribute(attribute).ok();
+    let (domain, bus) = (ask(DeviceAttribute::PciDomainId)?, ask(DeviceAttribute::PciBusId)?);
+    Some(format!("{domain:08X}:{bus:02X}:{:02X}.0", ask(DeviceAttribute::PciDeviceId)?))
+}
+
+impl Seen {
+    /// Of several moments the middle one in each respect.
+    pub fn typical(all: &[Self]) -> Self {
+        let middle = |of: fn(&Self) -> Option<u32>| {
+            let mut values: Vec<u32> = all.iter().filter_map(of).collect();
+            values.sort_unstable();
+            values.get(values.len() / 2).copied()
+        };
+        Self {
+            sm_mhz: middle(|seen| seen.sm_mhz),
+            memory_mhz: middle(|seen| seen.memory_mhz),
+            celsius: middle(|seen| seen.celsius),
+            watts: middle(|seen| seen.watts),
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.sm_mhz.map(|mhz| format!("multiprocessors at {mhz} MHz")),
+            self.memory_mhz.map(|mhz| format!("memory at {mhz} MHz")),
+            self.celsius.map(|celsius| format!("{celsius} °C")),
+            self.watts.map(|watts| format!("{watts} W")),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_what_was_seen_is_taken_and_what_was_not_is_left_out() {
+        let seen = |mhz, celsius| Seen { sm_mhz: Some(mhz), celsius, ..Seen::default() };
+        let typical = Seen::typical(&[seen(1980, Some(60)), seen(1500, None), seen(1600, Some(40))]);
+        assert_eq!(typical, seen(1600, Some(60)));
+        assert_eq!(typical.to_string(), "multiprocessors at 1600 MHz, 60 °C");
+        assert_eq!(Seen::typical(&[]), Seen::default());
+    }
+}

@@ -1,0 +1,101 @@
+//! Copies and transposes, beside the driver's copy of as many bytes.
+
+use super::results::{Figure, Row};
+use super::timing::in_turn;
+use super::{Measure, Monitor, Seen};
+use anyhow::{Context, Result, anyhow, bail};
+use cust::sys;
+use moye::{Buffer, Matrix, MatrixMut, copy, transpose};
+
+/// The bytes of an element that can be moved.
+pub const BYTES: [usize; 1] = [4];
+
+/// Checks and times a copy, or a transpose, of a column-major matrix of elements of so many bytes.
+///
+/// # Errors
+/// The result is wrong; there are no such elements; the device's own errors.
+pub fn row(
+    measure: &Measure<'_>,
+    transposed: bool,
+    bytes: usize,
+    (rows, cols): (usize, usize),
+) -> Result<Row> {
+    if !BYTES.contains(&bytes) {
+        bail!("copy and transpose move elements of {BYTES:?} bytes, not of {bytes}");
+    }
+    let device = measure.device;
+    let len = rows
+        .checked_mul(cols)
+        .with_context(|| format!("a {rows} x {cols} matrix is larger than any memory"))?;
+    let mut random = fastrand::Rng::with_seed(1);
+    let before: Vec<f32> = (0..len).map(|_| 2.0 * random.f32() - 1.0).collect();
+    let src = device.upload(&before)?;
+    let mut dst = device.alloc_uninit::<f32>(len)?;
+    dst.fill_bytes(0xFF)?;
+    let from = Matrix::col_major(&src, rows, cols)?;
+    let run = |dst: &mut Buffer<f32>| {
+        if transposed {
+            transpose(device, &from, &mut MatrixMut::col_major(dst, cols, rows)?)
+        } else {
+            copy(device, &from, &mut MatrixMut::col_major(dst, rows, cols)?)
+        }
+    };
+    run(&mut dst)?;
+    let name = if transposed { "transpose" } else { "copy" };
+    let after = dst.download()?;
+    // All of it: it has to be the same to the bit.
+    let wrong = (0..len).find(|&i| {
+        let at = if transposed { i / cols + i % cols * rows } else { i };
+        after[i].to_bits() != before[at].to_bits()
+    });
+    if let Some(i) = wrong {
+        bail!(
+            "{name} of {rows} x {cols} elements of {bytes} bytes is wrong in element {i}; so no time is taken"
+        );
+    }
+    drop(after);
+
+    let other = device.alloc_uninit::<f32>(len)?;
+    let mut driver = driver_copy(measure, other.address(), src.address(), len * bytes)?;
+    let mut seen = Vec::new();
+    let times = in_turn(device, &measure.plan, &mut [&mut || Ok(run(&mut dst)?), &mut driver], &mut || {
+        seen.extend(measure.monitor.map(Monitor::look))
+    })?;
+    let gigabytes = 2.0 * (len * bytes) as f64 / 1e9;
+    Ok(Row {
+        work: name,
+        kind: format!("{bytes} bytes"),
+        majors: None,
+        m: rows,
+        n: cols,
+        k: None,
+        unit: "GB/s",
+        moye: Figure::new(&times[0], gigabytes),
+        peer: Some(("device copy", Figure::new(&times[1], gigabytes))),
+        no_peer: None,
+        limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
+        relative_error: None,
+        kernel: if transposed { "transpose" } else { "copy_async" }.to_owned(),
+        seen: Seen::typical(&seen),
+        goal: None,
+    })
+}
+
+/// The driver's own copy, on the device's default stream. Nothing is launched before the result is called.
+fn driver_copy(
+    measure: &Measure<'_>,
+    to: u64,
+    from: u64,
+    bytes: usize,
+) -> Result<impl FnMut() -> Result<()> + use<>> {
+    let stream = measure.device.default_stream().raw_handle()?;
+    Ok(move || {
+        // SAFETY: both addresses are of buffers of at least `bytes` bytes that live on; the stream is the device's own.
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.cast()) };
+        if code == sys::CUresult::CUDA_SUCCESS {
+            Ok(())
+        } else {
+            Err(anyhow!("cuMemcpyDtoDAsync failed with {code:?}"))
+        }
+    })
+}

@@ -1,0 +1,256 @@
+//! A product on random matrices: checked against float64, then timed beside cuBLAS.
+
+use super::cublas::{Gemm, Peer};
+use super::kind::{Kind, Majors};
+use super::results::{Figure, Row};
+use super::sizes::Size;
+use super::timing::in_turn;
+use super::{Measure, Seen};
+use crate::cli::dtype::{Member, Stored};
+use anyhow::{Context, Result, bail};
+use half::{bf16, f16};
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
+use rayon::prelude::*;
+
+/// Elements of C that are held against float64.
+const SAMPLES: usize = 500;
+
+/// Random operands on the host and on a device, and a place for the product.
+pub struct Problem<T: Member, U: Stored> {
+    pub kind: Kind,
+    pub majors: Majors,
+    pub size: Size,
+    host: [Vec<T>; 2],
+    operands: [Buffer<T>; 2],
+    c: Buffer<U>,
+}
+
+/// Calls a generic function with the operands' and the result's types of a kind.
+macro_rules! with_types {
+    ($kind:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $kind {
+            Kind::F32 | Kind::Tf32 => $function::<f32, f32>($($argument),*),
+            Kind::F16 | Kind::F16Sums => $function::<f16, f16>($($argument),*),
+            Kind::Bf16 => $function::<bf16, bf16>($($argument),*),
+            Kind::F64 => $function::<f64, f64>($($argument),*),
+            Kind::I8 => $function::<i8, i32>($($argument),*),
+        }
+    };
+}
+
+impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
+    /// # Errors
+    /// The device has not the memory.
+    pub fn new(device: &Device, kind: Kind, majors: Majors, size: Size) -> Result<Self> {
+        let Size { m, n, k } = size;
+        let elements = |rows: usize, cols: usize| {
+            rows.checked_mul(cols)
+                .with_context(|| format!("a {rows} x {cols} matrix is larger than any memory"))
+        };
+        let host = [numbers(elements(m, k)?, 1), numbers(elements(k, n)?, 2)];
+        let operands = [device.upload(&host[0])?, device.upload(&host[1])?];
+        let c = device.alloc_uninit::<U>(elements(m, n)?)?;
+        Ok(Self { kind, majors, size, host, operands, c })
+    }
+
+    /// The call that multiplies, and C, column-major; `force` may force a tile and more.
+    pub fn call(&mut self) -> Result<(Matmul<'_, T, U>, MatrixMut<'_, U>)> {
+        let Size { m, n, k } = self.size;
+        let lies = |data, rows, cols, transposed| match transposed {
+            true => Matrix::row_major(data, rows, cols),
+            false => Matrix::col_major(data, rows, cols),
+        };
+        let (a, b) =
+            (lies(&self.operands[0], m, k, self.majors.a)?, lies(&self.operands[1], k, n, self.majors.b)?);
+        let precision = match self.kind {
+            Kind::Tf32 => Precision::Tf32,
+            Kind::F16Sums => Precision::F16Sums,
+            _ => Precision::Full,
+        };
+        Ok((T::precise(Matmul::new(a, b), precision)?, MatrixMut::col_major(&mut self.c, m, n)?))
+    }
+
+    /// Poisons C, so that what nothing writes shows.
+    pub fn poison(&mut self) -> Result<()> {
+        Ok(self.c.fill_bytes(0xFF)?)
+    }
+
+    /// The relative error of what is in C, in norm, over elements from everywhere, against float64.
+    ///
+    /// # Errors
+    /// It is more than rounding makes: the result is wrong.
+    pub fn check(&self, what: &str) -> Result<f64> {
+        let error = self.relative_error(&self.c.download()?);
+        let bound = self.kind.tolerance(self.size.k);
+        if error.is_nan() || error > bound {
+            let Self { kind, majors, size, .. } = self;
+            bail!(
+                "{what}: the product {kind} {majors} {size} is wrong: its relative error is {error:.1e}, where {bound:.0e} is \
+                 the most that rounding makes; so no time is taken"
+            );
+        }
+        Ok(error)
+    }
+
+    fn relative_error(&self, c: &[U]) -> f64 {
+        let (Size { m, n, k }, [a, b]) = (self.size, &self.host);
+        let (step_a, step_b) =
+            (if self.majors.a { (k, 1) } else { (1, m) }, if self.majors.b { (1, n) } else { (k, 1) });
+        let samples = SAMPLES.min(m.saturating_mul(n));
+        let (difference, norm) = (0..samples)
+            .into_par_iter()
+            .map(|sample| {
+                let (i, j) = (sample * 7919 % m, sample * 104_729 % n);
+                let sum: f64 = (0..k)
+                    .map(|l| {
+                        a[i * step_a.0 + l * step_a.1].to_f64() * b[j * step_b.0 + l * step_b.1].to_f64()
+                    })
+                    .sum();
+                ((c[i + j * m].to_f64() - sum).powi(2), sum * sum)
+            })
+            .reduce(|| (0.0, 0.0), |one, other| (one.0 + other.0, one.1 + other.1));
+        (difference / if norm == 0.0 { 1.0 } else { norm }).sqrt()
+    }
+
+    fn addresses(&self, c: &Buffer<U>) -> [u64; 3] {
+        [self.operands[0].address(), self.operands[1].address(), c.address()]
+    }
+}
+
+/// Random numbers, always the same of a seed.
+fn numbers<T: Member>(len: usize, seed: u64) -> Vec<T> {
+    // In parts, each from its own seed, so that all cores draw.
+    const PART: usize = 1 << 16;
+    let mut numbers = vec![T::from_low_bits(0); len];
+    numbers.par_chunks_mut(PART).enumerate().for_each(|(index, part)| {
+        let mut random = fastrand::Rng::with_seed((seed << 32) + index as u64);
+        part.fill_with(|| T::draw(&mut random));
+    });
+    numbers
+}
+
+/// Checks and times a product.
+///
+/// # Errors
+/// The result is wrong, ours or the other side's; the device's own errors.
+pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Result<Row> {
+    with_types!(kind, measured(measure, kind, majors, size))
+}
+
+fn measured<T: Member, U: Output<T> + Stored + Default>(
+    measure: &Measure<'_>,
+    kind: Kind,
+    majors: Majors,
+    size: Size,
+) -> Result<Row> {
+    let device = measure.device;
+    let mut problem = Problem::<T, U>::new(device, kind, majors, size)?;
+    problem.poison()?;
+    let plan = {
+        let (call, mut c) = problem.call()?;
+        let plan = call.explain(device, &mut c)?;
+        call.run(device, &mut c)?;
+        plan
+    };
+    let error = problem.check("moye")?;
+
+    // The other side's C is its own.
+    let mut other_c = device.alloc_uninit::<U>(size.m * size.n)?;
+    other_c.fill_bytes(0xFF)?;
+    let gemm = Gemm {
+        kind,
+        transposed: (majors.a, majors.b),
+        m: size.m,
+        n: size.n,
+        k: size.k,
+        addresses: problem.addresses(&other_c),
+    };
+    let mut missing = measure.no_peer.clone();
+    let mut peer = None;
+    if let Some(side) = measure.peer {
+        // SAFETY: the buffers are of these extents and live on; nothing else uses `other_c`.
+        match unsafe { side.prepare(&gemm) }.and_then(|mut run| run().map(|()| run)) {
+            Ok(run) => peer = Some(run),
+            Err(reason) => missing = Some(format!("{}: {reason:#}", side.name())),
+        }
+    }
+    if peer.is_some() {
+        let error = problem.relative_error(&other_c.download()?);
+        let bound = kind.tolerance(size.k);
+        if error.is_nan() || error > bound {
+            let name = measure.peer.map_or("", Peer::name);
+            bail!(
+                "{name} and float64 differ by {error:.1e} in {kind} {majors} {size}, more than {bound:.0e}; so no time is taken"
+            );
+        }
+    }
+
+    let mut seen = Vec::new();
+    let times = {
+        let (call, mut c) = problem.call()?;
+        let mut ours = || Ok(call.run(device, &mut c)?);
+        let mut watch = || seen.extend(measure.monitor.map(super::Monitor::look));
+        match &mut peer {
+            Some(peer) => in_turn(device, &measure.plan, &mut [&mut ours, peer], &mut watch)?,
+            None => in_turn(device, &measure.plan, &mut [&mut ours], &mut watch)?,
+        }
+    };
+    drop(peer);
+    let operations = 2.0 * size.m as f64 * size.n as f64 * size.k as f64 / 1e12;
+    let parts = if plan.splits > 1 { format!(", K in {} parts", plan.splits) } else { String::new() };
+    Ok(Row {
+        work: "matmul",
+        kind: kind.name().to_owned(),
+        majors: Some(majors.to_string()),
+        m: size.m,
+        n: size.n,
+        k: Some(size.k),
+        unit: kind.unit(),
+        moye: Figure::new(&times[0], operations),
+        peer: times.get(1).and_then(|times| Some((measure.peer?.name(), Figure::new(times, operations)))),
+        no_peer: missing,
+        limit: measure.facts.as_ref().and_then(|facts| facts.limit(kind)),
+        relative_error: Some(error),
+        kernel: format!("{}{parts}", plan.kernel.unwrap_or("none")),
+        seen: Seen::typical(&seen),
+        goal: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked<T: Member, U: Output<T> + Stored + Default>(kind: Kind, majors: Majors) {
+        let device = Device::sim();
+        let mut problem = Problem::<T, U>::new(&device, kind, majors, Size { m: 33, n: 17, k: 40 }).unwrap();
+        problem.poison().unwrap();
+        let said = problem.check("nothing").unwrap_err().to_string();
+        assert!(
+            said.contains("is wrong") && said.contains("33 x 17 x 40"),
+            "what nobody wrote is wrong: {said}"
+        );
+        let (call, mut c) = problem.call().unwrap();
+        call.run(&device, &mut c).unwrap();
+        problem.check("moye").unwrap();
+    }
+
+    #[test]
+    fn products_of_every_kind_in_every_order_pass_the_check_and_poison_does_not() {
+        use clap::ValueEnum;
+        for &kind in Kind::value_variants() {
+            for majors in Majors::ALL {
+                with_types!(kind, checked(kind, majors));
+            }
+        }
+    }
+
+    #[test]
+    fn random_numbers_are_the_same_again_and_others_of_another_seed() {
+        let len = 3 << 16;
+        let one = numbers::<f32>(len, 1);
+        assert_eq!(one, numbers::<f32>(len, 1));
+        assert_ne!(one[..100], numbers::<f32>(len, 2)[..100]);
+        assert_ne!(one[..100], one[1 << 16..(1 << 16) + 100], "parts are not copies");
+    }
+}

@@ -1,0 +1,191 @@
+//! Element types as NumPy has them, and what a command asks of each.
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use half::{bf16, f16};
+use moye::{Element, Matmul, Operand, Output, Precision};
+use moye_device::number::Scalar;
+use std::fmt;
+
+/// An element type of a .npy file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Dtype {
+    /// float16
+    F16,
+    /// bfloat16
+    Bf16,
+    /// float32
+    F32,
+    /// float64
+    F64,
+    /// int8, whose products are int32
+    I8,
+    /// int32: of results alone.
+    #[value(skip)]
+    I32,
+}
+
+impl Dtype {
+    /// NumPy's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "float16",
+            Self::Bf16 => "bfloat16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+            Self::I8 => "int8",
+            Self::I32 => "int32",
+        }
+    }
+
+    /// The type descriptor that NumPy writes; for bfloat16, what it writes of `ml_dtypes.bfloat16`.
+    pub const fn descriptor(self) -> &'static str {
+        match self {
+            Self::F16 => "<f2",
+            Self::Bf16 => "<V2",
+            Self::F32 => "<f4",
+            Self::F64 => "<f8",
+            Self::I8 => "|i1",
+            Self::I32 => "<i4",
+        }
+    }
+
+    /// Whether the elements are whole numbers.
+    pub const fn is_whole(self) -> bool {
+        matches!(self, Self::I8 | Self::I32)
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An element that a .npy file may have.
+pub trait Stored: Element + Scalar {
+    /// Its type.
+    const DTYPE: Dtype;
+}
+
+macro_rules! stored {
+    ($($t:ty: $dtype:ident),*) => { $(
+        impl Stored for $t {
+            const DTYPE: Dtype = Dtype::$dtype;
+        }
+    )* };
+}
+stored!(f16: F16, bf16: Bf16, f32: F32, f64: F64, i8: I8, i32: I32);
+
+/// An element of matrices that are multiplied.
+pub trait Member: Operand + Stored {
+    /// Any number, for random matrices: of `[-1, 1)`, and any at all for integers.
+    fn draw(random: &mut fastrand::Rng) -> Self;
+
+    /// `alpha` or `beta`, which the user calls `name`.
+    fn factor(name: &str, value: f64) -> Result<Self::Scalar>;
+
+    /// The product with its sums made in this way.
+    fn precise<'a, U: Output<Self>>(
+        product: Matmul<'a, Self, U>,
+        precision: Precision,
+    ) -> Result<Matmul<'a, Self, U>> {
+        match precision {
+            Precision::Full => Ok(product),
+            Precision::Tf32 => {
+                bail!("--tf32 is a way to multiply float32, and these matrices are {}", Self::DTYPE)
+            }
+            Precision::F16Sums => {
+                bail!("--f16-sums is a way to multiply float16, and these matrices are {}", Self::DTYPE)
+            }
+        }
+    }
+
+    /// The relative error that products of random matrices with this way of summing, and results of type `result`, stay
+    /// well below: that of the result's rounding, or of the sums where they are as coarse.
+    fn tolerance(precision: Precision, result: Dtype) -> f64 {
+        match (precision, result) {
+            (Precision::F16Sums, _) => 1e-2,
+            (Precision::Tf32, _) => 2e-3,
+            (_, Dtype::F16) => 1e-3,
+            (_, Dtype::Bf16) => 5e-3,
+            (_, Dtype::F32) => 1e-5,
+            (_, Dtype::F64) => 1e-13,
+            (_, Dtype::I8 | Dtype::I32) => 0.0,
+        }
+    }
+}
+
+macro_rules! floats {
+    ($($t:ty: $scalar:ty $(, $precise:item)?;)*) => { $(
+        impl Member for $t {
+            fn draw(random: &mut fastrand::Rng) -> Self {
+                Self::nearest(f64::from(2.0 * random.f32() - 1.0))
+            }
+            fn factor(_: &str, value: f64) -> Result<$scalar> {
+                Ok(<$scalar>::nearest(value))
+            }
+            $($precise)?
+        }
+    )* };
+}
+floats! {
+    f16: f32, fn precise<'a, U: Output<Self>>(product: Matmul<'a, Self, U>, precision: Precision) -> Result<Matmul<'a, Self, U>> {
+        Ok(match precision {
+            Precision::Full => product,
+            Precision::F16Sums => product.f16_sums(),
+            Precision::Tf32 => bail!("--tf32 is a way to multiply float32, and these matrices are float16"),
+        })
+    };
+    bf16: f32;
+    f32: f32, fn precise<'a, U: Output<Self>>(product: Matmul<'a, Self, U>, precision: Precision) -> Result<Matmul<'a, Self, U>> {
+        Ok(match precision {
+            Precision::Full => product,
+            Precision::Tf32 => product.tf32(),
+            Precision::F16Sums => bail!("--f16-sums is a way to multiply float16, and these matrices are float32"),
+        })
+    };
+    f64: f64;
+}
+
+impl Member for i8 {
+    fn draw(random: &mut fastrand::Rng) -> Self {
+        random.i8(..)
+    }
+    fn factor(name: &str, value: f64) -> Result<i32> {
+        let whole = value as i32;
+        if f64::from(whole) != value {
+            bail!(
+                "{name} is {value}, and products of int8 take a whole number of 32 bits; convert the matrices to float32 for others"
+            );
+        }
+        Ok(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_of_integers_are_whole_and_fit() {
+        assert_eq!(i8::factor("alpha", -3.0).unwrap(), -3);
+        for value in [0.5, 1e10, f64::NAN, f64::INFINITY] {
+            let said = i8::factor("beta", value).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("beta is {value}, ")), "{said}");
+        }
+        assert_eq!(f16::factor("alpha", 0.5).unwrap(), 0.5);
+    }
+
+    #[test]
+    fn draws_are_of_the_interval() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut far = 0.0f64;
+        for _ in 0..1000 {
+            let number = f16::draw(&mut random).to_f64();
+            assert!((-1.0..=1.0).contains(&number), "{number}");
+            far = far.max(number.abs());
+        }
+        assert!(far > 0.95, "{far}");
+    }
+}

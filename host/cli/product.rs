@@ -1,0 +1,158 @@
+//! A product of matrices on the host: computed on a device, timed, and held against float64.
+
+use super::dtype::{Member, Stored};
+use super::reference::{Comparison, activated, compare};
+use super::report::Report;
+use super::{progress, transfer};
+use anyhow::{Result, bail};
+use moye::kernels::mma::Activation;
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
+use ndarray::{Array2, ArrayView2, CowArray, Ix1, Ix2};
+
+/// Times measured on a GPU.
+const RUNS: usize = 10;
+
+/// What is multiplied, and how.
+pub struct Product<'a, 'f, T: Member, U: Stored> {
+    pub a: ArrayView2<'a, T>,
+    pub b: ArrayView2<'a, T>,
+    pub finish: Finish<'f, T, U>,
+    pub precision: Precision,
+    pub tile: Option<(u32, u32)>,
+    pub split_k: Option<u32>,
+}
+
+/// What becomes of the sums. Factors are there as the user gave them, for the reference, and as the device takes them.
+pub struct Finish<'a, T: Member, U: Stored> {
+    pub alpha: (f64, T::Scalar),
+    pub beta: (f64, T::Scalar),
+    /// What is added, `beta` times.
+    pub c: Option<CowArray<'a, U, Ix2>>,
+    /// Added too; whether there is a number for each row, not for each column.
+    pub bias: Option<(CowArray<'a, U, Ix1>, bool)>,
+    pub activation: Activation,
+}
+
+impl<T: Member, U: Stored> Finish<'_, T, U> {
+    /// An element of the result in float64.
+    fn expected(&self, row: usize, col: usize, sum: f64) -> f64 {
+        let mut value = self.alpha.0 * sum;
+        if let Some(c) = &self.c {
+            value += self.beta.0 * c[(row, col)].to_f64();
+        }
+        if let Some((bias, along_rows)) = &self.bias {
+            value += bias[if *along_rows { row } else { col }].to_f64();
+        }
+        activated(self.activation, value)
+    }
+}
+
+/// Multiplies on the device, and prints what was done and how well.
+pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
+    report: &mut Report,
+    device: &Device,
+    product: &Product<'_, '_, T, U>,
+) -> Result<(Array2<U>, Comparison)> {
+    let Product { a, b, finish, .. } = product;
+    let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
+    let Some(elements) = m.checked_mul(n) else { bail!("a {m}x{n} product is larger than any memory") };
+    let (a_data, b_data) = (upload(device, *a)?, upload(device, *b)?);
+    let before = finish.c.as_ref().map(|c| c.as_standard_layout());
+    let mut c_data = device.alloc_uninit::<U>(elements)?;
+    let bias = finish
+        .bias
+        .as_ref()
+        .map(|(bias, rows)| Ok::<_, anyhow::Error>((device.upload(&bias.to_vec())?, *rows)));
+    let bias = bias.transpose()?;
+
+    let mut call = Matmul::<T, U>::new(view(&a_data, *a)?, view(&b_data, *b)?)
+        .alpha(finish.alpha.1)
+        .activation(finish.activation);
+    call = T::precise(call, product.precision)?;
+    if finish.c.is_some() {
+        call = call.beta(finish.beta.1);
+    }
+    call = match &bias {
+        Some((bias, true)) => call.bias_rows(bias),
+        Some((bias, false)) => call.bias(bias),
+        None => call,
+    };
+    if let Some((tile_m, tile_n)) = product.tile {
+        call = call.tile(tile_m, tile_n);
+    }
+    if let Some(parts) = product.split_k {
+        call = call.split_k(parts);
+    }
+
+    let plan = call.explain(device, &mut MatrixMut::row_major(&mut c_data, m, n)?)?;
+    let parts = if plan.splits > 1 { format!(", K in {} parts", plan.splits) } else { String::new() };
+    report.line("kernel", format_args!("{}{parts}", plan.kernel.unwrap_or("none")));
+    let types =
+        if T::DTYPE == U::DTYPE { T::DTYPE.to_string() } else { format!("{} to {}", T::DTYPE, U::DTYPE) };
+    report.line("problem", format_args!("{m} x {n} x {k} (M x N x K), {types}"));
+
+    let restore = |c_data: &mut Buffer<U>| match &before {
+        Some(before) => c_data.upload_from(before.as_slice().expect("it is in standard layout")),
+        None => Ok(()),
+    };
+    restore(&mut c_data)?;
+    let once = |c_data: &mut Buffer<U>| {
+        let mut c = MatrixMut::row_major(c_data, m, n)?;
+        device.time(|_| call.run(device, &mut c))
+    };
+    let (time, runs) = if device.is_gpu() {
+        // The first launch loads the kernels.
+        let bar = progress::launches(RUNS, once(&mut c_data)?);
+        let mut times =
+            (0..RUNS).map(|_| once(&mut c_data).inspect(|_| bar.inc(1))).collect::<Result<Vec<_>, _>>()?;
+        bar.finish_and_clear();
+        times.sort();
+        if before.is_some() {
+            // Each run has added to what the one before left.
+            restore(&mut c_data)?;
+            once(&mut c_data)?;
+        }
+        (times[RUNS / 2], format!(", median of {RUNS}"))
+    } else {
+        let bar = progress::blocks(device);
+        let time = once(&mut c_data)?;
+        bar.finish_and_clear();
+        (time, String::new())
+    };
+    let c = Array2::from_shape_vec((m, n), transfer::download(&c_data)?)?;
+
+    let operations = 2.0 * m as f64 * n as f64 * k as f64;
+    let seconds = time.as_secs_f64();
+    report.line("time", format_args!("{:.3} ms{runs}", seconds * 1e3));
+    let unit = if T::DTYPE.is_whole() { "TOP/s" } else { "TFLOP/s" };
+    match operations / seconds / 1e12 {
+        speed if speed >= 0.1 => report.line("speed", format_args!("{speed:.2} {unit}")),
+        speed if speed.is_finite() => report.line("speed", format_args!("{speed:.1e} {unit}")),
+        _ => {}
+    }
+    let comparison = compare(*a, *b, c.view(), |row, col, sum| finish.expected(row, col, sum));
+    let rows = match comparison {
+        Comparison { rows, of, .. } if rows < of => format!(" ({rows} of {of} rows compared)"),
+        _ => String::new(),
+    };
+    let error = comparison.relative_error;
+    report.line("error", format_args!("{error:.1e} relative to a float64 reference{rows}"));
+    Ok((c, comparison))
+}
+
+/// The elements on the device, in the order that they have in memory.
+fn upload<T: Stored>(device: &Device, matrix: ArrayView2<'_, T>) -> Result<Buffer<T>> {
+    let elements = matrix.to_slice_memory_order().expect("a .npy file is contiguous in C or Fortran order");
+    transfer::upload(device, elements)
+}
+
+/// The uploaded matrix.
+fn view<'a, T: Stored>(data: &'a Buffer<T>, matrix: ArrayView2<'_, T>) -> Result<Matrix<'a, T>> {
+    let (rows, cols) = matrix.dim();
+    let view = if matrix.is_standard_layout() {
+        Matrix::row_major(data, rows, cols)
+    } else {
+        Matrix::col_major(data, rows, cols)
+    };
+    Ok(view?)
+}

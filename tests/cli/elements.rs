@@ -1,0 +1,293 @@
+//! `moye matmul` on every element type, and all that may become of the sums, against float64.
+
+use crate::common::gpu;
+use crate::{command, failed, moye, names, save, succeeded};
+use half::{bf16, f16};
+use ndarray::{Array1, Array2, ShapeBuilder};
+use ndarray_npy::{ReadNpyExt, ReadableElement, WritableElement};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Output;
+use tempfile::TempDir;
+
+/// Small whole numbers: products and sums are exact in every type.
+fn whole(rows: usize, cols: usize, fortran: bool) -> Array2<f64> {
+    Array2::from_shape_fn((rows, cols).set_f(fortran), |(i, j)| ((5 * i + 3 * j) % 7) as f64 - 3.0)
+}
+
+/// Elements that a file may have: how they are written and read, with and without help of `ndarray-npy`.
+trait OfFile: Sized {
+    const NAME: &'static str;
+    fn save(folder: &Path, name: &str, matrix: &Array2<f64>);
+    fn load(folder: &Path, name: &str) -> Array2<f64>;
+}
+
+fn save_as<T: WritableElement>(folder: &Path, name: &str, matrix: &Array2<f64>, narrow: impl Fn(f64) -> T) {
+    save(folder, name, &matrix.map(|&x| narrow(x)));
+}
+
+fn load_as<T: ReadableElement + Copy>(folder: &Path, name: &str, wide: impl Fn(T) -> f64) -> Array2<f64> {
+    let read = Array2::<T>::read_npy(File::open(folder.join(name)).unwrap());
+    read.unwrap_or_else(|error| panic!("{name}: {error}")).mapv(wide)
+}
+
+macro_rules! known {
+    ($($t:ty: $name:literal),*) => { $(
+        impl OfFile for $t {
+            const NAME: &'static str = $name;
+            fn save(folder: &Path, name: &str, matrix: &Array2<f64>) {
+                save_as(folder, name, matrix, |x| x as $t);
+            }
+            fn load(folder: &Path, name: &str) -> Array2<f64> {
+                load_as::<$t>(folder, name, f64::from)
+            }
+        }
+    )* };
+}
+known!(f32: "float32", f64: "float64", i8: "int8", i32: "int32");
+
+/// A file of unsigned numbers of 16 bits under another type descriptor of as many letters.
+fn relabelled(folder: &Path, name: &str, matrix: &Array2<u16>, descriptor: &str) {
+    save(folder, name, matrix);
+    relabel(folder, name, "<u2", descriptor);
+}
+
+fn relabel(folder: &Path, name: &str, from: &str, to: &str) {
+    let mut bytes = fs::read(folder.join(name)).unwrap();
+    let text = String::from_utf8_lossy(&bytes[..128]).into_owned();
+    let at = text.find(from).unwrap_or_else(|| panic!("{name} has the type {from}: {text}"));
+    // The first bytes of a file are no text, but each is one letter of what was made of them.
+    let at = at - (text.len() - 128);
+    bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+    fs::write(folder.join(name), bytes).unwrap();
+}
+
+macro_rules! halves {
+    ($($t:ty: $name:literal, $descriptor:literal),*) => { $(
+        impl OfFile for $t {
+            const NAME: &'static str = $name;
+            fn save(folder: &Path, name: &str, matrix: &Array2<f64>) {
+                relabelled(folder, name, &matrix.map(|&x| <$t>::from_f64(x).to_bits()), $descriptor);
+            }
+            fn load(folder: &Path, name: &str) -> Array2<f64> {
+                // What NumPy reads is what it says in the header.
+                relabel(folder, name, $descriptor, "<u2");
+                load_as::<u16>(folder, name, |bits| <$t>::from_bits(bits).to_f64())
+            }
+        }
+    )* };
+}
+halves!(f16: "float16", "<f2", bf16: "bfloat16", "<V2");
+
+/// Multiplies files of `T` and asserts that the result, of `U`, is exact.
+fn exact<T: OfFile, U: OfFile>(options: &[&str], run: impl Fn(&Path, &[&str]) -> Output) {
+    for (m, n, k, fortran) in
+        [(33, 41, 17, [false, false]), (8, 16, 24, [true, false]), (65, 3, 40, [false, true])]
+    {
+        let folder = TempDir::new().unwrap();
+        let folder = folder.path();
+        let (a, b) = (whole(m, k, fortran[0]), whole(k, n, fortran[1]));
+        T::save(folder, "a.npy", &a);
+        T::save(folder, "b.npy", &b);
+        let said = succeeded(&run(folder, &[&["matmul", "a.npy", "b.npy", "-o", "c.npy"], options].concat()));
+        for word in [T::NAME, U::NAME, "0.0e0 relative to a float64 reference", &format!("{m} x {n} x {k}")] {
+            assert!(said.contains(word), "{word} is missing: {said}");
+        }
+        assert_eq!(U::load(folder, "c.npy"), a.dot(&b), "{} to {} {options:?}", T::NAME, U::NAME);
+    }
+}
+
+fn all_types(run: impl Fn(&Path, &[&str]) -> Output) {
+    exact::<f16, f16>(&[], &run);
+    exact::<f16, f32>(&["--f32-output"], &run);
+    exact::<f16, f16>(&["--f16-sums"], &run);
+    exact::<bf16, f32>(&["--f32-output"], &run);
+    exact::<f32, f32>(&["--tf32"], &run);
+    exact::<f32, f32>(&["--dtype", "f32"], &run);
+    exact::<f64, f64>(&[], &run);
+    exact::<i8, i32>(&[], &run);
+    exact::<f16, f16>(&["--tile", "64x64", "--split-k", "2"], &run);
+}
+
+#[test]
+fn products_of_every_type_are_those_of_float64() {
+    all_types(moye);
+}
+
+#[test]
+fn products_of_every_type_on_a_gpu_are_those_of_float64() {
+    if gpu().is_some() {
+        all_types(|folder, arguments| command(folder, arguments).env("MOYE_DEVICE", "gpu").output().unwrap());
+    }
+}
+
+#[test]
+fn bfloat16_is_known_by_what_ml_dtypes_writes_or_by_the_option() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let one = bf16::ONE.to_bits();
+    let matrix = Array2::from_elem((4, 4), one);
+    save(folder, "u2.npy", &matrix);
+    relabelled(folder, "void.npy", &matrix, "|V2");
+    // NumPy's own text, with a name that is longer than a descriptor.
+    let text = "{'descr': 'bfloat16', 'fortran_order': False, 'shape': (4, 4), }";
+    let mut named = [&b"\x93NUMPY\x01\x00\x76\x00"[..], format!("{text:<117}\n").as_bytes()].concat();
+    named.extend(one.to_le_bytes().repeat(16));
+    fs::write(folder.join("named.npy"), named).unwrap();
+    for file in ["void.npy", "named.npy"] {
+        let said = succeeded(&moye(folder, &["matmul", file, "named.npy", "-o", "c.npy", "--force"]));
+        assert!(said.contains("bfloat16"), "{file}: {said}");
+        assert_eq!(bf16::load(folder, "c.npy"), Array2::from_elem((4, 4), 4.0), "{file}");
+    }
+    let said = failed(&moye(folder, &["matmul", "u2.npy", "u2.npy", "-o", "d.npy"]));
+    assert!(
+        said.starts_with("u2.npy holds uint16; where that is what bfloat16 was kept as, say --dtype bf16"),
+        "{said}"
+    );
+    succeeded(&moye(folder, &["matmul", "u2.npy", "void.npy", "--dtype", "bf16", "-o", "d.npy"]));
+    assert_eq!(bf16::load(folder, "d.npy"), Array2::from_elem((4, 4), 4.0));
+}
+
+#[test]
+fn what_is_asked_of_the_sums_is_done() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let (a, b, before) = (whole(20, 30, false), whole(30, 10, true), whole(20, 10, true));
+    f64::save(folder, "a.npy", &a);
+    f64::save(folder, "b.npy", &b);
+    f64::save(folder, "before.npy", &before);
+    let (columns, rows) =
+        (Array1::from_iter((0..10).map(f64::from)), Array1::from_iter((0..20).map(f64::from)));
+    save(folder, "columns.npy", &columns);
+    save(folder, "rows.npy", &rows);
+    let product = a.dot(&b);
+    let column = rows.clone().into_shape_with_order((20, 1)).unwrap();
+    let silu = |x: f64| x / (1.0 + (-x).exp());
+    let gelu =
+        |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
+    for (options, expected) in [
+        (&["--alpha", "-0.5"][..], -0.5 * &product),
+        (&["--c", "before.npy"], &product + &before),
+        (&["--c", "before.npy", "--beta", "-2", "--alpha", "3"], 3.0 * &product - 2.0 * &before),
+        (&["--bias", "columns.npy"], &product + &columns),
+        (&["--bias-rows", "rows.npy", "--activation", "relu"], (&product + &column).mapv(|x| x.max(0.0))),
+        (&["--alpha", "0.01", "--activation", "gelu"], (0.01 * &product).mapv(gelu)),
+        (&["--alpha", "0.01", "--activation", "silu", "--split-k", "2"], (0.01 * &product).mapv(silu)),
+    ] {
+        let arguments = [&["matmul", "a.npy", "b.npy", "-o", "c.npy", "--force"], options].concat();
+        let said = succeeded(&moye(folder, &arguments));
+        let c = f64::load(folder, "c.npy");
+        let off = (&c - &expected).mapv(f64::abs).fold(0.0, |most: f64, &x| most.max(x));
+        // The device's exponential of f64 is as exact as the type; sums of whole numbers are exact.
+        assert!(off <= 1e-12 * 200.0, "{options:?}: off by {off}: {said}");
+        let told = said.lines().find_map(|line| line.strip_prefix("error")).unwrap_or_default().trim();
+        let told: f64 = told.split(' ').next().unwrap().parse().unwrap();
+        assert!(told < 1e-12, "{options:?}: the reference has it too: {said}");
+    }
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused_with_the_values() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    f16::save(folder, "f16.npy", &whole(4, 4, false));
+    bf16::save(folder, "bf16.npy", &whole(4, 4, false));
+    f32::save(folder, "f32.npy", &whole(4, 4, false));
+    f64::save(folder, "f64.npy", &whole(4, 4, false));
+    i8::save(folder, "i8.npy", &whole(4, 4, false));
+    f32::save(folder, "wide.npy", &whole(4, 5, false));
+    save(folder, "three.npy", &Array1::from_elem(3, 1f32));
+    let before = names(folder);
+    for (arguments, expected) in [
+        (
+            &["f16.npy", "bf16.npy"][..],
+            "f16.npy holds float16 and bf16.npy holds bfloat16; a product takes one type, so convert one of them, say with \
+             a.astype('float32')",
+        ),
+        (
+            &["f32.npy", "f64.npy"],
+            "f32.npy holds float32 and f64.npy holds float64; a product takes one type",
+        ),
+        (
+            &["f16.npy", "f16.npy", "--dtype", "bf16"],
+            "f16.npy holds float16, and --dtype says bfloat16; leave --dtype out",
+        ),
+        (
+            &["f64.npy", "f64.npy", "--f32-output"],
+            "--f32-output is for float16 and bfloat16, and these matrices are float64",
+        ),
+        (
+            &["f64.npy", "f64.npy", "--tf32"],
+            "--tf32 is a way to multiply float32, and these matrices are float64",
+        ),
+        (
+            &["f32.npy", "f32.npy", "--f16-sums"],
+            "--f16-sums is a way to multiply float16, and these matrices are float32",
+        ),
+        (
+            &["f16.npy", "f16.npy", "--tf32"],
+            "--tf32 is a way to multiply float32, and these matrices are float16",
+        ),
+        (
+            &["i8.npy", "i8.npy", "--alpha", "0.5"],
+            "alpha is 0.5, and products of int8 take a whole number of 32 bits",
+        ),
+        (&["i8.npy", "i8.npy", "--activation", "gelu"], "are for floats, and the product of int8 is int32"),
+        (
+            &["f32.npy", "f32.npy", "--c", "wide.npy"],
+            "wide.npy is 4x5, and the product that it is added to is 4x4",
+        ),
+        (&["f32.npy", "f32.npy", "--c", "f16.npy"], "f16.npy holds float16, not float32; convert it"),
+        (
+            &["i8.npy", "i8.npy", "--c", "i8.npy"],
+            "i8.npy holds int8, not int32; convert it with a.astype('int32')",
+        ),
+        (
+            &["f32.npy", "f32.npy", "--bias", "three.npy"],
+            "three.npy has 3 numbers, and the product has 4 columns",
+        ),
+        (
+            &["f32.npy", "f32.npy", "--bias-rows", "three.npy"],
+            "three.npy has 3 numbers, and the product has 4 rows",
+        ),
+        (&["f32.npy", "f32.npy", "--bias", "wide.npy"], "wide.npy holds a 2-dimensional array, not a vector"),
+        (
+            &["f16.npy", "f16.npy", "--tile", "7x9"],
+            "no kernel for f16 in Full precision has a tile of 7 x 9; there are",
+        ),
+    ] {
+        let said = failed(&moye(folder, &[&["matmul", "-o", "c.npy"], arguments].concat()));
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert_eq!(names(folder), before, "{arguments:?}: nothing is left");
+    }
+    for (arguments, expected) in [
+        (
+            &["f32.npy", "f32.npy", "--tile", "64"][..],
+            "`64` is no tile: it must be M x N without spaces, 64x64 say",
+        ),
+        (&["f32.npy", "f32.npy", "--beta", "2"], "--c <C.npy>"),
+        (&["f32.npy", "f32.npy", "--dtype", "f8"], "f16, bf16, f32, f64, i8"),
+        (&["f32.npy", "f32.npy", "--split-k", "0"], "0 is not in 1.."),
+    ] {
+        let output = moye(folder, &[&["matmul"], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn random_products_of_every_type_are_right() {
+    let folder = TempDir::new().unwrap();
+    for (options, kernel) in [
+        (&["--dtype", "f16"][..], "matmul_f16_"),
+        (&["--dtype", "f16", "--f16-sums"], "matmul_f16_acc_"),
+        (&["--dtype", "bf16", "--f32-output"], "matmul_bf16_"),
+        (&["--tf32"], "matmul_tf32_"),
+        (&["--dtype", "f64"], "matmul_f64_"),
+        (&["--dtype", "i8"], "matmul_s8_"),
+    ] {
+        let said = succeeded(&moye(folder.path(), &[&["matmul"], options].concat()));
+        assert!(said.contains(kernel) && said.contains("256 x 256 x 64"), "{options:?}: {said}");
+    }
+}
