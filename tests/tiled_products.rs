@@ -104,3 +104,137 @@ fn each_kernel_has_its_instructions_and_no_local_memory() {
         assert!(!entry.uses_local(), "{kernel} uses local memory");
     }
 }
+
+/// `UniversalFma` of every pair of types: of all bits, of numbers from 1 to 2 whose sums have something to round, and of the ends.
+mod universal_fma {
+    use super::{SM_80, kernels::fma, load};
+    use crate::common::{devices, matrix::rng};
+    use half::{bf16, f16};
+    use moye::{Element, Global, GlobalMut, Grid, Kernel};
+    use rand::{Rng, RngExt};
+    use std::fmt::Debug;
+
+    type Product<A, D> = Kernel<(Global<A>, Global<A>, Global<D>, GlobalMut<D>, u32)>;
+
+    const COUNT: usize = 4096;
+
+    /// A value with its bits.
+    trait Value: Element + Debug {
+        fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self;
+        /// Equal bits, or NaN both.
+        fn same(self, other: Self) -> bool;
+    }
+
+    macro_rules! floats {
+        ($($t:ty: $bits:ty, $one:expr;)*) => { $(
+            impl Value for $t {
+                fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self {
+                    let bits = rng.next_u64() as $bits;
+                    // Every second one between 1 and 2 or between -1 and -2: products and sums meet there.
+                    if i.is_multiple_of(2) {
+                        return Self::from_bits(bits);
+                    }
+                    let fraction = (1 << (<$t>::MANTISSA_DIGITS - 1)) - 1;
+                    let sign = 1 << (<$bits>::BITS - 1);
+                    Self::from_bits($one.to_bits() ^ (bits & (fraction | sign)))
+                }
+                fn same(self, other: Self) -> bool {
+                    self.to_bits() == other.to_bits() || self.is_nan() && other.is_nan()
+                }
+            }
+        )* };
+    }
+    floats! {
+        f32: u32, 1_f32;
+        f64: u64, 1_f64;
+        f16: u16, f16::ONE;
+        bf16: u16, bf16::ONE;
+    }
+
+    macro_rules! integers {
+        ($($t:ty)*) => { $(
+            impl Value for $t {
+                fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self {
+                    match i % 4 {
+                        0 => <$t>::MAX,
+                        1 => <$t>::MIN,
+                        _ => rng.random(),
+                    }
+                }
+                fn same(self, other: Self) -> bool {
+                    self == other
+                }
+            }
+        )* };
+    }
+    integers!(i8 u8 i16 i32 u32 i64 u64);
+
+    /// What the kernel computes is `want` on the simulator, and on the GPU what it is on the simulator.
+    fn check<A: Value, D: Value>(kernel: &Product<A, D>, want: impl Fn(A, A, D) -> D) {
+        let mut rng = rng(&kernel.name().bytes().map(usize::from).collect::<Vec<_>>());
+        // Different periods, so that each end meets every other.
+        let a: Vec<A> = (0..COUNT).map(|i| A::of(&mut rng, i)).collect();
+        let b: Vec<A> = (0..COUNT).map(|i| A::of(&mut rng, i / 4)).collect();
+        let c: Vec<D> = (0..COUNT).map(|i| D::of(&mut rng, i / 16)).collect();
+        for device in devices() {
+            let module = load(&device, &SM_80).expect("sm_80 is the oldest there is");
+            let [left, right] = [&a, &b].map(|values| device.upload(values).unwrap());
+            let addend = device.upload(&c).unwrap();
+            let mut output = device.alloc_uninit::<D>(COUNT).unwrap();
+            let grid = Grid::new((COUNT / 256) as u32, 256);
+            // SAFETY: the buffers have `COUNT` elements.
+            unsafe {
+                module.launch(kernel, grid, (&left, &right, &addend, &mut output, COUNT as u32)).unwrap();
+            }
+            for (i, got) in output.download().unwrap().into_iter().enumerate() {
+                let want = want(a[i], b[i], c[i]);
+                let what = (kernel.name(), device.name());
+                assert!(
+                    got.same(want),
+                    "{what:?}: {:?} * {:?} + {:?} is {want:?}, not {got:?}",
+                    a[i],
+                    b[i],
+                    c[i]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_once_in_the_type_of_the_sum() {
+        check(&fma::fma_f32, f32::mul_add);
+        check(&fma::fma_f64, f64::mul_add);
+        check(&fma::fma_f16_to_f32, |a: f16, b, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_bf16_to_f32, |a: bf16, b, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_f32_to_f64, |a: f32, b, c| f64::from(a).mul_add(b.into(), c));
+    }
+
+    #[test]
+    fn wraps_around_where_integers_end() {
+        check(&fma::fma_i32, |a: i32, b, c: i32| a.wrapping_mul(b).wrapping_add(c));
+        check(&fma::fma_u32, |a: u32, b, c: u32| a.wrapping_mul(b).wrapping_add(c));
+        check(&fma::fma_i64, |a: i64, b, c: i64| a.wrapping_mul(b).wrapping_add(c));
+        check(&fma::fma_u64, |a: u64, b, c: u64| a.wrapping_mul(b).wrapping_add(c));
+        check(&fma::fma_i8_to_i32, |a: i8, b, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_u8_to_i32, |a: u8, b, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_i16_to_i32, |a: i16, b, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+    }
+
+    #[test]
+    fn is_one_instruction() {
+        let module = moye_build::ptx::Module::parse(super::kernels::PTX_SM_80[0].1).unwrap();
+        for (kernel, instruction) in [
+            ("fma_f32", "fma.rn.f32"),
+            ("fma_f64", "fma.rn.f64"),
+            ("fma_f16", "fma.rn.f16"),
+            ("fma_bf16", "fma.rn.bf16"),
+            ("fma_f16_to_f32", "fma.rn.f32"),
+            ("fma_bf16_to_f32", "fma.rn.f32"),
+            ("fma_f32_to_f64", "fma.rn.f64"),
+        ] {
+            let entry = module.kernel(kernel).unwrap_or_else(|| panic!("there is no kernel {kernel}"));
+            let counts = (entry.count(instruction), entry.count("fma"));
+            assert_eq!(counts, (1, 1), "{kernel}: {instruction}, and any: {:?}", entry.instructions);
+        }
+    }
+}

@@ -2,6 +2,65 @@
 //!
 //! [`copy()`] and [`gemm()`] take tensors as they are; [`copy_tiled`], [`copy_if`] and [`gemm_tiled`] go by the atom of a
 //! [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma), over tensors that were partitioned by it.
+//!
+//! They work on any memory: global, shared, registers. Here a block of 32 threads doubles and adds columns of a matrix, with a
+//! fragment between; [the guide](crate::guide::tiling) has tiled copies and products.
+//!
+//! ```
+//! use moye_device::algorithm::{axpby, copy, fill, transform};
+//! use moye_device::arch::thread_idx;
+//! use moye_device::layout::layout;
+//! use moye_device::memory::{Global, GlobalMut};
+//! use moye_device::static_layout;
+//! use moye_device::tensor::{Aligned, Matrix, UnitStride};
+//! # use moye_sim::{GlobalMemory, Launch};
+//!
+//! static_layout! {
+//!     Tile = layout!((4, 32));
+//!     Threads = layout!((1, 32));
+//! }
+//!
+//! /// `y = 2 * (x + 1) + 3 * y`, and a column of sevens where `x` has none.
+//! fn kernel(x: Global<f32>, columns: u32, y: GlobalMut<f32>) {
+//!     let thread = thread_idx().x;
+//!     let strides = Aligned::<_, 16>(UnitStride::<0>(4));
+//!     let g_x = Matrix::new(x, (4, columns), strides).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
+//!     let g_y = Matrix::new(y, (4, 32), strides).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
+//!     let t_g_x = g_x.local_partition::<Threads>(thread); // (THR_M, THR_N): a column
+//!     let mut t_g_y = g_y.local_partition::<Threads>(thread); // (THR_M, THR_N)
+//!     // SAFETY: each thread has a column to itself, and its fragments are written before they are read.
+//!     unsafe {
+//!         let (mut t_r_x, mut t_r_y) = (t_g_y.make_fragment_like(), t_g_y.make_fragment_like());
+//!         if thread < columns {
+//!             // Both sides allow 16 bytes: one load of four f32 each.
+//!             copy(&t_g_x, &mut t_r_x);
+//!             copy(&t_g_y, &mut t_r_y);
+//!             let mut sum = t_g_y.make_fragment_like();
+//!             transform(&t_r_x, &mut sum, |x| x + 1.0);
+//!             axpby(2.0, &sum, 3.0, &mut t_r_y);
+//!         } else {
+//!             fill(&mut t_r_y, 7.0);
+//!         }
+//!         copy(&t_r_y, &mut t_g_y);
+//!     }
+//! }
+//!
+//! # let memory = GlobalMemory::new();
+//! # let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+//! # let (x, y) = (memory.alloc(4 * 4 * 31, "x").unwrap(), memory.alloc(4 * 4 * 32, "y").unwrap());
+//! # x.write(0, &floats(&(0..124).map(|i| i as f32).collect::<Vec<_>>())).unwrap();
+//! # y.write(0, &floats(&[1.0; 128])).unwrap();
+//! # let (from, to) = (x.address(), y.address());
+//! # Launch::new("kernel", 1, 32, &memory)
+//! #     .run(&|| kernel(Global::from_address(from), 31, GlobalMut::from_address(to)))
+//! #     .unwrap();
+//! # let mut bytes = vec![0; 4 * 4 * 32];
+//! # y.read(0, &mut bytes).unwrap();
+//! # let y: Vec<f32> = bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+//! // `x` holds 0, 1, 2, ... in 31 columns of four, `y` ones in 32. Afterwards:
+//! assert_eq!(y[..4], [5.0, 7.0, 9.0, 11.0]);
+//! assert_eq!(y[120..], [245.0, 247.0, 249.0, 251.0, 7.0, 7.0, 7.0, 7.0]);
+//! ```
 
 mod copy;
 mod copy_tiled;

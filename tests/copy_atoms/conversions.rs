@@ -1,5 +1,5 @@
-//! Conversions: every 16-bit input, and f32 inputs with every upper half and lower halves around the places where rounding
-//! turns.
+//! Conversions: every 16-bit input; f32 inputs with every upper half; and to 16-bit floats every result, and between any two
+//! neighbouring ones the place where rounding turns.
 
 use crate::support::{SM_80, SM_90, binary, random, unary};
 use half::{bf16, f16};
@@ -26,6 +26,45 @@ fn floats() -> Vec<f32> {
     all
 }
 
+/// Every number of a 16-bit float format, and half way to the next one with the f32 before and after it: wherever the nearest
+/// number becomes another one, up to the one that becomes an infinity.
+fn turns(to_f32: impl Fn(u16) -> f32) -> Vec<f32> {
+    let of = |bits: u16| {
+        let value = to_f32(bits);
+        if !value.is_finite() {
+            return vec![value, -value];
+        }
+        let exact = |bits| f64::from(to_f32(bits));
+        let next =
+            if to_f32(bits + 1).is_finite() { exact(bits + 1) } else { 2.0 * exact(bits) - exact(bits - 1) };
+        let middle = ((f64::from(value) + next) / 2.0) as f32;
+        assert_eq!(f64::from(middle), (f64::from(value) + next) / 2.0, "an f32 has it");
+        let around = [value, middle, middle.next_down(), middle.next_up()];
+        around.into_iter().flat_map(|value| [value, -value]).collect()
+    };
+    (0..=0x7FFF).flat_map(of).collect()
+}
+
+/// What is rounded to f16, and to bf16.
+fn halves() -> [Vec<f32>; 2] {
+    let with = |turns| [floats(), turns].concat();
+    [with(turns(|bits| f16::from_bits(bits).to_f32())), with(turns(|bits| bf16::from_bits(bits).to_f32()))]
+}
+
+#[test]
+fn every_number_of_both_formats_is_rounded_to() {
+    let [to_f16, to_bf16] = halves();
+    let all = |results: Vec<u16>| {
+        let mut seen = vec![false; 1 << 16];
+        results.into_iter().for_each(|bits| seen[usize::from(bits)] = true);
+        seen
+    };
+    let seen = all(to_f16.into_iter().map(|x| f16::from_f32(x).to_bits()).collect());
+    assert!((0..=u16::MAX).all(|bits| f16::from_bits(bits).is_nan() || seen[usize::from(bits)]));
+    let seen = all(to_bf16.into_iter().map(|x| bf16::from_f32(x).to_bits()).collect());
+    assert!((0..=u16::MAX).all(|bits| bf16::from_bits(bits).is_nan() || seen[usize::from(bits)]));
+}
+
 /// 0 for what is negative; NaN stays.
 fn relu(value: f32) -> f32 {
     if value <= 0.0 { 0.0 } else { value }
@@ -33,30 +72,32 @@ fn relu(value: f32) -> f32 {
 
 #[test]
 fn f32_to_f16_is_the_nearest() {
-    unary(&SM_80, &kernels::cvt_f16, &floats(), f16::from_f32);
-    unary(&SM_80, &kernels::cvt_f16_relu, &floats(), |x| f16::from_f32(relu(x)));
+    let [inputs, _] = halves();
+    unary(&SM_80, &kernels::cvt_f16, &inputs, f16::from_f32);
+    unary(&SM_80, &kernels::cvt_f16_relu, &inputs, |x| f16::from_f32(relu(x)));
 }
 
 #[test]
 fn f32_to_bf16_is_the_nearest() {
-    unary(&SM_80, &kernels::cvt_bf16, &floats(), bf16::from_f32);
-    unary(&SM_80, &kernels::cvt_bf16_relu, &floats(), |x| bf16::from_f32(relu(x)));
+    let [_, inputs] = halves();
+    unary(&SM_80, &kernels::cvt_bf16, &inputs, bf16::from_f32);
+    unary(&SM_80, &kernels::cvt_bf16_relu, &inputs, |x| bf16::from_f32(relu(x)));
 }
 
-/// f32 inputs in pairs, each with another one.
-fn pairs() -> Vec<[f32; 2]> {
-    let all = floats();
-    (0..all.len()).step_by(2).map(|i| [all[i], all[(i * 7 + 13) % all.len()]]).collect()
+/// Inputs in pairs, each as the lower one, with another one.
+fn pairs(all: Vec<f32>) -> Vec<[f32; 2]> {
+    (0..all.len()).map(|i| [all[i], all[(i * 7 + 13) % all.len()]]).collect()
 }
 
 #[test]
 fn pairs_of_f32_are_rounded_each_for_itself() {
     let f16s = |a, b| F16x2::new(f16::from_f32(a), f16::from_f32(b));
     let bf16s = |a, b| Bf16x2::new(bf16::from_f32(a), bf16::from_f32(b));
-    binary(&kernels::cvt_f16x2, &pairs(), f16s);
-    binary(&kernels::cvt_bf16x2, &pairs(), bf16s);
-    binary(&kernels::cvt_f16x2_relu, &pairs(), |a, b| f16s(relu(a), relu(b)));
-    binary(&kernels::cvt_bf16x2_relu, &pairs(), |a, b| bf16s(relu(a), relu(b)));
+    let [to_f16, to_bf16] = halves().map(pairs);
+    binary(&kernels::cvt_f16x2, &to_f16, f16s);
+    binary(&kernels::cvt_bf16x2, &to_bf16, bf16s);
+    binary(&kernels::cvt_f16x2_relu, &to_f16, |a, b| f16s(relu(a), relu(b)));
+    binary(&kernels::cvt_bf16x2_relu, &to_bf16, |a, b| bf16s(relu(a), relu(b)));
 }
 
 #[test]

@@ -86,6 +86,9 @@ const SM_80: &[(&str, &str)] = &[
     ("ca_8_zfill_if", "cp.async.ca.shared.global"),
     ("ca_16_zfill_if", "cp.async.ca.shared.global"),
     ("cg_16_zfill_if", "cp.async.cg.shared.global"),
+    ("cg_16", "cp.async.commit_group"),
+    ("cg_16", "cp.async.wait_group"),
+    ("cg_16_64b", "cp.async.wait_all"),
     ("ca_4_64b", "cp.async.ca.shared.global.L2::64B"),
     ("ca_8_128b", "cp.async.ca.shared.global.L2::128B"),
     ("ca_16_256b", "cp.async.ca.shared.global.L2::256B"),
@@ -310,15 +313,41 @@ fn kernels_of(instruction: &str) -> impl Iterator<Item = (&'static str, &'static
     modules().into_iter().flat_map(of)
 }
 
-/// A module of one kernel for an architecture and a PTX version: the text from its `.visible` to its closing brace, and
-/// the shared memory that it may name.
-fn alone(module: &'static str, kernel: &str, arch: u32, (major, minor): (u32, u32)) -> String {
+/// A kernel's text from its `.visible` to its closing brace.
+fn text_of(module: &'static str, kernel: &str) -> &'static str {
     let start = module.find(&format!(".visible .entry {kernel}(")).expect("the kernel is in its module");
     let length = module[start..].find("\n}\n").expect("a kernel ends") + 3;
+    &module[start..start + length]
+}
+
+/// A module of one kernel for an architecture and a PTX version: its text, and the shared memory that it may name.
+fn alone(module: &'static str, kernel: &str, arch: u32, (major, minor): (u32, u32)) -> String {
     format!(
         ".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n.extern .shared .align 1024 .b8 moye_shared[];\n{}",
-        &module[start..start + length]
+        text_of(module, kernel)
     )
+}
+
+#[test]
+fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
+    let mut checked = 0;
+    for &(kernel, instruction) in
+        SM_80.iter().filter(|(_, of)| of.starts_with("cp.async.c") && of.contains(".global"))
+    {
+        // `ca_16_zfill`: the caches, the bytes, and what is done where a predicate says no.
+        let bytes = kernel.split('_').nth(1).expect("the bytes are named");
+        let lines: Vec<&str> = text_of(moye_kernels_copy::PTX_SM_80[0].1, kernel)
+            .lines()
+            .filter(|line| line.split_whitespace().any(|word| word == instruction))
+            .collect();
+        let [line] = lines[..] else { panic!("{kernel} has {instruction} once: {lines:?}") };
+        // `[to], [from], bytes` and, where there is one, the register that says how many of them there are to read.
+        let operands: Vec<&str> = line.trim_end_matches([';', ' ', '}']).split(", ").map(str::trim).collect();
+        assert_eq!(operands.get(2), Some(&bytes), "{kernel}: {line}");
+        assert_eq!(operands.len(), if kernel.contains("zfill") { 4 } else { 3 }, "{kernel}: {line}");
+        checked += 1;
+    }
+    assert_eq!(checked, 22, "each of four kinds in four forms, and six with a prefetch");
 }
 
 /// The first PTX version with an architecture, from NVIDIA's "PTX ISA".

@@ -1,5 +1,5 @@
 //! Kernels of the tests of tiled copies and tiled MMAs: products whose every step goes by them, in many configurations, and
-//! a grid of copies alone.
+//! a grid of copies alone, copies of every width and by the instructions of a warp, and single multiply-adds.
 //!
 //! Those that need sm_90 are in a PTX of their own, which the feature `sm_90` selects.
 #![no_std]
@@ -9,6 +9,8 @@
 mod config;
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
 pub mod copies;
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+pub mod fma;
 pub mod operand;
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
 pub mod packed;
@@ -19,6 +21,9 @@ mod product;
 mod sm_80;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "sm_90"))]
 mod sm_90;
+pub mod warps;
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+pub mod widest;
 
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
 pub use sm_80::*;

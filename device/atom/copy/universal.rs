@@ -48,6 +48,23 @@ impl<T: Element> CopyAtom for UniversalCopy<T> {
 
 /// Loads and stores of the widest word that both layouts, the element type and an alignment of `BITS` bits allow, up
 /// to 16 bytes. The tensors decide, so its layouts are those of a single element.
+///
+/// `BITS` is a cap: a single element is moved whatever its size.
+///
+/// ```
+/// use half::f16;
+/// use moye_device::atom::TiledCopy;
+/// use moye_device::atom::copy::{AutoVectorizingCopyWithAssumedAlignment, CopyAtom};
+/// use moye_device::layout::layout;
+///
+/// // Eight f16 of a column for each thread. Columns that start at multiples of 4 bytes alone go two by two, in four accesses;
+/// // by the atom of 128 bits they go at once where the tensors' layouts and alignment let them.
+/// type ByFour = AutoVectorizingCopyWithAssumedAlignment<32>;
+/// const COPY: TiledCopy<ByFour, f16> = TiledCopy::new(layout!((1, 32)), layout!((8, 1)));
+/// assert_eq!((COPY.threads(), COPY.values(), ByFour::MOST_BITS), (32, 8, 32));
+/// // Nobody knows before the tensors are there how wide an access is, so there is no report of what it costs.
+/// assert!(COPY.try_access_s(moye_device::layout::ComposedLayout::plain(layout!((8, 32)))).is_err());
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct AutoVectorizingCopyWithAssumedAlignment<const BITS: usize>;
 

@@ -32,6 +32,14 @@ fn most_operations_have_an_answer_for_a_good_part_of_the_cases() {
             }),
         ),
         (
+            "composition by mode",
+            300,
+            answered((layouts(), tiler_modes()), |(a, tiler)| {
+                let tiler = &tiler[..tiler.len().min(a.rank())];
+                try_composition_tiler(a, tiler_of(tiler)).is_ok()
+            }),
+        ),
+        (
             "logical_product",
             300,
             answered((layouts(), layouts()), |(a, b)| try_logical_product(a, b.tiler()).is_ok()),

@@ -55,6 +55,33 @@ proptest! {
     }
 
     #[test]
+    fn a_composition_by_mode_is_one_of_each_mode(a in layouts(), tiler in tiler_modes()) {
+        prop_assume!(!a.shape().is_int());
+        let tiler = &tiler[..tiler.len().min(a.rank())];
+        // What a mode of the tiler selects of a mode of the layout; the wildcard selects all.
+        let parts: Vec<(Layout, Option<Layout>)> =
+            tiler.iter().enumerate().map(|(m, tile)| (a.mode(m), tile.and_then(|tile| tile.as_layout()))).collect();
+        match try_composition_tiler(a, tiler_of(tiler)) {
+            Ok(result) => {
+                prop_assert_eq!(result.rank(), parts.len(), "modes beyond the tiler are left out");
+                for (m, (mode, tile)) in parts.iter().enumerate() {
+                    match tile {
+                        Some(tile) => check_composition(*mode, *tile, result.mode(m))?,
+                        None => prop_assert_eq!(result.mode(m), *mode),
+                    }
+                }
+            }
+            Err(error) => {
+                let refused = |(mode, tile): &(Layout, Option<Layout>)| tile.is_some_and(|tile| try_composition(*mode, tile).is_err());
+                prop_assert!(parts.iter().any(refused), "each mode of {} has its answer, and together: {}", a, error);
+            }
+        }
+        // One mode more than there are is refused.
+        let more = vec![Some(IntTuple::int(1).tiler()); a.rank() + 1];
+        prop_assert!(try_composition_tiler(a, tiler_of(&more)).is_err());
+    }
+
+    #[test]
     fn coordinate_layouts_compose_as_their_coordinates_do(a in layouts(), b in ordered_layout(even_shape())) {
         // A layout after the coordinates of its own shape is itself.
         let identity = identity_layout(a.shape());

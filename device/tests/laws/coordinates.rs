@@ -105,6 +105,24 @@ proptest! {
     }
 
     #[test]
+    fn tuples_of_one_profile_compare_leaf_by_leaf(
+        shape in shape(), left in prop::collection::vec(0i64..4, 32), right in prop::collection::vec(0i64..4, 32)
+    ) {
+        let of = |values: &[i64]| match shape.is_int() {
+            true => IntTuple::int(values[0]),
+            false => IntTuple::flat(&values[..shape.leaves()]).unflatten(shape),
+        };
+        let (left, right) = (&left[..shape.leaves()], &right[..shape.leaves()]);
+        let (a, b) = (of(left), of(right));
+        // Each element below its counterpart, none equal to it: within a shape, and not on its edge.
+        prop_assert_eq!(elem_less(a, b), left.iter().zip(right).all(|(a, b)| a < b), "{} {}", a, b);
+        prop_assert!(!elem_less(a, a), "{} is not below itself", a);
+        // The first that differ decide, from the front and from the back.
+        prop_assert_eq!(lex_less(a, b), left < right, "{} {}", a, b);
+        prop_assert_eq!(colex_less(a, b), left.iter().rev().lt(right.iter().rev()), "{} {}", a, b);
+    }
+
+    #[test]
     fn relations_of_shapes_are_orders(a in shape(), b in shape(), c in shape()) {
         for of in [compatible, weakly_compatible, congruent, weakly_congruent] {
             prop_assert!(of(a, a), "{} to itself", a);

@@ -1,0 +1,47 @@
+//! `UniversalFma` by itself, for all types that go together: `d[i] = a[i] * b[i] + c[i]`, a product of a value each.
+
+use half::{bf16, f16};
+use moye_device::arch::{block_dim, block_idx, thread_idx};
+use moye_device::atom::mma::{MmaAtom, UniversalFma};
+use moye_device::kernel;
+use moye_device::memory::{Global, GlobalMut};
+
+macro_rules! products {
+    ($($name:ident: $operand:ty => $sum:ty;)+) => { $(
+        #[kernel]
+        pub unsafe fn $name(
+            a: Global<$operand>,
+            b: Global<$operand>,
+            c: Global<$sum>,
+            d: GlobalMut<$sum>,
+            count: u32,
+        ) {
+            let i = block_idx().x * block_dim().x + thread_idx().x;
+            if i < count {
+                let i = i64::from(i);
+                // SAFETY: the launch gives buffers of `count` elements.
+                unsafe {
+                    let mut sum = [c.read(i)];
+                    <UniversalFma<$sum, $operand>>::fma(&mut sum, [a.read(i)], [b.read(i)], [c.read(i)]);
+                    d.write(i, sum[0]);
+                }
+            }
+        }
+    )+ };
+}
+products! {
+    fma_f32: f32 => f32;
+    fma_f64: f64 => f64;
+    fma_f16: f16 => f16;
+    fma_bf16: bf16 => bf16;
+    fma_i32: i32 => i32;
+    fma_u32: u32 => u32;
+    fma_i64: i64 => i64;
+    fma_u64: u64 => u64;
+    fma_f16_to_f32: f16 => f32;
+    fma_bf16_to_f32: bf16 => f32;
+    fma_f32_to_f64: f32 => f64;
+    fma_i8_to_i32: i8 => i32;
+    fma_u8_to_i32: u8 => i32;
+    fma_i16_to_i32: i16 => i32;
+}

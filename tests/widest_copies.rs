@@ -1,0 +1,143 @@
+//! Copies by the widest access that both layouts, the element type and the alignment allow, up to an atom's cap: what arrives,
+//! on the simulator and the GPU where there is one, and by PTX how wide each access is.
+
+mod common;
+
+use common::devices;
+use moye::{Element, Global, GlobalMut, Grid, Kernel, Ptx};
+use moye_build::ptx::{Function, Module};
+use moye_kernels_tiled::widest::{self as kernels, COLUMNS, LEADING, ROWS};
+
+static PTX: Ptx = Ptx::new("moye-kernels-tiled", moye_kernels_tiled::PTX_SM_80);
+
+/// Every byte of a destination before the copy.
+const POISON: u8 = 0xA5;
+
+type CopyKernel<T> = Kernel<(Global<T>, GlobalMut<T>)>;
+
+/// Where the tile's elements are in a matrix: down its columns, or across.
+fn places(across: bool) -> impl Iterator<Item = usize> {
+    (0..COLUMNS).flat_map(move |column| {
+        (0..ROWS)
+            .map(move |row| (if across { LEADING * row + column } else { row + LEADING * column }) as usize)
+    })
+}
+
+fn of_bytes<T: Element>(bytes: &[u8]) -> T {
+    assert!(bytes.len() >= T::BYTES);
+    // SAFETY: there are as many bytes, and any are a value of an element.
+    unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
+}
+
+fn bytes<T: Element>(elements: &[T]) -> &[u8] {
+    // SAFETY: elements have no padding.
+    unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
+}
+
+/// Copies a tile of bytes without pattern over poison, and compares all of the destination's memory.
+fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
+    let len = (LEADING * COLUMNS) as usize;
+    let data: Vec<u8> = (0..len * T::BYTES).map(|i| (i * 167 + i / 251 + 1) as u8).collect();
+    let source: Vec<T> = data.chunks_exact(T::BYTES).map(of_bytes).collect();
+    let mut wanted = vec![of_bytes::<T>(&[POISON; 16]); len];
+    for (from, to) in places(across).zip(places(false)) {
+        wanted[to] = source[from];
+    }
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let input = device.upload(&source).unwrap();
+        let mut output = device.alloc_uninit::<T>(len).unwrap();
+        output.fill_bytes(POISON).unwrap();
+        // SAFETY: the buffers hold a tile, and start at multiples of 16 bytes.
+        unsafe { module.launch(kernel, Grid::new(1, COLUMNS as u32), (&input, &mut output)) }.unwrap();
+        let got = output.download().unwrap();
+        let different = (0..len).find(|&at| bytes(&got[at..=at]) != bytes(&wanted[at..=at]));
+        assert_eq!(different, None, "{} on {}: the first element that differs", kernel.name(), device.name());
+    }
+}
+
+/// What an access of so many bits is in PTX, after `ld.global` and the like. A single element of 64 bits is one register.
+fn suffix(bits: usize, element: usize) -> &'static str {
+    match bits {
+        8 => "u8",
+        16 => "b16",
+        32 => "b32",
+        64 if element == 64 => "b64",
+        64 => "v2.b32",
+        128 => "v4.b32",
+        other => panic!("no access has {other} bits"),
+    }
+}
+
+/// The kernel's accesses on the way in have `into` bits each, those on the way out `out`, and there are no others.
+fn is_as_wide(entry: &Function, element: usize, into: usize, out: usize) {
+    assert!(!entry.uses_local(), "{} uses local memory", entry.name);
+    for (access, bits) in [("ld.global", into), ("st.shared", into), ("ld.shared", out), ("st.global", out)] {
+        let wanted = ROWS as usize * element / bits;
+        let exactly = format!("{access}.{}", suffix(bits, element));
+        let counts = (entry.count_where(|name| name == exactly), entry.count(access));
+        assert_eq!(
+            counts,
+            (wanted, wanted),
+            "{}: {exactly}, and {access} of any width: {:?}",
+            entry.name,
+            entry.instructions
+        );
+    }
+}
+
+macro_rules! tests {
+    ($($name:ident $(($across:ident))?: $t:ty, $into:literal, $out:literal;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                let across = [$(stringify!($across))?].contains(&"across");
+                arrives::<$t>(&kernels::$name, across);
+                let module = Module::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap();
+                let entry = module.kernel(kernels::$name.name()).expect("the kernel is in its module");
+                is_as_wide(entry, 8 * size_of::<$t>(), $into, $out);
+            }
+        )+
+    };
+}
+tests! {
+    // Bits of an access into shared memory, and out of it.
+    u8_all_16: u8, 128, 128;
+    f16_all_16: half::f16, 128, 128;
+    f32_all_16: f32, 128, 128;
+    f64_all_16: f64, 128, 128;
+    u128_all_16: u128, 128, 128;
+    f32_from_8: f32, 64, 128;
+    f32_from_4: f32, 32, 128;
+    f32_from_anywhere: f32, 32, 128;
+    f32_from_unknown: f32, 32, 128;
+    f32_from_across (across): f32, 32, 128;
+    bf16_from_4: half::bf16, 32, 128;
+    f64_from_8: f64, 64, 128;
+    f32_to_8: f32, 128, 64;
+    f16_to_4: half::f16, 128, 32;
+    f16_to_2: half::f16, 128, 16;
+    u8_to_4: u8, 128, 32;
+    f32_through_8: f32, 64, 64;
+    f32_through_4: f32, 32, 32;
+    f16_through_8: half::f16, 64, 64;
+    f16_through_4: half::f16, 32, 32;
+    f16_through_2: half::f16, 16, 16;
+    u8_through_8: u8, 64, 64;
+    u8_through_4: u8, 32, 32;
+    u8_through_2: u8, 16, 16;
+    u8_through_1: u8, 8, 8;
+    f64_through_8: f64, 64, 64;
+    f32_capped_128: f32, 128, 128;
+    f32_capped_64: f32, 64, 64;
+    f32_capped_32: f32, 32, 32;
+    f32_capped_16: f32, 32, 32;
+    f16_capped_64: half::f16, 64, 64;
+    f16_capped_32: half::f16, 32, 32;
+    f16_capped_8: half::f16, 16, 16;
+    u8_capped_32: u8, 32, 32;
+    u8_capped_16: u8, 16, 16;
+    u8_capped_8: u8, 8, 8;
+    f64_capped_64: f64, 64, 64;
+    f16_capped_64_to_4: half::f16, 64, 32;
+}
