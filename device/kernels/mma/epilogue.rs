@@ -57,8 +57,8 @@ impl<T: Element, O: Element, G: MmaConfig> StaticTiledCopy for Rows<T, O, G> {
 /// Where a block's tile lies.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// The tile's coordinate.
-    pub tile: (u32, u32),
+    /// The tile's first row and column in C.
+    pub first: (u32, u32),
     /// What the block's batch and split are moved by in C, in elements.
     pub offset: i64,
     /// The thread.
@@ -67,6 +67,9 @@ pub struct Place {
 
 /// How a block's tile of C is written.
 pub trait Epilogue<G: MmaConfig> {
+    /// A tile's first row is a multiple of so many.
+    const GRANULE: usize = 1;
+
     /// Writes the tile from the accumulators `(MMA, MMA_M, MMA_N)` of all threads.
     ///
     /// # Safety
@@ -109,16 +112,20 @@ where
     G: MmaConfig,
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum>,
 {
+    const GRANULE: usize = 16 / G::Output::BYTES;
+
     #[inline(always)]
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         arguments: &ArgumentsOf<G>,
         place: Place,
     ) {
-        let c = arguments.c.offset(place.offset);
+        let (first_m, first_n) = place.first;
+        let c =
+            arguments.c.offset(place.offset + i64::from(first_n) * arguments.ldc).offset(i64::from(first_m));
         let strides = Aligned::<_, 16>(UnitStride::<0>(arguments.ldc));
-        let m_c = Matrix::new(c, (arguments.m, arguments.n), strides); // (M, N)
-        let g_c = m_c.local_tile::<G::TileC, _>(place.tile); // (BLK_M, BLK_N)
+        let m_c = Matrix::new(c, (arguments.m - first_m, arguments.n - first_n), strides); // (M, N), from the tile on
+        let g_c = m_c.local_tile::<G::TileC, _>((0, 0)); // (BLK_M, BLK_N)
         let mut t_g_c = G::Mma::get_slice(place.thread).partition_c(g_c); // (MMA, MMA_M, MMA_N)
         // SAFETY: each element of C belongs to one thread; every element of the fragment is written before it is read.
         unsafe {
@@ -178,7 +185,10 @@ unsafe fn rows<G: MmaConfig, O: Convertible<G::Scalar>>(
     bias: Global<O>,
     place: Place,
 ) {
-    let c = c.offset(place.offset);
+    let (first_m, first_n) = place.first;
+    let c = c.offset(place.offset + i64::from(first_m) * arguments.ldc).offset(i64::from(first_n));
+    let bias =
+        bias.offset(i64::from(first_m) * arguments.bias_m).offset(i64::from(first_n) * arguments.bias_n);
     let whole = (c.address() | (arguments.ldc as u64).wrapping_mul(O::BYTES as u64)).is_multiple_of(16);
     // SAFETY: the caller's contract, and the alignment as promised.
     unsafe {
@@ -202,11 +212,11 @@ unsafe fn rows_of<G: MmaConfig, O: Convertible<G::Scalar>, S: Strides>(
     bias: Global<O>,
     place: Place,
 ) {
-    let Place { tile: (tile_m, tile_n), thread, .. } = place;
-    let shape = (arguments.n, arguments.m);
-    let at = (tile_n, tile_m);
-    let m_c = Matrix::new(c, shape, strides); // (N, M)
-    let m_bias = Matrix::new(bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M)
+    let Place { first: (first_m, first_n), thread, .. } = place;
+    let shape = (arguments.n - first_n, arguments.m - first_m);
+    let at = (0, 0);
+    let m_c = Matrix::new(c, shape, strides); // (N, M), from the tile on
+    let m_bias = Matrix::new(bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M), likewise
     let g_c = m_c.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
     let g_bias = m_bias.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
     // SAFETY: as for the array in `through_shared`.
@@ -218,7 +228,7 @@ unsafe fn rows_of<G: MmaConfig, O: Convertible<G::Scalar>, S: Strides>(
     let t_s_c = Rows::<G::Sum, O, G>::get_slice(thread).partition_s(s_c); // (CPY, CPY_N, CPY_M)
 
     let block_m = const { G::TileC::LAYOUT.extent(0) as u32 };
-    let left = arguments.m - tile_m * block_m;
+    let left = arguments.m - first_m;
     let rows = if left < block_m { left } else { block_m };
     let mut row = thread / Rows::<O, O, G>::ACROSS;
     let mut i = 0;

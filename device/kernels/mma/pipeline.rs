@@ -18,7 +18,7 @@ use crate::arch::{
 use crate::atom::copy::CopyAtom;
 use crate::atom::mma::MmaAtom;
 use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
-use crate::memory::{Global, Shared, SharedStorage};
+use crate::memory::{Element as _, Global, Shared, SharedStorage};
 use crate::tensor::{
     All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strided, Strides as _, WholeTiles,
 };
@@ -54,16 +54,30 @@ where
     let thread = thread_idx().x;
     let (m, n) = (arguments.m, arguments.n);
     let (tile_m, tile_n) = tile_of::<G>(block_idx().x, m, n);
+    // Blocks at an edge work on the last whole tile where they can, and leave to others what is theirs too: equal results are
+    // written twice then, which does no harm unless C is read before.
+    let exact = arguments.beta != G::Scalar::ZERO;
+    let (first_m, first_n) = (
+        first::<G::TileC, 0>(tile_m, m, exact, const { granule::<G>(G::StridesA::UNIT, true) }),
+        first::<G::TileC, 1>(tile_n, n, exact, const { granule::<G>(G::StridesB::UNIT, false) }),
+    );
+    let (m, n) = (m - first_m, n - first_n);
     let (batch, split) = (block_idx().y / arguments.splits, block_idx().y % arguments.splits);
     let (strides_a, strides_b) = (G::strides_a(arguments.lda), G::strides_b(arguments.ldb));
     let from_k = split * arguments.k_chunk;
     let k = (arguments.k - from_k).min(arguments.k_chunk);
-    let a = arguments.a.offset(i64::from(batch) * arguments.batch_a + i64::from(from_k) * strides_a.along(1));
-    let b = arguments.b.offset(i64::from(batch) * arguments.batch_b + i64::from(from_k) * strides_b.along(1));
-    let m_a = Matrix::new(a, (m, k), strides_a); // (M, K)
-    let m_b = Matrix::new(b, (n, k), strides_b); // (N, K)
-    let g_a = m_a.local_tile::<G::TileA, _>((tile_m, All)); // (BLK_M, BLK_K, k)
-    let g_b = m_b.local_tile::<G::TileB, _>((tile_n, All)); // (BLK_N, BLK_K, k)
+    let a = arguments
+        .a
+        .offset(i64::from(batch) * arguments.batch_a)
+        .offset(i64::from(first_m) * strides_a.along(0) + i64::from(from_k) * strides_a.along(1));
+    let b = arguments
+        .b
+        .offset(i64::from(batch) * arguments.batch_b)
+        .offset(i64::from(first_n) * strides_b.along(0) + i64::from(from_k) * strides_b.along(1));
+    let m_a = Matrix::new(a, (m, k), strides_a); // (M, K), from the block's tile on
+    let m_b = Matrix::new(b, (n, k), strides_b); // (N, K), from the block's tile on
+    let g_a = m_a.local_tile::<G::TileA, _>((0, All)); // (BLK_M, BLK_K, k)
+    let g_b = m_b.local_tile::<G::TileB, _>((0, All)); // (BLK_N, BLK_K, k)
     // SAFETY: the kernel declares `Storage<G>`.
     let (s_a, s_b) = unsafe { Storage::<G>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
 
@@ -78,9 +92,9 @@ where
     let ragged = u32::from(k % const { G::TileA::LAYOUT.extent(1) as u32 } != 0);
     // The tile along K that is taken as the `turn`-th.
     let tile_of_turn = |turn: u32| if ragged != 0 && turn == 0 { tiles - 1 } else { turn - ragged };
-    // Whether the block's tiles lie in the matrices along M and N.
-    let inside = (tile_m + 1) * const { G::TileC::LAYOUT.extent(0) as u32 } <= m
-        && (tile_n + 1) * const { G::TileC::LAYOUT.extent(1) as u32 } <= n;
+    // Whether the block's tile lies in the matrices along M and N.
+    let inside =
+        m >= const { G::TileC::LAYOUT.extent(0) as u32 } && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
     // Tiles beyond the last lie outside of the matrices, and arrive as zeros.
     macro_rules! load {
         ($load:ty, $from:ident, $to:ident, $tile:expr, $stage:expr, whole) => {
@@ -197,7 +211,25 @@ where
     sync_threads();
     let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
     // SAFETY: nobody needs the stages any more; each element of C belongs to one block.
-    unsafe { G::Epilogue::store(&t_r_c, &arguments, Place { tile: (tile_m, tile_n), offset, thread }) };
+    unsafe { G::Epilogue::store(&t_r_c, &arguments, Place { first: (first_m, first_n), offset, thread }) };
+}
+
+/// The first row (or column, with axis 1) of a block's tile: where the tile would reach over the edge, so many before the edge
+/// that it does not, if there are so many and `granule` of them divide the extent.
+#[inline(always)]
+fn first<C: StaticLayout, const AXIS: usize>(tile: u32, extent: u32, exact: bool, granule: u32) -> u32 {
+    let block = const { C::LAYOUT.extent(AXIS) as u32 };
+    let start = tile * block;
+    let moves = !exact && extent >= block && extent.is_multiple_of(granule);
+    if moves && start + block > extent { extent - block } else { start }
+}
+
+/// How many rows of A (or of B) a tile may be moved by: those of 16 bytes where they are contiguous, or where C's are, which
+/// are written 16 bytes at a time.
+const fn granule<G: MmaConfig>(unit: Option<usize>, along_m: bool) -> u32 {
+    let operand = if matches!(unit, Some(0)) { 16 / G::Operand::BYTES } else { 1 };
+    let written = if along_m { G::Epilogue::GRANULE } else { 1 };
+    if operand > written { operand as u32 } else { written as u32 }
 }
 
 /// The stage after `stage`.
