@@ -43,6 +43,8 @@ pub use device::{
 pub use error::{Error, Result};
 pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
+#[cfg(feature = "tune")]
+pub use matmul::{Choice, Problem, Tuning};
 pub use matmul::{Explanation, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
