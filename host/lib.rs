@@ -17,7 +17,8 @@
 //! CUDA_LIBRARY_PATH = { value = ".cargo/cuda", relative = true }
 //! ```
 //!
-//! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`).
+//! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`). The feature `tune`
+//! is for choices of tiles that `moye tune` has measured, `Tuning`.
 #![deny(missing_docs)]
 
 mod device;

@@ -202,27 +202,20 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         run::explain(&self.request(device, c)?, device, c)
     }
 
-    /// All that is asked for, with what a tuning says of it.
-    #[cfg_attr(
-        not(feature = "tune"),
-        expect(unused_variables, clippy::needless_pass_by_ref_mut, reason = "a tuning asks")
-    )]
-    fn request(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<Request<'_, 'a, T, U>> {
-        let request = self.untuned()?;
-        #[cfg(feature = "tune")]
-        if let Some(choice) = self.tuning.and_then(|tuning| tuning.get(device, &self.problem(c)))
-            && self.forced == Forced::default()
-        {
-            let forced = Forced { tile: Some(choice.tile), splits: Some(choice.splits) };
-            let tuned = Request { forced, ..self.untuned()? };
-            if run::explain(&tuned, device, c).is_ok() {
-                return Ok(tuned);
-            }
-        }
-        Ok(request)
+    /// What a tuning has measured for this product, unless the caller forces something.
+    #[cfg(feature = "tune")]
+    fn measured(&self, device: &Device, c: &MatrixMut<'_, U>) -> Option<Forced> {
+        let tuning = self.tuning.filter(|_| self.forced == Forced::default())?;
+        let choice = tuning.get(device, &self.problem(c))?;
+        Some(Forced { tile: Some(choice.tile), splits: Some(choice.splits) })
     }
 
-    fn untuned(&self) -> Result<Request<'_, 'a, T, U>> {
+    #[cfg(not(feature = "tune"))]
+    fn measured(&self, _: &Device, _: &MatrixMut<'_, U>) -> Option<Forced> {
+        None
+    }
+
+    fn request(&self, device: &Device, c: &MatrixMut<'_, U>) -> Result<Request<'_, 'a, T, U>> {
         if !T::SMOOTH && matches!(self.activation, Activation::Gelu | Activation::Silu) {
             let detail = format!(
                 "{:?} of integers has no meaning; take `relu`, or convert the sums to floats first",
@@ -240,6 +233,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
             precision: self.precision,
             batch: self.batch.unwrap_or(Batch { count: 1, strides: [0; 3] }),
             forced: self.forced,
+            measured: self.measured(device, c),
         })
     }
 }
