@@ -95,6 +95,14 @@ pub enum Error {
         /// The compiler's log.
         log: String,
     },
+    /// A file of `moye tune` that cannot be read or written, or is none.
+    #[error("{} {detail}", path.display())]
+    TuningFile {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it, and what to do.
+        detail: String,
+    },
     /// The device has no memory left for a buffer.
     #[error(
         "{device} has no memory for {asked} bytes: {free} of {total} bytes are free; drop buffers or use smaller ones"

@@ -17,7 +17,8 @@
 //! CUDA_LIBRARY_PATH = { value = ".cargo/cuda", relative = true }
 //! ```
 //!
-//! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`).
+//! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`). The feature `tune`
+//! is for choices of tiles that `moye tune` has measured, `Tuning`.
 #![deny(missing_docs)]
 
 mod device;
@@ -43,6 +44,8 @@ pub use device::{
 pub use error::{Error, Result};
 pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
+#[cfg(feature = "tune")]
+pub use matmul::{Choice, Problem, Tuning};
 pub use matmul::{Explanation, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};

@@ -4,14 +4,14 @@ use super::DeviceArgument;
 use super::dtype::{Dtype, Member, Stored};
 use super::input::NpyFile;
 use super::output::Output;
-use super::product::{Finish, Product, multiply};
+use super::product::{Finish, How, Product, multiply};
 use super::report::Report;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
-use moye::{Device, Output as ResultOf, Precision};
-use ndarray::{Array2, ArrayView2};
+use moye::{Device, Output as ResultOf, Precision, Tuning};
+use ndarray::Array2;
 use std::path::PathBuf;
 
 /// The problem without files, M, N and K: that of CuTe's tutorial on a GPU.
@@ -71,6 +71,9 @@ pub struct Matmul {
     /// Cut K into up to so many parts that are added up last, instead of as many as seem best.
     #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..))]
     split_k: Option<u32>,
+    /// Take the tile and parts of K that `moye tune` has kept for this problem in this file, if it has.
+    #[arg(long, conflicts_with_all = ["tile", "split_k"], value_name = "FILE.json")]
+    tuning: Option<PathBuf>,
     /// What the random matrices are made from.
     #[arg(long, default_value_t = 0, conflicts_with = "a")]
     seed: u64,
@@ -99,6 +102,17 @@ impl Matmul {
     pub fn run(self) -> Result<()> {
         let output = self.output.as_deref().map(|path| Output::create(path, self.force)).transpose()?;
         let mut report = Output::report(output.as_ref());
+        let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
+        let how = How {
+            precision: match (self.tf32, self.f16_sums) {
+                (true, _) => Precision::Tf32,
+                (_, true) => Precision::F16Sums,
+                _ => Precision::Full,
+            },
+            tile: self.tile,
+            split_k: self.split_k,
+            tuning: tuning.as_ref(),
+        };
         let files = match (&self.a, &self.b) {
             (Some(a), Some(b)) => Some((NpyFile::read(a)?, NpyFile::read(b)?)),
             _ => None,
@@ -109,13 +123,13 @@ impl Matmul {
             None => self.dtype.unwrap_or(Dtype::F32),
         };
         match (dtype, self.f32_output) {
-            (Dtype::F16, false) => self.typed::<f16, f16>(files, output, &mut report),
-            (Dtype::F16, true) => self.typed::<f16, f32>(files, output, &mut report),
-            (Dtype::Bf16, false) => self.typed::<bf16, bf16>(files, output, &mut report),
-            (Dtype::Bf16, true) => self.typed::<bf16, f32>(files, output, &mut report),
-            (Dtype::F32, _) => self.typed::<f32, f32>(files, output, &mut report),
-            (Dtype::F64, false) => self.typed::<f64, f64>(files, output, &mut report),
-            (Dtype::I8, false) => self.typed::<i8, i32>(files, output, &mut report),
+            (Dtype::F16, false) => self.typed::<f16, f16>(files, how, output, &mut report),
+            (Dtype::F16, true) => self.typed::<f16, f32>(files, how, output, &mut report),
+            (Dtype::Bf16, false) => self.typed::<bf16, bf16>(files, how, output, &mut report),
+            (Dtype::Bf16, true) => self.typed::<bf16, f32>(files, how, output, &mut report),
+            (Dtype::F32, _) => self.typed::<f32, f32>(files, how, output, &mut report),
+            (Dtype::F64, false) => self.typed::<f64, f64>(files, how, output, &mut report),
+            (Dtype::I8, false) => self.typed::<i8, i32>(files, how, output, &mut report),
             (Dtype::F64 | Dtype::I8, true) => {
                 bail!("--f32-output is for float16 and bfloat16, and these matrices are {dtype}")
             }
@@ -157,14 +171,10 @@ impl Matmul {
     fn typed<T: Member, U: ResultOf<T> + Stored + Default>(
         &self,
         files: Option<(&NpyFile, &NpyFile)>,
+        how: How<'_>,
         output: Option<Output>,
         report: &mut Report,
     ) -> Result<()> {
-        let precision = match (self.tf32, self.f16_sums) {
-            (true, _) => Precision::Tf32,
-            (_, true) => Precision::F16Sums,
-            _ => Precision::Full,
-        };
         let alpha = (self.alpha, T::factor("alpha", self.alpha)?);
         let beta = self.c.as_ref().map_or(0.0, |_| self.beta.unwrap_or(1.0));
         let mut finish = Finish {
@@ -176,7 +186,7 @@ impl Matmul {
         };
         let Some((a_file, b_file)) = files else {
             let device = self.device.open(report)?;
-            return self.random::<T, U>(report, &device, finish, precision, output);
+            return self.random::<T, U>(report, &device, finish, how, output);
         };
         let (a, b) = (a_file.matrix::<T>()?, b_file.matrix::<T>()?);
         if a.ncols() != b.nrows() {
@@ -216,7 +226,7 @@ impl Matmul {
             finish.bias = Some((bias, self.bias_rows.is_some()));
         }
         let device = self.device.open(report)?;
-        let product = self.product(&a.view(), &b.view(), finish, precision);
+        let product = Product { a: a.view(), b: b.view(), finish, how };
         let (c, _) = multiply::<T, U>(report, &device, &product)?;
         output.map_or(Ok(()), |output| output.write_matrix(c.view()))
     }
@@ -227,16 +237,16 @@ impl Matmul {
         report: &mut Report,
         device: &Device,
         finish: Finish<'_, T, U>,
-        precision: Precision,
+        how: How<'_>,
         output: Option<Output>,
     ) -> Result<()> {
         let (m, n, k) = if device.is_gpu() { ON_GPU } else { ON_SIMULATOR };
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut matrix = |rows, cols| Array2::from_shape_simple_fn((rows, cols), || T::draw(&mut random));
         let (a, b) = (matrix(m, k), matrix(k, n));
-        let product = self.product(&a.view(), &b.view(), finish, precision);
+        let product = Product { a: a.view(), b: b.view(), finish, how };
         let (c, comparison) = multiply::<T, U>(report, device, &product)?;
-        let tolerance = T::tolerance(precision, U::DTYPE);
+        let tolerance = T::tolerance(how.precision, U::DTYPE);
         if comparison.relative_error.is_nan() || comparison.relative_error > tolerance {
             bail!(
                 "the product is wrong: its relative error is {:.1e}, where {tolerance:.0e} is the most that rounding makes",
@@ -244,16 +254,6 @@ impl Matmul {
             );
         }
         output.map_or(Ok(()), |output| output.write_matrix(c.view()))
-    }
-
-    fn product<'a, 'f, T: Member, U: Stored>(
-        &self,
-        a: &ArrayView2<'a, T>,
-        b: &ArrayView2<'a, T>,
-        finish: Finish<'f, T, U>,
-        precision: Precision,
-    ) -> Product<'a, 'f, T, U> {
-        Product { a: *a, b: *b, finish, precision, tile: self.tile, split_k: self.split_k }
     }
 
     fn activation(&self, dtype: Dtype) -> Result<Activation> {

@@ -16,6 +16,7 @@ mod reference;
 mod report;
 mod transfer;
 mod transpose;
+mod tune;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -44,6 +45,11 @@ enum Command {
     /// cuBLAS is opened when the command starts: from LD_LIBRARY_PATH and the system's folders, or where MOYE_CUBLAS says, which
     /// names libcublas.so.13 (or .12) or its folder. Where there is none, only our side is measured.
     Bench(Box<bench::Bench>),
+    /// Try every tile and every number of parts of K for products on a GPU, and keep the fastest in a file.
+    ///
+    /// Each result is checked before it is timed. `moye matmul --tuning FILE`, `moye bench --tuning FILE` and the library's
+    /// `Matmul::tuned` obey the file; nothing does unasked.
+    Tune(Box<tune::Tune>),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
     Draw(Box<draw::Draw>),
     /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
@@ -61,6 +67,7 @@ impl Cli {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
             Command::Bench(command) => command.run(),
+            Command::Tune(command) => command.run(),
             Command::Draw(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Atoms(command) => command.run(),

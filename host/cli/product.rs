@@ -6,7 +6,7 @@ use super::report::Report;
 use super::{progress, transfer};
 use anyhow::{Result, bail};
 use moye::kernels::mma::Activation;
-use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision, Tuning};
 use ndarray::{Array2, ArrayView2, CowArray, Ix1, Ix2};
 
 /// Times measured on a GPU.
@@ -17,9 +17,17 @@ pub struct Product<'a, 'f, T: Member, U: Stored> {
     pub a: ArrayView2<'a, T>,
     pub b: ArrayView2<'a, T>,
     pub finish: Finish<'f, T, U>,
+    pub how: How<'a>,
+}
+
+/// How the user wants the sums to be made.
+#[derive(Clone, Copy)]
+pub struct How<'t> {
     pub precision: Precision,
     pub tile: Option<(u32, u32)>,
     pub split_k: Option<u32>,
+    /// Choices that were measured.
+    pub tuning: Option<&'t Tuning>,
 }
 
 /// What becomes of the sums. Factors are there as the user gave them, for the reference, and as the device takes them.
@@ -53,7 +61,7 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     device: &Device,
     product: &Product<'_, '_, T, U>,
 ) -> Result<(Array2<U>, Comparison)> {
-    let Product { a, b, finish, .. } = product;
+    let Product { a, b, finish, how } = product;
     let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
     let Some(elements) = m.checked_mul(n) else { bail!("a {m}x{n} product is larger than any memory") };
     let (a_data, b_data) = (upload(device, *a)?, upload(device, *b)?);
@@ -68,7 +76,7 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     let mut call = Matmul::<T, U>::new(view(&a_data, *a)?, view(&b_data, *b)?)
         .alpha(finish.alpha.1)
         .activation(finish.activation);
-    call = T::precise(call, product.precision)?;
+    call = T::precise(call, how.precision)?;
     if finish.c.is_some() {
         call = call.beta(finish.beta.1);
     }
@@ -77,10 +85,13 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
         Some((bias, false)) => call.bias(bias),
         None => call,
     };
-    if let Some((tile_m, tile_n)) = product.tile {
+    if let Some((tile_m, tile_n)) = how.tile {
         call = call.tile(tile_m, tile_n);
     }
-    if let Some(parts) = product.split_k {
+    if let Some(tuning) = how.tuning {
+        call = call.tuned(tuning);
+    }
+    if let Some(parts) = how.split_k {
         call = call.split_k(parts);
     }
 

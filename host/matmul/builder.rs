@@ -3,6 +3,8 @@
 use super::element::{Operand, Output, Precision};
 use super::plan::Forced;
 use super::run::{self, Request};
+#[cfg(feature = "tune")]
+use super::tuning::{Problem, Tuning};
 use crate::device::Device;
 use crate::kernels::mma::{Activation, Scalar};
 use crate::matrix::{Matrix, MatrixMut};
@@ -47,6 +49,8 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
     precision: Precision,
     batch: Option<Batch>,
     forced: Forced,
+    #[cfg(feature = "tune")]
+    tuning: Option<&'a Tuning>,
 }
 
 /// What a bias has one element for.
@@ -76,6 +80,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
             precision: Precision::Full,
             batch: None,
             forced: Forced::default(),
+            #[cfg(feature = "tune")]
+            tuning: None,
         }
     }
 
@@ -145,6 +151,21 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
     }
 
+    /// Takes the tile and the parts of K that were measured to be the fastest for this problem on this device, where there is
+    /// such a choice and [`Matmul::tile`] and [`Matmul::split_k`] force none. A choice of a tile that no kernel has any more
+    /// counts as none.
+    #[cfg(feature = "tune")]
+    pub fn tuned(self, tuning: &'a Tuning) -> Self {
+        Self { tuning: Some(tuning), ..self }
+    }
+
+    /// What a [`Tuning`] knows this product by, with its result in `c`.
+    #[cfg(feature = "tune")]
+    pub fn problem(&self, c: &MatrixMut<'_, U>) -> Problem {
+        let batches = self.batch.map_or(1, |batch| batch.count);
+        Problem::new::<T, U>([self.a.shape(), self.b.shape(), c.shape()], batches, self.precision)
+    }
+
     /// The tiles of C, M x N, of the kernels for these elements and this way of summing.
     pub fn tiles(&self) -> Vec<(u32, u32)> {
         super::element::tiles::<T>(self.precision)
@@ -170,7 +191,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// As for [`matmul_on`](crate::matmul_on).
     pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, U>) -> Result<()> {
         // SAFETY: the caller's contract.
-        unsafe { run::run(&self.request()?, stream, c) }
+        unsafe { run::run(&self.request(stream.device(), c)?, stream, c) }
     }
 
     /// The name of the kernel that would multiply, in how many parts of K, and what is rearranged before.
@@ -178,10 +199,23 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// # Errors
     /// As for [`Matmul::run`], as far as they do not need the launch.
     pub fn explain(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<Explanation> {
-        run::explain(&self.request()?, device, c)
+        run::explain(&self.request(device, c)?, device, c)
     }
 
-    fn request(&self) -> Result<Request<'_, 'a, T, U>> {
+    /// What a tuning has measured for this product, unless the caller forces something.
+    #[cfg(feature = "tune")]
+    fn measured(&self, device: &Device, c: &MatrixMut<'_, U>) -> Option<Forced> {
+        let tuning = self.tuning.filter(|_| self.forced == Forced::default())?;
+        let choice = tuning.get(device, &self.problem(c))?;
+        Some(Forced { tile: Some(choice.tile), splits: Some(choice.splits) })
+    }
+
+    #[cfg(not(feature = "tune"))]
+    fn measured(&self, _: &Device, _: &MatrixMut<'_, U>) -> Option<Forced> {
+        None
+    }
+
+    fn request(&self, device: &Device, c: &MatrixMut<'_, U>) -> Result<Request<'_, 'a, T, U>> {
         if !T::SMOOTH && matches!(self.activation, Activation::Gelu | Activation::Silu) {
             let detail = format!(
                 "{:?} of integers has no meaning; take `relu`, or convert the sums to floats first",
@@ -199,6 +233,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
             precision: self.precision,
             batch: self.batch.unwrap_or(Batch { count: 1, strides: [0; 3] }),
             forced: self.forced,
+            measured: self.measured(device, c),
         })
     }
 }

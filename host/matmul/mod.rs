@@ -5,9 +5,13 @@ mod element;
 mod operand;
 mod plan;
 mod run;
+#[cfg(feature = "tune")]
+mod tuning;
 
 pub use builder::{Explanation, Matmul};
 pub use element::{Operand, Output, Precision};
+#[cfg(feature = "tune")]
+pub use tuning::{Choice, Problem, Tuning};
 
 use crate::device::Device;
 use crate::matrix::{Matrix, MatrixMut, Shape};

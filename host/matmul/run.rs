@@ -41,6 +41,8 @@ pub(super) struct Request<'r, 'a, T: Operand, U: Element> {
     pub precision: Precision,
     pub batch: Batch,
     pub forced: Forced,
+    /// What was measured to be the fastest. Where no kernel has it, it counts for nothing.
+    pub measured: Option<Forced>,
 }
 
 /// The problem as the kernels see it: C row-major, or to be written by way of a workspace that is.
@@ -244,7 +246,8 @@ fn planned<T: Operand, U: Element>(
         multiprocessors: device.properties().multiprocessors,
         forced: request.forced,
     };
-    plan(&question).ok_or_else(|| {
+    let measured = request.measured.and_then(|forced| plan(&Question { forced, ..question }));
+    measured.or_else(|| plan(&question)).ok_or_else(|| {
         let tiles: Vec<String> =
             super::element::tiles::<T>(request.precision).iter().map(|(m, n)| format!("{m} x {n}")).collect();
         let (m, n) = request.forced.tile.unwrap_or_default();

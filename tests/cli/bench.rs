@@ -76,3 +76,87 @@ fn on_a_gpu_every_kind_is_checked_timed_and_told_in_every_form() {
         assert!(said.contains(word), "{word} is missing: {said}");
     }
 }
+
+#[test]
+fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let said = failed(&moye(folder, &["tune", "--sizes", "64", "--file", "tuning.json"]));
+    assert!(said.starts_with("`moye tune` measures a GPU, and the simulator was asked for"), "{said}");
+    assert_eq!(names(folder), [""; 0], "no file is made");
+    std::fs::write(folder.join("tuning.json"), "{}").unwrap();
+    for command in [&["tune", "--sizes", "64", "--file"][..], &["matmul", "--tuning"], &["bench", "--tuning"]]
+    {
+        let said = failed(&moye(folder, &[command, &["tuning.json"]].concat()));
+        assert!(
+            said.starts_with("tuning.json is no file of `moye tune`: missing field"),
+            "{command:?}: {said}"
+        );
+    }
+    let said = failed(&moye(folder, &["matmul", "--tuning", "none.json"]));
+    assert!(
+        said.starts_with("none.json cannot be read: ") && said.ends_with("`moye tune` writes one"),
+        "{said}"
+    );
+    let output = moye(folder, &["tune"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--sizes <SIZES>"));
+}
+
+/// A file by hand, as `moye tune` writes it: the simulator is a device as any other to those that obey it.
+#[test]
+fn a_product_of_files_obeys_the_choice_for_its_problem() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    crate::save(folder, "a.npy", &crate::matrix(40, 512, false));
+    crate::save(folder, "b.npy", &crate::matrix(512, 24, true));
+    let problem = serde_json::json!({
+        "operands": "f32", "result": "f32", "precision": "tf32", "a": "k", "b": "k", "m": 40, "n": 24, "k": 512, "batches": 1
+    });
+    let choice = serde_json::json!({"tile": [64, 64], "splits": 5, "seconds": 1e-5});
+    let entry = serde_json::json!({"device": "simulator", "problem": problem, "choice": choice});
+    let file = serde_json::json!({"format": 1, "entries": [entry]});
+    std::fs::write(folder.join("tuning.json"), file.to_string()).unwrap();
+    let told = |arguments: &[&str]| {
+        let said = succeeded(&moye(folder, &[&["matmul", "a.npy", "b.npy"], arguments].concat()));
+        said.lines().find_map(|line| line.strip_prefix("kernel")).unwrap().trim().to_owned()
+    };
+    assert!(
+        told(&["--tf32", "--tuning", "tuning.json"]).ends_with("_64x64, K in 4 parts"),
+        "16 tiles of K in 5 are 4 of 4"
+    );
+    assert!(!told(&["--tuning", "tuning.json"]).contains("tf32"), "another problem");
+}
+
+#[test]
+fn on_a_gpu_the_fastest_way_is_kept_and_obeyed() {
+    if gpu().is_none() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let on_gpu = |arguments: &[&str]| {
+        succeeded(&command(folder, arguments).env("MOYE_DEVICE", "gpu").output().unwrap())
+    };
+    let said = on_gpu(&[
+        "tune",
+        "--types",
+        "f16,i8",
+        "--majors",
+        "tn,nt",
+        "--sizes",
+        "64x64x2048",
+        "--file",
+        "tuning.json",
+    ]);
+    assert_eq!(said.lines().filter(|line| line.starts_with("tuned")).count(), 4, "{said}");
+    let file: serde_json::Value = serde_json::from_str(&load_text(folder, "tuning.json")).unwrap();
+    assert_eq!(file["entries"].as_array().unwrap().len(), 4);
+    let quick = ["--rounds", "3", "--warm-up", "0", "--tuning", "tuning.json", "--json"];
+    let said = on_gpu(&[&["bench", "--types", "f16", "--sizes", "64x64x2048"][..], &quick].concat());
+    let told: serde_json::Value = serde_json::from_str(&said).unwrap();
+    // The file is in the order of its problems: f16 with A and B along K first.
+    let splits = file["entries"][0]["choice"]["splits"].as_u64().unwrap();
+    let kernel = told["rows"][0]["kernel"].as_str().unwrap();
+    assert!(splits == 1 || kernel.ends_with(&format!("K in {splits} parts")), "{splits}: {kernel}");
+}

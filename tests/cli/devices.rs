@@ -66,7 +66,9 @@ fn the_program_is_not_linked_to_the_driver() {
         Ok(output) => {
             let needed = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(needed.contains("libc.so"), "it says what the program is linked to: {needed}");
-            assert!(!needed.contains("libcuda"), "{needed}");
+            for library in ["libcuda", "libcublas", "libnvidia-ml"] {
+                assert!(!needed.contains(library), "{needed}");
+            }
         }
         Err(reason) => crate::common::say(&format!(
             "what the program is linked to is not tested: ldd cannot be run: {reason}"

@@ -9,7 +9,7 @@ use cudarc::{cublas, cublaslt};
 use half::f16;
 use libloading::Library;
 use moye::{Buffer, Device};
-use std::ffi::{c_int, c_void};
+use std::ffi::{OsString, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -69,11 +69,13 @@ macro_rules! types {
     }};
 }
 
+/// The environment variable that names cuBLAS.
+const VARIABLE: &str = "MOYE_CUBLAS";
+
 /// Opens the library of this name (`cublas`, `cublasLt`), so that `cudarc` finds it too: where a library is open already,
 /// the loader takes it for every request of its name. It stays open.
-fn open(name: &str) -> Result<()> {
-    let mut tried = Vec::new();
-    if let Some(named) = std::env::var_os("MOYE_CUBLAS").filter(|named| !named.is_empty()) {
+fn open(name: &str, named: Option<OsString>) -> Result<()> {
+    if let Some(named) = named.filter(|named| !named.is_empty()) {
         let path = beside(Path::new(&named), name);
         // SAFETY: a library with ordinary initialisers.
         match unsafe { Library::new(&path) } {
@@ -81,10 +83,9 @@ fn open(name: &str) -> Result<()> {
             Err(error) => {
                 let source =
                     std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-                bail!("MOYE_CUBLAS: {source}; name libcublas.so.13 (or .12), or the folder that it lies in")
+                bail!("{VARIABLE}: {source}; name libcublas.so.13 (or .12), or the folder that it lies in")
             }
         }
-        tried.push(path.display().to_string());
     }
     // `cudarc` ends the process where it finds none, so it is asked first.
     // SAFETY: as above.
@@ -97,7 +98,7 @@ fn open(name: &str) -> Result<()> {
     if !there {
         bail!(
             "there is no lib{name}.so.13 or .12; install CUDA's libraries (`pip install nvidia-cublas` does) and name their \
-             folder in MOYE_CUBLAS or LD_LIBRARY_PATH"
+             folder in {VARIABLE} or LD_LIBRARY_PATH"
         );
     }
     Ok(())
@@ -158,7 +159,7 @@ impl Cublas {
     /// # Errors
     /// There is no library, or it refuses; with what to do.
     pub fn open(device: &Device) -> Result<Self> {
-        open("cublas")?;
+        open("cublas", std::env::var_os(VARIABLE))?;
         let stream = device.default_stream().raw_handle()?;
         let handle =
             cublas::result::create_handle().map_err(|error| anyhow!("cublasCreate failed with {error}"))?;
@@ -232,7 +233,7 @@ impl CublasLt {
     /// # Errors
     /// As for [`Cublas::open`].
     pub fn open(device: &Device) -> Result<Self> {
-        open("cublasLt")?;
+        open("cublasLt", std::env::var_os(VARIABLE))?;
         let workspace = device.alloc_uninit(WORKSPACE_BYTES)?;
         let stream = device.default_stream().raw_handle()?;
         let handle = cublaslt::result::create_handle()
@@ -349,6 +350,24 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         std::fs::write(folder.path().join("libcublas.so.12"), "").unwrap();
         assert_eq!(beside(folder.path(), "cublas"), folder.path().join("libcublas.so.12"));
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_told_with_the_way_out() {
+        let folder = tempfile::TempDir::new().unwrap();
+        for named in [folder.path().to_owned(), folder.path().join("libcublas.so.12")] {
+            for (name, file) in [("cublas", "libcublas.so.1"), ("cublasLt", "libcublasLt.so.1")] {
+                let said = open(name, Some(named.clone().into())).unwrap_err().to_string();
+                assert!(said.starts_with("MOYE_CUBLAS: ") && said.contains(file), "{said}");
+            }
+        }
+        // Where there is one, it opens; where there is none, `cudarc` is not asked for it, which would end the process.
+        if let Err(error) = open("cublasLt", None) {
+            assert!(
+                error.to_string().starts_with("there is no libcublasLt.so.13 or .12; install"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

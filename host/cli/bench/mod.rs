@@ -20,7 +20,7 @@ use cublas::{Cublas, CublasLt, Peer};
 use kind::{Kind, Majors};
 use limits::Facts;
 use monitor::{Monitor, Seen};
-use moye::{Device, DeviceChoice, driver};
+use moye::{Device, DeviceChoice, Tuning, driver};
 use results::{Conditions, Row};
 use sizes::Size;
 use std::path::PathBuf;
@@ -62,6 +62,9 @@ pub struct Bench {
     /// Throw everything out of the L2 cache before each launch, and time each by itself.
     #[arg(long)]
     flush_l2: bool,
+    /// Take the tiles and parts of K that `moye tune` has kept in this file.
+    #[arg(long, value_name = "FILE.json")]
+    tuning: Option<PathBuf>,
     /// Print JSON in place of the table.
     #[arg(long)]
     json: bool,
@@ -123,6 +126,8 @@ pub struct Measure<'a> {
     no_peer: Option<String>,
     facts: Option<Facts>,
     monitor: Option<&'a Monitor>,
+    /// Choices that were measured.
+    tuning: Option<&'a Tuning>,
 }
 
 impl GpuArgument {
@@ -155,6 +160,7 @@ impl GpuArgument {
 impl Bench {
     pub fn run(self) -> Result<()> {
         let works = self.works();
+        let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
         let device = self.device.open("bench")?;
         let place =
             |path: &Option<PathBuf>| path.as_deref().map(|path| Output::create(path, self.force)).transpose();
@@ -183,6 +189,7 @@ impl Bench {
             no_peer: peer.as_ref().err().map(|error| format!("{error:#}")),
             facts: facts.ok(),
             monitor: monitor.as_ref().ok(),
+            tuning: tuning.as_ref(),
         };
         let mut rows = Vec::new();
         for (work, _) in &works {

@@ -38,6 +38,8 @@ macro_rules! with_types {
     };
 }
 
+pub(in crate::cli) use with_types;
+
 impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
     /// # Errors
     /// The device has not the memory.
@@ -53,7 +55,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         Ok(Self { kind, majors, size, host, operands, c })
     }
 
-    /// The call that multiplies, and C, column-major; `force` may force a tile and more.
+    /// The call that multiplies, and C, column-major.
     pub fn call(&mut self) -> Result<(Matmul<'_, T, U>, MatrixMut<'_, U>)> {
         let Size { m, n, k } = self.size;
         let lies = |data, rows, cols, transposed| match transposed {
@@ -137,6 +139,14 @@ pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Res
     with_types!(kind, measured(measure, kind, majors, size))
 }
 
+/// The same, with the choices of the file that the user names.
+fn tuned<'a, T: Member, U: Output<T>>(call: Matmul<'a, T, U>, measure: &Measure<'a>) -> Matmul<'a, T, U> {
+    match measure.tuning {
+        Some(tuning) => call.tuned(tuning),
+        None => call,
+    }
+}
+
 fn measured<T: Member, U: Output<T> + Stored + Default>(
     measure: &Measure<'_>,
     kind: Kind,
@@ -148,6 +158,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     problem.poison()?;
     let plan = {
         let (call, mut c) = problem.call()?;
+        let call = tuned(call, measure);
         let plan = call.explain(device, &mut c)?;
         call.run(device, &mut c)?;
         plan
@@ -188,6 +199,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     let mut seen = Vec::new();
     let times = {
         let (call, mut c) = problem.call()?;
+        let call = tuned(call, measure);
         let mut ours = || Ok(call.run(device, &mut c)?);
         let mut watch = || seen.extend(measure.monitor.map(super::Monitor::look));
         match &mut peer {

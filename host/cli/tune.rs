@@ -1,0 +1,222 @@
+//! `moye tune`
+
+use super::bench::GpuArgument;
+use super::bench::kind::{Kind, Majors};
+use super::bench::product::{Problem, with_types};
+use super::bench::sizes::Size;
+use super::bench::timing::{Plan, Side, in_turn};
+use super::dtype::{Member, Stored};
+use super::report::Report;
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use half::{bf16, f16};
+use moye::{Choice, Device, Output, Tuning};
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+/// The parts of K that are tried, as far as K has so many tiles.
+const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48];
+/// The fastest of all that are timed in turn at last, so that they see the same clocks.
+const FINALISTS: usize = 4;
+
+#[derive(Args)]
+pub struct Tune {
+    /// Types of products, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "f16", value_name = "TYPES")]
+    types: Vec<Kind>,
+    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N), separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "tn", value_name = "ORDERS")]
+    majors: Vec<Majors>,
+    /// Sizes, each `N` or `MxNxK`, separated by commas.
+    #[arg(long, value_delimiter = ',', required = true, value_name = "SIZES")]
+    sizes: Vec<Size>,
+    /// The file that the choices are kept in, beside those that are there already. By default it is moye/tuning.json in the
+    /// user's folder of configuration.
+    #[arg(long, value_name = "FILE.json")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    device: GpuArgument,
+}
+
+/// A way to compute a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    tile: (u32, u32),
+    splits: u32,
+}
+
+/// What was found for a problem.
+struct Found {
+    problem: moye::Problem,
+    best: Way,
+    /// The median time of the best, in seconds.
+    seconds: f64,
+    /// What is taken without tuning, and its time.
+    untuned: (Way, f64),
+    /// How many ways were tried, each checked.
+    tried: usize,
+}
+
+impl Tune {
+    pub fn run(self) -> Result<()> {
+        let file = tuning_file(self.file)?;
+        // A file that cannot be used is told before the work.
+        let mut tuning = if file.exists() { Tuning::load(&file)? } else { Tuning::default() };
+        let device = self.device.open("tune")?;
+        let mut report = Report::to_stdout();
+        report.line("device", format_args!("{} ({})", device.name(), device.arch()));
+        for &kind in &self.types {
+            for &majors in &self.majors {
+                for &size in &self.sizes {
+                    let found = with_types!(kind, best(&device, kind, majors, size, Plan::default()))
+                        .with_context(|| format!("{kind} {majors} {size}"))?;
+                    let Found { problem, best: Way { tile, splits }, seconds, untuned, tried } = found;
+                    tuning.insert(&device, problem, Choice { tile, splits, seconds });
+                    // Each as soon as it is known: the next may take long.
+                    tuning.save(&file)?;
+                    let operations = 2.0 * size.m as f64 * size.n as f64 * size.k as f64 / 1e12;
+                    report.line(
+                        "tuned",
+                        format_args!(
+                            "{kind} {majors} {size}: tile {}x{}, K in {splits}: {:.1} {}, of {tried} ways; untuned tile {}x{}, K in {}: {:.1}",
+                            tile.0,
+                            tile.1,
+                            operations / seconds,
+                            kind.unit(),
+                            untuned.0.tile.0,
+                            untuned.0.tile.1,
+                            untuned.0.splits,
+                            operations / untuned.1,
+                        ),
+                    );
+                }
+            }
+        }
+        report.line("file", format_args!("{}, {} choices", file.display(), tuning.len()));
+        Ok(())
+    }
+}
+
+/// The file that was named, or the user's.
+pub fn tuning_file(named: Option<PathBuf>) -> Result<PathBuf> {
+    named
+        .or_else(Tuning::default_path)
+        .ok_or_else(|| anyhow!("there is no home folder to keep tuning.json in; name a file with --file"))
+}
+
+/// Tries every tile and number of parts that can be forced, each checked before it is timed.
+///
+/// # Errors
+/// A result is wrong; the device's own errors.
+fn best<T: Member, U: Output<T> + Stored + Default>(
+    device: &Device,
+    kind: Kind,
+    majors: Majors,
+    size: Size,
+    plan: Plan,
+) -> Result<Found> {
+    let mut data = Problem::<T, U>::new(device, kind, majors, size)?;
+    let (problem, untuned, ways) = {
+        let (call, mut c) = data.call()?;
+        let chosen = call.explain(device, &mut c)?;
+        let untuned = Way { tile: chosen.tile, splits: chosen.splits };
+        let mut ways = vec![untuned];
+        for tile in call.tiles() {
+            for splits in SPLITS {
+                // As many parts as asked for, or fewer where K has not so many tiles; and no kernel at all may take the
+                // operands as they lie.
+                let forced = call.clone().tile(tile.0, tile.1).split_k(splits);
+                if let Ok(explained) = forced.explain(device, &mut c) {
+                    let way = Way { tile: explained.tile, splits: explained.splits };
+                    if !ways.contains(&way) {
+                        ways.push(way);
+                    }
+                }
+            }
+        }
+        (call.problem(&c), untuned, ways)
+    };
+    for way in &ways {
+        data.poison()?;
+        {
+            let (call, mut c) = data.call()?;
+            call.tile(way.tile.0, way.tile.1).split_k(way.splits).run(device, &mut c)?;
+        }
+        data.check(&format!("tile {}x{}, K in {}", way.tile.0, way.tile.1, way.splits))?;
+    }
+    // Each shortly, then the fastest, and what is taken untuned, in turn and for longer.
+    let quick = Plan { warm_up: plan.warm_up / 5, rounds: 3, batch: plan.batch / 4, ..plan };
+    let mut ranked = Vec::new();
+    for &way in &ways {
+        ranked.push((way, timed(device, &quick, &mut data, &[way])?[0]));
+    }
+    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut finalists: Vec<Way> = ranked.iter().take(FINALISTS).map(|&(way, _)| way).collect();
+    if !finalists.contains(&untuned) {
+        finalists.push(untuned);
+    }
+    let seconds = timed(device, &plan, &mut data, &finalists)?;
+    let (best, fastest) = fastest(&finalists, &seconds);
+    let of_untuned = finalists.iter().position(|&way| way == untuned).map_or(fastest, |i| seconds[i]);
+    Ok(Found { problem, best, seconds: fastest, untuned: (untuned, of_untuned), tried: ways.len() })
+}
+
+/// The way with the least time, and that; at least one was timed.
+fn fastest(ways: &[Way], seconds: &[f64]) -> (Way, f64) {
+    let pairs = ways.iter().copied().zip(seconds.iter().copied());
+    pairs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("at least one way was timed")
+}
+
+/// The median times of these ways, taken in turn.
+fn timed<T: Member, U: Output<T> + Stored + Default>(
+    device: &Device,
+    plan: &Plan,
+    data: &mut Problem<T, U>,
+    ways: &[Way],
+) -> Result<Vec<f64>> {
+    let (call, c) = data.call()?;
+    let c = RefCell::new(c);
+    let mut runs: Vec<Box<Side<'_>>> = Vec::new();
+    for way in ways {
+        let forced = call.clone().tile(way.tile.0, way.tile.1).split_k(way.splits);
+        let c = &c;
+        runs.push(Box::new(move || Ok(forced.run(device, &mut c.borrow_mut())?)));
+    }
+    let mut sides: Vec<&mut Side<'_>> = runs.iter_mut().map(|run| &mut **run as &mut Side<'_>).collect();
+    Ok(in_turn(device, plan, &mut sides, &mut || {})?
+        .iter()
+        .map(super::bench::timing::Times::median)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const SHORT: Plan =
+        Plan { warm_up: Duration::ZERO, rounds: 1, batch: Duration::from_nanos(1), flush_l2: false };
+
+    /// On the simulator, whose times mean nothing, but whose results are those of a GPU.
+    #[test]
+    fn every_way_is_tried_checked_and_the_best_of_them_is_obeyed() {
+        let device = Device::sim();
+        let (kind, majors, size) = (Kind::F16, Majors::TN, Size { m: 64, n: 40, k: 256 });
+        let found = best::<f16, f16>(&device, kind, majors, size, SHORT).unwrap();
+        let mut data = Problem::<f16, f16>::new(&device, kind, majors, size).unwrap();
+        // Each tile with K, of four tiles along it, in 1, 2 or 4 parts: 3 becomes 2.
+        assert_eq!(found.tried, 3 * data.call().unwrap().0.tiles().len());
+        let mut tuning = Tuning::default();
+        let Way { tile, splits } = found.best;
+        tuning.insert(&device, found.problem, Choice { tile, splits, seconds: found.seconds });
+        let (call, mut c) = data.call().unwrap();
+        let plan = call.tuned(&tuning).explain(&device, &mut c).unwrap();
+        assert_eq!((plan.tile, plan.splits), (tile, splits));
+    }
+
+    #[test]
+    fn the_fastest_is_the_least_time() {
+        let way = |splits| Way { tile: (64, 64), splits };
+        assert_eq!(fastest(&[way(1), way(2), way(3)], &[3.0, 1.0, 2.0]), (way(2), 1.0));
+    }
+}
