@@ -1,7 +1,7 @@
 //! Filling tensors.
 
-use crate::arch::Fma;
-use crate::tensor::{AccessMut, Engine, StaticLayout, Tensor};
+use crate::memory::Storable;
+use crate::tensor::{AccessMut, StaticLayout, Tensor};
 
 /// Sets every element to `value`.
 ///
@@ -16,13 +16,19 @@ pub unsafe fn fill<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>, val
     }
 }
 
-/// Sets every element to zero.
+/// As many bytes as the largest element has, aligned for any.
+#[repr(align(16))]
+struct Zeros([u8; 16]);
+
+/// Sets every element to zero, whatever its type: all its bits are 0.
 ///
 /// # Safety
 /// As [`fill`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn clear<E: AccessMut + Engine<Element: Fma>, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
-    // SAFETY: the caller's contract.
-    unsafe { fill(tensor, <E::Element as Fma>::ZERO) }
+pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
+    const { assert!(E::Element::BITS <= 128, "an element has at most 16 bytes") };
+    let zeros = Zeros([0; 16]);
+    // SAFETY: there are as many bytes, which were written; the caller's contract for the tensor.
+    unsafe { fill(tensor, E::Element::read_own(zeros.0.as_ptr(), 0)) }
 }

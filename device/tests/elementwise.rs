@@ -1,12 +1,12 @@
 //! Functions of elements and products of every rank, on the simulator: against plain Rust.
 
-use half::f16;
+use half::{bf16, f16};
 use moye_device::algorithm::{axpby, clear, copy, fill, gemm_tiled, transform};
 use moye_device::arch::{f16_to_f32, sync_threads, thread_idx};
 use moye_device::atom::mma::{SM80_8x8x4_C64C64C64C64_TN, SM80_16x8x8_F32F16F16F32_TN, UniversalFma};
 use moye_device::atom::{StaticTiledMma, TiledMma};
 use moye_device::memory::{Element, Global, GlobalMut, SharedArray, SharedStorage};
-use moye_device::number::Complex64;
+use moye_device::number::{Complex64, F8E4M3, Tf32};
 use moye_device::tensor::{Dense, Fragment, FragmentLike, Matrix, StaticLayout, UnitStride};
 use moye_device::{layout, static_layout, tiled_mma};
 use moye_sim::{GlobalMemory, Launch};
@@ -101,15 +101,32 @@ fn transform_fill_and_clear_go_by_the_layout_and_not_by_the_memory() {
     assert_eq!(got, x.map(|x| 2.0 * x * x));
 }
 
-#[test]
-fn clear_sets_every_element_to_zero() {
-    let (x, y) = numbers();
-    let got = run(&x, &y, |_, y| {
+/// Clears elements that were all `value`.
+fn cleared<T: Element + PartialEq + std::fmt::Debug>(value: T, zero: T) {
+    assert_ne!(value, zero);
+    let got = run(&[value; 48], &[value; 48], |_, y| {
         let y = Matrix::new(y, (8, 6), Dense([1, 8])).local_tile::<Tile, _>((0, 0));
         // SAFETY: each element belongs to one thread.
         unsafe { clear(&mut y.local_partition::<Threads>(thread_idx().x)) };
     });
-    assert_eq!(got, [0.0; 48]);
+    assert_eq!(got, [zero; 48], "{}", T::NAME);
+}
+
+#[test]
+fn clear_sets_every_element_of_any_type_to_zero() {
+    cleared(-20.5_f32, 0.0);
+    cleared(3.0_f64, 0.0);
+    cleared(f16::ONE, f16::ZERO);
+    cleared(bf16::NAN, bf16::ZERO);
+    cleared(Tf32::from_f32(1.5), Tf32::from_f32(0.0));
+    cleared(F8E4M3::from_bits(0x7f), F8E4M3::from_bits(0));
+    cleared(-7_i8, 0);
+    cleared(u8::MAX, 0);
+    cleared(i16::MIN, 0);
+    cleared(i32::MIN, 0);
+    cleared(u64::MAX, 0);
+    cleared(u128::MAX, 0);
+    cleared(Complex64::new(1.0, -1.0), Complex64::new(0.0, 0.0));
 }
 
 tiled_mma! {

@@ -210,3 +210,22 @@ fn cp_async_copies_or_fills_with_zeros() {
     check_cp_async(&kernels::ca_16_zfill, &kernels::ca_16_zfill_if, true);
     check_cp_async(&kernels::cg_16_zfill, &kernels::cg_16_zfill_if, true);
 }
+
+#[test]
+fn groups_of_cp_async_are_there_one_after_the_other() {
+    let source = words(8, 192);
+    let place = |i: usize| format!("group {}, thread {}", i / 64, i % 64);
+    on_each(
+        &SM_80,
+        kernels::groups.name(),
+        |i| Some(source[i]),
+        place,
+        |module, device| {
+            let from = device.upload(&source).unwrap();
+            let mut to = poisoned::<u32>(device, 192);
+            // SAFETY: three elements for each of 64 threads.
+            unsafe { module.launch(&kernels::groups, Grid::new(1, 64), (&from, &mut to)) }.unwrap();
+            to.download().unwrap()
+        },
+    );
+}

@@ -329,6 +329,15 @@ fn alone(module: &'static str, kernel: &str, arch: u32, (major, minor): (u32, u3
 }
 
 #[test]
+fn each_wait_says_how_many_groups_may_be_under_way() {
+    let text = text_of(moye_kernels_copy::PTX_SM_80[0].1, "groups");
+    let waits: Vec<&str> =
+        text.lines().filter_map(|line| line.trim().strip_prefix("cp.async.wait_group ")).collect();
+    assert_eq!(waits, ["2;", "1;", "0;"], "{text}");
+    assert_eq!(text.matches("cp.async.commit_group;").count(), 3, "{text}");
+}
+
+#[test]
 fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
     let mut checked = 0;
     for &(kernel, instruction) in

@@ -2,8 +2,8 @@
 
 use crate::support::{index, unary};
 use moye_device::arch::{
-    CpAsyncKind, L2Prefetch, Word, Word64x2, cp_async_commit, cp_async_if, cp_async_wait, shared_base,
-    sync_threads, thread_idx,
+    CpAsyncKind, L2Prefetch, Word, Word64x2, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait,
+    shared_base, sync_threads, thread_idx,
 };
 use moye_device::atom::copy::*;
 use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray};
@@ -141,4 +141,33 @@ cp_async! {
     ca_8_zfill ca_8_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u64 bytes Ca8;
     ca_16_zfill ca_16_zfill_if SM80_CP_ASYNC_CACHEALWAYS_ZFILL u128 bytes Ca16;
     cg_16_zfill cg_16_zfill_if SM80_CP_ASYNC_CACHEGLOBAL_ZFILL u128 bytes Cg16;
+}
+
+static_layout! {
+    /// Three words for each thread.
+    pub Three = layout!((64, 3));
+}
+
+/// Each of 64 threads copies three words into shared memory, in a group each, and takes every word when only the groups after
+/// its own may still be under way.
+#[kernel(threads = 64, shared = SharedArray<u32, Three>)]
+pub unsafe fn groups(source: Global<u32>, output: GlobalMut<u32>) {
+    let thread = thread_idx().x;
+    // SAFETY: the buffers have three elements for each thread, and the kernel declares three slots for it.
+    unsafe {
+        let slot =
+            |group: u32| Shared::<u32>::from_address(shared_base()).offset((thread + 64 * group) as i32);
+        let at = |group: u32| i64::from(thread + 64 * group);
+        for group in 0..3 {
+            let from = source.offset(at(group)).address();
+            cp_async_plain(CpAsyncKind::Ca4, L2Prefetch::None, slot(group).address(), from);
+            cp_async_commit();
+        }
+        cp_async_wait::<2>();
+        output.write(at(0), slot(0).read(0));
+        cp_async_wait::<1>();
+        output.write(at(1), slot(1).read(0));
+        cp_async_wait::<0>();
+        output.write(at(2), slot(2).read(0));
+    }
 }
