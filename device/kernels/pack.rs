@@ -108,4 +108,5 @@ pack! {
     pack_u16 u16, "16-bit";
     pack_u32 u32, "32-bit";
     pack_u64 u64, "64-bit";
+    pack_u128 u128, "128-bit";
 }

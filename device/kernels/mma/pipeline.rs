@@ -89,7 +89,7 @@ where
     // Where K is no multiple of a tile's, the last tile is taken first: that one arrives with zeros beyond K, and all that
     // the loop loads are whole.
     let tiles = g_a.tiles();
-    let ragged = u32::from(k % const { G::TileA::LAYOUT.extent(1) as u32 } != 0);
+    let ragged = u32::from(!k.is_multiple_of(const { G::TileA::LAYOUT.extent(1) as u32 }));
     // The tile along K that is taken as the `turn`-th.
     let tile_of_turn = |turn: u32| if ragged != 0 && turn == 0 { tiles - 1 } else { turn - ragged };
     // Whether the block's tile lies in the matrices along M and N.
