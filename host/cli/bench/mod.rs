@@ -325,3 +325,64 @@ impl Measure<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is measured on the simulator, whose times mean nothing, with one short round.
+    pub fn on_simulator(test: impl FnOnce(&Measure<'_>)) {
+        test(&Measure {
+            device: &Device::sim(),
+            plan: Plan {
+                warm_up: Duration::ZERO,
+                rounds: 1,
+                batch: Duration::from_nanos(1),
+                flush_l2: false,
+            },
+            peer: None,
+            no_peer: Some("a test".to_owned()),
+            facts: None,
+            monitor: None,
+            tuning: None,
+        });
+    }
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        bench: Bench,
+    }
+
+    fn works(arguments: &[&str]) -> Vec<Work> {
+        let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());
+        program.bench.works().into_iter().map(|(work, _)| work).collect()
+    }
+
+    #[test]
+    fn works_are_all_combinations_and_the_suite_where_nothing_is_named() {
+        assert_eq!(works(&[]).len(), suite::rows().len());
+        assert_eq!(works(&["--flush-l2"]).len(), suite::rows().len());
+        let product = |kind, majors, size| Work::Matmul { kind, majors, size };
+        let size = Size { m: 1, n: 2, k: 3 };
+        assert_eq!(
+            works(&["--types", "f16,i8", "--majors", "nt", "--sizes", "1x2x3,64"]),
+            [
+                product(Kind::F16, Majors::NT, size),
+                product(Kind::F16, Majors::NT, Size::cube(64)),
+                product(Kind::I8, Majors::NT, size),
+                product(Kind::I8, Majors::NT, Size::cube(64)),
+            ]
+        );
+        assert_eq!(works(&["--types", "f64"]).len(), SIZES.len());
+        assert_eq!(
+            works(&["copy", "transpose", "--sizes", "8x9x1", "--element-bytes", "4,2"]),
+            [
+                Work::Copy { bytes: 4, rows: 8, cols: 9 },
+                Work::Copy { bytes: 2, rows: 8, cols: 9 },
+                Work::Transpose { bytes: 4, rows: 8, cols: 9 },
+                Work::Transpose { bytes: 2, rows: 8, cols: 9 },
+            ]
+        );
+    }
+}

@@ -56,11 +56,18 @@ pub fn row(
     drop(after);
 
     let other = device.alloc_uninit::<f32>(len)?;
-    let mut driver = driver_copy(measure, other.address(), src.address(), len * bytes)?;
+    // The simulator has no driver to copy beside.
+    let mut driver = match device.is_gpu() {
+        true => Some(driver_copy(measure, other.address(), src.address(), len * bytes)?),
+        false => None,
+    };
     let mut seen = Vec::new();
-    let times = in_turn(device, &measure.plan, &mut [&mut || Ok(run(&mut dst)?), &mut driver], &mut || {
-        seen.extend(measure.monitor.map(Monitor::look))
-    })?;
+    let mut watch = || seen.extend(measure.monitor.map(Monitor::look));
+    let mut ours = || Ok(run(&mut dst)?);
+    let times = match &mut driver {
+        Some(driver) => in_turn(device, &measure.plan, &mut [&mut ours, driver], &mut watch)?,
+        None => in_turn(device, &measure.plan, &mut [&mut ours], &mut watch)?,
+    };
     let gigabytes = 2.0 * (len * bytes) as f64 / 1e9;
     Ok(Row {
         work: name,
@@ -71,7 +78,7 @@ pub fn row(
         k: None,
         unit: "GB/s",
         moye: Figure::new(&times[0], gigabytes),
-        peer: Some(("device copy", Figure::new(&times[1], gigabytes))),
+        peer: times.get(1).map(|times| ("device copy", Figure::new(times, gigabytes))),
         no_peer: None,
         limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
         relative_error: None,
@@ -98,4 +105,24 @@ fn driver_copy(
             Err(anyhow!("cuMemcpyDtoDAsync failed with {code:?}"))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::bench::tests::on_simulator;
+
+    #[test]
+    fn copies_and_transposes_are_checked_and_told() {
+        on_simulator(|measure| {
+            for (transposed, what) in [(false, "copy 4 bytes 70 x 33"), (true, "transpose 4 bytes 70 x 33")] {
+                let row = row(measure, transposed, 4, (70, 33)).unwrap();
+                assert_eq!(row.what(), what);
+                let moved = 2.0 * 4.0 * 70.0 * 33.0 / row.moye.seconds / 1e9;
+                assert!((row.moye.median / moved - 1.0).abs() < 1e-9, "read and written: {row:?}");
+            }
+            let said = row(measure, false, 3, (8, 8)).unwrap_err().to_string();
+            assert_eq!(said, "copy and transpose move elements of [4] bytes, not of 3");
+        });
+    }
 }

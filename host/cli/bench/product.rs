@@ -232,6 +232,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::bench::tests::on_simulator;
 
     fn checked<T: Member, U: Output<T> + Stored + Default>(kind: Kind, majors: Majors) {
         let device = Device::sim();
@@ -255,6 +256,29 @@ mod tests {
                 with_types!(kind, checked(kind, majors));
             }
         }
+    }
+
+    #[test]
+    fn a_row_has_its_rate_its_kernel_and_what_a_tuning_says() {
+        use moye::{Choice, Tuning};
+        on_simulator(|measure| {
+            let size = Size { m: 40, n: 24, k: 512 };
+            let told = row(measure, Kind::F16, Majors::TN, size).unwrap();
+            assert_eq!(told.what(), "f16 tn 40 x 24 x 512");
+            let rate = 2.0 * 40.0 * 24.0 * 512.0 / told.moye.seconds / 1e12;
+            assert!((told.moye.median / rate - 1.0).abs() < 1e-9, "{told:?}");
+            assert!(told.peer.is_none() && told.no_peer.as_deref() == Some("a test"), "{told:?}");
+            assert!(told.relative_error.is_some_and(|error| error < 1e-3), "{told:?}");
+
+            let mut data = Problem::<f16, f16>::new(measure.device, Kind::F16, Majors::TN, size).unwrap();
+            let (call, c) = data.call().unwrap();
+            let mut tuning = Tuning::default();
+            let choice = Choice { tile: (64, 64), splits: 8, seconds: 1.0 };
+            tuning.insert(measure.device, call.problem(&c), choice);
+            let measure = Measure { tuning: Some(&tuning), no_peer: None, facts: None, ..*measure };
+            let told = row(&measure, Kind::F16, Majors::TN, size).unwrap();
+            assert_eq!(told.kernel, "matmul_f16_tn_64x64, K in 8 parts");
+        });
     }
 
     #[test]
