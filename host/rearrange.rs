@@ -2,24 +2,19 @@
 
 use crate::device::Device;
 use crate::launch::Grid;
-use crate::matrix::{Matrix, MatrixMut, Shape, check_device, kernel_extent};
+use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
 use crate::stream::Stream;
 use crate::{Error, Result};
-use moye_device::kernels;
-use moye_device::memory::{Global, GlobalMut};
-
-/// The extent of the tile that a block moves.
-const TILE: u32 = 32;
-
-/// Threads of a block.
-const THREADS: u32 = 256;
+use moye_device::kernel::Kernel;
+use moye_device::kernels::*;
+use moye_device::memory::{Element, Global, GlobalMut};
 
 /// Copies `src` to `dst`, of the same shape and any strides, on the default stream of a device.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is over 2,147,483,647
-/// (2^31 - 1) or both are over 2,097,120 (65,535 tiles of 32), and those of [`Device::launch`].
-pub fn copy(device: &Device, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
+/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is over 2,147,483,391
+/// (2^31 - 257) or there are more than 2^31 - 1 tiles of 64 x 64, and those of [`Device::launch`].
+pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMut<'_, T>) -> Result<()> {
     // SAFETY: the default stream has its work in order, as in `matmul`.
     unsafe { copy_on(&device.default_stream(), src, dst) }
 }
@@ -33,7 +28,11 @@ pub fn copy(device: &Device, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>
 /// The call returns while the elements are copied, and its borrows end with it. Until the work has ended, no other stream
 /// (the default one counts) may write the elements of `src`, or read or write those of `dst`, be it in a launch or in a
 /// call that is safe in itself, such as [`copy`]. [`Stream::synchronize`] waits for it, and so does every transfer.
-pub unsafe fn copy_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
+pub unsafe fn copy_on<T: Element>(
+    stream: &Stream,
+    src: &Matrix<'_, T>,
+    dst: &mut MatrixMut<'_, T>,
+) -> Result<()> {
     let operation = "copy";
     let (from, to) = (src.shape(), dst.shape());
     if (from.rows, from.cols) != (to.rows, to.cols) {
@@ -45,17 +44,13 @@ pub unsafe fn copy_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMu
     }
     check_device(operation, 0, src.device(), stream.device())?;
     check_device(operation, 1, dst.device(), stream.device())?;
-    // Neighbouring threads take neighbours along M, so M is the axis along which the elements written lie closer.
-    let exchange = to.col_stride < to.row_stride;
-    let Some((grid, m, n, exchanged)) = plan(operation, from, exchange)? else { return Ok(()) };
-    let oriented = |shape: Shape| if exchanged { shape.t().strides() } else { shape.strides() };
-    let ((src_m, src_n), (dst_m, dst_n)) = (oriented(from), oriented(to));
-    let (src, dst) =
-        (Global::from_address(src.data().address()), GlobalMut::from_address(dst.data_mut().address()));
+    let extents = extents(operation, from)?;
+    let from = Side::new(src.data().address(), from);
+    let to = Side::new(dst.data_mut().address(), to);
     // SAFETY: both matrices lie within their buffers (`Matrix::new`), the extents and strides passed are theirs, and
     // `dst`, borrowed mutably, shares no element with `src` and holds none twice. The caller answers for what other streams
     // do.
-    unsafe { stream.launch(&kernels::copy_async, grid, (src, dst, m, n, src_m, src_n, dst_m, dst_n)) }
+    unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
 /// Writes the transposed `src` to `dst`: an `m x n` matrix to an `n x m` one, of any strides, on the default stream of a
@@ -65,7 +60,7 @@ pub unsafe fn copy_on(stream: &Stream, src: &Matrix<'_, f32>, dst: &mut MatrixMu
 ///
 /// # Errors
 /// As for [`copy`].
-pub fn transpose(device: &Device, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_, f32>) -> Result<()> {
+pub fn transpose<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMut<'_, T>) -> Result<()> {
     // SAFETY: the default stream has its work in order, as in `matmul`.
     unsafe { transpose_on(&device.default_stream(), src, dst) }
 }
@@ -77,10 +72,10 @@ pub fn transpose(device: &Device, src: &Matrix<'_, f32>, dst: &mut MatrixMut<'_,
 ///
 /// # Safety
 /// As for [`copy_on`].
-pub unsafe fn transpose_on(
+pub unsafe fn transpose_on<T: Element>(
     stream: &Stream,
-    src: &Matrix<'_, f32>,
-    dst: &mut MatrixMut<'_, f32>,
+    src: &Matrix<'_, T>,
+    dst: &mut MatrixMut<'_, T>,
 ) -> Result<()> {
     let operation = "transpose";
     let (from, to) = (src.shape(), dst.shape());
@@ -93,52 +88,228 @@ pub unsafe fn transpose_on(
     }
     check_device(operation, 0, src.device(), stream.device())?;
     check_device(operation, 1, dst.device(), stream.device())?;
-    // The kernel is fastest where the first stride of each matrix is 1.
-    let exchange = from.col_stride < from.row_stride;
-    let Some((grid, m, n, exchanged)) = plan(operation, from, exchange)? else { return Ok(()) };
-    let oriented = |shape: Shape| if exchanged { shape.t().strides() } else { shape.strides() };
-    let ((src_m, src_n), (dst_n, dst_m)) = (oriented(from), oriented(to));
-    let (src, dst) =
-        (Global::from_address(src.data().address()), GlobalMut::from_address(dst.data_mut().address()));
+    let extents = extents(operation, from)?;
+    let from = Side::new(src.data().address(), from);
+    // By the source's axes.
+    let to = Side::new(dst.data_mut().address(), to.t());
     // SAFETY: as in `copy_on`.
-    unsafe { stream.launch(&kernels::transpose, grid, (src, dst, m, n, src_m, src_n, dst_n, dst_m)) }
+    unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
-/// The grid for a source of this shape, its extents, and whether its axes are exchanged: as `exchange` wishes, or the
-/// other way round where only that fits into a grid. `None` where there is no element.
-fn plan(operation: &'static str, shape: Shape, exchange: bool) -> Result<Option<(Grid, u32, u32, bool)>> {
-    let extent = |what, value| kernel_extent(operation, what, value);
-    let (rows, cols) = (extent("rows", shape.rows)?, extent("columns", shape.cols)?);
-    if rows == 0 || cols == 0 {
-        return Ok(None);
+/// A matrix of either side: where it starts, and its strides in elements, both sides by the same axes.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    address: u64,
+    strides: [i64; 2],
+}
+
+impl Side {
+    fn new(address: u64, shape: Shape) -> Self {
+        Self { address, strides: shape.strides().into() }
     }
-    let max_tiles = crate::MAX_BLOCKS[1];
-    for exchanged in [exchange, !exchange] {
-        let (m, n) = if exchanged { (cols, rows) } else { (rows, cols) };
-        if n.div_ceil(TILE) <= max_tiles {
-            return Ok(Some((Grid::new((m.div_ceil(TILE), n.div_ceil(TILE)), THREADS), m, n, exchanged)));
+
+    fn exchanged(self) -> Self {
+        Self { strides: [self.strides[1], self.strides[0]], ..self }
+    }
+
+    /// The same from `by` elements along the first axis on.
+    fn from(self, by: u32, bytes: u64) -> Self {
+        let moved = (i64::from(by) * self.strides[0]) as u64;
+        Self { address: self.address.wrapping_add(moved.wrapping_mul(bytes)), ..self }
+    }
+}
+
+/// The extents as the kernels take them: a tile more still fits into 31 bits.
+fn extents(operation: &'static str, shape: Shape) -> Result<[u32; 2]> {
+    const LIMIT: usize = i32::MAX as usize - 256;
+    for (what, value) in [("rows", shape.rows), ("columns", shape.cols)] {
+        if value > LIMIT {
+            return Err(Error::MatrixTooLarge { operation, what, value, limit: LIMIT as u64 });
         }
     }
-    let limit = u64::from(max_tiles) * u64::from(TILE);
-    let (what, value) = ("the smaller of rows and columns", rows.min(cols) as usize);
-    Err(Error::MatrixTooLarge { operation, what, value, limit })
+    Ok([shape.rows as u32, shape.cols as u32])
+}
+
+/// The words of 16 bytes of a line of both sides, which run along the first axis and start at multiples of 16 bytes; 0 where they
+/// do not.
+fn words<T: Element>(from: Side, to: Side, extents: [u32; 2]) -> u32 {
+    let bytes = T::BYTES as u64;
+    let lines = [from, to].iter().all(|side| {
+        let between = (side.strides[1] as u64).wrapping_mul(bytes);
+        let start = side.address;
+        side.strides[0] == 1 && start.is_multiple_of(16) && (extents[1] <= 1 || between.is_multiple_of(16))
+    });
+    if lines { (u64::from(extents[0]) * bytes / 16) as u32 } else { 0 }
+}
+
+/// Copies elements to where they belong, by the kernel that is fastest for how both sides lie.
+///
+/// # Safety
+/// Both sides may be accessed with these extents and strides, and do not overlap, now and until the work has ended.
+unsafe fn moved<T: Element>(
+    operation: &'static str,
+    stream: &Stream,
+    from: Side,
+    to: Side,
+    extents: [u32; 2],
+) -> Result<()> {
+    let [rows, columns] = extents;
+    if rows == 0 || columns == 0 {
+        return Ok(());
+    }
+    // The axis along which the elements written lie closer comes first; one with a single element never does.
+    if rows == 1 || columns > 1 && to.strides[1] < to.strides[0] {
+        // SAFETY: the caller's contract: the same elements by exchanged axes.
+        return unsafe {
+            oriented::<T>(operation, stream, from.exchanged(), to.exchanged(), [columns, rows])
+        };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { oriented::<T>(operation, stream, from, to, extents) }
+}
+
+/// [`moved`], where the first axis is the destination's fast one.
+///
+/// # Safety
+/// As for [`moved`].
+unsafe fn oriented<T: Element>(
+    operation: &'static str,
+    stream: &Stream,
+    from: Side,
+    to: Side,
+    [m, n]: [u32; 2],
+) -> Result<()> {
+    let bytes = T::BYTES as u64;
+    let words = words::<T>(from, to, [m, n]);
+    if words > 0 {
+        let per_word = 16 / T::BYTES as i64;
+        let (mut m_words, mut lines) = (words, n);
+        let mut leading = [from.strides[1], to.strides[1]].map(|stride| stride / per_word);
+        let rest = m - (words as i64 * per_word) as u32;
+        // Lines that follow each other without a gap are one, cut as the kernel likes it.
+        let all = u64::from(words) * u64::from(n);
+        if rest == 0
+            && (n == 1 || leading == [i64::from(words); 2])
+            && all.is_multiple_of(LINE)
+            && all / LINE <= MAX_LINES
+        {
+            (m_words, lines, leading) = (LINE as u32, (all / LINE) as u32, [LINE as i64; 2]);
+        }
+        let blocks = blocks(operation, m_words.div_ceil(256), lines.div_ceil(8))?;
+        let pointers = (Global::from_address(from.address), GlobalMut::from_address(to.address));
+        // SAFETY: the caller's contract; starts and leading dimensions are multiples of 16 bytes.
+        unsafe {
+            let arguments = (pointers.0, pointers.1, m_words, lines, leading[0], leading[1]);
+            stream.launch(&copy_lines, Grid::new(blocks, 256), arguments)?;
+        }
+        if rest == 0 {
+            return Ok(());
+        }
+        let done = m - rest;
+        // SAFETY: the caller's contract, for the last rows.
+        return unsafe {
+            tiles::<T>(operation, stream, from.from(done, bytes), to.from(done, bytes), [rest, n])
+        };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { tiles::<T>(operation, stream, from, to, [m, n]) }
+}
+
+/// Words of 16 bytes that the copy of one long line is cut into.
+const LINE: u64 = 4096;
+/// The most lines that a launch takes.
+const MAX_LINES: u64 = i32::MAX as u64 - 256;
+
+/// Copies element by element, tile by tile.
+///
+/// # Safety
+/// As for [`moved`].
+unsafe fn tiles<T: Element>(
+    operation: &'static str,
+    stream: &Stream,
+    from: Side,
+    to: Side,
+    [m, n]: [u32; 2],
+) -> Result<()> {
+    // SAFETY: the caller's contract, for elements of the same size, whatever they are.
+    unsafe {
+        match T::BYTES {
+            1 => tiles_by(operation, stream, (&pack_u8, &transpose_u8, 64), from, to, [m, n]),
+            2 => tiles_by(operation, stream, (&pack_u16, &transpose_u16, 64), from, to, [m, n]),
+            4 => tiles_by(operation, stream, (&pack_u32, &transpose_u32, 64), from, to, [m, n]),
+            8 => tiles_by(operation, stream, (&pack_u64, &transpose_u64, 64), from, to, [m, n]),
+            _ => tiles_by(operation, stream, (&pack_u128, &transpose_u128, 32), from, to, [m, n]),
+        }
+    }
+}
+
+/// A kernel that copies between any strides.
+type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64, i64, i64, i64, i64)>;
+/// A kernel that transposes, with unit strides on both sides.
+type Transpose<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64)>;
+
+/// [`tiles`], of elements that are moved as `B`.
+///
+/// # Safety
+/// As for [`moved`]; the elements have the size of `B`.
+unsafe fn tiles_by<B: Element>(
+    operation: &'static str,
+    stream: &Stream,
+    (pack, transpose, extent): (&Pack<B>, &Transpose<B>, u32),
+    from: Side,
+    to: Side,
+    [m, n]: [u32; 2],
+) -> Result<()> {
+    let (source, destination) =
+        (Global::<B>::from_address(from.address), GlobalMut::<B>::from_address(to.address));
+    // SAFETY: the caller's contract.
+    unsafe {
+        if from.strides[1] == 1 && to.strides[0] == 1 {
+            let blocks = blocks(operation, n.div_ceil(extent), m.div_ceil(extent))?;
+            let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
+            return stream.launch(transpose, Grid::new(blocks, 256), arguments);
+        }
+        // The kernel is fastest where its second axis is the destination's fast one.
+        let blocks = blocks(operation, n.div_ceil(64), m.div_ceil(64))?;
+        let ([from_m, from_n], [to_m, to_n]) = (from.strides, to.strides);
+        let arguments = (source, destination, n, m, from_n, from_m, 0, to_n, to_m, 0);
+        stream.launch(pack, Grid::new(blocks, 256), arguments)
+    }
+}
+
+/// A grid of so many tiles.
+fn blocks(operation: &'static str, along: u32, across: u32) -> Result<u32> {
+    let (tiles, limit) = (u64::from(along) * u64::from(across), u64::from(crate::MAX_BLOCKS[0]));
+    if tiles > limit {
+        return Err(Error::MatrixTooLarge { operation, what: "tiles", value: tiles as usize, limit });
+    }
+    Ok(tiles as u32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shape(rows: usize, cols: usize) -> Shape {
-        Shape { rows, cols, row_stride: cols, col_stride: 1 }
+    fn side(address: u64, strides: [i64; 2]) -> Side {
+        Side { address, strides }
     }
 
     #[test]
-    fn a_grid_that_is_too_wide_is_turned() {
-        let wide = 65536 * 32;
-        let (grid, m, n, exchanged) = plan("copy", shape(3, wide), false).unwrap().unwrap();
-        assert_eq!((grid.blocks.x, grid.blocks.y, m, n, exchanged), (65536, 1, wide as u32, 3, true));
-        let error = plan("copy", shape(wide, wide), false).unwrap_err().to_string();
-        assert!(error.contains("2097152") && error.contains("2097120"), "{error}");
-        assert!(plan("copy", shape(0, 5), false).unwrap().is_none(), "nothing to do");
+    fn lines_of_both_sides_are_words_where_all_start_at_multiples_of_16_bytes() {
+        let aligned = side(256, [1, 8]);
+        assert_eq!(words::<f32>(aligned, aligned, [7, 5]), 1, "the rest of a line is no word");
+        assert_eq!(words::<f32>(aligned, aligned, [8, 5]), 2);
+        assert_eq!(words::<f32>(aligned, side(256, [1, 7]), [7, 5]), 0, "the second line starts at byte 28");
+        assert_eq!(words::<f32>(aligned, side(256, [1, 7]), [7, 1]), 1, "there is no second line");
+        assert_eq!(words::<f32>(side(260, [1, 8]), aligned, [8, 5]), 0, "an odd start");
+        assert_eq!(words::<f32>(side(256, [2, 8]), aligned, [4, 5]), 0, "every other element");
+        assert_eq!(words::<u128>(side(256, [1, 3]), aligned, [3, 5]), 3);
+    }
+
+    #[test]
+    fn more_tiles_than_a_grid_has_blocks_are_refused() {
+        assert_eq!(blocks("copy", 65_536, 32_767).unwrap(), 2_147_418_112);
+        let error = blocks("copy", 65_536, 32_768).unwrap_err().to_string();
+        assert!(error.contains("2147483648") && error.contains("2147483647"), "{error}");
     }
 }

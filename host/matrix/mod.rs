@@ -22,14 +22,3 @@ pub(crate) fn check_device(
     let (buffer_device, device) = (buffer.label(), device.label());
     Err(Error::WrongDevice { kernel: operation, argument, buffer_device, device })
 }
-
-/// The most elements along an axis that the kernels take: they keep coordinates as `i32`.
-const MAX_EXTENT: usize = i32::MAX as usize;
-
-/// An extent as the kernels take it.
-pub(crate) fn kernel_extent(operation: &'static str, what: &'static str, value: usize) -> Result<u32> {
-    if value > MAX_EXTENT {
-        return Err(Error::MatrixTooLarge { operation, what, value, limit: MAX_EXTENT as u64 });
-    }
-    Ok(value as u32)
-}

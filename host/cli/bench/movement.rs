@@ -5,10 +5,10 @@ use super::timing::in_turn;
 use super::{Measure, Monitor, Seen};
 use anyhow::{Context, Result, anyhow, bail};
 use cust::sys;
-use moye::{Buffer, Matrix, MatrixMut, copy, transpose};
+use moye::{Buffer, Element, Matrix, MatrixMut, copy, transpose};
 
 /// The bytes of an element that can be moved.
-pub const BYTES: [usize; 1] = [4];
+pub const BYTES: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// Checks and times a copy, or a transpose, of a column-major matrix of elements of so many bytes.
 ///
@@ -20,20 +20,34 @@ pub fn row(
     bytes: usize,
     (rows, cols): (usize, usize),
 ) -> Result<Row> {
-    if !BYTES.contains(&bytes) {
-        bail!("copy and transpose move elements of {BYTES:?} bytes, not of {bytes}");
+    match bytes {
+        1 => row_of::<u8>(measure, transposed, (rows, cols), |random| random.u8(..)),
+        2 => row_of::<u16>(measure, transposed, (rows, cols), |random| random.u16(..)),
+        4 => row_of::<u32>(measure, transposed, (rows, cols), |random| random.u32(..)),
+        8 => row_of::<u64>(measure, transposed, (rows, cols), |random| random.u64(..)),
+        16 => row_of::<u128>(measure, transposed, (rows, cols), |random| random.u128(..)),
+        _ => bail!("copy and transpose move elements of {BYTES:?} bytes, not of {bytes}"),
     }
-    let device = measure.device;
+}
+
+/// As [`row`], of elements `T`.
+fn row_of<T: Element + PartialEq>(
+    measure: &Measure<'_>,
+    transposed: bool,
+    (rows, cols): (usize, usize),
+    number: impl Fn(&mut fastrand::Rng) -> T,
+) -> Result<Row> {
+    let (device, bytes) = (measure.device, T::BYTES);
     let len = rows
         .checked_mul(cols)
         .with_context(|| format!("a {rows} x {cols} matrix is larger than any memory"))?;
     let mut random = fastrand::Rng::with_seed(1);
-    let before: Vec<f32> = (0..len).map(|_| 2.0 * random.f32() - 1.0).collect();
+    let before: Vec<T> = (0..len).map(|_| number(&mut random)).collect();
     let src = device.upload(&before)?;
-    let mut dst = device.alloc_uninit::<f32>(len)?;
+    let mut dst = device.alloc_uninit::<T>(len)?;
     dst.fill_bytes(0xFF)?;
     let from = Matrix::col_major(&src, rows, cols)?;
-    let run = |dst: &mut Buffer<f32>| {
+    let run = |dst: &mut Buffer<T>| {
         if transposed {
             transpose(device, &from, &mut MatrixMut::col_major(dst, cols, rows)?)
         } else {
@@ -46,7 +60,7 @@ pub fn row(
     // All of it: it has to be the same to the bit.
     let wrong = (0..len).find(|&i| {
         let at = if transposed { i / cols + i % cols * rows } else { i };
-        after[i].to_bits() != before[at].to_bits()
+        after[i] != before[at]
     });
     if let Some(i) = wrong {
         bail!(
@@ -55,7 +69,7 @@ pub fn row(
     }
     drop(after);
 
-    let other = device.alloc_uninit::<f32>(len)?;
+    let other = device.alloc_uninit::<T>(len)?;
     // The simulator has no driver to copy beside.
     let mut driver = match device.is_gpu() {
         true => Some(driver_copy(measure, other.address(), src.address(), len * bytes)?),
@@ -82,7 +96,7 @@ pub fn row(
         no_peer: None,
         limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
         relative_error: None,
-        kernel: if transposed { "transpose" } else { "copy_async" }.to_owned(),
+        kernel: if transposed { format!("transpose_u{}", 8 * bytes) } else { "copy_lines".to_owned() },
         seen: Seen::typical(&seen),
         goal: None,
     })
@@ -115,14 +129,16 @@ mod tests {
     #[test]
     fn copies_and_transposes_are_checked_and_told() {
         on_simulator(|measure| {
-            for (transposed, what) in [(false, "copy 4 bytes 70 x 33"), (true, "transpose 4 bytes 70 x 33")] {
-                let row = row(measure, transposed, 4, (70, 33)).unwrap();
-                assert_eq!(row.what(), what);
-                let moved = 2.0 * 4.0 * 70.0 * 33.0 / row.moye.seconds / 1e9;
-                assert!((row.moye.median / moved - 1.0).abs() < 1e-9, "read and written: {row:?}");
+            for (transposed, name) in [(false, "copy"), (true, "transpose")] {
+                for bytes in BYTES {
+                    let row = row(measure, transposed, bytes, (70, 33)).unwrap();
+                    assert_eq!(row.what(), format!("{name} {bytes} bytes 70 x 33"));
+                    let moved = 2.0 * bytes as f64 * 70.0 * 33.0 / row.moye.seconds / 1e9;
+                    assert!((row.moye.median / moved - 1.0).abs() < 1e-9, "read and written: {row:?}");
+                }
             }
             let said = row(measure, false, 3, (8, 8)).unwrap_err().to_string();
-            assert_eq!(said, "copy and transpose move elements of [4] bytes, not of 3");
+            assert_eq!(said, "copy and transpose move elements of [1, 2, 4, 8, 16] bytes, not of 3");
         });
     }
 }
