@@ -111,6 +111,7 @@ mod universal_fma {
     use crate::common::{devices, matrix::rng};
     use half::{bf16, f16};
     use moye::{Element, Global, GlobalMut, Grid, Kernel};
+    use moye_device::number::Complex64;
     use rand::{Rng, RngExt};
     use std::fmt::Debug;
 
@@ -169,6 +170,15 @@ mod universal_fma {
     }
     integers!(i8 u8 i16 i32 u32 i64 u64);
 
+    impl Value for Complex64 {
+        fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self {
+            Self::new(f64::of(rng, i), f64::of(rng, i))
+        }
+        fn same(self, other: Self) -> bool {
+            self.re.same(other.re) && self.im.same(other.im)
+        }
+    }
+
     /// What the kernel computes is `want` on the simulator, and on the GPU what it is on the simulator.
     fn check<A: Value, D: Value>(kernel: &Product<A, D>, want: impl Fn(A, A, D) -> D) {
         let mut rng = rng(&kernel.name().bytes().map(usize::from).collect::<Vec<_>>());
@@ -207,6 +217,10 @@ mod universal_fma {
         check(&fma::fma_f16_to_f32, |a: f16, b, c| a.to_f32().mul_add(b.to_f32(), c));
         check(&fma::fma_bf16_to_f32, |a: bf16, b, c| a.to_f32().mul_add(b.to_f32(), c));
         check(&fma::fma_f32_to_f64, |a: f32, b, c| f64::from(a).mul_add(b.into(), c));
+        check(&fma::fma_c64, |a: Complex64, b: Complex64, c: Complex64| {
+            let (re, im) = (a.re.mul_add(b.re, c.re), a.re.mul_add(b.im, c.im));
+            Complex64::new((-a.im).mul_add(b.im, re), a.im.mul_add(b.re, im))
+        });
     }
 
     #[test]
@@ -221,20 +235,27 @@ mod universal_fma {
     }
 
     #[test]
-    fn is_one_instruction() {
+    fn is_one_instruction_or_four_of_complex_numbers() {
         let module = moye_build::ptx::Module::parse(super::kernels::PTX_SM_80[0].1).unwrap();
         for (kernel, instruction) in [
             ("fma_f32", "fma.rn.f32"),
             ("fma_f64", "fma.rn.f64"),
             ("fma_f16", "fma.rn.f16"),
             ("fma_bf16", "fma.rn.bf16"),
+            ("fma_c64", "fma.rn.f64"),
             ("fma_f16_to_f32", "fma.rn.f32"),
             ("fma_bf16_to_f32", "fma.rn.f32"),
             ("fma_f32_to_f64", "fma.rn.f64"),
         ] {
             let entry = module.kernel(kernel).unwrap_or_else(|| panic!("there is no kernel {kernel}"));
             let counts = (entry.count(instruction), entry.count("fma"));
-            assert_eq!(counts, (1, 1), "{kernel}: {instruction}, and any: {:?}", entry.instructions);
+            let wanted = if kernel == "fma_c64" { 4 } else { 1 };
+            assert_eq!(
+                counts,
+                (wanted, wanted),
+                "{kernel}: {instruction}, and any: {:?}",
+                entry.instructions
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `d = a * b + c` for operands of different types: what `UniversalFma` is made of.
 
 use super::Fma;
-use crate::number::Number;
+use crate::number::{Complex64, Number};
 use half::{bf16, f16};
 
 /// A type that sums products of an `A` and a `B` onto a `C`.
@@ -41,4 +41,13 @@ widened! {
     i8 as i32 = i32::from;
     u8 as i32 = i32::from;
     i16 as i32 = i32::from;
+}
+
+impl MulAdd<Complex64, Complex64, Complex64> for Complex64 {
+    /// Four fused multiply-adds, each rounded once: the parts of `a` one after the other.
+    #[inline(always)]
+    fn mul_add(a: Complex64, b: Complex64, c: Complex64) -> Complex64 {
+        let (re, im) = (a.re.fma(b.re, c.re), a.re.fma(b.im, c.im));
+        Complex64::new((-a.im).fma(b.im, re), a.im.fma(b.re, im))
+    }
 }

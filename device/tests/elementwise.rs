@@ -134,6 +134,7 @@ tiled_mma! {
     Widening: TiledMma<UniversalFma<f32, f16>> = TiledMma::new(layout!((1, 1, 1)));
     Bytes: TiledMma<UniversalFma<i32, i8>> = TiledMma::new(layout!((1, 1, 1)));
     Words: TiledMma<UniversalFma<u64>> = TiledMma::new(layout!((1, 1, 1)));
+    ComplexFma: TiledMma<UniversalFma<Complex64>> = TiledMma::new(layout!((1, 1, 1)));
     Half: TiledMma<SM80_16x8x8_F32F16F16F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     Complex: TiledMma<SM80_8x8x4_C64C64C64C64_TN> = TiledMma::new(layout!((1, 1, 1)));
 }
@@ -230,6 +231,23 @@ fn a_universal_fma_takes_64_bit_integers() {
             let sum = (0..5).fold(1u64, |sum, k| {
                 sum.wrapping_add((u64::MAX - (i + 4 * k) as u64).wrapping_mul(3 + (j + 3 * k) as u64))
             });
+            assert_eq!(c.get(i + 4 * j), sum, "({i}, {j})");
+        }
+    }
+}
+
+#[test]
+fn a_universal_fma_takes_complex_numbers() {
+    let number = |i: usize, by: f64| Complex64::new(by * i as f64 - 4.0, 2.0 - by * i as f64);
+    let a = fragment::<Complex64, M4K5>(|i| number(i, 0.5));
+    let b = fragment::<Complex64, N3K5>(|i| number(i, 0.25));
+    let mut c = fragment::<Complex64, M4N3>(|i| number(i, 1.0));
+    // SAFETY: as above.
+    unsafe {
+        gemm_tiled(ComplexFma, &a, &b, &mut c);
+        for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
+            // Small enough to be exact, in whatever order.
+            let sum = (0..5).fold(number(i + 4 * j, 1.0), |sum, k| sum + a.get(i + 4 * k) * b.get(j + 3 * k));
             assert_eq!(c.get(i + 4 * j), sum, "({i}, {j})");
         }
     }

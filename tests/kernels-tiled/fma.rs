@@ -5,6 +5,7 @@ use moye_device::arch::{block_dim, block_idx, thread_idx};
 use moye_device::atom::mma::{MmaAtom, UniversalFma};
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut};
+use moye_device::number::Complex64;
 
 macro_rules! products {
     ($($name:ident: $operand:ty => $sum:ty;)+) => { $(
@@ -38,6 +39,7 @@ products! {
     fma_u32: u32 => u32;
     fma_i64: i64 => i64;
     fma_u64: u64 => u64;
+    fma_c64: Complex64 => Complex64;
     fma_f16_to_f32: f16 => f32;
     fma_bf16_to_f32: bf16 => f32;
     fma_f32_to_f64: f32 => f64;

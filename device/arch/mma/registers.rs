@@ -1,6 +1,7 @@
 //! The registers that a thread gives to an operand.
 
 use crate::memory::Element;
+use crate::number::Complex64;
 use half::{bf16, f16};
 
 /// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`; a number itself for
@@ -14,7 +15,7 @@ macro_rules! register {
 }
 register!(u32, i32, f32, f64);
 // The operands of `UniversalFma`, which no matrix instruction takes.
-register!(f16, bf16, i8, u8, i16, i64, u64);
+register!(f16, bf16, i8, u8, i16, i64, u64, Complex64);
 
 /// A thread's registers of one operand: an array.
 pub trait Registers: Copy + Default + Send + Sync + 'static {
@@ -33,13 +34,14 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// The registers in order.
     fn as_slice(&self) -> &[Self::Register];
 
-    /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lower half of a 64-bit register first.
+    /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lowest of a wider register first.
     #[inline(always)]
     fn from_words(mut f: impl FnMut(usize) -> u32) -> Self {
         let per_register = Self::Register::BYTES.div_ceil(4);
         Self::from_fn(|register| {
-            let words = [f(register * per_register), if per_register == 2 { f(register * 2 + 1) } else { 0 }];
-            // SAFETY: a register has at most 8 bytes and any bits are a value.
+            let word = |i| if i < per_register { f(register * per_register + i) } else { 0 };
+            let words: [u32; 4] = core::array::from_fn(word);
+            // SAFETY: a register has at most 16 bytes and any bits are a value.
             unsafe { core::ptr::from_ref(&words).cast::<Self::Register>().read_unaligned() }
         })
     }
