@@ -115,14 +115,63 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
 ) {
     let kernel = function(arch, name);
     let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
-    // A warp has 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K; once for whole tiles, once for those at an edge.
-    assert_eq!(kernel.count(&mma), 2 * 4 * 4 * 8, "{:?}", kernel.instructions);
-    // 4 for A and 4 for B a step, and the first step ahead of each loop.
-    assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), 2 * 4 * 8 + 8);
-    // 4 of A and 8 of B a thread and tile: two tiles ahead, and in both loops.
+    // A warp has 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K for whole tiles; at an edge one step after the other.
+    assert_eq!(kernel.count(&mma), (4 + 1) * 4 * 8, "{:?}", kernel.instructions);
+    // 4 for A and 4 for B a step, and the first step ahead of the loop over whole tiles.
+    assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), (4 + 1 + 1) * 8);
+    // 8 of A and 4 of B a thread and tile: two tiles ahead, and in both loops.
     assert_eq!(kernel.count("cp.async.cg.shared.global"), 12 * (2 + 2), "{:?}", kernel.instructions);
     // C goes out by rows of 16 bytes a thread, one after the other, in f16 or bf16 and in f32.
     assert_eq!(kernel.count("st.global.v4.b32"), 2, "{:?}", kernel.instructions);
+}
+
+#[rstest]
+#[case("sgemm_nt", (16, 8, 8), (5, 3))]
+#[case("sgemm_nt_128x128", (8, 8, 16), (3, 4))]
+fn the_f32_products_are_fma_over_words_of_16_bytes(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[case] name: &str,
+    #[case] (sums_m, sums_n, steps): (usize, usize, usize),
+    #[case] (stages, copies): (usize, usize),
+) {
+    let kernel = function(arch, name);
+    // All steps of a whole tile; at an edge one after the other.
+    let alpha = sums_m * sums_n;
+    assert_eq!(kernel.count(FMA), (steps + 1) * sums_m * sums_n + alpha, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared.v4.b32"), (steps + 1 + 1) * (sums_m + sums_n) / 4);
+    assert_eq!(
+        kernel.count("cp.async.cg.shared.global"),
+        copies * (stages - 1 + 2),
+        "{:?}",
+        kernel.instructions
+    );
+    assert_eq!(kernel.count("st.global.v4.b32"), sums_m * sums_n / 4, "{:?}", kernel.instructions);
+}
+
+#[rstest]
+fn lines_are_copied_by_words_of_16_bytes(#[values("sm_80", "sm_90a")] arch: &str) {
+    let kernel = function(arch, "copy_lines");
+    // Whole tiles and those at an edge.
+    assert_eq!(kernel.count("ld.global.v4.b32"), 2 * 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global.v4.b32"), 2 * 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared") + kernel.count("st.shared") + kernel.count("ld.local"), 0);
+}
+
+#[rstest]
+fn transposes_move_each_element_once_through_shared_memory(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values(("transpose_u8", 16), ("transpose_u16", 16), ("transpose_u32", 16), ("transpose_u64", 16), ("transpose_u128", 4))]
+    (name, elements): (&str, usize),
+) {
+    let kernel = function(arch, name);
+    for instruction in ["ld.global", "st.shared", "ld.shared", "st.global"] {
+        assert_eq!(kernel.count(instruction), 2 * elements, "{instruction}: {:?}", kernel.instructions);
+    }
+    assert_eq!(
+        kernel.count("bar.sync"),
+        2,
+        "one between writing and reading, in tiles that are whole and in others"
+    );
 }
 
 const FMA: &str = "fma.rn.f32";

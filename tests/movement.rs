@@ -1,0 +1,107 @@
+//! Copies and transposes of elements of 1, 2, 4, 8 and 16 bytes, by lines of words and by tiles, on every device there is: each
+//! element arrives to the bit, and nothing beside the destination is written.
+
+mod common;
+
+use common::devices;
+use moye::{Device, Element, Matrix, MatrixMut, copy, transpose};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rstest::rstest;
+
+/// A matrix in its buffer: the axis along which neighbours lie, from line to line, and where it starts.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    rows_first: bool,
+    leading: usize,
+    start: usize,
+}
+
+impl Place {
+    /// Without a gap, with one that keeps lines at multiples of 16 elements, or with one that does not; at the buffer's start, or an
+    /// element behind it.
+    fn random(random: &mut StdRng, rows: usize, cols: usize) -> Self {
+        let rows_first = random.random_bool(0.5);
+        let line = if rows_first { rows } else { cols };
+        let leading = match random.random_range(0..3) {
+            0 => line,
+            1 => (line + 1).next_multiple_of(16),
+            _ => line + random.random_range(1..4),
+        };
+        Self { rows_first, leading, start: usize::from(random.random_bool(0.2)) }
+    }
+
+    fn strides(self) -> (usize, usize) {
+        if self.rows_first { (1, self.leading) } else { (self.leading, 1) }
+    }
+
+    fn len(self, rows: usize, cols: usize) -> usize {
+        self.start + self.leading * if self.rows_first { cols } else { rows } + 3
+    }
+
+    fn at(self, row: usize, col: usize) -> usize {
+        let (along_rows, along_cols) = self.strides();
+        self.start + row * along_rows + col * along_cols
+    }
+}
+
+fn moves<T: Element + PartialEq + std::fmt::Debug>(
+    device: &Device,
+    transposed: bool,
+    (rows, cols): (usize, usize),
+    random: &mut StdRng,
+    number: impl Fn(u128) -> T,
+) {
+    let (to_rows, to_cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    let (from, to) = (Place::random(random, rows, cols), Place::random(random, to_rows, to_cols));
+    let before: Vec<T> = (0..from.len(rows, cols)).map(|_| number(random.random())).collect();
+    let mut expected: Vec<T> = (0..to.len(to_rows, to_cols)).map(|_| number(random.random())).collect();
+    let src = device.upload(&before).unwrap();
+    let mut dst = device.upload(&expected).unwrap();
+    let source = Matrix::new(src.slice(from.start..).unwrap(), rows, cols, from.strides()).unwrap();
+    let mut target =
+        MatrixMut::new(dst.slice_mut(to.start..).unwrap(), to_rows, to_cols, to.strides()).unwrap();
+    if transposed {
+        transpose(device, &source, &mut target).unwrap();
+    } else {
+        copy(device, &source, &mut target).unwrap();
+    }
+    for row in 0..rows {
+        for col in 0..cols {
+            let place = if transposed { to.at(col, row) } else { to.at(row, col) };
+            expected[place] = before[from.at(row, col)];
+        }
+    }
+    let after = dst.download().unwrap();
+    let wrong = after.iter().zip(&expected).position(|(a, b)| a != b);
+    assert_eq!(
+        wrong.map(|at| (at, after[at], expected[at])),
+        None,
+        "{} of {rows} x {cols} from {from:?} to {to:?} on {device:?}",
+        T::NAME
+    );
+}
+
+#[rstest]
+fn every_element_arrives_and_no_other_is_written(
+    #[values(false, true)] transposed: bool,
+    #[values(1, 2, 4, 8, 16)] bytes: usize,
+) {
+    let mut random = StdRng::seed_from_u64(rand::random());
+    for device in devices() {
+        let mut shapes =
+            vec![(1, 1), (1, 300), (300, 1), (64, 64), (65, 63), (16, 4096), (4096, 16), (257, 9)];
+        for _ in 0..12 {
+            shapes.push((random.random_range(1..200), random.random_range(1..200)));
+        }
+        for shape in shapes {
+            match bytes {
+                1 => moves(&device, transposed, shape, &mut random, |x| x as u8),
+                2 => moves(&device, transposed, shape, &mut random, |x| x as u16),
+                4 => moves(&device, transposed, shape, &mut random, |x| x as u32),
+                8 => moves(&device, transposed, shape, &mut random, |x| x as u64),
+                _ => moves(&device, transposed, shape, &mut random, |x| x),
+            }
+        }
+    }
+}
