@@ -4,10 +4,13 @@
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};
 use anyhow::{Context, Result, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use lexopt::{Arg, Parser};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -158,6 +161,7 @@ fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()
         make_folder(to.parent().expect("it was just joined"))?;
         quietly(Command::new("strip").arg("-o").arg(&to).arg(&program.executable))
             .context("`strip` of binutils makes the executables small")?;
+        pack(&to).with_context(|| format!("cannot pack {}", to.display()))?;
         let package = if program.package.as_os_str().is_empty() { Path::new(".") } else { &program.package };
         list += &format!("{} {} {}\n", program.kind, program.name, package.display());
     }
@@ -173,6 +177,16 @@ fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()
     let script = folder.join("run");
     fs::write(&script, SCRIPT)?;
     must(Command::new("chmod").arg("+x").arg(&script))
+}
+
+/// Replaces an executable by its `.gz`: most of it is the PTX of all kernels, a text, which each program carries.
+fn pack(executable: &Path) -> Result<()> {
+    let mut name = executable.as_os_str().to_owned();
+    name.push(".gz");
+    let mut packed = GzEncoder::new(File::create(name)?, Compression::best());
+    io::copy(&mut File::open(executable)?, &mut packed)?;
+    packed.finish()?;
+    Ok(fs::remove_file(executable)?)
 }
 
 /// Copies what is not source code.

@@ -62,7 +62,19 @@ wanted() {
     return 1
 }
 
-export MOYE_BUNDLE=$here
+# The programs are packed. They are unpacked one by one, to a folder that goes when this ends; the program `moye`, which tests
+# start, lies there throughout.
+unpacked=$(mktemp -d) || exit
+trap 'rm -rf "$unpacked"' EXIT
+unpack() {
+    mkdir -p "$unpacked/$1" && gzip -dc "$here/$1/$2.gz" >"$unpacked/$1/$2" && chmod +x "$unpacked/$1/$2"
+}
+if [ -z "$list" ]; then
+    for packed in "$here"/bin/*.gz; do
+        [ ! -e "$packed" ] || unpack bin "$(basename "$packed" .gz)" || exit
+    done
+fi
+export MOYE_BUNDLE=$unpacked
 failed=() count=0
 while read -r kind name package; do
     case " $kinds " in *" $kind "*) ;; *) continue ;; esac
@@ -79,8 +91,10 @@ while read -r kind name package; do
     bench) given=(--bench ${arguments[@]+"${arguments[@]}"}) ;;
     esac
     # Tests start in their package's folder and know it, as from cargo.
-    (cd "$here/files/$package" && export CARGO_MANIFEST_DIR="$PWD" && exec ${wrap[@]+"${wrap[@]}"} "$here/$kind/$name" ${given[@]+"${given[@]}"}) </dev/null
+    (unpack "$kind" "$name" && cd "$here/files/$package" && export CARGO_MANIFEST_DIR="$PWD" &&
+        exec ${wrap[@]+"${wrap[@]}"} "$unpacked/$kind/$name" ${given[@]+"${given[@]}"}) </dev/null
     code=$?
+    rm -f "$unpacked/$kind/$name"
     [ $code -eq 0 ] || failed+=("$kind $name (exit code $code)")
 done <"$here/list"
 

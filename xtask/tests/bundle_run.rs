@@ -1,7 +1,10 @@
 //! The script `run` of a bundle: what it runs, how, and what it says of failures. The programs are stand-ins.
 #![cfg(unix)]
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,15 +32,25 @@ fn bundle(name: &str, second: u8) -> (PathBuf, MutexGuard<'static, ()>) {
         ("bench", "ladder", ".", 0),
     ] {
         let text = format!(
-            "#!/bin/sh\necho \"{name} in $PWD with $*; bundle $MOYE_BUNDLE, tool $TOOL\"\nexit {code}\n"
+            "#!/bin/sh\necho \"{name} in $PWD with $*; program $($MOYE_BUNDLE/bin/moye), tool $TOOL\"\nexit {code}\n"
         );
-        script(folder.join(kind).join(name), &text);
+        packed(&folder.join(kind), name, &text);
         fs::create_dir_all(folder.join("files/device")).unwrap();
         list += &format!("{kind} {name} {package}\n");
     }
+    packed(&folder.join("bin"), "moye", "#!/bin/sh\necho moye in $(dirname $0)\n");
     fs::write(folder.join("list"), list).unwrap();
     script(folder.join("tool"), "#!/bin/sh\nexport TOOL=$1\nshift\nexec \"$@\"\n");
     (folder, alone)
+}
+
+/// A program as the bundle has it.
+fn packed(folder: &Path, name: &str, text: &str) {
+    fs::create_dir_all(folder).unwrap();
+    let mut packed =
+        GzEncoder::new(fs::File::create(folder.join(format!("{name}.gz"))).unwrap(), Compression::fast());
+    packed.write_all(text.as_bytes()).unwrap();
+    packed.finish().unwrap();
 }
 
 /// The script run from elsewhere, as the folder may lie anywhere.
@@ -53,7 +66,9 @@ fn tests_and_examples_run_in_the_folders_of_their_packages() {
     let here = folder.display();
     let (code, said) = run(&folder, &[]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains(&format!("first in {here}/files with ; bundle {here}, tool \n")), "{said}");
+    assert!(said.contains(&format!("first in {here}/files with ; program moye in /")), "{said}");
+    let unpacked = said.split("program moye in ").nth(1).unwrap().split("/bin,").next().unwrap();
+    assert!(!Path::new(unpacked).exists(), "{unpacked} goes with the script");
     assert!(said.contains(&format!("second in {here}/files/device with ;")), "{said}");
     assert!(
         said.contains("copy in ") && !said.contains("ladder in "),
@@ -81,10 +96,10 @@ fn options_choose_programs_tools_and_arguments() {
     let (code, said) = run(&folder, &["--wrap", &tool, "fir", "cop", "--", "a_test", "--nocapture"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("with a_test --nocapture; bundle ") && said.contains(", tool memcheck\n"),
+        said.contains("with a_test --nocapture; program ") && said.contains(", tool memcheck\n"),
         "{said}"
     );
-    assert!(said.contains("files with ; bundle "), "the arguments are for tests, not for examples: {said}");
+    assert!(said.contains("files with ; program "), "the arguments are for tests, not for examples: {said}");
     assert!(said.ends_with("== summary: 2 of 2 ok\n"), "{said}");
     assert_eq!(run(&folder, &["nonesuch"]).0, Some(2), "a name that no program has is a mistake");
 }
