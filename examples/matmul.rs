@@ -1,6 +1,6 @@
 //! A matrix product with one call, and what it computes.
 //!
-//! `matmul` takes matrices of any strides, picks the kernel whose reads suit them (`device/kernels/matmul.rs`) and
+//! `matmul` takes matrices of any strides, picks the kernel and the tile that suit them (`device/kernels/mma`) and
 //! launches it.
 
 use moye::{Device, Matrix, MatrixMut, Result, matmul};

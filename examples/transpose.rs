@@ -2,7 +2,8 @@
 //!
 //! A warp that writes a column of the tile and a warp that reads a row of it must both touch 32 different banks. The
 //! layout `(32,32):(1,33)` does that, and this example first shows why, with the layout algebra that the kernel uses,
-//! then runs the kernel (`device/kernels/transpose.rs`).
+//! then transposes with the library's fastest kernel (`device/kernels/lines.rs`), whose tile of
+//! 64 x 64 is padded in the same way; the one explained here is `device/kernels/transpose.rs`.
 
 use moye::layout::{Layout, layout};
 use moye::{Device, Matrix, MatrixMut, Result, transpose};

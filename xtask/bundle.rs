@@ -30,8 +30,8 @@ const HOST_ONLY: &[&str] = &[
     "moye-device",
     "moye-sim",
 ];
-/// Test executables that compile something themselves, or that no device takes part in, by name.
-const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "draw", "eval"];
+/// Tests and benchmarks that compile something themselves, or that no device takes part in, by name.
+const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "draw", "eval", "moye-bin"];
 
 /// Where files that a test may read are kept in each package.
 const DATA: &[&str] = &["tests", "benches", "examples"];
@@ -121,16 +121,15 @@ impl Program {
             _ => return Ok(None),
         };
         let package_name = package_name(&text(&message["package_id"]), package);
-        let left_out = HOST_ONLY.contains(&package_name.as_str()) || LEFT_OUT.contains(&target.as_str());
-        if left_out && kind != "bench" {
-            return Ok(None);
-        }
         // Two packages may have tests of one name; examples and programs keep theirs.
         // The unit tests of a program would have the name of the library's.
         let target = match (kind, message["target"]["kind"][0].as_str()) {
             ("test", Some("bin")) => format!("{target}-bin"),
             _ => target,
         };
+        if HOST_ONLY.contains(&package_name.as_str()) || LEFT_OUT.contains(&target.as_str()) {
+            return Ok(None);
+        }
         let name = match kind {
             "test" | "bench" if package != checkout.root => format!("{package_name}-{target}"),
             _ => target,

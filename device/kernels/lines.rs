@@ -1,8 +1,8 @@
 //! Copies and transposes as fast as memory: matrices whose lines are contiguous, with as much on its way as memory takes.
 //!
 //! A multiprocessor reads some 36 GB/s for each byte a nanosecond that it has asked for, so that an H200 (4.8 TB/s, 132
-//! multiprocessors, 700 to 800 ns from a request to its answer) is busy with 25 to 30 KB on their way in each. Blocks of 256
-//! threads, eight of which fit into a multiprocessor, ask for 128 bytes a thread in a copy and 16 elements in a transpose.
+//! multiprocessors, 700 to 800 ns from a request to its answer) is busy with 25 to 30 KB on their way in each. A block of 256
+//! threads asks for 32 KB at once in a copy, 128 bytes a thread, and for 16 elements a thread in a transpose.
 
 use crate::algorithm::copy;
 use crate::arch::{block_idx, sync_threads, thread_idx};

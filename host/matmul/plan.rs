@@ -23,6 +23,8 @@ pub(super) struct Question {
     pub finished_apart: bool,
     /// The device's multiprocessors.
     pub multiprocessors: u32,
+    /// The shared memory that a block may have, in bytes.
+    pub shared_bytes: usize,
     /// What the caller wants.
     pub forced: Forced,
 }
@@ -74,6 +76,7 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
     T::VARIANTS
         .iter()
         .filter(|variant| variant.precision == question.precision)
+        .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
         .filter(tile_fits)
         .filter_map(|variant| with(question, variant))
         .min_by(|a, b| a.cost.total_cmp(&b.cost))
@@ -169,6 +172,7 @@ mod tests {
             precision: Precision::Full,
             finished_apart: false,
             multiprocessors: 132,
+            shared_bytes: 232_448,
             forced: Forced::default(),
         }
     }
@@ -179,6 +183,14 @@ mod tests {
         assert_eq!((large.variant.kernel.name(), large.splits), ("matmul_f16_tn", 1));
         let small = plan::<f16>(&question(256, 256, 256)).unwrap();
         assert_eq!(small.variant.kernel.name(), "matmul_f16_tn_64x64");
+    }
+
+    #[test]
+    fn kernels_that_need_more_shared_memory_than_there_is_are_left_out() {
+        let question = Question { shared_bytes: 101_376, ..question(8192, 8192, 8192) };
+        let plan = plan::<f16>(&question).unwrap();
+        assert_eq!(plan.variant.kernel.name(), "matmul_f16_tn_64x64");
+        assert!(super::plan::<f16>(&Question { shared_bytes: 16_384, ..question }).is_none());
     }
 
     #[test]

@@ -244,6 +244,7 @@ fn planned<T: Operand, U: Element>(
         precision: request.precision,
         finished_apart: problem.needs_more() || problem.scattered || !problem.c_is_aligned(),
         multiprocessors: device.properties().multiprocessors,
+        shared_bytes: device.properties().shared_bytes_per_block,
         forced: request.forced,
     };
     let measured = request.measured.and_then(|forced| plan(&Question { forced, ..question }));
@@ -252,9 +253,11 @@ fn planned<T: Operand, U: Element>(
             super::element::tiles::<T>(request.precision).iter().map(|(m, n)| format!("{m} x {n}")).collect();
         let (m, n) = request.forced.tile.unwrap_or_default();
         let detail = format!(
-            "no kernel for {} in {:?} precision has a tile of {m} x {n}; there are {}",
+            "no kernel for {} in {:?} precision has a tile of {m} x {n} and fits into the {} bytes of shared memory that a \
+             block may have here; there are {}",
             T::NAME,
             request.precision,
+            question.shared_bytes,
             tiles.join(", ")
         );
         Error::Unsupported { operation: OPERATION, detail }

@@ -73,8 +73,8 @@ pub trait Epilogue<G: MmaConfig> {
     /// Writes the tile from the accumulators `(MMA, MMA_M, MMA_N)` of all threads.
     ///
     /// # Safety
-    /// All threads of the block come by together; none needs the stages in shared memory any more; the tile may be written
-    /// and belongs to this block.
+    /// All threads of the block come by together; none needs the stages in shared memory any more; the tile may be written,
+    /// and what another block writes of it has the same values.
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         arguments: &ArgumentsOf<G>,

@@ -95,7 +95,7 @@ where
     // Whether the block's tile lies in the matrices along M and N.
     let inside =
         m >= const { G::TileC::LAYOUT.extent(0) as u32 } && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
-    // Tiles beyond the last lie outside of the matrices, and arrive as zeros.
+    // Turns beyond the last load what nobody multiplies.
     macro_rules! load {
         ($load:ty, $from:ident, $to:ident, $tile:expr, $stage:expr, whole) => {
             // SAFETY: a stage is overwritten only behind a barrier after its last read.
@@ -210,7 +210,8 @@ where
     cp_async_wait_all();
     sync_threads();
     let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
-    // SAFETY: nobody needs the stages any more; each element of C belongs to one block.
+    // SAFETY: nobody needs the stages any more; an element of C that two blocks write gets the same value from both, and is read by
+    // neither.
     unsafe { G::Epilogue::store(&t_r_c, &arguments, Place { first: (first_m, first_n), offset, thread }) };
 }
 

@@ -205,12 +205,6 @@ impl Bench {
         for i in 0..rows.len() {
             rows[i].goal = works[i].1.map(|goal| goal.judge(&rows[i], &rows));
         }
-        if let Some(output) = csv {
-            output.write_text(&results::csv(&conditions, &rows))?;
-        }
-        if let Some(output) = plot {
-            output.write_text(&plot::svg(&conditions, &rows)?)?;
-        }
         if self.json {
             println!("{:#}", results::json(&conditions, &rows));
         } else {
@@ -218,6 +212,13 @@ impl Bench {
         }
         if let Some(monitor) = measure.monitor {
             report.line("after", monitor.look());
+        }
+        // Last, so that a file that cannot be written costs nothing of what was measured.
+        if let Some(output) = csv {
+            output.write_text(&results::csv(&conditions, &rows))?;
+        }
+        if let Some(output) = plot {
+            output.write_text(&plot::svg(&conditions, &rows)?)?;
         }
         Ok(())
     }

@@ -42,7 +42,11 @@ fn row_of<T: Element + PartialEq>(
         .checked_mul(cols)
         .with_context(|| format!("a {rows} x {cols} matrix is larger than any memory"))?;
     let mut random = fastrand::Rng::with_seed(1);
-    let before: Vec<T> = (0..len).map(|_| number(&mut random)).collect();
+    let mut before = Vec::new();
+    before
+        .try_reserve_exact(len)
+        .with_context(|| format!("there is no memory for {rows} x {cols} elements of {bytes} bytes"))?;
+    before.extend((0..len).map(|_| number(&mut random)));
     let src = device.upload(&before)?;
     let mut dst = device.alloc_uninit::<T>(len)?;
     dst.fill_bytes(0xFF)?;
@@ -96,10 +100,15 @@ fn row_of<T: Element + PartialEq>(
         no_peer: None,
         limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
         relative_error: None,
-        kernel: if transposed { format!("transpose_u{}", 8 * bytes) } else { "copy_lines".to_owned() },
+        kernel: if transposed { format!("transpose_u{}", 8 * bytes) } else { copied_by(rows * bytes, bytes) },
         seen: Seen::typical(&seen),
         goal: None,
     })
+}
+
+/// The kernel that copies column-major matrices with columns of so many bytes.
+fn copied_by(column: usize, bytes: usize) -> String {
+    if column.is_multiple_of(16) { "copy_lines".to_owned() } else { format!("pack_u{}", 8 * bytes) }
 }
 
 /// The driver's own copy, on the device's default stream. Nothing is launched before the result is called.

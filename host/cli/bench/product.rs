@@ -49,7 +49,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
             rows.checked_mul(cols)
                 .with_context(|| format!("a {rows} x {cols} matrix is larger than any memory"))
         };
-        let host = [numbers(elements(m, k)?, 1), numbers(elements(k, n)?, 2)];
+        let host = [numbers(elements(m, k)?, 1)?, numbers(elements(k, n)?, 2)?];
         let operands = [device.upload(&host[0])?, device.upload(&host[1])?];
         let c = device.alloc_uninit::<U>(elements(m, n)?)?;
         Ok(Self { kind, majors, size, host, operands, c })
@@ -120,15 +120,22 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
 }
 
 /// Random numbers, always the same of a seed.
-fn numbers<T: Member>(len: usize, seed: u64) -> Vec<T> {
+///
+/// # Errors
+/// There is no memory for so many.
+fn numbers<T: Member>(len: usize, seed: u64) -> Result<Vec<T>> {
     // In parts, each from its own seed, so that all cores draw.
     const PART: usize = 1 << 16;
-    let mut numbers = vec![T::from_low_bits(0); len];
+    let mut numbers = Vec::new();
+    numbers.try_reserve_exact(len).with_context(|| {
+        format!("there is no memory for an operand of {len} elements; take smaller sizes")
+    })?;
+    numbers.resize(len, T::from_low_bits(0));
     numbers.par_chunks_mut(PART).enumerate().for_each(|(index, part)| {
         let mut random = fastrand::Rng::with_seed((seed << 32) + index as u64);
         part.fill_with(|| T::draw(&mut random));
     });
-    numbers
+    Ok(numbers)
 }
 
 /// Checks and times a product.
@@ -284,9 +291,9 @@ mod tests {
     #[test]
     fn random_numbers_are_the_same_again_and_others_of_another_seed() {
         let len = 3 << 16;
-        let one = numbers::<f32>(len, 1);
-        assert_eq!(one, numbers::<f32>(len, 1));
-        assert_ne!(one[..100], numbers::<f32>(len, 2)[..100]);
+        let one = numbers::<f32>(len, 1).unwrap();
+        assert_eq!(one, numbers::<f32>(len, 1).unwrap());
+        assert_ne!(one[..100], numbers::<f32>(len, 2).unwrap()[..100]);
         assert_ne!(one[..100], one[1 << 16..(1 << 16) + 100], "parts are not copies");
     }
 }
