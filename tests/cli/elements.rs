@@ -253,7 +253,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         (&["f32.npy", "f32.npy", "--bias", "wide.npy"], "wide.npy holds a 2-dimensional array, not a vector"),
         (
             &["f16.npy", "f16.npy", "--tile", "7x9"],
-            "no kernel for f16 in Full precision has a tile of 7 x 9; there are",
+            "no kernel for f16 in Full precision has a tile of 7 x 9 and fits into the ",
         ),
     ] {
         let said = failed(&moye(folder, &[&["matmul", "-o", "c.npy"], arguments].concat()));
