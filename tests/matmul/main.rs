@@ -50,6 +50,33 @@ where
     }
 }
 
+/// Products with a whole tile or more of each kernel along M, N and K, and a part of one: the loop over whole tiles, and blocks that
+/// move back from the edge, or may not, since rows would start elsewhere than at 16 bytes or C is read.
+fn more_than_a_tile<T, U>(bound: f64, setup: Setup<T, U>)
+where
+    T: Operand + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        for tile in tiles(&device, setup) {
+            for (i, lies) in [0b000usize, 0b011, 0b101, 0b110].into_iter().enumerate() {
+                let lie = |bit: usize| if lies >> bit & 1 == 0 { Lie::Rows(16) } else { Lie::Columns(16) };
+                let shape = if i % 2 == 0 { (304, 272, 400) } else { (299, 270, 333) };
+                // The simulator has enough to do with one order of each shape.
+                if !device.is_gpu() && i > 1 {
+                    continue;
+                }
+                for beta in [0.0, 2.0] {
+                    let lies = [lie(0), lie(1), lie(2)];
+                    let case = Case { tile: Some(tile), splits: Some(1), beta, ..Case::new(shape, lies) };
+                    check(&device, &case, bound, i as u64, setup);
+                }
+            }
+        }
+    }
+}
+
 /// Random products of everything.
 fn anything<T, U>(bound: f64, setup: Setup<T, U>)
 where
@@ -81,6 +108,11 @@ macro_rules! types {
             #[test]
             fn is_the_product_in_all_orientations() {
                 all_orientations::<$t, $u>($bound, $setup);
+            }
+
+            #[test]
+            fn is_the_product_of_more_than_a_tile() {
+                more_than_a_tile::<$t, $u>($bound, $setup);
             }
 
             #[test]
