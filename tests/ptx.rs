@@ -174,6 +174,108 @@ fn transposes_move_each_element_once_through_shared_memory(
     );
 }
 
+/// Whether `ldmatrix` transposes what it reads of A and of B: where M or N is contiguous.
+const ORDERS: [(&str, bool, bool); 4] =
+    [("tn", false, false), ("nt", true, true), ("nn", true, false), ("tt", false, true)];
+
+#[rstest]
+fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
+    #[values("sm_80", "sm_90a")] arch: &str,
+) {
+    let half = |t: &str, sum: &str| format!("mma.sync.aligned.m16n8k16.row.col.{sum}.{t}.{t}.{sum}");
+    let mut family = vec![
+        ("matmul_f16_acc_tn".to_owned(), half("f16", "f16"), 32, None),
+        ("matmul_f16_acc_tn_64x64".to_owned(), half("f16", "f16"), 8, None),
+        ("matmul_tf32_tn".to_owned(), TF32.to_owned(), 32, None),
+        ("matmul_tf32_tn_64x64".to_owned(), TF32.to_owned(), 8, None),
+    ];
+    for (name, atoms) in [("matmul_s8_tn", 32), ("matmul_s8_tn_64x64", 8)] {
+        family.push((
+            name.to_owned(),
+            "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32".to_owned(),
+            atoms,
+            None,
+        ));
+    }
+    family.push((
+        "matmul_f64_tn".to_owned(),
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64".to_owned(),
+        16,
+        None,
+    ));
+    for t in ["f16", "bf16"] {
+        for (order, a, b) in ORDERS {
+            family.push((format!("matmul_{t}_{order}"), half(t, "f32"), 32, Some((4, a, 4, b))));
+            family.push((format!("matmul_{t}_{order}_64x64"), half(t, "f32"), 8, Some((2, a, 2, b))));
+        }
+    }
+    for (name, mma, atoms, reads) in &family {
+        let kernel = function(arch, name);
+        // Four steps along K of a whole tile; at an edge one after the other.
+        assert_eq!(kernel.count(mma), (4 + 1) * atoms, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("mma"), kernel.count(mma), "{name} has no other: {:?}", kernel.instructions);
+        assert!(kernel.count("cp.async.cg.shared.global") > 0, "{name}: {:?}", kernel.instructions);
+        let Some((of_a, a, of_b, b)) = *reads else { continue };
+        let transposed = if a { of_a } else { 0 } + if b { of_b } else { 0 };
+        // And the first step ahead of the loop over whole tiles.
+        let count = |trans| {
+            kernel.count_where(|name| name.starts_with("ldmatrix") && name.contains(".trans") == trans)
+        };
+        assert_eq!(
+            (count(true), count(false)),
+            (6 * transposed, 6 * (of_a + of_b - transposed)),
+            "{name}: {:?}",
+            kernel.instructions
+        );
+    }
+    let others = ["copy", "transpose", "pack", "finish", "sgemm", "matmul_f32", "ladder"];
+    for kernel in &module(arch).kernels {
+        assert!(
+            family.iter().any(|(name, ..)| *name == kernel.name)
+                || others.iter().any(|other| kernel.name.starts_with(other)),
+            "{} is in no table",
+            kernel.name
+        );
+    }
+}
+
+#[rstest]
+fn operands_with_k_contiguous_are_copied_number_by_number_by_the_f32_products(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values(("sgemm_nn_128x128", 1), ("sgemm_tt_128x128", 1), ("sgemm_tn_128x128", 2))] (name, operands): (
+        &str,
+        usize,
+    ),
+) {
+    let kernel = function(arch, name);
+    // Two stages ahead, and in both loops: 8 numbers of 4 bytes, or 2 words of 16.
+    assert_eq!(
+        kernel.count("cp.async.ca.shared.global"),
+        operands * 8 * (2 + 2),
+        "{:?}",
+        kernel.instructions
+    );
+    assert_eq!(
+        kernel.count("cp.async.cg.shared.global"),
+        (2 - operands) * 2 * (2 + 2),
+        "{:?}",
+        kernel.instructions
+    );
+    assert_eq!(kernel.count(FMA), (16 + 1 + 1) * 64, "{:?}", kernel.instructions);
+}
+
+#[rstest]
+fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values("pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128")] name: &str,
+) {
+    let kernel = function(arch, name);
+    // 64 x 64 elements of 256 threads, straight and by shared memory.
+    assert_eq!(kernel.count("ld.global"), 2 * 16, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global"), 2 * 16, "{:?}", kernel.instructions);
+    assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [16, 16, 1]);
+}
+
 const FMA: &str = "fma.rn.f32";
 const TF32: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
 const LDMATRIX_X2: &str = "ldmatrix.sync.aligned.m8n8.x2.shared.b16";
@@ -355,8 +457,16 @@ fn the_driver_agrees() {
     check(&device, &kernels::matmul_f32_nn);
     check(&device, &kernels::matmul_f32_tt);
     check(&device, &kernels::matmul_f32_tn);
+    check(&device, &kernels::copy_lines);
+    check(&device, &kernels::transpose_u32);
+    check(&device, &kernels::transpose_u128);
     check(&device, &kernels::mma::matmul_f16_tn);
     check(&device, &kernels::mma::matmul_bf16_tn);
+    check(&device, &kernels::mma::matmul_tf32_tn);
+    check(&device, &kernels::mma::matmul_s8_tn);
+    check(&device, &kernels::mma::matmul_f64_tn);
+    check(&device, &kernels::mma::sgemm_nt);
+    check(&device, &kernels::mma::sgemm_tn_128x128);
     for step in [
         kernels::ladder::ladder_tiled,
         kernels::ladder::ladder_vectorized_64,
