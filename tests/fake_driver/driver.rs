@@ -62,6 +62,10 @@ driver! {
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) = put(stream, 2);
     fn cuMemAlloc_v2(address: *mut u64, bytes: usize) = if fault("memory") { 2 } else { put(address, 1 << 40) };
     fn cuMemFree_v2(address: u64) = 0;
+    fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) = put(pool, 5);
+    fn cuMemPoolSetAttribute(pool: usize, attribute: c_int, value: *mut c_void) = 0;
+    fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) = put(address, 1 << 41);
+    fn cuMemFreeAsync(address: u64, stream: usize) = 0;
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = { put(total, 1 << 30); put(free, 1000) };
     fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) = 0;
     fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) = unless("kernel fault", 700);
