@@ -21,7 +21,11 @@ fn the_table_has_a_row_for_each_kernel_and_architecture() {
         let row = rows.iter().find(|row| row[0] == kernel && row[1] == arch);
         row.unwrap_or_else(|| panic!("{kernel} for {arch}: {table}"))[column].clone()
     };
-    assert_eq!(rows.len(), 1 + 3 * 2, "copy, copy_async and matmul_f32_nt, for both architectures: {table}");
+    assert_eq!(
+        rows.len(),
+        1 + 4 * 2,
+        "copy, copy_async, copy_lines and matmul_f32_nt, for both architectures: {table}"
+    );
     for arch in ["sm_80", "sm_90a"] {
         // 32 columns of 33 numbers; a thread has 4 elements of each tile.
         for (column, value) in [
