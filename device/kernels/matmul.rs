@@ -124,7 +124,8 @@ macro_rules! matmul_f32 {
         ///
         /// # Safety
         /// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps
-        /// neither of the others, nor itself. Each extent is at most 2^31 - 128.
+        /// neither of the others, nor itself. `m` and `k` are at most 2^31 - 128 and `n` is at most 8,388,480: a grid has
+        /// no more than 65,535 blocks along y.
         #[kernel(threads = 256, min_blocks = 2, shared = Storage<$a, $b>)]
         pub unsafe fn $name(
             a: Global<f32>,
