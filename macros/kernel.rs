@@ -248,9 +248,28 @@ fn checks(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStre
 fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStream {
     let ItemFn { attrs, vis, sig, block } = function;
     let Signature { ident: name, unsafety, fn_token, .. } = sig;
-    let patterns = params.iter().map(|p| p.pattern);
-    let types = params.iter().map(|p| p.ty);
+    let names: Vec<_> = params.iter().map(|p| &p.pattern.ident).collect();
+    let types: Vec<_> = params.iter().map(|p| p.ty).collect();
     let cfgs: Vec<_> = attrs.iter().filter(|a| is_cfg(a)).collect();
+    // A parameter that instructions take by its address is known to LLVM as a value alone, and reading it would copy it. Its
+    // name in the PTX is its address.
+    let received = params.iter().enumerate().map(|(i, p)| {
+        let Param { pattern, ty } = p;
+        let value = &pattern.ident;
+        let address = format!("{{{{ .reg .b64 at; mov.b64 at, {name}_param_{i}; cvta.param.u64 {{}}, at; }}}}");
+        quote! {
+            let #pattern = if const { <#ty as ::moye_device::kernel::KernelParam>::TYPE.is_constant() } {
+                let address: u64;
+                // SAFETY: it takes the address of this entry's parameter, which is there as long as the kernel runs.
+                unsafe {
+                    ::core::arch::asm!(#address, out(reg64) address, options(pure, nomem, nostack, preserves_flags))
+                };
+                ::moye_device::kernel::KernelParam::at(#value, address)
+            } else {
+                #value
+            };
+        }
+    });
     // rustc has no attribute for launch bounds. They travel as a comment in the module's assembly, which link-time
     // optimisation keeps, and moye-build writes them into the PTX as directives.
     let mut marker = format!("//.moye.kernel {name}");
@@ -258,7 +277,12 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
     let threads = bounds.threads.as_ref().map(ToTokens::to_token_stream);
     let min_blocks = bounds.min_blocks.as_ref().map(ToTokens::to_token_stream);
     let shared = bounds.shared.as_ref().map(shared_bytes);
-    for (key, value) in [("maxntid", threads), ("minnctapersm", min_blocks), ("shared", shared)] {
+    let constants = (!types.is_empty()).then(|| {
+        quote! { ::moye_device::kernel::constants(&[#(<#types as ::moye_device::kernel::KernelParam>::TYPE),*]) }
+    });
+    let keys =
+        [("maxntid", threads), ("minnctapersm", min_blocks), ("shared", shared), ("constants", constants)];
+    for (key, value) in keys {
         if let Some(value) = value {
             let key = format_ident!("{key}");
             marker += &format!(" {key}={{{key}}}");
@@ -270,7 +294,10 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
         #(#attrs)*
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments)]
-        #vis #unsafety extern "ptx-kernel" #fn_token #name(#(#patterns: #types),*) #block
+        #vis #unsafety extern "ptx-kernel" #fn_token #name(#(#names: #types),*) {
+            #(#received)*
+            #block
+        }
 
         #[cfg(target_arch = "nvptx64")]
         #(#cfgs)*

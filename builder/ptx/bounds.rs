@@ -1,5 +1,8 @@
 //! Launch bounds. rustc has no attribute for them, so `#[kernel]` leaves a comment in the module's assembly,
-//! `//.moye.kernel NAME maxntid=256 minnctapersm=2 shared=4096`, and here it becomes directives of the entry.
+//! `//.moye.kernel NAME maxntid=256 minnctapersm=2 shared=4096 constants=0`, and here it becomes directives of the entry.
+//!
+//! `constants` has bit `i` set where instructions take parameter `i` by its address. Such a parameter, a tensor map, stands at a
+//! multiple of 64 bytes, an alignment of which the compiler crashes for a parameter.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +17,12 @@ pub struct Bounds {
     pub min_blocks: Option<u32>,
     /// Bytes of shared memory that a launch provides.
     pub shared: Option<u32>,
+    /// Which parameters are taken by their address, one bit each.
+    pub constants: Option<u32>,
 }
+
+/// What the address of a parameter that is taken by it is a multiple of, in bytes.
+const CONSTANT_ALIGN: &str = ".align 64";
 
 impl Bounds {
     /// Reads the part of a marker after the name.
@@ -28,6 +36,7 @@ impl Bounds {
                 "maxntid" => bounds.threads = value,
                 "minnctapersm" => bounds.min_blocks = value,
                 "shared" => bounds.shared = value,
+                "constants" => bounds.constants = value,
                 _ => return Err(wrong()),
             }
         }
@@ -43,6 +52,21 @@ impl Bounds {
             text += &format!(".minnctapersm {min_blocks}\n");
         }
         text
+    }
+
+    /// The line with the alignment of a parameter that is taken by its address, or as it is.
+    fn aligned(self, kernel: &str, line: &str) -> String {
+        let number = line
+            .trim()
+            .trim_end_matches(',')
+            .split_once(&format!("{kernel}_param_"))
+            .and_then(|(_, rest)| rest.split('[').next()?.parse::<u32>().ok());
+        match (number, self.constants) {
+            (Some(number), Some(mask)) if number < 32 && mask >> number & 1 == 1 => {
+                line.replacen(".align 8", CONSTANT_ALIGN, 1)
+            }
+            _ => line.to_owned(),
+        }
     }
 }
 
@@ -87,7 +111,10 @@ pub fn apply_bounds(module: &str) -> Result<String, String> {
                 text += &format!("// shared {bytes}\n");
             }
         }
-        text += line;
+        match pending {
+            Some((name, bounds)) => text += &bounds.aligned(name, line),
+            None => text += line,
+        }
         text.push('\n');
     }
     pending.map_or(Ok(text), |(unwritten, _)| Err(lost(unwritten)))
@@ -136,6 +163,25 @@ mod tests {
             !text.contains("moye"),
             "the markers are gone, also that of a kernel that is not there: {text}"
         );
+    }
+
+    #[test]
+    fn parameters_that_are_taken_by_their_address_stand_at_multiples_of_64() {
+        let module = "\
+//.moye.kernel k maxntid=32 constants=2
+.visible .entry k(
+\t.param .align 8 .b8 k_param_0[128],
+\t.param .align 8 .b8 k_param_1[128],
+\t.param .u32 k_param_2
+)
+{
+\tmov.b64 at, k_param_1;
+}
+";
+        let text = apply_bounds(module).unwrap();
+        assert!(text.contains(".align 8 .b8 k_param_0[128]"), "bit 0 is not set: {text}");
+        assert!(text.contains(".align 64 .b8 k_param_1[128]"), "bit 1 is set: {text}");
+        assert!(text.contains(".u32 k_param_2\n"), "{text}");
     }
 
     #[test]

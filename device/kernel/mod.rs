@@ -13,3 +13,15 @@ pub use typed::{Kernel, LaunchBounds, Params};
 #[doc(hidden)]
 #[inline(always)]
 pub const fn assert_param<P: KernelParam>() {}
+
+/// Bit `i` is set where parameter `i` is a [`ParamType::Constant`]; `#[kernel]` hands it to moye-build.
+#[doc(hidden)]
+pub const fn constants(types: &[ParamType]) -> u32 {
+    let mut mask = 0;
+    let mut i = 0;
+    while i < types.len() {
+        mask |= (types[i].is_constant() as u32) << i;
+        i += 1;
+    }
+    mask
+}

@@ -17,6 +17,15 @@ use half::{bf16, f16};
 pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
     /// What the parameter is, for messages and checks.
     const TYPE: ParamType;
+
+    /// What the kernel's body sees of a parameter of type [`ParamType::Constant`] on a GPU, given the parameter's own address:
+    /// in the constant bank, as a generic address. `#[kernel]` writes a call of it.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[must_use]
+    fn at(self, _address: u64) -> Self {
+        self
+    }
 }
 
 /// A kernel parameter's type as a value.
@@ -30,6 +39,14 @@ pub enum ParamType {
         element: &'static str,
         /// Whether the kernel may write through it.
         written: bool,
+    },
+    /// A value that instructions take by the address of the parameter itself, at a multiple of 64 bytes: what CUDA C++ calls a
+    /// `__grid_constant__`.
+    Constant {
+        /// What it is called.
+        name: &'static str,
+        /// In bytes.
+        size: usize,
     },
     /// Several parameters as the fields of a `repr(C)` struct.
     Struct {
@@ -55,8 +72,16 @@ impl core::fmt::Display for ParamType {
             Self::Scalar(s) => f.write_str(s.name),
             Self::Global { element, written: false } => write!(f, "Global<{element}>"),
             Self::Global { element, written: true } => write!(f, "GlobalMut<{element}>"),
-            Self::Struct { name, .. } => f.write_str(name),
+            Self::Struct { name, .. } | Self::Constant { name, .. } => f.write_str(name),
         }
+    }
+}
+
+impl ParamType {
+    /// Whether it is a [`Self::Constant`].
+    #[must_use]
+    pub const fn is_constant(self) -> bool {
+        matches!(self, Self::Constant { .. })
     }
 }
 
