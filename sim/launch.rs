@@ -2,7 +2,7 @@
 
 use crate::Dim3;
 use crate::block::{
-    BlockContext, Limits, MAX_STACKS, RawFault, Worker, install_hook, within_simulated_thread,
+    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, RawFault, Worker, install_hook, within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
@@ -49,6 +49,7 @@ pub struct Launch<'a> {
     kernel: &'a str,
     grid: Dim3,
     block: Dim3,
+    cluster: Dim3,
     shared_bytes: usize,
     memory: GlobalMemory,
     stack_bytes: usize,
@@ -85,12 +86,39 @@ impl<'a> Launch<'a> {
             kernel,
             grid: grid.into(),
             block: block.into(),
+            cluster: Dim3::new(1, 1, 1),
             shared_bytes: 0,
             memory: memory.clone(),
             stack_bytes: 256 * 1024,
             limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26 },
             progress: None,
         }
+    }
+
+    /// Groups the blocks of the grid into clusters of these extents, 16 blocks at most; the grid's extents are multiples of
+    /// them. The blocks of a cluster run together, on one core.
+    ///
+    /// ```
+    /// use moye_sim::{GlobalMemory, Launch, intrinsics::*};
+    ///
+    /// // Each block of a pair reads a word of the other's shared memory.
+    /// let kernel = || {
+    ///     store_shared::<u32>(shared_base(), 100 + cluster_rank());
+    ///     cluster_arrive();
+    ///     cluster_wait();
+    ///     let other = map_shared(shared_base(), 1 - cluster_rank());
+    ///     assert_eq!(load_shared_cluster::<u32>(other), 101 - cluster_rank());
+    ///     // Nobody ends while its memory is read.
+    ///     cluster_arrive();
+    ///     cluster_wait();
+    /// };
+    /// Launch::new("swap", 8, 32, &GlobalMemory::new()).cluster(2).shared_bytes(64).run(&kernel)?;
+    /// # Ok::<(), moye_sim::LaunchError>(())
+    /// ```
+    #[must_use]
+    pub fn cluster(mut self, cluster: impl Into<Dim3>) -> Self {
+        self.cluster = cluster.into();
+        self
     }
 
     /// Gives every block this much shared memory.
@@ -152,22 +180,25 @@ impl<'a> Launch<'a> {
             memory: Arc::new(self.memory.snapshot()),
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
+            clusters: self.clusters(),
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
             first_fault: Mutex::new(None),
         };
         let threads = self.block.count() as usize;
-        let workers = blocks_at_once(threads as u32).min(grid.blocks.try_into().unwrap_or(usize::MAX));
+        let per_cluster = threads * self.cluster.count() as usize;
+        let workers = blocks_at_once(per_cluster as u32)
+            .min((grid.clusters.count() as u64).try_into().unwrap_or(usize::MAX));
         rayon::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|_| grid.work());
             }
         });
         match grid.first_fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some((block, fault)) => {
+            Some((_, block, fault)) => {
                 let RawFault { thread, location, kind } = fault;
-                let (kernel, block) = (self.kernel.to_owned(), self.grid.index_of(block));
+                let kernel = self.kernel.to_owned();
                 Err(LaunchError::Fault(Box::new(Fault { kernel, block, thread, location, kind })))
             }
             None => Ok(Report {
@@ -177,6 +208,12 @@ impl<'a> Launch<'a> {
                 elapsed: started.elapsed(),
             }),
         }
+    }
+
+    /// The extents of the grid in clusters.
+    fn clusters(&self) -> Dim3 {
+        let (grid, cluster) = (self.grid, self.cluster);
+        Dim3::new(grid.x / cluster.x, grid.y / cluster.y, grid.z / cluster.z)
     }
 
     /// Why the launch is not possible.
@@ -197,6 +234,16 @@ impl<'a> Launch<'a> {
         if grid.x > i32::MAX as u32 || grid.y > 65_535 || grid.z > 65_535 {
             return Some(format!("grid {grid}; its extents are at most (2147483647,65535,65535)"));
         }
+        let cluster = self.cluster;
+        if cluster.count() == 0 || cluster.count() > MAX_CLUSTER.into() {
+            return Some(format!("a cluster {cluster} of blocks; it has 1 to {MAX_CLUSTER}"));
+        }
+        if !grid.x.is_multiple_of(cluster.x)
+            || !grid.y.is_multiple_of(cluster.y)
+            || !grid.z.is_multiple_of(cluster.z)
+        {
+            return Some(format!("grid {grid}; its extents are multiples of those of the cluster {cluster}"));
+        }
         (self.shared_bytes > MAX_SHARED_BYTES).then(|| {
             let bytes = self.shared_bytes;
             format!("{bytes} bytes of shared memory; a block has at most {MAX_SHARED_BYTES}")
@@ -210,38 +257,43 @@ struct Grid<'a> {
     entry: &'a (dyn Fn() + Sync),
     memory: Arc<Snapshot>,
     blocks: u64,
-    /// The next block that nobody has started.
+    /// The grid's extents in clusters.
+    clusters: Dim3,
+    /// The next cluster that nobody has started.
     next: AtomicU64,
     done: AtomicU64,
     accesses: AtomicU64,
-    /// The fault of the lowest block that has one.
-    first_fault: Mutex<Option<(u64, RawFault)>>,
+    /// The fault of the lowest cluster that has one, with its number and the index of the block.
+    first_fault: Mutex<Option<(u64, Dim3, RawFault)>>,
 }
 
 impl Grid<'_> {
-    /// Runs blocks until none is left or one has faulted.
+    /// Runs clusters until none is left or one has faulted.
     ///
-    /// Blocks start in ascending order, and a block that has started is completed; so all blocks below a faulted one
-    /// are, and the lowest fault is always the same.
+    /// They start in ascending order, and one that has started is completed; so all below a faulted one are, and the lowest
+    /// fault is always the same.
     fn work(&self) {
-        let Launch { grid, block, shared_bytes, stack_bytes, limits, progress, .. } = *self.launch;
-        let context = BlockContext::new(grid, block, shared_bytes, self.memory.clone(), limits);
-        let mut worker = Worker::new(&context, self.entry, stack_bytes);
+        let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
+            *self.launch;
+        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, limits);
+        let blocks = cluster.blocks().len() as u64;
+        let mut worker = Worker::new(&cluster, self.entry, stack_bytes);
         while !self.faulted() {
             let linear = self.next.fetch_add(1, Relaxed);
-            if linear >= self.blocks {
+            if linear >= self.clusters.count() as u64 {
                 break;
             }
-            if let Err(fault) = worker.run(grid.index_of(linear)) {
+            if let Err((index, fault)) = worker.run(self.clusters.index_of(linear)) {
                 let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.as_ref().is_none_or(|&(other, _)| linear < other) {
-                    *first = Some((linear, fault));
+                if first.as_ref().is_none_or(|&(other, ..)| linear < other) {
+                    *first = Some((linear, index, fault));
                 }
             } else if let Some(progress) = progress {
-                progress(self.done.fetch_add(1, Relaxed) + 1, self.blocks);
+                progress(self.done.fetch_add(blocks, Relaxed) + blocks, self.blocks);
             }
         }
-        self.accesses.fetch_add(context.total_steps.get(), Relaxed);
+        let accesses = cluster.blocks().iter().map(|block| block.total_steps.get()).sum();
+        self.accesses.fetch_add(accesses, Relaxed);
     }
 
     fn faulted(&self) -> bool {

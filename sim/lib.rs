@@ -47,6 +47,10 @@
 //! - **Shared memory** knows of every byte whether it was written. Reading one that was not is a fault, and so is
 //!   touching one that a `cp.async` is still writing. It starts at shared address 1024, not at 0.
 //! - **`cp.async`** moves its data at the wait and not before: see [`intrinsics::cp_async`].
+//! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the group; what they read may
+//!   not be written meanwhile. A missing `fence.proxy.async` is a fault: see [`intrinsics::tensor_load`].
+//! - **`wgmma`** reads its operands by their descriptors, and gives its results after the wait: see [`intrinsics::Wgmma`].
+//! - **Clusters** run their blocks together on one OS thread: see [`Launch::cluster`].
 //! - **Barriers** count threads. When no thread of a block can go on and some have not returned, that is told at once
 //!   with who waits where. A thread that returns without coming to a barrier that others wait at is a fault, also where
 //!   hardware would let it pass.
@@ -57,7 +61,7 @@
 //! # What is not emulated
 //!
 //! Time, caches and bank conflicts; races within a block, unless the order of the simulator makes them visible, as a
-//! read of something not yet written; weak memory ordering within a block; clusters, TMA, mbarriers and `wgmma`. A loop
+//! read of something not yet written; weak memory ordering within a block, but for the fence between the proxies. A loop
 //! that calls no intrinsic and never ends is not noticed, and a thread that overruns its stack ends the process.
 #![warn(missing_docs)]
 
@@ -69,9 +73,15 @@ mod launch;
 pub mod memory;
 mod mma;
 mod pod;
+mod tensor_map;
+mod wgmma;
 
 pub use dim::Dim3;
 pub use fault::{Access, Fault, FaultKind, LaunchError, ThreadRange, ThreadSet, WaitPlace, WaitingThreads};
 pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report, blocks_at_once};
 pub use memory::{Allocation, GlobalMemory, MemoryError};
 pub use pod::Pod;
+pub use tensor_map::{
+    MAX_TENSOR_RANK, TENSOR_MAP_BYTES, TensorElement, TensorFill, TensorMap, TensorMapError, TensorPromotion,
+    TensorSwizzle,
+};

@@ -43,20 +43,27 @@ impl BlockContext {
     #[inline(never)]
     #[track_caller]
     pub(crate) fn shared_fault(&self, access: Access, address: u32, bytes: usize) {
-        if std::thread::panicking() {
-            return;
+        if !std::thread::panicking() {
+            self.raise(Location::caller(), self.shared_fault_kind(access, address, bytes))
         }
+    }
+
+    /// What is wrong with an access to this block's shared memory.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn shared_fault_kind(&self, access: Access, address: u32, bytes: usize) -> FaultKind {
         let offset = i64::from(address) - i64::from(SHARED_BASE);
-        let kind = if offset < 0 || offset + bytes as i64 > self.shared.bytes() as i64 {
+        if offset < 0 || offset + bytes as i64 > self.shared.bytes() as i64 {
             FaultKind::SharedOutOfBounds { access, bytes, offset, shared_bytes: self.shared.bytes() }
-        } else if offset & (bytes as i64 - 1) != 0 {
+        } else if offset & (bytes.next_power_of_two() as i64 - 1) != 0 && bytes <= 16 {
             FaultKind::SharedMisaligned { access, bytes, offset }
         } else if let Some(at) = self.shared.first_in_flight(offset as usize, bytes) {
-            let (issuer, issued_at, issuer_exited) = self.issuer_of(at);
-            FaultKind::SharedInFlight { access, bytes, offset, issuer, issued_at, issuer_exited }
+            let (what, issuer, issued_at, issuer_exited) = self.issuer_of(at);
+            FaultKind::SharedInFlight { access, bytes, offset, what, issuer, issued_at, issuer_exited }
+        } else if access != Access::Read && self.shared.first_being_read(offset as usize, bytes).is_some() {
+            FaultKind::SharedBeingRead { access, bytes, offset }
         } else {
             FaultKind::SharedUnwritten { access, bytes, offset }
-        };
-        self.raise(Location::caller(), kind)
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! The state of a block that runs, and of its threads.
 
 use super::barrier::Barriers;
+use super::bulk::BulkLoads;
+use super::bulk_store::BulkStores;
+use super::cluster::Cluster;
 use super::collective::Pending;
 use super::cp_async::CpAsyncQueue;
 use super::panics::Unwound;
 use super::shared::SharedMemory;
+use super::wgmma::WgmmaQueue;
 use crate::Dim3;
 use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
@@ -55,6 +59,9 @@ pub(crate) struct Thread {
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) exited: Cell<bool>,
     pub(crate) cp_async: RefCell<CpAsyncQueue>,
+    pub(crate) bulk_stores: RefCell<BulkStores>,
+    /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
+    pub(crate) cluster_arrival: Cell<Option<u32>>,
 }
 
 /// A fault before the launch gives it the names of kernel and block.
@@ -75,6 +82,10 @@ pub(crate) struct BlockContext {
     /// The running thread's linear index.
     pub(crate) running: Cell<u32>,
 
+    /// The block's number in its cluster.
+    pub(crate) rank: u32,
+    /// The cluster that holds this block; set when it starts.
+    cluster: Cell<*const Cluster>,
     pub(crate) block_index: Cell<Dim3>,
     pub(crate) block_dim: Dim3,
     pub(crate) grid_dim: Dim3,
@@ -87,6 +98,12 @@ pub(crate) struct BlockContext {
     pub(crate) pending: Vec<RefCell<Vec<Pending>>>,
     /// Lanes that have returned or never existed, by warp.
     pub(crate) exited_lanes: Vec<Cell<u32>>,
+    /// Threads that have returned.
+    pub(crate) exited_count: Cell<u32>,
+    /// Bulk loads into this block's shared memory that have not arrived.
+    pub(crate) bulk_loads: RefCell<BulkLoads>,
+    /// The matrix instructions of each warpgroup that nobody has waited for, by warp.
+    pub(crate) wgmma: Vec<RefCell<WgmmaQueue>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
     pub(crate) unwinding: Cell<bool>,
     /// A thread found its condition fulfilled since this was last cleared.
@@ -138,6 +155,7 @@ impl BlockContext {
     pub(crate) fn new(
         grid_dim: Dim3,
         block_dim: Dim3,
+        rank: u32,
         shared_bytes: usize,
         global: Arc<Snapshot>,
         limits: Limits,
@@ -149,6 +167,8 @@ impl BlockContext {
             wait: Cell::new(None),
             exited: Cell::new(false),
             cp_async: RefCell::default(),
+            bulk_stores: RefCell::default(),
+            cluster_arrival: Cell::new(None),
         };
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
@@ -157,6 +177,8 @@ impl BlockContext {
             shared: SharedMemory::new(shared_bytes),
             thread_index: Cell::new(Dim3::new(0, 0, 0)),
             running: Cell::new(0),
+            rank,
+            cluster: Cell::new(ptr::null()),
             block_index: Cell::new(Dim3::new(0, 0, 0)),
             block_dim,
             grid_dim,
@@ -166,6 +188,9 @@ impl BlockContext {
             barriers: RefCell::default(),
             pending: (0..warps).map(|_| RefCell::default()).collect(),
             exited_lanes: (0..warps).map(|_| Cell::new(0)).collect(),
+            exited_count: Cell::new(0),
+            bulk_loads: RefCell::default(),
+            wgmma: (0..warps).map(|_| RefCell::default()).collect(),
             fault: RefCell::new(None),
             unwinding: Cell::new(false),
             condition_met: Cell::new(false),
@@ -178,8 +203,14 @@ impl BlockContext {
     }
 
     /// Makes the context that of a block that has not started.
-    pub(crate) fn start(&self, block_index: Dim3) {
+    pub(crate) fn start(&self, cluster: &Cluster, block_index: Dim3) {
+        self.cluster.set(cluster);
         self.block_index.set(block_index);
+        self.exited_count.set(0);
+        self.bulk_loads.borrow_mut().clear();
+        for queue in &self.wgmma {
+            queue.borrow_mut().clear();
+        }
         self.shared.reset();
         *self.barriers.borrow_mut() = Barriers::default();
         for (warp, (pending, exited)) in self.pending.iter().zip(&self.exited_lanes).enumerate() {
@@ -191,6 +222,8 @@ impl BlockContext {
             thread.wait.set(None);
             thread.exited.set(false);
             thread.cp_async.borrow_mut().clear();
+            thread.bulk_stores.borrow_mut().clear();
+            thread.cluster_arrival.set(None);
             self.set_ready(linear as u32);
         }
         *self.fault.borrow_mut() = None;
@@ -269,7 +302,18 @@ impl BlockContext {
         self.accesses.set(0);
         self.rendezvous.set(0);
         self.thread().exited.set(true);
+        self.exited_count.set(self.exited_count.get() + 1);
+        self.end_bulk_stores();
+        self.leave_cluster_barrier();
         self.lane_exited();
+    }
+
+    /// The cluster that the block belongs to, of one block where the launch has none.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        let cluster = self.cluster.get();
+        assert!(!cluster.is_null(), "a block that runs was started");
+        // SAFETY: set by the cluster that holds this block, when it started it; it is not moved while its blocks run.
+        unsafe { &*cluster }
     }
 
     /// Runs `switch`, which resumes thread `linear`, with this block as the current one.
@@ -380,6 +424,7 @@ impl BlockContext {
             }
         }
         let told = |(place, location, threads)| WaitingThreads {
+            block: None,
             threads: ThreadSet::new(threads, self.block_dim),
             place,
             location,

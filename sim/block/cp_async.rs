@@ -1,7 +1,7 @@
 //! `cp.async`: copies from global to shared memory that complete at a wait.
 
 use super::context::BlockContext;
-use super::shared::SHARED_BASE;
+use super::shared::{Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
@@ -168,7 +168,7 @@ impl BlockContext {
             let mut buffer = [0; 16];
             // SAFETY: the source was checked when the copy was issued, and the launch keeps all allocations.
             unsafe { words::copy_out(source, &mut buffer[..source_bytes]) };
-            self.shared.land(offset, &buffer[..bytes]);
+            self.shared.land(offset, &buffer[..bytes], Proxy::Generic);
         }
         self.arrive_where_due(queue);
     }
@@ -177,7 +177,7 @@ impl BlockContext {
         loop {
             let due = queue.borrow_mut().take_arrival();
             let Some(mbarrier) = due else { return };
-            self.count_arrival(mbarrier);
+            self.or_raise(self.change_mbarrier("cp.async.mbarrier.arrive", mbarrier, |m| m.arrived(1)));
         }
     }
 
@@ -185,14 +185,17 @@ impl BlockContext {
         self.global.find(address).is_some_and(|span| span.contains(address, bytes))
     }
 
-    /// The thread whose copy is to write a byte that is in flight, the line that issued it, and whether that thread has
-    /// returned.
-    pub(crate) fn issuer_of(&self, at: usize) -> (Dim3, &'static Location<'static>, bool) {
+    /// The copy that is to write a byte that is in flight, the thread that issued it, at which line, and whether that thread
+    /// has returned so that the copy never completes.
+    pub(crate) fn issuer_of(&self, at: usize) -> (&'static str, Dim3, &'static Location<'static>, bool) {
+        if let Some((issuer, issued_at)) = self.bulk_loads.borrow().issuer_of(at) {
+            return ("bulk copy", issuer, issued_at, false);
+        }
         for thread in &self.threads {
             let queue = thread.cp_async.borrow();
             let covers = |copy: &&Copy| (copy.offset..copy.offset + copy.bytes).contains(&at);
             if let Some(copy) = queue.copies.iter().find(covers) {
-                return (thread.index, copy.issued_at, thread.exited.get());
+                return ("cp.async", thread.index, copy.issued_at, thread.exited.get());
             }
         }
         unreachable!("a byte is in flight only while a queue holds the copy into it")

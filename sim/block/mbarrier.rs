@@ -2,80 +2,169 @@
 
 use super::context::BlockContext;
 use super::shared::SHARED_BASE;
-use crate::fault::{Access, FaultKind};
+use crate::fault::{Access, FaultKind, WaitPlace};
 use std::panic::Location;
 
-/// The most arrivals that a phase can wait for: 2^20 - 1.
+/// The most arrivals that a phase can wait for, and the most bytes: 2^20 - 1.
 pub(crate) const MAX_COUNT: u32 = (1 << 20) - 1;
 
+/// Phases that are told apart: a wait names the one that runs or the one before.
+const PHASES: u32 = 8;
+
 /// The 64 bits of an mbarrier, which are nobody's business on a GPU.
+///
+/// A phase ends when neither arrivals nor bytes are lacking. Bytes may arrive before they are expected: their number is
+/// negative then, and the phase cannot end, as the thread that expects them has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mbarrier {
     /// Arrivals that the phase still waits for.
     pub(crate) pending: u32,
     /// Arrivals of a phase.
     pub(crate) expected: u32,
-    /// Phases that have completed.
+    /// Bytes that the phase still waits for.
+    pub(crate) transactions: i32,
+    /// Phases that have completed, modulo 8.
     pub(crate) phase: u32,
 }
 
+/// Why an operation on an mbarrier is not possible.
+type Misuse = String;
+
 impl Mbarrier {
+    /// One whose phases take `count` arrivals.
+    pub(crate) const fn new(count: u32) -> Self {
+        Self { pending: count, expected: count, transactions: 0, phase: 0 }
+    }
+
     pub(crate) const fn of(bits: u64) -> Self {
         let count = MAX_COUNT as u64;
         Self {
             pending: (bits & count) as u32,
             expected: (bits >> 20 & count) as u32,
-            phase: (bits >> 40) as u32,
+            // 21 bits with a sign.
+            transactions: (((bits >> 40) as u32) << 11) as i32 >> 11,
+            phase: (bits >> 61) as u32,
         }
     }
 
     pub(crate) const fn bits(self) -> u64 {
-        self.pending as u64 | (self.expected as u64) << 20 | (self.phase as u64) << 40
+        let transactions = (self.transactions as u64) & ((1 << 21) - 1);
+        self.pending as u64 | (self.expected as u64) << 20 | transactions << 40 | (self.phase as u64) << 61
     }
 
-    /// After one arrival.
-    const fn arrived(self) -> Self {
-        let pending = self.pending.saturating_sub(1);
-        if pending > 0 {
-            Self { pending, ..self }
-        } else {
-            Self { pending: self.expected, phase: (self.phase + 1) & 0xFF_FFFF, ..self }
+    /// The next phase, if this one lacks nothing.
+    const fn settled(self) -> Self {
+        if self.pending > 0 || self.transactions != 0 {
+            return self;
         }
+        Self { pending: self.expected, phase: (self.phase + 1) % PHASES, ..self }
+    }
+
+    /// After `count` arrivals.
+    pub(crate) fn arrived(self, count: u32) -> Result<Self, Misuse> {
+        match self.pending.checked_sub(count) {
+            Some(pending) => Ok(Self { pending, ..self }.settled()),
+            None => Err(format!(
+                "{count} arrivals at an mbarrier whose phase lacks {} of {}, and {} bytes",
+                self.pending, self.expected, self.transactions
+            )),
+        }
+    }
+
+    /// With `bytes` more to come in this phase, or fewer where it is negative.
+    pub(crate) fn expecting(self, bytes: i64) -> Result<Self, Misuse> {
+        let transactions = i64::from(self.transactions) + bytes;
+        if transactions.unsigned_abs() > u64::from(MAX_COUNT) {
+            return Err(format!("the phase would wait for {transactions} bytes; it can for {MAX_COUNT}"));
+        }
+        Ok(Self { transactions: transactions as i32, ..self })
+    }
+
+    /// After `bytes` have come.
+    pub(crate) fn received(self, bytes: u32) -> Result<Self, Misuse> {
+        self.expecting(-i64::from(bytes)).map(Self::settled)
+    }
+
+    /// Whether the phase of this parity is over: the one that runs has the other.
+    pub(crate) const fn is_past(self, parity: u32) -> bool {
+        self.phase % 2 != parity % 2
     }
 }
 
 impl BlockContext {
-    /// The mbarrier at an address, or a fault.
-    #[track_caller]
-    pub(crate) fn mbarrier(&self, address: u32) -> Option<Mbarrier> {
+    /// The mbarrier at an address of this block.
+    pub(crate) fn mbarrier(&self, operation: &'static str, address: u32) -> Result<Mbarrier, FaultKind> {
         let bits = self.shared.load(address.wrapping_sub(SHARED_BASE) as usize);
-        if bits.is_none() {
-            self.shared_fault(Access::Read, address, 8);
+        let mbarrier = Mbarrier::of(bits.ok_or_else(|| self.shared_fault_kind(Access::Read, address, 8))?);
+        if mbarrier.expected == 0 {
+            let reason = format!("there is no mbarrier at shared address {address:#x}");
+            return Err(FaultKind::InvalidOperand { operation, reason });
         }
-        bits.map(Mbarrier::of)
+        Ok(mbarrier)
     }
 
+    /// Makes an mbarrier of this block another.
+    pub(crate) fn set_mbarrier(&self, address: u32, mbarrier: Mbarrier) -> Result<(), FaultKind> {
+        let stored = self.shared.store(address.wrapping_sub(SHARED_BASE) as usize, mbarrier.bits());
+        if stored { Ok(()) } else { Err(self.shared_fault_kind(Access::Write, address, 8)) }
+    }
+
+    /// Changes an mbarrier of this block, and gives what it was.
+    pub(crate) fn change_mbarrier(
+        &self,
+        operation: &'static str,
+        address: u32,
+        change: impl FnOnce(Mbarrier) -> Result<Mbarrier, Misuse>,
+    ) -> Result<Mbarrier, FaultKind> {
+        let before = self.mbarrier(operation, address)?;
+        let after = change(before).map_err(|reason| FaultKind::InvalidOperand { operation, reason })?;
+        self.set_mbarrier(address, after)?;
+        Ok(before)
+    }
+
+    /// The value, or the fault of the running thread. `None` only in a thread that already unwinds.
     #[track_caller]
-    pub(crate) fn set_mbarrier(&self, address: u32, mbarrier: Mbarrier) {
-        if !self.shared.store(address.wrapping_sub(SHARED_BASE) as usize, mbarrier.bits()) {
-            self.shared_fault(Access::Write, address, 8);
+    pub(crate) fn or_raise<T>(&self, result: Result<T, FaultKind>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(_) if std::thread::panicking() => None,
+            Err(kind) => self.raise(Location::caller(), kind),
         }
     }
 
-    /// Counts one arrival at an mbarrier, by a thread or by its copies.
-    #[track_caller]
-    pub(crate) fn count_arrival(&self, address: u32) {
-        if let Some(mbarrier) = self.mbarrier(address) {
-            self.set_mbarrier(address, mbarrier.arrived());
+    /// Waits until `is_over` holds of an mbarrier of this block, which copies that are under way may bring about.
+    pub(crate) fn wait_for_mbarrier(
+        &self,
+        address: u32,
+        parity: impl Fn(Mbarrier) -> u32,
+        is_over: impl Fn(Mbarrier) -> bool,
+        location: &'static Location<'static>,
+    ) {
+        while !std::thread::panicking() {
+            self.land_for(address);
+            let operation = "mbarrier.try_wait";
+            let mbarrier = match self.mbarrier(operation, address) {
+                Ok(mbarrier) => mbarrier,
+                Err(kind) => self.raise(location, kind),
+            };
+            if is_over(mbarrier) {
+                break;
+            }
+            let place = WaitPlace::Mbarrier {
+                offset: i64::from(address) - i64::from(SHARED_BASE),
+                parity: parity(mbarrier) % 2,
+                pending: mbarrier.pending,
+                transactions: mbarrier.transactions,
+            };
+            self.wait(place, location);
         }
+        self.condition_met.set(true);
     }
 
-    /// Faults for an operand of an mbarrier operation. Returns only in a thread that already unwinds.
-    #[track_caller]
-    pub(crate) fn mbarrier_misuse(&self, operation: &'static str, reason: String) {
-        if !std::thread::panicking() {
-            self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
-        }
+    /// Completes the copies that are to arrive at an mbarrier of this block.
+    pub(crate) fn land_for(&self, address: u32) {
+        self.land_before_arrivals(address);
+        self.land_bulk_loads(address);
     }
 }
 
@@ -85,10 +174,37 @@ mod tests {
 
     #[test]
     fn a_phase_ends_with_its_last_arrival_and_the_next_begins() {
-        let start = Mbarrier { pending: 2, expected: 2, phase: 0 };
+        let start = Mbarrier::new(2);
         assert_eq!(Mbarrier::of(start.bits()), start);
-        let one = start.arrived();
-        assert_eq!(one, Mbarrier { pending: 1, expected: 2, phase: 0 });
-        assert_eq!(one.arrived(), Mbarrier { pending: 2, expected: 2, phase: 1 });
+        let one = start.arrived(1).unwrap();
+        assert_eq!(one, Mbarrier { pending: 1, ..start });
+        assert_eq!(one.arrived(1).unwrap(), Mbarrier { phase: 1, ..start });
+        assert!(one.arrived(2).unwrap_err().contains("lacks 1 of 2"));
+        let last = Mbarrier { phase: 7, ..start };
+        assert_eq!(last.arrived(2).unwrap().phase, 0, "phases are counted modulo 8");
+    }
+
+    #[test]
+    fn a_phase_waits_for_its_bytes_too() {
+        let start = Mbarrier::new(1).expecting(100).unwrap();
+        assert_eq!(Mbarrier::of(start.bits()), start);
+        let arrived = start.arrived(1).unwrap();
+        assert_eq!((arrived.phase, arrived.pending), (0, 0));
+        let received = arrived.received(60).unwrap();
+        assert_eq!((received.phase, received.transactions), (0, 40));
+        assert_eq!(received.received(40).unwrap(), Mbarrier { phase: 1, ..Mbarrier::new(1) });
+        // Bytes may come first.
+        let early = Mbarrier::new(1).received(60).unwrap();
+        assert_eq!(Mbarrier::of(early.bits()), early);
+        assert_eq!((early.phase, early.transactions), (0, -60));
+        assert_eq!(early.expecting(60).unwrap().arrived(1).unwrap().phase, 1);
+        assert!(start.expecting(i64::from(MAX_COUNT)).unwrap_err().contains("1048675 bytes"));
+    }
+
+    #[test]
+    fn a_parity_is_past_when_the_phase_that_runs_has_the_other() {
+        let first = Mbarrier::new(1);
+        assert_eq!([0, 1].map(|parity| first.is_past(parity)), [false, true]);
+        assert_eq!([0, 1].map(|parity| first.arrived(1).unwrap().is_past(parity)), [true, false]);
     }
 }

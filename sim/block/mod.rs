@@ -1,12 +1,16 @@
 //! One block of a grid: its memory, its threads as coroutines, and what makes them wait for each other.
 //!
-//! A worker owns a [`BlockContext`] and runs one block after another in it. While a thread of the block runs, the
+//! A worker owns a [`Cluster`] of as many [`BlockContext`]s as the launch puts into one, and runs one cluster of blocks after
+//! another in them. While a thread of the block runs, the
 //! context is the worker's *current* one, which the intrinsics find through a thread-local pointer. A block never
-//! leaves its OS thread, so everything in the context is a plain `Cell` or `RefCell`; no borrow of a `RefCell` is held
+//! leaves its OS thread, and neither do the blocks of a cluster, so everything in the context is a plain `Cell` or `RefCell`; no borrow of a `RefCell` is held
 //! over a switch of coroutines.
 
 mod access;
 mod barrier;
+mod bulk;
+mod bulk_store;
+mod cluster;
 mod collective;
 mod context;
 mod cp_async;
@@ -15,9 +19,13 @@ mod panics;
 mod scheduler;
 mod shared;
 mod stack;
+mod wgmma;
 
+pub(crate) use bulk::LoadSource;
+pub(crate) use bulk_store::{BulkSink, StoreWait};
+pub(crate) use cluster::{Cluster, MAX_CLUSTER};
 pub use collective::{ExitedLanes, warp_collective};
-pub(crate) use context::{BlockContext, Limits, RawFault, current, within_simulated_thread};
+pub(crate) use context::{Limits, RawFault, current, within_simulated_thread};
 pub(crate) use mbarrier::{MAX_COUNT, Mbarrier};
 pub(crate) use panics::install_hook;
 pub(crate) use scheduler::Worker;

@@ -1,93 +1,118 @@
-//! Runs the threads of a block in turn until all have returned.
+//! Runs the threads of the blocks of a cluster in turn until all have returned.
 
 use super::WARP_SIZE;
+use super::cluster::Cluster;
 use super::context::{BlockContext, RawFault, Resume, TURNS, ThreadYielder};
 use super::stack::{StackPool, ThreadStack};
 use crate::Dim3;
-use crate::fault::{FaultKind, WaitPlace};
+use crate::fault::{FaultKind, WaitPlace, WaitingThreads};
 use corosensei::{Coroutine, CoroutineResult};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Thread = Coroutine<Resume, (), (), ThreadStack>;
 
-/// Runs blocks of one launch, one after another, on one OS thread.
+/// Runs clusters of one launch, one after another, on one OS thread. Where the launch has no clusters, each holds one block.
 pub(crate) struct Worker<'a> {
-    context: &'a BlockContext,
+    cluster: &'a Cluster,
     entry: &'a (dyn Fn() + Sync),
     stacks: StackPool,
-    /// The threads that have started and not returned, by linear index.
-    live: Vec<Option<Thread>>,
-    /// Whether the threads that wait for conditions were woken in this block because no other could run.
+    blocks: Vec<Block>,
+    /// Whether the threads that wait for conditions were woken in this cluster because no other could run.
     asked: bool,
 }
 
+/// What a worker keeps of a block.
+struct Block {
+    /// The threads that have started and not returned, by linear index.
+    live: Vec<Option<Thread>>,
+    /// The thread that ran last.
+    last: u32,
+}
+
+/// Switches after which a block of a cluster lets the others run, whether or not its threads could go on.
+const BLOCK_TURNS: u32 = 16 * TURNS;
+
 impl<'a> Worker<'a> {
-    pub(crate) fn new(context: &'a BlockContext, entry: &'a (dyn Fn() + Sync), stack_bytes: usize) -> Self {
-        let live = (0..context.count()).map(|_| None).collect();
+    pub(crate) fn new(cluster: &'a Cluster, entry: &'a (dyn Fn() + Sync), stack_bytes: usize) -> Self {
+        let threads: usize = cluster.blocks().iter().map(|block| block.count() as usize).sum();
+        let block = |block: &BlockContext| Block {
+            live: (0..block.count()).map(|_| None).collect(),
+            last: block.count() - 1,
+        };
         Self {
-            context,
+            cluster,
             entry,
-            stacks: StackPool::new(stack_bytes, context.count() as usize),
-            live,
+            stacks: StackPool::new(stack_bytes, threads),
+            blocks: cluster.blocks().iter().map(block).collect(),
             asked: false,
         }
     }
 
-    /// Runs one block to its end or its first fault.
-    pub(crate) fn run(&mut self, block_index: Dim3) -> Result<(), RawFault> {
-        self.context.start(block_index);
+    /// Runs one cluster to its end or its first fault, which it gives with the index of the block.
+    pub(crate) fn run(&mut self, index: Dim3) -> Result<(), (Dim3, RawFault)> {
+        self.cluster.start(index);
         self.asked = false;
-        let mut last = self.context.count() - 1;
-        while let Some(linear) = self.next_ready(last) {
-            last = linear;
-            self.resume(linear, Resume::Run);
-            if self.context.fault.borrow().is_some() {
+        for block in &mut self.blocks {
+            block.last = block.live.len() as u32 - 1;
+        }
+        let contexts = self.cluster.blocks();
+        while !self.faulted() {
+            let ran = (0..contexts.len()).filter(|&rank| self.run_block(rank)).count() > 0;
+            if !ran && !self.faulted() && !self.ask() {
+                self.note_deadlock();
                 break;
             }
         }
-        if self.context.fault.borrow().is_none() {
-            self.note_deadlock();
-        }
-        let Some(fault) = self.context.fault.take() else { return Ok(()) };
+        let fault =
+            contexts.iter().find_map(|context| Some((context.block_index.get(), context.fault.take()?)));
+        let Some(fault) = fault else { return Ok(()) };
         self.unwind_all();
         Err(fault)
     }
 
-    /// The thread to run after `last`: the next one of the same warp for a while, so that warp operations find the stacks
-    /// of their lanes in the caches, then those of the next warps.
-    ///
-    /// Where none is ready, those that wait for conditions look at them once more; if none of them finds its own
-    /// fulfilled, nothing in the block can change any more.
-    fn next_ready(&mut self, last: u32) -> Option<u32> {
-        let context = self.context;
-        let turns = context.turns_left.get();
-        if turns > 0 {
-            context.turns_left.set(turns - 1);
-            if let Some(linear) = context.take_ready_in_warp(last) {
-                return Some(linear);
-            }
+    fn faulted(&self) -> bool {
+        self.cluster.blocks().iter().any(|context| context.fault.borrow().is_some())
+    }
+
+    /// Runs the threads of a block until none is ready, for a while where there are other blocks. Says whether any ran.
+    fn run_block(&mut self, rank: usize) -> bool {
+        let contexts = self.cluster.blocks();
+        let context = &contexts[rank];
+        let mut turns = 0;
+        while (contexts.len() == 1 || turns < BLOCK_TURNS) && !self.faulted() {
+            let Some(linear) = next_ready(context, self.blocks[rank].last) else { break };
+            self.blocks[rank].last = linear;
+            self.resume(rank, linear, Resume::Run);
+            turns += 1;
         }
-        context.turns_left.set(TURNS);
-        let next_warp = (last / WARP_SIZE + 1) * WARP_SIZE;
-        let from = if next_warp < context.count() { next_warp } else { 0 };
-        context.take_ready(from).or_else(|| {
-            let changed = context.condition_met.take();
-            if std::mem::replace(&mut self.asked, true) && !changed {
-                return None;
-            }
+        turns > 0
+    }
+
+    /// Lets the threads that wait for conditions look at them once more, unless nothing has changed since they last did; says
+    /// whether there are any.
+    fn ask(&mut self) -> bool {
+        let contexts = self.cluster.blocks();
+        let changed = contexts.iter().filter(|context| context.condition_met.take()).count() > 0;
+        if std::mem::replace(&mut self.asked, true) && !changed {
+            return false;
+        }
+        let mut any = false;
+        for context in contexts {
             for (linear, thread) in context.threads.iter().enumerate() {
-                if matches!(thread.wait.get().map(|wait| wait.place), Some(WaitPlace::Condition { .. })) {
+                let place = thread.wait.get().map(|wait| wait.place);
+                if matches!(place, Some(WaitPlace::Condition { .. } | WaitPlace::Mbarrier { .. })) {
                     context.set_ready(linear as u32);
+                    any = true;
                 }
             }
-            context.take_ready(from)
-        })
+        }
+        any
     }
 
     /// Switches to a thread until it waits, returns or unwinds.
-    fn resume(&mut self, linear: u32, resume: Resume) {
-        let context = self.context;
-        let slot = &mut self.live[linear as usize];
+    fn resume(&mut self, rank: usize, linear: u32, resume: Resume) {
+        let context = &self.cluster.blocks()[rank];
+        let slot = &mut self.blocks[rank].live[linear as usize];
         let thread = match slot {
             Some(thread) => thread,
             None => match self.stacks.take() {
@@ -110,15 +135,27 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Records the fault of a block in which no thread can go on although some have not returned.
+    /// Records the fault of a cluster in which no thread can go on although some have not returned.
     fn note_deadlock(&self) {
-        let context = self.context;
-        let waits =
-            || context.threads.iter().enumerate().filter_map(|(i, t)| Some((i as u32, t, t.wait.get()?)));
+        let contexts = self.cluster.blocks();
+        let waits = || {
+            contexts.iter().flat_map(|context| {
+                let wait = move |(i, t): (usize, &'a super::context::Thread)| {
+                    Some((context, i as u32, t, t.wait.get()?))
+                };
+                context.threads.iter().enumerate().filter_map(wait)
+            })
+        };
         // A barrier tells more than what the other threads wait for.
-        let at_barrier = waits().find(|(_, _, wait)| matches!(wait.place, WaitPlace::Barrier { .. }));
-        let Some((linear, thread, wait)) = at_barrier.or_else(|| waits().next()) else { return };
-        let (waiting, exited) = (context.waiting(), context.exited());
+        let at_barrier = waits().find(|(.., wait)| matches!(wait.place, WaitPlace::Barrier { .. }));
+        let Some((context, linear, thread, wait)) = at_barrier.or_else(|| waits().next()) else { return };
+        let mut waiting = context.waiting();
+        for other in contexts.iter().filter(|other| other.rank != context.rank) {
+            waiting.extend(
+                other.waiting().into_iter().map(|group| WaitingThreads { block: Some(other.rank), ..group }),
+            );
+        }
+        let exited = context.exited();
         let kind = match wait.place {
             WaitPlace::Barrier { id } => {
                 let (arrived, expected) = context.barrier_arrivals(id);
@@ -128,6 +165,9 @@ impl<'a> Worker<'a> {
                 let missing = context.lanes_missing(linear);
                 FaultKind::WarpIncomplete { operation, mask, missing, waiting, exited }
             }
+            WaitPlace::Mbarrier { .. } => {
+                FaultKind::WaitNeverEnds { what: "an mbarrier's phase", waiting, exited }
+            }
             WaitPlace::Condition { what } => FaultKind::WaitNeverEnds { what, waiting, exited },
         };
         context.record(RawFault { thread: thread.index, location: Some(wait.location), kind });
@@ -135,13 +175,30 @@ impl<'a> Worker<'a> {
 
     /// Unwinds every thread that has not returned, so that what lives on its stack is dropped.
     fn unwind_all(&mut self) {
-        self.context.unwinding.set(true);
-        for linear in 0..self.context.count() {
-            while self.live[linear as usize].is_some() {
-                self.resume(linear, Resume::Unwind);
+        for (rank, context) in self.cluster.blocks().iter().enumerate() {
+            context.unwinding.set(true);
+            for linear in 0..context.count() {
+                while self.blocks[rank].live[linear as usize].is_some() {
+                    self.resume(rank, linear, Resume::Unwind);
+                }
             }
         }
     }
+}
+
+/// The thread of a block to run after `last`: the next one of the same warp for a while, so that warp operations find the
+/// stacks of their lanes in the caches, then those of the next warps.
+fn next_ready(context: &BlockContext, last: u32) -> Option<u32> {
+    let turns = context.turns_left.get();
+    if turns > 0 {
+        context.turns_left.set(turns - 1);
+        if let Some(linear) = context.take_ready_in_warp(last) {
+            return Some(linear);
+        }
+    }
+    context.turns_left.set(TURNS);
+    let next_warp = (last / WARP_SIZE + 1) * WARP_SIZE;
+    context.take_ready(if next_warp < context.count() { next_warp } else { 0 })
 }
 
 /// A thread of the block, not started.

@@ -1,15 +1,29 @@
 //! A block's shared memory, with a state for every byte.
 
 use crate::pod::{Pod, access_size, from_bits};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 
 /// The shared address of a block's first byte. It is not 0, so that an offset used as an address is noticed.
 pub(crate) const SHARED_BASE: u32 = 1024;
 
-/// A byte that a thread or a completed `cp.async` wrote. A byte that nobody wrote is 0.
+/// A byte that a thread or a completed copy wrote. A byte that nobody wrote is 0.
 const WRITTEN: u8 = 1;
-/// A byte that a `cp.async` is to write.
+/// A byte that an asynchronous copy is to write.
 const IN_FLIGHT: u8 = 2;
+/// A byte that an asynchronous operation is to read.
+const READING: u8 = 4;
+
+/// What asynchronous operations read is told by pieces of this many bytes.
+pub(crate) const PIECE: usize = 16;
+
+/// Who writes: the two proxies of PTX's memory model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proxy {
+    /// Loads and stores of threads, and `cp.async`.
+    Generic,
+    /// Bulk copies and `wgmma`.
+    Async,
+}
 
 /// Shared memory and its states. Offsets count from the first byte.
 pub(crate) struct SharedMemory {
@@ -17,6 +31,12 @@ pub(crate) struct SharedMemory {
     data: Box<[UnsafeCell<u128>]>,
     state: Box<[UnsafeCell<u128>]>,
     bytes: usize,
+    /// For each piece, the number of fences before it was last written by the generic proxy; 0 if it never was.
+    written: Box<[Cell<u32>]>,
+    /// One more than the fences between the proxies so far.
+    fences: Cell<u32>,
+    /// For each piece, how many asynchronous operations are to read it.
+    readers: Box<[Cell<u16>]>,
 }
 
 /// `byte` in every byte of an access's width.
@@ -28,7 +48,15 @@ const fn everywhere(byte: u8, width: usize) -> u128 {
 impl SharedMemory {
     pub(crate) fn new(bytes: usize) -> Self {
         let units = || (0..bytes.div_ceil(16)).map(|_| UnsafeCell::new(0)).collect();
-        Self { data: units(), state: units(), bytes }
+        let pieces = bytes.div_ceil(PIECE);
+        Self {
+            data: units(),
+            state: units(),
+            bytes,
+            written: vec![Cell::new(0); pieces].into(),
+            fences: Cell::new(1),
+            readers: vec![Cell::new(0); pieces].into(),
+        }
     }
 
     /// Forgets everything: all bytes are poison and unwritten.
@@ -40,6 +68,11 @@ impl SharedMemory {
                 state.get().write(0);
             }
         }
+        for (written, readers) in self.written.iter().zip(&self.readers) {
+            written.set(0);
+            readers.set(0);
+        }
+        self.fences.set(1);
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -82,18 +115,23 @@ impl SharedMemory {
     #[inline(always)]
     pub(crate) fn load<T: Pod>(&self, offset: usize) -> Option<T> {
         let width = access_size::<T>();
-        if !self.fits(offset, width) || self.states(offset, width) != everywhere(WRITTEN, width) {
+        if !self.fits(offset, width)
+            || self.states(offset, width) & everywhere(WRITTEN | IN_FLIGHT, width)
+                != everywhere(WRITTEN, width)
+        {
             return None;
         }
         // SAFETY: within the memory and aligned to its width; unaligned only in that `T` may ask for more.
         Some(unsafe { self.data_at::<T>(offset).read_unaligned() })
     }
 
-    /// Stores a `T` if the access fits and no byte is in flight; says whether it did.
+    /// Stores a `T` if the access fits and no asynchronous operation uses a byte of it; says whether it did.
     #[inline(always)]
     pub(crate) fn store<T: Pod>(&self, offset: usize, value: T) -> bool {
         let width = access_size::<T>();
-        if !self.fits(offset, width) || self.states(offset, width) & everywhere(IN_FLIGHT, width) != 0 {
+        if !self.fits(offset, width)
+            || self.states(offset, width) & everywhere(IN_FLIGHT | READING, width) != 0
+        {
             return false;
         }
         // SAFETY: both as in `load`; any bytes are valid states.
@@ -101,12 +139,18 @@ impl SharedMemory {
             self.data_at::<T>(offset).write_unaligned(value);
             self.state_at::<T>(offset).write_unaligned(from_bits(everywhere(WRITTEN, width)));
         }
+        self.written[offset / PIECE].set(self.fences.get());
         true
     }
 
-    /// Stores the bytes of a completed `cp.async`.
-    pub(crate) fn land(&self, offset: usize, bytes: &[u8]) {
-        debug_assert!(self.fits(offset, bytes.len()), "checked when the copy was issued");
+    /// Stores the bytes of a completed copy of a proxy.
+    pub(crate) fn land(&self, offset: usize, bytes: &[u8], proxy: Proxy) {
+        debug_assert!(offset + bytes.len() <= self.bytes, "checked when the copy was issued");
+        if proxy == Proxy::Generic {
+            for piece in offset / PIECE..(offset + bytes.len()).div_ceil(PIECE) {
+                self.written[piece].set(self.fences.get());
+            }
+        }
         for (i, &byte) in bytes.iter().enumerate() {
             // SAFETY: the range was checked when the copy was issued.
             unsafe {
@@ -116,9 +160,9 @@ impl SharedMemory {
         }
     }
 
-    /// Marks bytes that a `cp.async` is to write.
+    /// Marks bytes that an asynchronous copy is to write.
     pub(crate) fn take_off(&self, offset: usize, bytes: usize) {
-        debug_assert!(self.fits(offset, bytes), "checked by the caller");
+        debug_assert!(offset + bytes <= self.bytes, "checked by the caller");
         for at in offset..offset + bytes {
             // SAFETY: the range was checked by the caller.
             unsafe {
@@ -131,7 +175,70 @@ impl SharedMemory {
     /// The first byte of a range that is in flight, if any is.
     pub(crate) fn first_in_flight(&self, offset: usize, bytes: usize) -> Option<usize> {
         // SAFETY: the caller checked the range by `fits`.
-        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } == IN_FLIGHT)
+        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & IN_FLIGHT != 0)
+    }
+
+    /// The first byte of a range that an asynchronous operation is to read, if one is.
+    pub(crate) fn first_being_read(&self, offset: usize, bytes: usize) -> Option<usize> {
+        // SAFETY: the caller checked the range.
+        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & READING != 0)
+    }
+
+    /// Makes what threads wrote so far visible to asynchronous operations.
+    pub(crate) fn fence_proxies(&self) {
+        self.fences.set(self.fences.get() + 1);
+    }
+
+    /// Whether threads wrote into a piece since the last fence between the proxies.
+    pub(crate) fn is_unfenced(&self, piece: usize) -> bool {
+        self.written[piece].get() == self.fences.get()
+    }
+
+    /// Whether every byte of a range within the memory was written, and none is in flight.
+    pub(crate) fn is_written(&self, offset: usize, bytes: usize) -> bool {
+        // SAFETY: the caller checked the range.
+        (offset..offset + bytes)
+            .all(|at| unsafe { self.state_at::<u8>(at).read() } & (WRITTEN | IN_FLIGHT) == WRITTEN)
+    }
+
+    /// The bytes from `offset` on, which lie within the memory.
+    pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            // SAFETY: the caller checked the range.
+            *byte = unsafe { self.data_at::<u8>(offset + i).read() };
+        }
+    }
+
+    /// Notes that an asynchronous operation is to read a piece, which nobody may write until
+    /// [`end_reading`](Self::end_reading).
+    pub(crate) fn begin_reading(&self, piece: usize) {
+        let readers = &self.readers[piece];
+        if readers.replace(readers.get() + 1) == 0 {
+            self.mark_piece(piece, |state| state | READING);
+        }
+    }
+
+    /// Notes that an operation has read a piece.
+    pub(crate) fn end_reading(&self, piece: usize) {
+        let readers = &self.readers[piece];
+        if readers.replace(readers.get() - 1) == 1 {
+            self.mark_piece(piece, |state| state & !READING);
+        }
+    }
+
+    fn mark_piece(&self, piece: usize, mark: impl Fn(u8) -> u8) {
+        for at in PIECE * piece..(PIECE * (piece + 1)).min(self.bytes) {
+            // SAFETY: within the memory; one OS thread uses the block.
+            unsafe { self.state_at::<u8>(at).write(mark(self.state_at::<u8>(at).read())) }
+        }
+    }
+
+    /// Forgets that bytes were written.
+    pub(crate) fn forget(&self, offset: usize, bytes: usize) {
+        for at in offset..offset + bytes {
+            // SAFETY: the caller checked the range.
+            unsafe { self.state_at::<u8>(at).write(0) }
+        }
     }
 }
 
@@ -166,8 +273,37 @@ mod tests {
         assert_eq!(shared.load::<u32>(8), None);
         assert!(!shared.store::<u64>(8, 1));
         assert_eq!(shared.first_in_flight(0, 16), Some(8));
-        shared.land(8, &[1, 2, 3, 4]);
+        shared.land(8, &[1, 2, 3, 4], Proxy::Generic);
         assert_eq!(shared.load::<u32>(8), Some(0x0403_0201));
         assert_eq!(shared.first_in_flight(0, 16), None);
+    }
+
+    #[test]
+    fn what_is_being_read_is_readable_and_not_writable() {
+        let shared = SharedMemory::new(64);
+        shared.reset();
+        assert!(shared.store::<u32>(16, 7));
+        shared.begin_reading(1);
+        shared.begin_reading(1);
+        assert_eq!(shared.load::<u32>(16), Some(7));
+        assert!(!shared.store::<u32>(16, 8));
+        assert!(shared.store::<u32>(32, 8), "another piece");
+        shared.end_reading(1);
+        assert!(!shared.store::<u32>(16, 8), "one reader is left");
+        shared.end_reading(1);
+        assert!(shared.store::<u32>(16, 8));
+    }
+
+    #[test]
+    fn a_fence_makes_writes_visible_to_the_other_proxy() {
+        let shared = SharedMemory::new(64);
+        shared.reset();
+        assert!(shared.store::<u32>(16, 7));
+        assert_eq!([0, 1].map(|piece| shared.is_unfenced(piece)), [false, true]);
+        shared.fence_proxies();
+        assert!(!shared.is_unfenced(1));
+        shared.take_off(16, 4);
+        shared.land(16, &[1; 4], Proxy::Async);
+        assert!(!shared.is_unfenced(1), "written by the proxy itself");
     }
 }

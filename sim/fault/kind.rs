@@ -20,6 +20,12 @@ pub enum Access {
     CpAsyncSource,
     /// The destination of a `cp.async`.
     CpAsyncDestination,
+    /// The source of a bulk copy, a tensor copy included.
+    BulkSource,
+    /// The destination of a bulk copy, a tensor copy included.
+    BulkDestination,
+    /// An operand of `wgmma` in shared memory.
+    WgmmaOperand,
 }
 
 impl fmt::Display for Access {
@@ -30,6 +36,9 @@ impl fmt::Display for Access {
             Self::Atomic => "atomic operation",
             Self::CpAsyncSource => "cp.async read",
             Self::CpAsyncDestination => "cp.async write",
+            Self::BulkSource => "bulk copy's read",
+            Self::BulkDestination => "bulk copy's write",
+            Self::WgmmaOperand => "wgmma's read",
         })
     }
 }
@@ -98,9 +107,9 @@ pub enum FaultKind {
         /// From the start of the block's shared memory.
         offset: i64,
     },
-    /// An access to shared memory that a `cp.async` is still writing.
+    /// An access to shared memory that an asynchronous copy is still writing.
     #[error(
-        "{access} of {bytes} bytes of shared memory at offset {offset} while a cp.async into it is in flight: thread {issuer} issued it at {}:{} and {}",
+        "{access} of {bytes} bytes of shared memory at offset {offset} while a {what} into it is in flight: thread {issuer} issued it at {}:{} and {}",
         issued_at.file(), issued_at.line(),
         if *issuer_exited { "exited without waiting for it" } else { "has not waited for it" }
     )]
@@ -111,12 +120,64 @@ pub enum FaultKind {
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
+        /// The copy: `cp.async`, or a bulk one.
+        what: &'static str,
         /// The thread that issued the copy.
         issuer: Dim3,
         /// The line that issued it.
         issued_at: &'static Location<'static>,
         /// Whether that thread has returned, so that the copy never completes.
         issuer_exited: bool,
+    },
+    /// A write to shared memory that an asynchronous operation still reads.
+    #[error(
+        "{access} of {bytes} bytes of shared memory at offset {offset}, which a wgmma or a bulk copy that nobody has waited for still reads"
+    )]
+    SharedBeingRead {
+        /// How it was touched.
+        access: Access,
+        /// The access's size.
+        bytes: usize,
+        /// From the start of the block's shared memory.
+        offset: i64,
+    },
+    /// An asynchronous operation on shared memory that threads wrote, with no fence between.
+    #[error(
+        "{access} of shared memory at offset {offset}, which threads wrote with no fence.proxy.async since: the operation may not see it"
+    )]
+    SharedUnfenced {
+        /// How it was touched.
+        access: Access,
+        /// From the start of the block's shared memory.
+        offset: i64,
+    },
+    /// An access to the shared memory of a block of the cluster that has ended.
+    #[error("{access} of the shared memory of block {rank} of the cluster, which has ended")]
+    PeerEnded {
+        /// How it was touched.
+        access: Access,
+        /// The block's number in the cluster.
+        rank: u32,
+    },
+    /// An address of a cluster's shared memory that belongs to none of its blocks.
+    #[error("{access} of cluster address {address:#x}: block {rank} of a cluster of {blocks}")]
+    NoSuchPeer {
+        /// How it was touched.
+        access: Access,
+        /// The address.
+        address: u32,
+        /// The block's number that the address names.
+        rank: u32,
+        /// Blocks of the cluster.
+        blocks: u32,
+    },
+    /// A thread returned while bulk copies that it issued still read shared memory.
+    #[error(
+        "the thread returned while {copies} bulk copies that it issued still read shared memory: wait for them with cp.async.bulk.wait_group.read 0"
+    )]
+    BulkCopiesLeft {
+        /// How many.
+        copies: usize,
     },
     /// An instruction with an operand that it does not take.
     #[error("{operation}: {reason}")]

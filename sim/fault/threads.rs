@@ -85,7 +85,18 @@ pub enum WaitPlace {
         /// Its mask.
         mask: u32,
     },
-    /// A condition, such as the phase of an mbarrier.
+    /// The end of an mbarrier's phase.
+    Mbarrier {
+        /// Where it is, in bytes from the start of the block's shared memory.
+        offset: i64,
+        /// The parity of the phase that is waited for.
+        parity: u32,
+        /// Arrivals that the phase lacks.
+        pending: u32,
+        /// Bytes that it lacks.
+        transactions: i32,
+    },
+    /// A condition.
     Condition {
         /// What is waited for.
         what: &'static str,
@@ -97,6 +108,10 @@ impl fmt::Display for WaitPlace {
         match self {
             Self::Barrier { id } => write!(f, "at barrier {id}"),
             Self::Warp { operation, mask } => write!(f, "in {operation} with mask {mask:#010x}"),
+            Self::Mbarrier { offset, parity, pending, transactions } => write!(
+                f,
+                "for the phase of parity {parity} of the mbarrier at offset {offset}, which lacks {pending} arrivals and {transactions} bytes,"
+            ),
             Self::Condition { what } => write!(f, "for {what}"),
         }
     }
@@ -105,6 +120,8 @@ impl fmt::Display for WaitPlace {
 /// Threads that wait for the same at the same line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingThreads {
+    /// The block's number in its cluster, where it is another than that of the fault.
+    pub block: Option<u32>,
     /// The threads.
     pub threads: ThreadSet,
     /// What they wait for.
@@ -116,7 +133,10 @@ pub struct WaitingThreads {
 impl fmt::Display for WaitingThreads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.threads.count() == 1 { "waits" } else { "wait" };
-        let Self { threads, place, location } = self;
+        let Self { block, threads, place, location } = self;
+        if let Some(rank) = block {
+            write!(f, "in block {rank} of the cluster ")?;
+        }
         write!(f, "{threads} {verb} {place} at {}:{}", location.file(), location.line())
     }
 }

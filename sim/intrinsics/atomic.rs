@@ -50,8 +50,9 @@ impl AtomicSpace for u32 {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
             return poison();
         };
-        let stored = block.shared.store(offset, update(old));
-        debug_assert!(stored, "what could be loaded can be stored");
+        if !block.shared.store(offset, update(old)) {
+            block.shared_fault(Access::Atomic, self, size_of::<T>());
+        }
         old
     }
 }

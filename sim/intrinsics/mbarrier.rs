@@ -1,20 +1,37 @@
-//! mbarriers: barriers in shared memory, at which `cp.async` copies arrive as well as threads.
+//! mbarriers: barriers in shared memory, at which copies arrive as well as threads.
 //!
 //! An mbarrier is 8 bytes of shared memory, aligned to 8. A phase of it ends when as many arrivals have come as it was
-//! made for, and the next begins.
+//! made for, and as many bytes as threads have said that copies bring; then the next begins. A phase is named by a state
+//! that an arrival gave, or by its parity: the first phase has parity 0, the second 1, and so on in turn.
+//!
+//! An `address` is a shared address of the block; where it says so, one of the cluster's shared memory.
 
-use super::barrier::wait_until;
-use crate::block::{MAX_COUNT, Mbarrier, current};
+use crate::block::{MAX_COUNT, Mbarrier, SHARED_BASE, current};
+use crate::fault::{Access, FaultKind};
+use std::panic::Location;
 
 /// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1: `mbarrier.init.shared.b64`.
 #[track_caller]
 pub fn mbarrier_init(address: u32, count: u32) {
     let block = current();
     block.step();
-    if count == 0 || count > MAX_COUNT {
-        return block.mbarrier_misuse("mbarrier.init", format!("a count of {count}; it is 1 to {MAX_COUNT}"));
+    let made = if count == 0 || count > MAX_COUNT {
+        let reason = format!("a count of {count}; it is 1 to {MAX_COUNT}");
+        Err(FaultKind::InvalidOperand { operation: "mbarrier.init", reason })
+    } else {
+        block.set_mbarrier(address, Mbarrier::new(count))
+    };
+    block.or_raise(made);
+}
+
+/// Ends an mbarrier, so that its memory can be used for something else: `mbarrier.inval.shared.b64`.
+#[track_caller]
+pub fn mbarrier_inval(address: u32) {
+    let block = current();
+    block.step();
+    if block.or_raise(block.mbarrier("mbarrier.inval", address)).is_some() {
+        block.shared.forget((address - SHARED_BASE) as usize, 8);
     }
-    block.set_mbarrier(address, Mbarrier { pending: count, expected: count, phase: 0 });
 }
 
 /// Arrives, and gives the state from before, which names the phase: `mbarrier.arrive.shared.b64`.
@@ -22,9 +39,45 @@ pub fn mbarrier_init(address: u32, count: u32) {
 pub fn mbarrier_arrive(address: u32) -> u64 {
     let block = current();
     block.step();
-    let Some(before) = block.mbarrier(address) else { return u64::MAX };
-    block.count_arrival(address);
-    before.bits()
+    let before = block.change_mbarrier("mbarrier.arrive", address, |mbarrier| mbarrier.arrived(1));
+    block.condition_met.set(true);
+    block.or_raise(before).map_or(u64::MAX, Mbarrier::bits)
+}
+
+/// Says that copies bring `bytes` more in this phase, then arrives: `mbarrier.arrive.expect_tx.shared.b64`.
+#[track_caller]
+pub fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
+    let block = current();
+    block.step();
+    let before = block.change_mbarrier("mbarrier.arrive.expect_tx", address, |mbarrier| {
+        mbarrier.expecting(bytes.into())?.arrived(1)
+    });
+    block.or_raise(before).map_or(u64::MAX, Mbarrier::bits)
+}
+
+/// Says that copies bring `bytes` more in this phase: `mbarrier.expect_tx`.
+#[track_caller]
+pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
+    let block = current();
+    block.step();
+    let changed =
+        block.change_mbarrier("mbarrier.expect_tx", address, |mbarrier| mbarrier.expecting(bytes.into()));
+    block.or_raise(changed);
+}
+
+/// Arrives at an mbarrier of any block of the cluster, whose `address` is one of the cluster's shared memory, after saying
+/// that copies bring `bytes` more where it is not 0: `mbarrier.arrive{.expect_tx}.release.cluster.shared::cluster.b64`.
+#[track_caller]
+pub fn mbarrier_arrive_cluster(address: u32, bytes: u32) {
+    let block = current();
+    block.step();
+    let arrived = block.peer(Access::Atomic, address).and_then(|(peer, address)| {
+        peer.change_mbarrier("mbarrier.arrive", address, |mbarrier| {
+            mbarrier.expecting(bytes.into())?.arrived(1)
+        })
+    });
+    block.condition_met.set(true);
+    block.or_raise(arrived);
 }
 
 /// Whether the phase of `state`, which an arrival gave, is over: `mbarrier.test_wait.shared.b64`.
@@ -32,19 +85,42 @@ pub fn mbarrier_arrive(address: u32) -> u64 {
 /// Copies that are to arrive at the mbarrier complete here at the latest.
 #[track_caller]
 pub fn mbarrier_test_wait(address: u32, state: u64) -> bool {
+    test(address, |now| now.phase != Mbarrier::of(state).phase)
+}
+
+/// Whether the phase of this parity (0 or 1) is over, be it the one that runs or the one before:
+/// `mbarrier.test_wait.parity.shared.b64`. On a new mbarrier that of parity 1 is.
+#[track_caller]
+pub fn mbarrier_test_wait_parity(address: u32, parity: u32) -> bool {
+    test(address, |now| now.is_past(parity))
+}
+
+#[track_caller]
+fn test(address: u32, is_over: impl Fn(Mbarrier) -> bool) -> bool {
     let block = current();
     block.step();
     if std::thread::panicking() {
         return true;
     }
-    block.land_before_arrivals(address);
-    block.mbarrier(address).is_none_or(|now| now.phase != Mbarrier::of(state).phase)
+    block.land_for(address);
+    block.or_raise(block.mbarrier("mbarrier.test_wait", address)).is_none_or(is_over)
 }
 
 /// Waits until the phase of `state` is over: a loop around [`mbarrier_test_wait`].
 #[track_caller]
 pub fn mbarrier_wait(address: u32, state: u64) {
-    wait_until("an mbarrier's phase", || mbarrier_test_wait(address, state));
+    let phase = Mbarrier::of(state).phase;
+    let block = current();
+    block.step();
+    block.wait_for_mbarrier(address, |_| phase, |now| now.phase != phase, Location::caller());
+}
+
+/// Waits until the phase of this parity is over: a loop around [`mbarrier_test_wait_parity`].
+#[track_caller]
+pub fn mbarrier_wait_parity(address: u32, parity: u32) {
+    let block = current();
+    block.step();
+    block.wait_for_mbarrier(address, |_| parity, |now| now.is_past(parity), Location::caller());
 }
 
 /// Arrives when all `cp.async` copies that the thread has issued are complete: `cp.async.mbarrier.arrive.shared.b64`.
@@ -55,13 +131,15 @@ pub fn mbarrier_wait(address: u32, state: u64) {
 pub fn cp_async_mbarrier_arrive(address: u32, counted: bool) {
     let block = current();
     block.step();
-    let Some(mbarrier) = block.mbarrier(address) else { return };
-    if !counted {
-        if mbarrier.pending == MAX_COUNT {
-            let reason = format!("the phase waits for {MAX_COUNT} arrivals already, and cannot for one more");
-            return block.mbarrier_misuse("cp.async.mbarrier.arrive", reason);
+    let operation = "cp.async.mbarrier.arrive";
+    let changed = block.change_mbarrier(operation, address, |mbarrier| match (counted, mbarrier.pending) {
+        (true, _) => Ok(mbarrier),
+        (false, MAX_COUNT) => {
+            Err(format!("the phase waits for {MAX_COUNT} arrivals already, and cannot for one more"))
         }
-        block.set_mbarrier(address, Mbarrier { pending: mbarrier.pending + 1, ..mbarrier });
+        (false, pending) => Ok(Mbarrier { pending: pending + 1, ..mbarrier }),
+    });
+    if block.or_raise(changed).is_some() {
+        block.cp_async_arrive(address);
     }
-    block.cp_async_arrive(address);
 }

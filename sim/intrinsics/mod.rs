@@ -8,6 +8,8 @@
 
 mod atomic;
 mod barrier;
+mod bulk;
+mod cluster;
 mod convert;
 mod cp_async;
 mod fma;
@@ -19,14 +21,26 @@ mod mbarrier;
 mod shared;
 mod special;
 mod warp;
+mod wgmma;
 
 pub use crate::block::{ExitedLanes, warp_collective};
 pub use crate::mma::{MMA_WORDS, Mma, MmaOperand, MmaResult, MmaSum, MmaTables};
+pub use crate::tensor_map::{TENSOR_MAP_BYTES, TensorElement};
+pub use crate::wgmma::{DescriptorSwizzle, MatrixDescriptor, Wgmma, WgmmaA, WgmmaNumber, WgmmaResult};
 pub use atomic::{
     AtomicInteger, AtomicNumber, AtomicSpace, atomic_add, atomic_and, atomic_compare_exchange,
     atomic_exchange, atomic_max, atomic_min, atomic_or, atomic_update, atomic_xor, fence,
 };
 pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
+pub use bulk::{
+    bulk_commit, bulk_copy_to_cluster, bulk_load, bulk_prefetch, bulk_reduce_add, bulk_store,
+    bulk_wait_group, bulk_wait_group_read, fence_proxy_async, tensor_load, tensor_prefetch,
+    tensor_reduce_add, tensor_store,
+};
+pub use cluster::{
+    cluster_arrive, cluster_block_idx, cluster_dim, cluster_rank, cluster_size, cluster_wait,
+    load_shared_cluster, map_shared, store_shared_cluster,
+};
 pub use convert::{
     Rounding, add_f16, cvt_f32_f16, cvt_rn_bf16, cvt_rn_f16, cvt_rn_relu_bf16, cvt_rn_relu_f16,
     cvt_rni_sat_s8, cvt_rni_sat_s32, cvt_rni_sat_u8, cvt_rni_sat_u32, cvt_tf32, fma_bf16, fma_f16,
@@ -41,11 +55,14 @@ pub use index::{
 pub use matching::{match_all, match_any_u64};
 pub use matrix::{ldmatrix, movmatrix_transposed, stmatrix};
 pub use mbarrier::{
-    cp_async_mbarrier_arrive, mbarrier_arrive, mbarrier_init, mbarrier_test_wait, mbarrier_wait,
+    cp_async_mbarrier_arrive, mbarrier_arrive, mbarrier_arrive_cluster, mbarrier_arrive_expect_tx,
+    mbarrier_expect_tx, mbarrier_init, mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity,
+    mbarrier_wait, mbarrier_wait_parity,
 };
 pub use shared::{load_shared, store_shared};
 pub use special::exp2_f32;
 pub use warp::{
-    ReduceNumber, ShuffleMode, active_lanes, match_any, reduce_add, reduce_and, reduce_max, reduce_min,
-    reduce_or, reduce_xor, shfl, shfl_clamped, sync_warp, vote_all, vote_any, vote_ballot,
+    ReduceNumber, ShuffleMode, active_lanes, elect, match_any, reduce_add, reduce_and, reduce_max,
+    reduce_min, reduce_or, reduce_xor, shfl, shfl_clamped, sync_warp, vote_all, vote_any, vote_ballot,
 };
+pub use wgmma::{wgmma, wgmma_commit_group, wgmma_fence, wgmma_take_results, wgmma_wait_group};

@@ -231,3 +231,13 @@ bit_reductions! {
     /// The bits that are set in an odd number of lanes of `mask`: `redux.sync.xor`.
     reduce_xor "redux.sync.xor" |a, b| a ^ b;
 }
+
+/// Whether the lane is the one that a warp chooses to act for all: `elect.sync`. The simulator takes the lowest of the mask
+/// that has not returned.
+#[track_caller]
+pub fn elect(mask: u32) -> bool {
+    super::warp_collective("elect.sync", mask, ExitedLanes::Ignored, (), |lanes| {
+        let elected = lanes.iter().position(Option::is_some);
+        std::array::from_fn(|lane| elected == Some(lane))
+    })
+}

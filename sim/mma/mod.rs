@@ -10,4 +10,5 @@ mod product;
 
 pub use instruction::{MMA_WORDS, Mma, MmaTables};
 pub use operand::{MmaOperand, MmaResult};
+pub(crate) use operand::{extract, insert};
 pub use product::MmaSum;

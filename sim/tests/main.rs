@@ -2,9 +2,13 @@
 
 mod common;
 
+mod bulk;
+mod cluster;
 mod cp_async;
 mod grid;
 mod matrix;
+mod mbarrier;
 mod memory_faults;
 mod waiting;
 mod warp;
+mod wgmma;

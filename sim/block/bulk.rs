@@ -1,0 +1,264 @@
+//! Bulk loads: copies into shared memory, of bytes or of boxes of a tensor, that arrive at an mbarrier.
+//!
+//! A load takes its destination at once, and its bytes arrive when a thread looks at the mbarrier, not before: a read that
+//! does not wait finds them in flight. Its source is read then too, so that a kernel which changes it meanwhile is seen.
+
+use super::context::BlockContext;
+use super::shared::{PIECE, Proxy, SHARED_BASE};
+use crate::Dim3;
+use crate::fault::{Access, FaultKind};
+use crate::memory::words;
+use crate::tensor_map::{TensorSwizzle, Tile, pieces};
+use std::panic::Location;
+
+/// Where the bytes of a load come from.
+#[derive(Clone, Copy)]
+pub(crate) enum LoadSource {
+    /// Global memory.
+    Bytes {
+        /// Where.
+        address: u64,
+        /// How many.
+        bytes: u32,
+    },
+    /// A box of a tensor in global memory.
+    Tile(Tile),
+    /// The shared memory of a block of the cluster.
+    Shared {
+        /// The block.
+        rank: u32,
+        /// Where, a shared address.
+        address: u32,
+        /// How many.
+        bytes: u32,
+    },
+}
+
+impl LoadSource {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes { bytes, .. } | Self::Shared { bytes, .. } => *bytes as usize,
+            Self::Tile(tile) => tile.bytes(),
+        }
+    }
+
+    fn swizzle(&self) -> TensorSwizzle {
+        match self {
+            Self::Tile(tile) => tile.map.swizzle,
+            Self::Bytes { .. } | Self::Shared { .. } => TensorSwizzle::None,
+        }
+    }
+}
+
+/// A load that has not arrived, in the block that it is for.
+struct BulkLoad {
+    source: LoadSource,
+    /// Shared addresses in the destination's block.
+    destination: u32,
+    mbarrier: u32,
+    issuer: Dim3,
+    issued_at: &'static Location<'static>,
+}
+
+/// The loads into a block's shared memory that have not arrived, oldest first.
+#[derive(Default)]
+pub(crate) struct BulkLoads(Vec<BulkLoad>);
+
+impl BulkLoads {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The thread whose load is to write a byte of shared memory, and the line that issued it.
+    pub(crate) fn issuer_of(&self, at: usize) -> Option<(Dim3, &'static Location<'static>)> {
+        let covers = |load: &&BulkLoad| {
+            let mut pieces = pieces(load.destination, load.source.bytes(), load.source.swizzle());
+            pieces.any(|(_, address)| (address - SHARED_BASE) as usize / PIECE == at / PIECE)
+        };
+        self.0.iter().find(covers).map(|load| (load.issuer, load.issued_at))
+    }
+}
+
+impl BlockContext {
+    /// Issues a load to `destination`, which arrives at `mbarrier`: both addresses of the cluster's shared memory, in one block.
+    /// With a `multicast` mask it goes to the same places in each of the blocks that the mask names.
+    pub(crate) fn bulk_load(
+        &self,
+        operation: &'static str,
+        source: LoadSource,
+        destination: u32,
+        mbarrier: u32,
+        multicast: Option<u16>,
+        location: &'static Location<'static>,
+    ) -> Result<(), FaultKind> {
+        let invalid = |reason| Err(FaultKind::InvalidOperand { operation, reason });
+        let access = Access::BulkDestination;
+        let (block, destination) = self.peer(access, destination)?;
+        let (mbarrier_block, mbarrier) = self.peer(access, mbarrier)?;
+        if block.rank != mbarrier_block.rank {
+            return invalid(format!(
+                "the destination is in block {} of the cluster, the mbarrier in block {}",
+                block.rank, mbarrier_block.rank
+            ));
+        }
+        let alignment = if matches!(source, LoadSource::Tile(_)) { 128 } else { 16 };
+        if !destination.is_multiple_of(alignment) {
+            return invalid(format!(
+                "the destination, shared address {destination:#x}, is no multiple of {alignment}"
+            ));
+        }
+        self.check_source(operation, &source)?;
+        let mask = u32::from(multicast.unwrap_or(0));
+        if multicast == Some(0) || mask >> self.cluster().blocks().len() != 0 {
+            let blocks = self.cluster().blocks().len();
+            return invalid(format!("the mask {mask:#06x} of a cluster of {blocks} blocks"));
+        }
+        if mask == 0 {
+            return block.take_load(source, destination, mbarrier, self.thread_index.get(), location);
+        }
+        for rank in (0..u16::BITS).filter(|rank| mask >> rank & 1 != 0) {
+            let block = self.peer_of_rank(access, destination, rank)?;
+            block.take_load(source, destination, mbarrier, self.thread_index.get(), location)?;
+        }
+        Ok(())
+    }
+
+    fn check_source(&self, operation: &'static str, source: &LoadSource) -> Result<(), FaultKind> {
+        match *source {
+            LoadSource::Bytes { address, bytes } => {
+                check_bytes(operation, bytes, address)?;
+                self.check_global(Access::BulkSource, address, u64::from(bytes))
+            }
+            LoadSource::Tile(tile) => self.check_tensor(Access::BulkSource, &tile),
+            LoadSource::Shared { rank, address, bytes } => {
+                check_bytes(operation, bytes, u64::from(address))?;
+                let block = self.peer_of_rank(Access::BulkSource, address, rank)?;
+                block.check_async_read(Access::BulkSource, address, bytes as usize, TensorSwizzle::None)?;
+                block.mark_reading(address, bytes as usize, TensorSwizzle::None, true);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a range of global memory lies in one allocation.
+    pub(crate) fn check_global(&self, access: Access, address: u64, bytes: u64) -> Result<(), FaultKind> {
+        if self.global.find(address).is_some_and(|span| span.contains(address, bytes)) {
+            return Ok(());
+        }
+        let nearest = self.global.nearest(address, bytes);
+        Err(FaultKind::GlobalOutOfBounds { access, bytes: bytes as usize, address, nearest })
+    }
+
+    /// Whether a tensor lies in one allocation.
+    pub(crate) fn check_tensor(&self, access: Access, tile: &Tile) -> Result<(), FaultKind> {
+        self.check_global(access, tile.map.address, tile.map.span_bytes())
+    }
+
+    /// Adds a load to those of this block.
+    fn take_load(
+        &self,
+        source: LoadSource,
+        destination: u32,
+        mbarrier: u32,
+        issuer: Dim3,
+        issued_at: &'static Location<'static>,
+    ) -> Result<(), FaultKind> {
+        let access = Access::BulkDestination;
+        self.mbarrier("mbarrier.complete_tx", mbarrier)?;
+        for (_, address) in pieces(destination, source.bytes(), source.swizzle()) {
+            let offset = address.wrapping_sub(SHARED_BASE) as usize;
+            if offset >= self.shared.bytes()
+                || offset + PIECE > self.shared.bytes()
+                || self.shared.first_in_flight(offset, PIECE).is_some()
+                || self.shared.first_being_read(offset, PIECE).is_some()
+            {
+                return Err(self.shared_fault_kind(access, address, PIECE));
+            }
+            self.shared.take_off(offset, PIECE);
+        }
+        self.bulk_loads.borrow_mut().0.push(BulkLoad { source, destination, mbarrier, issuer, issued_at });
+        Ok(())
+    }
+
+    /// Lets the loads arrive that are to do so at an mbarrier of this block.
+    pub(crate) fn land_bulk_loads(&self, mbarrier: u32) {
+        loop {
+            let load = {
+                let mut loads = self.bulk_loads.borrow_mut();
+                let Some(at) = loads.0.iter().position(|load| load.mbarrier == mbarrier) else { return };
+                loads.0.remove(at)
+            };
+            let bytes = self.bytes_of(&load.source);
+            for (at, address) in pieces(load.destination, bytes.len(), load.source.swizzle()) {
+                self.shared.land((address - SHARED_BASE) as usize, &bytes[at..at + PIECE], Proxy::Async);
+            }
+            let received = self.change_mbarrier("mbarrier.complete_tx", mbarrier, |mbarrier| {
+                mbarrier.received(bytes.len() as u32)
+            });
+            self.or_raise(received);
+            self.condition_met.set(true);
+        }
+    }
+
+    fn bytes_of(&self, source: &LoadSource) -> Vec<u8> {
+        match *source {
+            LoadSource::Bytes { address, bytes } => {
+                let mut read = vec![0; bytes as usize];
+                // SAFETY: checked when the load was issued, and the launch keeps all allocations.
+                unsafe { words::copy_out(address, &mut read) };
+                read
+            }
+            // SAFETY: as above.
+            LoadSource::Tile(tile) => unsafe { tile.read() },
+            LoadSource::Shared { rank, address, bytes } => {
+                let block = &self.cluster().blocks()[rank as usize];
+                let mut read = vec![0; bytes as usize];
+                block.shared.copy_out((address - SHARED_BASE) as usize, &mut read);
+                block.mark_reading(address, bytes as usize, TensorSwizzle::None, false);
+                read
+            }
+        }
+    }
+
+    /// Whether an asynchronous operation may read a range of this block's shared memory: all of it was written, and fenced
+    /// where threads wrote it.
+    pub(crate) fn check_async_read(
+        &self,
+        access: Access,
+        address: u32,
+        bytes: usize,
+        swizzle: TensorSwizzle,
+    ) -> Result<(), FaultKind> {
+        for (_, address) in pieces(address, bytes, swizzle) {
+            let offset = address.wrapping_sub(SHARED_BASE) as usize;
+            if offset >= self.shared.bytes()
+                || offset + PIECE > self.shared.bytes()
+                || !self.shared.is_written(offset, PIECE)
+            {
+                return Err(self.shared_fault_kind(access, address, PIECE));
+            }
+            if self.shared.is_unfenced(offset / PIECE) {
+                return Err(FaultKind::SharedUnfenced { access, offset: offset as i64 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes for the pieces of a range, which was checked, that an operation begins to read them, or has.
+    pub(crate) fn mark_reading(&self, address: u32, bytes: usize, swizzle: TensorSwizzle, begins: bool) {
+        for (_, address) in pieces(address, bytes, swizzle) {
+            let piece = (address - SHARED_BASE) as usize / PIECE;
+            if begins { self.shared.begin_reading(piece) } else { self.shared.end_reading(piece) }
+        }
+    }
+}
+
+/// Whether a bulk copy takes this size and address.
+pub(crate) fn check_bytes(operation: &'static str, bytes: u32, address: u64) -> Result<(), FaultKind> {
+    if bytes != 0 && bytes.is_multiple_of(16) && address.is_multiple_of(16) {
+        return Ok(());
+    }
+    let reason =
+        format!("{bytes} bytes at {address:#x}: both must be multiples of 16, and there must be some");
+    Err(FaultKind::InvalidOperand { operation, reason })
+}

@@ -1,0 +1,220 @@
+//! Bulk stores: copies from shared memory to global memory, of bytes or of boxes of a tensor, that a thread waits for by
+//! groups.
+//!
+//! A store reads its source when the thread waits for that, not before, and nobody may write it meanwhile; it writes its
+//! destination when the thread waits for that, or ends.
+
+use super::bulk::check_bytes;
+use super::context::{BlockContext, RawFault};
+use super::shared::SHARED_BASE;
+use crate::fault::{Access, FaultKind};
+use crate::memory::words::{self, atomic};
+use crate::tensor_map::{TensorElement, TensorSwizzle, Tile, pieces};
+use half::{bf16, f16};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Where the bytes of a store go.
+#[derive(Clone, Copy)]
+pub(crate) enum BulkSink {
+    /// Global memory.
+    Bytes {
+        /// Where.
+        address: u64,
+        /// How many.
+        bytes: u32,
+    },
+    /// A box of a tensor in global memory, as far as it lies within.
+    Tile(Tile),
+}
+
+impl BulkSink {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes { bytes, .. } => *bytes as usize,
+            Self::Tile(tile) => tile.bytes(),
+        }
+    }
+
+    fn swizzle(&self) -> TensorSwizzle {
+        match self {
+            Self::Tile(tile) => tile.map.swizzle,
+            Self::Bytes { .. } => TensorSwizzle::None,
+        }
+    }
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreWait {
+    /// That sources have been read.
+    Read,
+    /// That destinations have been written.
+    Written,
+}
+
+/// A store that is not complete.
+struct BulkStore {
+    source: u32,
+    sink: BulkSink,
+    /// The elements are added to those that are there.
+    add: Option<TensorElement>,
+    /// What was read, once it was.
+    bytes: Option<Vec<u8>>,
+}
+
+/// A thread's stores that are not complete, oldest first.
+#[derive(Default)]
+pub(crate) struct BulkStores {
+    stores: VecDeque<BulkStore>,
+    /// How many stores each committed group has, oldest first.
+    groups: VecDeque<usize>,
+    uncommitted: usize,
+}
+
+impl BulkStores {
+    pub(crate) fn clear(&mut self) {
+        self.stores.clear();
+        self.groups.clear();
+        self.uncommitted = 0;
+    }
+}
+
+impl BlockContext {
+    /// Issues a store from the shared address `source`; with `add` the elements are added to those that are there.
+    pub(crate) fn bulk_store(
+        &self,
+        operation: &'static str,
+        source: u32,
+        sink: BulkSink,
+        add: Option<TensorElement>,
+    ) -> Result<(), FaultKind> {
+        let alignment = if matches!(sink, BulkSink::Tile(_)) { 128 } else { 16 };
+        if !source.is_multiple_of(alignment) {
+            let reason = format!("the source, shared address {source:#x}, is no multiple of {alignment}");
+            return Err(FaultKind::InvalidOperand { operation, reason });
+        }
+        match sink {
+            BulkSink::Bytes { address, bytes } => {
+                check_bytes(operation, bytes, address)?;
+                self.check_global(Access::BulkDestination, address, u64::from(bytes))?;
+            }
+            BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
+        }
+        self.check_async_read(Access::BulkSource, source, sink.bytes(), sink.swizzle())?;
+        self.mark_reading(source, sink.bytes(), sink.swizzle(), true);
+        let mut queue = self.thread().bulk_stores.borrow_mut();
+        queue.stores.push_back(BulkStore { source, sink, add, bytes: None });
+        queue.uncommitted += 1;
+        Ok(())
+    }
+
+    /// Makes the running thread's uncommitted stores a group, which may be empty.
+    pub(crate) fn bulk_commit(&self) {
+        let mut queue = self.thread().bulk_stores.borrow_mut();
+        let size = std::mem::take(&mut queue.uncommitted);
+        queue.groups.push_back(size);
+    }
+
+    /// Waits for all of the running thread's groups but the `pending` youngest.
+    pub(crate) fn bulk_wait(&self, pending: usize, wait: StoreWait) {
+        let queue = &self.thread().bulk_stores;
+        let groups = queue.borrow().groups.len().saturating_sub(pending);
+        let stores: usize = queue.borrow().groups.iter().take(groups).sum();
+        for at in 0..stores {
+            self.read_store(queue, at);
+        }
+        if wait == StoreWait::Written {
+            for _ in 0..stores {
+                let store = queue.borrow_mut().stores.pop_front();
+                store.into_iter().for_each(write);
+            }
+            queue.borrow_mut().groups.drain(..groups);
+        }
+    }
+
+    /// Reads the source of a store, if that was not done.
+    fn read_store(&self, queue: &RefCell<BulkStores>, at: usize) {
+        let mut queue = queue.borrow_mut();
+        let store = &mut queue.stores[at];
+        if store.bytes.is_some() {
+            return;
+        }
+        let mut bytes = vec![0; store.sink.bytes()];
+        for (piece, address) in pieces(store.source, bytes.len(), store.sink.swizzle()) {
+            self.shared.copy_out((address - SHARED_BASE) as usize, &mut bytes[piece..piece + 16]);
+        }
+        self.mark_reading(store.source, bytes.len(), store.sink.swizzle(), false);
+        store.bytes = Some(bytes);
+    }
+
+    /// Notes that the running thread has returned: what its stores have read is written, and those that have not read are a
+    /// fault.
+    pub(crate) fn end_bulk_stores(&self) {
+        let thread = self.thread();
+        let mut queue = thread.bulk_stores.borrow_mut();
+        let copies = queue.stores.iter().filter(|store| store.bytes.is_none()).count();
+        if copies > 0 {
+            let kind = FaultKind::BulkCopiesLeft { copies };
+            self.record(RawFault { thread: thread.index, location: None, kind });
+            return;
+        }
+        queue.stores.drain(..).for_each(write);
+        queue.clear();
+    }
+}
+
+/// Writes what a store has read.
+fn write(store: BulkStore) {
+    let bytes = store.bytes.expect("a store is written after it was read");
+    let put = |address: u64, bytes: &[u8]| match store.add {
+        // SAFETY: checked when the store was issued, and the launch keeps all allocations.
+        None => unsafe { words::copy_in(address, bytes) },
+        Some(element) => {
+            let size = element.bytes() as usize;
+            for (at, addend) in bytes.chunks_exact(size).enumerate() {
+                add(address + (at * size) as u64, element, addend);
+            }
+        }
+    };
+    match store.sink {
+        BulkSink::Bytes { address, .. } => put(address, &bytes),
+        BulkSink::Tile(tile) => tile.for_each_part(&bytes, put),
+    }
+}
+
+/// Adds an element to the one at an address, in one step.
+fn add(address: u64, element: TensorElement, addend: &[u8]) {
+    if addend.len() == 8 {
+        let addend = u64::from_le_bytes(addend.try_into().expect("8 bytes"));
+        let sum = |old: u64| match element {
+            TensorElement::F64 => (f64::from_bits(old) + f64::from_bits(addend)).to_bits(),
+            _ => old.wrapping_add(addend),
+        };
+        // SAFETY (of the macro's call): checked when the store was issued.
+        let _ = atomic!(AtomicU64, address).fetch_update(Relaxed, Relaxed, |old| Some(sum(old)));
+        return;
+    }
+    // Narrower elements are changed within their word.
+    let (word, shift) = (address & !3, 8 * (address & 3) as u32);
+    let mask = u32::MAX >> (32 - 8 * addend.len());
+    let addend = addend.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
+    let sum = |old: u32| match element {
+        // f32 has more than twice their bits, so that rounding the sum twice is as good as once.
+        TensorElement::F16 => {
+            let sum = f16::from_bits(old as u16).to_f32() + f16::from_bits(addend as u16).to_f32();
+            f16::from_f32(sum).to_bits().into()
+        }
+        TensorElement::Bf16 => {
+            let sum = bf16::from_bits(old as u16).to_f32() + bf16::from_bits(addend as u16).to_f32();
+            bf16::from_f32(sum).to_bits().into()
+        }
+        element if element.is_float() => (f32::from_bits(old) + f32::from_bits(addend)).to_bits(),
+        _ => old.wrapping_add(addend),
+    };
+    let _ = atomic!(AtomicU32, word).fetch_update(Relaxed, Relaxed, |bits| {
+        let new = sum(bits >> shift & mask) & mask;
+        Some(bits & !(mask << shift) | new << shift)
+    });
+}

@@ -1,0 +1,149 @@
+//! Clusters: blocks that run together, see each other's shared memory, and share a barrier.
+//!
+//! An address of the cluster's shared memory is a block's shared address with the block's rank, plus one, in the highest byte;
+//! with a byte of 0 it is the running block's own, so that plain shared addresses are such addresses too.
+
+use super::context::{BlockContext, Limits};
+use crate::Dim3;
+use crate::fault::{Access, FaultKind};
+use crate::memory::Snapshot;
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// The most blocks of a cluster: 8 on every GPU that has clusters, 16 where a kernel asks for more.
+pub(crate) const MAX_CLUSTER: u32 = 16;
+
+/// Where the rank stands in an address of the cluster's shared memory.
+const RANK_SHIFT: u32 = 24;
+
+/// Blocks that run together, on one OS thread.
+pub(crate) struct Cluster {
+    pub(crate) dim: Dim3,
+    blocks: Vec<BlockContext>,
+    /// The phase of the barrier, and the threads that have arrived in it and not returned.
+    phase: Cell<u32>,
+    arrived: Cell<u32>,
+}
+
+impl Cluster {
+    pub(crate) fn new(
+        dim: Dim3,
+        grid_dim: Dim3,
+        block_dim: Dim3,
+        shared_bytes: usize,
+        global: &Arc<Snapshot>,
+        limits: Limits,
+    ) -> Self {
+        let block = |rank| BlockContext::new(grid_dim, block_dim, rank, shared_bytes, global.clone(), limits);
+        Self {
+            dim,
+            blocks: (0..dim.count() as u32).map(block).collect(),
+            phase: Cell::new(0),
+            arrived: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn blocks(&self) -> &[BlockContext] {
+        &self.blocks
+    }
+
+    /// Makes the contexts those of a cluster that has not started; `index` is its own in the grid of clusters.
+    pub(crate) fn start(&self, index: Dim3) {
+        self.phase.set(0);
+        self.arrived.set(0);
+        for (rank, block) in self.blocks.iter().enumerate() {
+            let within = self.dim.index_of(rank as u64);
+            block.start(
+                self,
+                Dim3::new(
+                    index.x * self.dim.x + within.x,
+                    index.y * self.dim.y + within.y,
+                    index.z * self.dim.z + within.z,
+                ),
+            );
+        }
+    }
+
+    /// Ends the barrier's phase if every thread of the cluster that has not returned has arrived.
+    fn settle_barrier(&self) {
+        let live: u32 = self.blocks.iter().map(|block| block.count() - block.exited_count.get()).sum();
+        if self.arrived.get() > 0 && self.arrived.get() >= live {
+            self.arrived.set(0);
+            self.phase.set(self.phase.get().wrapping_add(1));
+        }
+    }
+}
+
+impl BlockContext {
+    /// The address in the cluster's shared memory of this block's `address` in block `rank`.
+    pub(crate) fn cluster_address(&self, address: u32, rank: u32) -> u32 {
+        address & ((1 << RANK_SHIFT) - 1) | (rank + 1) << RANK_SHIFT
+    }
+
+    /// The block that an address of the cluster's shared memory lies in, and the address there.
+    pub(crate) fn peer(&self, access: Access, address: u32) -> Result<(&Self, u32), FaultKind> {
+        let Some(rank) = (address >> RANK_SHIFT).checked_sub(1) else { return Ok((self, address)) };
+        self.peer_of_rank(access, address, rank).map(|peer| (peer, address & ((1 << RANK_SHIFT) - 1)))
+    }
+
+    /// The block of this rank.
+    pub(crate) fn peer_of_rank(&self, access: Access, address: u32, rank: u32) -> Result<&Self, FaultKind> {
+        let blocks = self.cluster().blocks();
+        let Some(peer) = blocks.get(rank as usize) else {
+            return Err(FaultKind::NoSuchPeer { access, address, rank, blocks: blocks.len() as u32 });
+        };
+        if rank != self.rank && peer.exited_count.get() == peer.count() {
+            return Err(FaultKind::PeerEnded { access, rank });
+        }
+        Ok(peer)
+    }
+
+    /// The running thread arrives at the cluster's barrier.
+    #[track_caller]
+    pub(crate) fn arrive_at_cluster(&self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let cluster = self.cluster();
+        let thread = self.thread();
+        if thread.cluster_arrival.get().is_some() {
+            let reason = "the thread has arrived and not waited since".to_owned();
+            let operation = "barrier.cluster.arrive";
+            self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
+        }
+        thread.cluster_arrival.set(Some(cluster.phase.get()));
+        cluster.arrived.set(cluster.arrived.get() + 1);
+        cluster.settle_barrier();
+        self.condition_met.set(true);
+    }
+
+    /// The running thread waits for the end of the barrier's phase that it arrived in.
+    #[track_caller]
+    pub(crate) fn wait_for_cluster(&self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let Some(phase) = self.thread().cluster_arrival.take() else {
+            let reason = "the thread has not arrived since it last waited".to_owned();
+            let operation = "barrier.cluster.wait";
+            self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
+        };
+        let cluster = self.cluster();
+        let is_over = || {
+            cluster.settle_barrier();
+            cluster.phase.get() != phase
+        };
+        self.wait_until("the barrier of the cluster", is_over, Location::caller());
+        self.note_rendezvous(Location::caller());
+    }
+
+    /// Notes that the running thread has returned: the barrier does not count it any more.
+    pub(crate) fn leave_cluster_barrier(&self) {
+        let cluster = self.cluster();
+        if self.thread().cluster_arrival.take() == Some(cluster.phase.get()) && cluster.arrived.get() > 0 {
+            cluster.arrived.set(cluster.arrived.get() - 1);
+        }
+        self.condition_met.set(true);
+    }
+}

@@ -1,0 +1,270 @@
+//! `wgmma`'s groups: which products are kept back, and which shared memory is still being read.
+
+use super::context::BlockContext;
+use super::shared::{PIECE, SHARED_BASE};
+use super::{ExitedLanes, WARP_SIZE};
+use crate::fault::{Access, FaultKind};
+use crate::wgmma::{MatrixDescriptor, WarpInput, Wgmma, WgmmaA};
+use std::collections::VecDeque;
+use std::panic::Location;
+
+const LANES: usize = WARP_SIZE as usize;
+/// Warps that execute an instruction together.
+const WARPGROUP: u32 = 4;
+
+/// What the marks in accumulators begin with: a NaN of f32, and two of f16, that no instruction gives.
+const MARK: u32 = 0x7FA0_0000;
+/// The marks that there are.
+const MARKS: u32 = 1 << 20;
+
+/// Results that a warp has not taken.
+struct Kept {
+    /// The mark of the first register; the others count on from it.
+    mark: u32,
+    /// The lanes' registers.
+    words: Vec<Vec<u32>>,
+    /// The number of the group that the instruction belongs to.
+    group: u64,
+    /// The lanes that have taken theirs.
+    taken: u32,
+}
+
+/// A warp's matrix instructions.
+#[derive(Default)]
+pub(crate) struct WgmmaQueue {
+    /// Whether there was a fence since the registers were last the thread's.
+    fenced: bool,
+    marks: u32,
+    kept: Vec<Kept>,
+    /// The pieces of shared memory that instructions of no group yet, and of each committed group, read.
+    reading: Vec<u32>,
+    groups: VecDeque<Vec<u32>>,
+    /// Groups that were committed, and those of them that are complete.
+    committed: u64,
+    complete: u64,
+}
+
+impl WgmmaQueue {
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The results that these registers stand for.
+    fn find(&self, registers: &[u32]) -> Option<usize> {
+        let mark = *registers.first()?;
+        let at = self.kept.iter().position(|kept| kept.mark == mark)?;
+        let marked = registers.iter().zip(mark..).all(|(register, mark)| *register == mark);
+        marked.then_some(at)
+    }
+
+    /// A mark for results of so many registers.
+    fn next_mark(&mut self, registers: usize) -> u32 {
+        let registers = registers as u32;
+        if self.marks + registers > MARKS {
+            self.marks = 0;
+        }
+        let mark = MARK + self.marks;
+        self.marks += registers;
+        mark
+    }
+}
+
+impl BlockContext {
+    fn warp(&self) -> usize {
+        (self.running.get() / WARP_SIZE) as usize
+    }
+
+    /// Lets one lane of the running warp act for all, when all are there.
+    fn together<T: Copy + 'static>(
+        &self,
+        operation: &'static str,
+        location: &'static Location<'static>,
+        act: impl FnOnce() -> T,
+    ) -> T {
+        self.collective(operation, u32::MAX, ExitedLanes::Fault, (), |_| [act(); LANES], location)
+    }
+
+    /// Orders registers before the instructions that follow: `wgmma.fence`.
+    pub(crate) fn wgmma_fence(&self, location: &'static Location<'static>) {
+        self.together("wgmma.fence", location, || self.wgmma[self.warp()].borrow_mut().fenced = true);
+    }
+
+    /// The running lane's part in an instruction; `registers` are its accumulators.
+    pub(crate) fn wgmma(
+        &self,
+        instruction: &Wgmma,
+        registers: &mut [u32],
+        a: WgmmaA,
+        b: u64,
+        adds: bool,
+        location: &'static Location<'static>,
+    ) {
+        if std::thread::panicking() {
+            return;
+        }
+        // The accumulators stay where they are: the lanes are suspended while one of them computes.
+        let input = (std::ptr::from_mut(registers).cast_const().cast::<u32>(), registers.len(), a, b, adds);
+        let operation = instruction.operation;
+        let mask = u32::MAX;
+        let mark = self.collective(
+            operation,
+            mask,
+            ExitedLanes::Fault,
+            input,
+            |lanes| {
+                let lanes = lanes.map(|lane| lane.expect("all lanes of the mask are there"));
+                let registers = lanes.map(|(first, count, ..)| {
+                    // SAFETY: the registers of a lane that is suspended in this function, or of the one that runs, which does
+                    // not use its own reference meanwhile.
+                    unsafe { std::slice::from_raw_parts(first, count) }.to_vec()
+                });
+                let uniform =
+                    |pick: fn(&WgmmaA) -> Option<u64>| lanes.iter().all(|lane| pick(&lane.2) == pick(&a));
+                if lanes.iter().any(|lane| lane.3 != b || lane.4 != adds)
+                    || !uniform(|a| if let WgmmaA::Shared(descriptor) = a { Some(*descriptor) } else { None })
+                {
+                    let reason = "the lanes of a warp give different descriptors or scales".to_owned();
+                    self.raise(location, FaultKind::InvalidOperand { operation, reason });
+                }
+                let a = lanes.map(|lane| lane.2);
+                match self.wgmma_of_warp(instruction, &registers, &a, b, adds) {
+                    Ok(mark) => [mark; LANES],
+                    Err(kind) => self.raise(location, kind),
+                }
+            },
+            location,
+        );
+        for (register, mark) in registers.iter_mut().zip(mark..) {
+            *register = mark;
+        }
+    }
+
+    /// The instruction of the running warp: keeps its results back, and gives their mark.
+    fn wgmma_of_warp(
+        &self,
+        instruction: &Wgmma,
+        registers: &[Vec<u32>; LANES],
+        a: &[WgmmaA; LANES],
+        b: u64,
+        adds: bool,
+    ) -> Result<u32, FaultKind> {
+        let operation = instruction.operation;
+        let invalid = |reason: String| FaultKind::InvalidOperand { operation, reason };
+        let warp = self.warp();
+        let warps = self.count() / WARP_SIZE;
+        if warp as u32 / WARPGROUP * WARPGROUP + WARPGROUP > warps {
+            return Err(invalid(format!(
+                "warp {warp} of a block of {} threads is in no whole warpgroup of 128",
+                self.count()
+            )));
+        }
+        for descriptor in a
+            .iter()
+            .take(1)
+            .filter_map(|a| if let WgmmaA::Shared(d) = a { Some(*d) } else { None })
+            .chain([b])
+        {
+            let descriptor = MatrixDescriptor::of(descriptor);
+            if descriptor.base_offset != 0 {
+                return Err(invalid(format!("the simulator has no base offsets: {descriptor:?}")));
+            }
+        }
+        let queue = &self.wgmma[warp];
+        let found: Vec<Option<usize>> = registers.iter().map(|r| queue.borrow().find(r)).collect();
+        let kept = found[0];
+        if found.iter().any(|other| *other != kept) {
+            return Err(invalid(
+                "some lanes' accumulators are those of an earlier instruction, others' not".into(),
+            ));
+        }
+        let from_registers = (kept.is_none() && adds) || matches!(a[0], WgmmaA::Registers(_));
+        if !queue.borrow().fenced && (from_registers || queue.borrow().committed == 0) {
+            return Err(invalid(
+                "there was no wgmma.fence since the warp's registers were last its own".into(),
+            ));
+        }
+        let before = kept.map(|at| queue.borrow_mut().kept.remove(at).words);
+        let before = before.as_deref().unwrap_or(registers);
+        let input = WarpInput { warp: warp % WARPGROUP as usize, a, b, d: adds.then_some(before) };
+        let pieces = instruction.pieces(&input);
+        for &address in &pieces {
+            let offset = address.wrapping_sub(SHARED_BASE) as usize;
+            if offset >= self.shared.bytes()
+                || offset + PIECE > self.shared.bytes()
+                || !self.shared.is_written(offset, PIECE)
+            {
+                return Err(self.shared_fault_kind(Access::WgmmaOperand, address, PIECE));
+            }
+            if self.shared.is_unfenced(offset / PIECE) {
+                return Err(FaultKind::SharedUnfenced {
+                    access: Access::WgmmaOperand,
+                    offset: offset as i64,
+                });
+            }
+        }
+        let words = instruction.compute(&input, |address| {
+            let mut bytes = [0; PIECE];
+            self.shared.copy_out((address - SHARED_BASE) as usize, &mut bytes);
+            u128::from_le_bytes(bytes)
+        });
+        let mut queue = queue.borrow_mut();
+        for address in pieces {
+            let piece = (address - SHARED_BASE) / PIECE as u32;
+            self.shared.begin_reading(piece as usize);
+            queue.reading.push(piece);
+        }
+        let mark = queue.next_mark(instruction.words());
+        let group = queue.committed;
+        queue.kept.push(Kept { mark, words, group, taken: 0 });
+        Ok(mark)
+    }
+
+    /// Makes the instructions since the last one a group: `wgmma.commit_group`.
+    pub(crate) fn wgmma_commit(&self, location: &'static Location<'static>) {
+        self.together("wgmma.commit_group", location, || {
+            let mut queue = self.wgmma[self.warp()].borrow_mut();
+            let reading = std::mem::take(&mut queue.reading);
+            queue.groups.push_back(reading);
+            queue.committed += 1;
+        });
+    }
+
+    /// Waits for all groups but the `pending` youngest: `wgmma.wait_group`.
+    pub(crate) fn wgmma_wait(&self, pending: usize, location: &'static Location<'static>) {
+        let warp = self.warp();
+        let complete = self.together("wgmma.wait_group", location, || {
+            let mut queue = self.wgmma[warp].borrow_mut();
+            while queue.groups.len() > pending {
+                for piece in queue.groups.pop_front().into_iter().flatten() {
+                    self.shared.end_reading(piece as usize);
+                }
+                queue.complete += 1;
+            }
+            queue.fenced = false;
+            queue.complete
+        });
+        // The four warps execute an instruction together, so none is complete before the last of them has issued it.
+        let first = warp / WARPGROUP as usize * WARPGROUP as usize;
+        let warps = first..(first + WARPGROUP as usize).min(self.wgmma.len());
+        let issued = || warps.clone().all(|warp| self.wgmma[warp].borrow().committed >= complete);
+        self.wait_until("the wgmma of the other warps of its warpgroup", issued, location);
+    }
+
+    /// Puts results that were waited for into the accumulators that stand for them. Those of groups that nobody has waited
+    /// for stay marks.
+    pub(crate) fn wgmma_take(&self, registers: &mut [u32]) {
+        let lane = (self.running.get() % WARP_SIZE) as usize;
+        let mut queue = self.wgmma[self.warp()].borrow_mut();
+        let Some(at) = queue.find(registers) else { return };
+        let complete = queue.complete;
+        let kept = &mut queue.kept[at];
+        if kept.group >= complete {
+            return;
+        }
+        registers.copy_from_slice(&kept.words[lane]);
+        kept.taken |= 1 << lane;
+        if kept.taken == u32::MAX {
+            queue.kept.remove(at);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Bulk copies: one thread moves bytes, or a box of a tensor, between global and shared memory, asynchronously.
+//!
+//! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may not be touched. A store
+//! reads its source when the thread that issued it waits for that; until then the source may not be written. Both work in
+//! PTX's *async proxy*: what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator
+//! asks of one thread of the block, any one, between the last write and the operation.
+//!
+//! A tensor map is 128 bytes in global memory, at a multiple of 64, that [`TensorMap::encode`] gave.
+
+use crate::block::{BulkSink, LoadSource, StoreWait, current};
+use crate::fault::{Access, FaultKind};
+use crate::memory::words;
+use crate::tensor_map::{MAX_TENSOR_RANK, TENSOR_MAP_BYTES, TensorElement, TensorMap, Tile};
+use std::panic::Location;
+
+/// Where the box of a tensor copy begins: a coordinate for each dimension, the fastest first.
+fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> Result<Tile, FaultKind> {
+    const { assert!(R >= 1 && R <= MAX_TENSOR_RANK, "a tensor map has 1 to 5 dimensions") };
+    let block = current();
+    let invalid = |reason: String| FaultKind::InvalidOperand { operation, reason };
+    if !map.is_multiple_of(64) {
+        return Err(invalid(format!("the tensor map at {map:#x} is at no multiple of 64")));
+    }
+    block.check_global(Access::Read, map, TENSOR_MAP_BYTES as u64)?;
+    // SAFETY: looked up.
+    let bits = std::array::from_fn(|at| unsafe { words::load(map + 8 * at as u64) });
+    let map_at = map;
+    let map =
+        TensorMap::decode(bits).ok_or_else(|| invalid(format!("there is no tensor map at {map_at:#x}")))?;
+    map.check().map_err(|error| invalid(error.to_string()))?;
+    if map.rank != R {
+        return Err(invalid(format!("{R} coordinates for a tensor of {} dimensions", map.rank)));
+    }
+    Ok(Tile { map, start: std::array::from_fn(|d| start.get(d).copied().unwrap_or(0)) })
+}
+
+/// Loads a box of a tensor: `cp.async.bulk.tensor.Rd.shared::cluster.global.mbarrier::complete_tx::bytes`.
+///
+/// `destination` and `mbarrier` are addresses of the cluster's shared memory, in one block; the former a multiple of 128.
+/// With a mask, `.multicast::cluster`: to the same places in each block that it names.
+#[track_caller]
+pub fn tensor_load<const R: usize>(
+    destination: u32,
+    map: u64,
+    start: [i32; R],
+    mbarrier: u32,
+    multicast: Option<u16>,
+) {
+    let block = current();
+    block.step();
+    let operation = "cp.async.bulk.tensor.shared::cluster.global";
+    let loaded = tile(operation, map, start).and_then(|tile| {
+        let source = LoadSource::Tile(tile);
+        block.bulk_load(operation, source, destination, mbarrier, multicast, Location::caller())
+    });
+    block.or_raise(loaded);
+}
+
+/// Stores a box of a tensor, as far as it lies within: `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`.
+#[track_caller]
+pub fn tensor_store<const R: usize>(map: u64, start: [i32; R], source: u32) {
+    store(map, start, source, false);
+}
+
+/// Adds a box of elements to those of a tensor: `cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`.
+#[track_caller]
+pub fn tensor_reduce_add<const R: usize>(map: u64, start: [i32; R], source: u32) {
+    store(map, start, source, true);
+}
+
+#[track_caller]
+fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
+    let block = current();
+    block.step();
+    let operation =
+        if adds { "cp.reduce.async.bulk.tensor" } else { "cp.async.bulk.tensor.global.shared::cta" };
+    let stored = tile(operation, map, start).and_then(|tile| {
+        let element = tile.map.element;
+        if adds && matches!(element, TensorElement::U8 | TensorElement::U16 | TensorElement::F64) {
+            let reason = format!("there are no sums of {element:?}");
+            return Err(FaultKind::InvalidOperand { operation, reason });
+        }
+        block.bulk_store(operation, source, BulkSink::Tile(tile), adds.then_some(element))
+    });
+    block.or_raise(stored);
+}
+
+/// Fetches a box of a tensor into the L2 cache, which the simulator has none of: `cp.async.bulk.prefetch.tensor.Rd`.
+#[track_caller]
+pub fn tensor_prefetch<const R: usize>(map: u64, start: [i32; R]) {
+    let block = current();
+    block.step();
+    block.or_raise(tile("cp.async.bulk.prefetch.tensor", map, start));
+}
+
+/// Loads bytes: `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`. Both addresses and `bytes` are multiples
+/// of 16.
+#[track_caller]
+pub fn bulk_load(destination: u32, source: u64, bytes: u32, mbarrier: u32, multicast: Option<u16>) {
+    let block = current();
+    block.step();
+    let source = LoadSource::Bytes { address: source, bytes };
+    let operation = "cp.async.bulk.shared::cluster.global";
+    let loaded = block.bulk_load(operation, source, destination, mbarrier, multicast, Location::caller());
+    block.or_raise(loaded);
+}
+
+/// Copies bytes of the block's shared memory to a block of the cluster:
+/// `cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes`.
+#[track_caller]
+pub fn bulk_copy_to_cluster(destination: u32, source: u32, bytes: u32, mbarrier: u32) {
+    let block = current();
+    block.step();
+    let source = LoadSource::Shared { rank: block.rank, address: source, bytes };
+    let operation = "cp.async.bulk.shared::cluster.shared::cta";
+    let loaded = block.bulk_load(operation, source, destination, mbarrier, None, Location::caller());
+    block.or_raise(loaded);
+}
+
+/// Stores bytes: `cp.async.bulk.global.shared::cta.bulk_group`.
+#[track_caller]
+pub fn bulk_store(destination: u64, source: u32, bytes: u32) {
+    let block = current();
+    block.step();
+    let sink = BulkSink::Bytes { address: destination, bytes };
+    block.or_raise(block.bulk_store("cp.async.bulk.global.shared::cta", source, sink, None));
+}
+
+/// Adds elements to those in global memory: `cp.reduce.async.bulk.global.shared::cta.bulk_group.add`.
+#[track_caller]
+pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: TensorElement) {
+    let block = current();
+    block.step();
+    let sink = BulkSink::Bytes { address: destination, bytes };
+    block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element)));
+}
+
+/// Fetches bytes into the L2 cache, which the simulator has none of: `cp.async.bulk.prefetch.L2.global`.
+#[track_caller]
+pub fn bulk_prefetch(address: u64, bytes: u32) {
+    let block = current();
+    block.step();
+    let checked = if bytes.is_multiple_of(16) && address.is_multiple_of(16) {
+        block.check_global(Access::BulkSource, address, bytes.into())
+    } else {
+        let reason = format!("{bytes} bytes at {address:#x}: both must be multiples of 16");
+        Err(FaultKind::InvalidOperand { operation: "cp.async.bulk.prefetch.L2", reason })
+    };
+    block.or_raise(checked);
+}
+
+/// Makes the thread's stores since the last commit a group, which may be empty: `cp.async.bulk.commit_group`.
+#[track_caller]
+pub fn bulk_commit() {
+    current().bulk_commit();
+}
+
+/// Waits until all of the thread's groups but the `pending` youngest are complete: `cp.async.bulk.wait_group`.
+#[track_caller]
+pub fn bulk_wait_group(pending: u32) {
+    current().bulk_wait(pending as usize, StoreWait::Written);
+}
+
+/// Waits until all of the thread's groups but the `pending` youngest have read their sources:
+/// `cp.async.bulk.wait_group.read`.
+#[track_caller]
+pub fn bulk_wait_group_read(pending: u32) {
+    current().bulk_wait(pending as usize, StoreWait::Read);
+}
+
+/// Makes what threads wrote to shared memory visible to bulk copies and `wgmma`: `fence.proxy.async`.
+#[track_caller]
+pub fn fence_proxy_async() {
+    current().shared.fence_proxies();
+}

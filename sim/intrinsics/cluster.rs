@@ -1,0 +1,78 @@
+//! Clusters: a block's place in its cluster, the cluster's barrier, and its shared memory.
+//!
+//! Without clusters, every block is a cluster of its own.
+
+use crate::Dim3;
+use crate::block::{SHARED_BASE, current};
+use crate::fault::Access;
+use crate::pod::{Pod, poison};
+
+/// The extents of a cluster, in blocks: `%cluster_nctaid`.
+#[track_caller]
+pub fn cluster_dim() -> Dim3 {
+    current().cluster().dim
+}
+
+/// The block's index in its cluster: `%cluster_ctaid`.
+#[track_caller]
+pub fn cluster_block_idx() -> Dim3 {
+    let block = current();
+    block.cluster().dim.index_of(block.rank.into())
+}
+
+/// The block's number in its cluster, `x` running fastest: `%cluster_ctarank`.
+#[track_caller]
+pub fn cluster_rank() -> u32 {
+    current().rank
+}
+
+/// Blocks of a cluster: `%cluster_nctarank`.
+#[track_caller]
+pub fn cluster_size() -> u32 {
+    current().cluster().blocks().len() as u32
+}
+
+/// Arrives at the cluster's barrier: `barrier.cluster.arrive`.
+#[track_caller]
+pub fn cluster_arrive() {
+    current().arrive_at_cluster();
+}
+
+/// Waits until all threads of the cluster that have not returned have arrived at its barrier: `barrier.cluster.wait`.
+#[track_caller]
+pub fn cluster_wait() {
+    current().wait_for_cluster();
+}
+
+/// The address in the cluster's shared memory of what is at the shared address `address` in block `rank`:
+/// `mapa.shared::cluster.u32`.
+#[track_caller]
+pub fn map_shared(address: u32, rank: u32) -> u32 {
+    let block = current();
+    block.or_raise(block.peer_of_rank(Access::Read, address, rank));
+    block.cluster_address(address, rank)
+}
+
+/// Loads a `T` from the cluster's shared memory: `ld.shared::cluster`.
+#[track_caller]
+pub fn load_shared_cluster<T: Pod>(address: u32) -> T {
+    let block = current();
+    block.step();
+    let loaded = block.peer(Access::Read, address).and_then(|(peer, address)| {
+        let value = peer.shared.load(address.wrapping_sub(SHARED_BASE) as usize);
+        value.ok_or_else(|| peer.shared_fault_kind(Access::Read, address, size_of::<T>()))
+    });
+    block.or_raise(loaded).unwrap_or_else(poison)
+}
+
+/// Stores a `T` to the cluster's shared memory: `st.shared::cluster`.
+#[track_caller]
+pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
+    let block = current();
+    block.step();
+    let stored = block.peer(Access::Write, address).and_then(|(peer, address)| {
+        let stored = peer.shared.store(address.wrapping_sub(SHARED_BASE) as usize, value);
+        if stored { Ok(()) } else { Err(peer.shared_fault_kind(Access::Write, address, size_of::<T>())) }
+    });
+    block.or_raise(stored);
+}

@@ -1,0 +1,230 @@
+//! Tensor maps: what a tensor copy (TMA) is told of a tensor in global memory and of the boxes that it moves.
+//!
+//! A [`TensorMap`] holds the fields that CUDA's `cuTensorMapEncodeTiled` takes; [`TensorMap::check`] says which of its limits
+//! are not kept. On a GPU the driver packs them into 128 bytes of a form that NVIDIA does not tell; the simulator packs them
+//! into 128 bytes of its own ([`TensorMap::encode`]), which a kernel passes by their address all the same.
+//!
+//! Dimension 0 runs fastest and has no stride: its elements follow each other.
+
+mod check;
+mod encode;
+mod tile;
+
+pub use check::TensorMapError;
+pub use encode::TENSOR_MAP_BYTES;
+pub(crate) use tile::{Tile, pieces};
+
+/// The most dimensions of a tensor map.
+pub const MAX_TENSOR_RANK: usize = 5;
+
+/// The types of elements that a tensor map tells apart, with the driver's numbers (`CUtensorMapDataType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "they say what they are")]
+#[repr(u32)]
+pub enum TensorElement {
+    U8 = 0,
+    U16 = 1,
+    U32 = 2,
+    I32 = 3,
+    U64 = 4,
+    I64 = 5,
+    F16 = 6,
+    F32 = 7,
+    F64 = 8,
+    Bf16 = 9,
+    /// `f32` whose denormals become 0.
+    F32Ftz = 10,
+    /// `f32` that is rounded to tf32 on its way.
+    Tf32 = 11,
+    /// [`Tf32`](Self::Tf32) whose denormals become 0.
+    Tf32Ftz = 12,
+}
+
+impl TensorElement {
+    /// All of them, by their numbers.
+    pub const ALL: [Self; 13] = [
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::I32,
+        Self::U64,
+        Self::I64,
+        Self::F16,
+        Self::F32,
+        Self::F64,
+        Self::Bf16,
+        Self::F32Ftz,
+        Self::Tf32,
+        Self::Tf32Ftz,
+    ];
+
+    /// The element in bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::U8 => 1,
+            Self::U16 | Self::F16 | Self::Bf16 => 2,
+            Self::U32 | Self::I32 | Self::F32 | Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// Whether it is a floating-point number.
+    pub const fn is_float(self) -> bool {
+        !matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::I32 | Self::U64 | Self::I64)
+    }
+}
+
+/// How 16-byte pieces are exchanged within rows of shared memory, with the driver's numbers (`CUtensorMapSwizzle`).
+///
+/// With a span of `2^(4 + b)` bytes, bits 4 to `3 + b` of the shared address become their exclusive or with bits 7 to
+/// `6 + b`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "they say what they are")]
+#[repr(u32)]
+pub enum TensorSwizzle {
+    #[default]
+    None = 0,
+    B32 = 1,
+    B64 = 2,
+    B128 = 3,
+}
+
+impl TensorSwizzle {
+    /// The most bytes that a box may have along dimension 0, if there is a limit.
+    pub const fn span(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::B32 => Some(32),
+            Self::B64 => Some(64),
+            Self::B128 => Some(128),
+        }
+    }
+
+    /// The shared address that an address becomes.
+    pub const fn apply(self, address: u32) -> u32 {
+        let mask = (1 << self as u32) - 1;
+        address ^ ((address >> 7 & mask) << 4)
+    }
+}
+
+/// What a load gives for elements outside of the tensor, with the driver's numbers (`CUtensorMapFloatOOBfill`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum TensorFill {
+    /// Zeros.
+    #[default]
+    Zero = 0,
+    /// A NaN that matrix instructions take for 0.
+    Nan = 1,
+}
+
+/// How much is fetched into the L2 cache at a time, with the driver's numbers (`CUtensorMapL2promotion`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "they say what they are")]
+#[repr(u32)]
+pub enum TensorPromotion {
+    None = 0,
+    B64 = 1,
+    #[default]
+    B128 = 2,
+    B256 = 3,
+}
+
+/// A tensor in global memory and the boxes that tensor copies move. Dimensions from `rank` on are 1 and of no meaning.
+///
+/// ```
+/// use moye_sim::{TensorElement, TensorMap, TensorSwizzle};
+///
+/// // Boxes of 64 x 128 of a row-major matrix of bf16 with 1000 rows of 512.
+/// let map = TensorMap::new(TensorElement::Bf16, 0x1000, &[512, 1000], &[1024], &[64, 128]);
+/// assert_eq!(map.with_swizzle(TensorSwizzle::B128).check(), Ok(()));
+/// assert_eq!(map.box_bytes(), 64 * 128 * 2);
+///
+/// let odd = TensorMap::new(TensorElement::Bf16, 0x1000, &[500, 1000], &[1000], &[64, 128]);
+/// assert_eq!(
+///     odd.check().unwrap_err().to_string(),
+///     "the stride of dimension 1 of the tensor is 1000 bytes; it must be a multiple of 16 (992 and 1008 are) below 2^40"
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorMap {
+    /// The type of the elements.
+    pub element: TensorElement,
+    /// How many dimensions there are, 1 to 5.
+    pub rank: usize,
+    /// Where the tensor begins in global memory.
+    pub address: u64,
+    /// The tensor's extents, in elements.
+    pub extents: [u64; MAX_TENSOR_RANK],
+    /// The strides of dimensions 1 to 4, in bytes.
+    pub strides: [u64; MAX_TENSOR_RANK - 1],
+    /// The extents of a box.
+    pub box_extents: [u32; MAX_TENSOR_RANK],
+    /// Every how many elements of a box are moved, by dimension. That of dimension 0 has no effect.
+    pub element_strides: [u32; MAX_TENSOR_RANK],
+    /// How shared memory is swizzled.
+    pub swizzle: TensorSwizzle,
+    /// What loads give outside of the tensor.
+    pub fill: TensorFill,
+    /// What is fetched into the L2 cache.
+    pub promotion: TensorPromotion,
+}
+
+impl TensorMap {
+    /// A map without a swizzle, of boxes without gaps. The slices have as many values as there are dimensions, `strides`
+    /// one less; what is beyond five is left out, and [`check`](Self::check) says so.
+    pub fn new(
+        element: TensorElement,
+        address: u64,
+        extents: &[u64],
+        strides: &[u64],
+        box_extents: &[u32],
+    ) -> Self {
+        fn taken<T: Copy, const N: usize>(from: &[T], rest: T) -> [T; N] {
+            std::array::from_fn(|i| from.get(i).copied().unwrap_or(rest))
+        }
+        Self {
+            element,
+            rank: extents.len(),
+            address,
+            extents: taken(extents, 1),
+            strides: taken(strides, 0),
+            box_extents: taken(box_extents, 1),
+            element_strides: [1; MAX_TENSOR_RANK],
+            swizzle: TensorSwizzle::None,
+            fill: TensorFill::Zero,
+            promotion: TensorPromotion::B128,
+        }
+    }
+
+    /// The same with a swizzle.
+    #[must_use]
+    pub fn with_swizzle(self, swizzle: TensorSwizzle) -> Self {
+        Self { swizzle, ..self }
+    }
+
+    /// The same with another fill.
+    #[must_use]
+    pub fn with_fill(self, fill: TensorFill) -> Self {
+        Self { fill, ..self }
+    }
+
+    /// The elements that a box moves along a dimension.
+    pub fn box_count(&self, dimension: usize) -> u32 {
+        let stride = if dimension == 0 { 1 } else { self.element_strides[dimension].max(1) };
+        self.box_extents[dimension].div_ceil(stride)
+    }
+
+    /// The bytes that one copy moves, elements outside of the tensor included: what its mbarrier is told.
+    pub fn box_bytes(&self) -> u64 {
+        (0..MAX_TENSOR_RANK).map(|d| u64::from(self.box_count(d))).product::<u64>() * self.element.bytes()
+    }
+
+    /// From the tensor's first byte to behind its last, in bytes.
+    pub(crate) fn span_bytes(&self) -> u64 {
+        let reach = |d: usize| {
+            (self.extents[d] - 1) * if d == 0 { self.element.bytes() } else { self.strides[d - 1] }
+        };
+        (0..self.rank).map(reach).sum::<u64>() + self.element.bytes()
+    }
+}

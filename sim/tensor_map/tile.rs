@@ -1,0 +1,195 @@
+//! The box that one tensor copy moves: its rows in global memory, and its pieces in shared memory.
+
+use super::{MAX_TENSOR_RANK, TensorElement, TensorFill, TensorMap, TensorSwizzle};
+use crate::memory::words;
+
+/// One box of a tensor: where it begins, in elements; any part of it may lie outside of the tensor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile {
+    pub(crate) map: TensorMap,
+    pub(crate) start: [i32; MAX_TENSOR_RANK],
+}
+
+/// A row of a box: the part of it that lies in the tensor.
+struct Row {
+    /// Where that part begins in global memory.
+    address: u64,
+    /// Bytes of the row before it, and of it.
+    before: usize,
+    bytes: usize,
+}
+
+impl Tile {
+    /// The bytes of the box.
+    pub(crate) fn bytes(&self) -> usize {
+        self.map.box_bytes() as usize
+    }
+
+    fn row_bytes(&self) -> usize {
+        (u64::from(self.map.box_extents[0]) * self.map.element.bytes()) as usize
+    }
+
+    /// The rows of the box, dimension 1 running fastest; `None` for one that lies outside of the tensor.
+    fn rows(&self) -> impl Iterator<Item = Option<Row>> + '_ {
+        let counts: [u32; MAX_TENSOR_RANK] = std::array::from_fn(|d| self.map.box_count(d));
+        let rows: u32 = counts[1..].iter().product();
+        (0..rows).map(move |row| {
+            let mut rest = row;
+            let mut address = self.map.address;
+            for (d, count) in counts.iter().enumerate().skip(1) {
+                let step = i64::from(rest % count) * i64::from(self.map.element_strides[d]);
+                rest /= count;
+                let at = i64::from(self.start[d]) + step;
+                if at < 0 || at as u64 >= self.map.extents[d] {
+                    return None;
+                }
+                address += at as u64 * self.map.strides[d - 1];
+            }
+            let element = self.map.element.bytes() as i64;
+            let (start, extent) = (i64::from(self.start[0]), self.map.extents[0] as i64);
+            let first = start.max(0);
+            let end = (start + i64::from(self.map.box_extents[0])).min(extent);
+            (first < end).then(|| Row {
+                address: address + (first * element) as u64,
+                before: ((first - start) * element) as usize,
+                bytes: ((end - first) * element) as usize,
+            })
+        })
+    }
+
+    /// The box's bytes as a load gives them, row by row, with the fill outside of the tensor.
+    ///
+    /// # Safety
+    /// The tensor lies in memory that is allocated.
+    pub(crate) unsafe fn read(&self) -> Vec<u8> {
+        let row_bytes = self.row_bytes();
+        let mut bytes = Vec::with_capacity(self.bytes());
+        let fill = fill(self.map.element, self.map.fill);
+        bytes.extend(fill.iter().copied().cycle().take(self.bytes()));
+        for (place, row) in bytes.chunks_exact_mut(row_bytes).zip(self.rows()) {
+            if let Some(Row { address, before, bytes }) = row {
+                // SAFETY: the part of the row that lies within the tensor.
+                unsafe { words::copy_out(address, &mut place[before..before + bytes]) };
+            }
+        }
+        round(self.map.element, &mut bytes);
+        bytes
+    }
+
+    /// Calls `part(address, bytes)` for each part of the box that lies in the tensor, `bytes` being those of the box there.
+    pub(crate) fn for_each_part(&self, bytes: &[u8], mut part: impl FnMut(u64, &[u8])) {
+        for (place, row) in bytes.chunks_exact(self.row_bytes()).zip(self.rows()) {
+            if let Some(Row { address, before, bytes }) = row {
+                part(address, &place[before..before + bytes]);
+            }
+        }
+    }
+}
+
+/// The pieces of 16 bytes of a range of shared memory that begins at `address`, a multiple of 16: for each, where in the
+/// range it is before the swizzle, and its address.
+pub(crate) fn pieces(
+    address: u32,
+    bytes: usize,
+    swizzle: TensorSwizzle,
+) -> impl Iterator<Item = (usize, u32)> {
+    (0..bytes).step_by(16).map(move |at| (at, swizzle.apply(address + at as u32)))
+}
+
+/// The bytes of an element outside of the tensor.
+fn fill(element: TensorElement, fill: TensorFill) -> Vec<u8> {
+    let bytes = element.bytes() as usize;
+    match fill {
+        TensorFill::Zero => vec![0; bytes],
+        // All bits but the sign.
+        TensorFill::Nan => (0..bytes).map(|at| if at + 1 == bytes { 0x7F } else { 0xFF }).collect(),
+    }
+}
+
+/// What the type does to elements on their way.
+fn round(element: TensorElement, bytes: &mut [u8]) {
+    let (to_tf32, flush) = match element {
+        TensorElement::F32Ftz => (false, true),
+        TensorElement::Tf32 => (true, false),
+        TensorElement::Tf32Ftz => (true, true),
+        _ => return,
+    };
+    for word in bytes.chunks_exact_mut(4) {
+        let mut bits = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        if flush && f32::from_bits(bits).is_subnormal() {
+            bits &= 1 << 31;
+        }
+        if to_tf32 && !f32::from_bits(bits).is_nan() {
+            // To the nearest of 10 bits of fraction, ties away from 0: `cvt.rna`.
+            bits = (bits + (1 << 12)) & !0x1FFF;
+        }
+        word.copy_from_slice(&bits.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same box, element by element.
+    #[test]
+    fn a_box_is_what_each_of_its_elements_is() {
+        let tensor: Vec<u32> = (0..8 * 5 * 3).collect();
+        let address = tensor.as_ptr().expose_provenance() as u64;
+        // The address of a Vec may be any multiple of 4: the map is not checked here.
+        let mut map = TensorMap::new(TensorElement::U32, address, &[8, 5, 3], &[32, 160], &[4, 3, 2]);
+        for element_stride in [1, 2] {
+            map.element_strides[1] = element_stride;
+            for start in [[0, 0, 0], [2, 1, 1], [-3, -1, -1], [6, 4, 2], [8, 0, 0], [-4, 0, 0]] {
+                let tile = Tile { map, start: [start[0], start[1], start[2], 0, 0] };
+                // SAFETY: the tensor is `tensor`.
+                let bytes = unsafe { tile.read() };
+                let mut at = 0;
+                for z in 0..2 {
+                    for y in 0..map.box_count(1) as i32 {
+                        for x in 0..4 {
+                            let (x, y, z) =
+                                (start[0] + x, start[1] + y * element_stride as i32, start[2] + z);
+                            let inside = (0..8).contains(&x) && (0..5).contains(&y) && (0..3).contains(&z);
+                            let expected = if inside { tensor[(x + 8 * y + 40 * z) as usize] } else { 0 };
+                            let got = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+                            assert_eq!(got, expected, "{start:?}: ({x}, {y}, {z})");
+                            at += 4;
+                        }
+                    }
+                }
+                assert_eq!(at, bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_swizzle_exchanges_pieces_within_its_span() {
+        for (swizzle, span) in
+            [(TensorSwizzle::B32, 32), (TensorSwizzle::B64, 64), (TensorSwizzle::B128, 128)]
+        {
+            let mut seen = [false; 64];
+            for (at, address) in pieces(1024, 1024, swizzle) {
+                assert_eq!(at as u32 / span, (address - 1024) / span, "within its span");
+                assert!(!std::mem::replace(&mut seen[(address - 1024) as usize / 16], true));
+            }
+            assert!(seen.iter().all(|&seen| seen));
+        }
+        // Bits 4 to 6, 0b101, with bits 7 to 9, 0b110.
+        assert_eq!(
+            TensorSwizzle::B128.apply(0x400 + (0b110 << 7) + (0b101 << 4)),
+            0x400 + (0b110 << 7) + (0b011 << 4)
+        );
+    }
+
+    #[test]
+    fn tf32_is_rounded_on_its_way() {
+        let exact = 1.0 + 2_f32.powi(-10);
+        let mut bytes = exact.to_le_bytes();
+        round(TensorElement::Tf32, &mut bytes);
+        assert_eq!(f32::from_le_bytes(bytes), exact);
+        let mut bytes = (1.0 + 2_f32.powi(-11)).to_le_bytes();
+        round(TensorElement::Tf32, &mut bytes);
+        assert_eq!(f32::from_le_bytes(bytes), 1.0 + 2_f32.powi(-10), "a tie goes away from 0");
+    }
+}

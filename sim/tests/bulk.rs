@@ -1,0 +1,256 @@
+//! Bulk copies and tensor copies: what they move, when it arrives, and what is not allowed meanwhile.
+
+use crate::common::{Words, fault};
+use moye_sim::intrinsics::*;
+use moye_sim::{
+    Access, Allocation, FaultKind, GlobalMemory, Launch, TensorElement, TensorMap, TensorSwizzle,
+};
+
+/// A tensor map in global memory.
+fn upload(memory: &GlobalMemory, map: &TensorMap) -> Allocation {
+    map.check().unwrap();
+    let bytes: Vec<u8> = map.encode().iter().flat_map(|word| word.to_le_bytes()).collect();
+    let place = memory.alloc(bytes.len(), "tensor map").unwrap();
+    place.write(0, &bytes).unwrap();
+    place
+}
+
+/// 1, 2, 3, ...
+fn counted(memory: &GlobalMemory, count: usize) -> Words {
+    let words = Words::new(memory, count, 0);
+    (0..count).for_each(|i| words.write(i, i as u32 + 1));
+    words
+}
+
+const TILE: u32 = 128;
+
+/// The address of the tile: behind the mbarrier, at a multiple of 1,024.
+fn tile() -> u32 {
+    shared_base() + 1024
+}
+
+fn barrier() -> u32 {
+    shared_base()
+}
+
+fn launch<'a>(memory: &GlobalMemory) -> Launch<'a> {
+    Launch::new("k", 1, 32, memory).shared_bytes(8192)
+}
+
+/// The first thread makes the mbarrier and issues `load` for `bytes`.
+fn load_and_wait(bytes: u32, load: impl Fn()) {
+    if thread_idx().x == 0 {
+        mbarrier_init(barrier(), 1);
+        mbarrier_arrive_expect_tx(barrier(), bytes);
+        load();
+    }
+    sync_threads();
+    mbarrier_wait_parity(barrier(), 0);
+}
+
+#[test]
+fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
+    for swizzle in [TensorSwizzle::None, TensorSwizzle::B32, TensorSwizzle::B64, TensorSwizzle::B128] {
+        let memory = GlobalMemory::new();
+        let (source, target) = (counted(&memory, 20 * 10), Words::new(&memory, 20 * 10, 0));
+        let (columns, rows) = (swizzle.span().unwrap_or(64) as u32 / 4, 9);
+        let map = |address| {
+            TensorMap::new(TensorElement::U32, address, &[20, 10], &[80], &[columns, rows])
+                .with_swizzle(swizzle)
+        };
+        let (from, to) = (upload(&memory, &map(source.address())), upload(&memory, &map(target.address())));
+        let (from, to) = (from.address(), to.address());
+        for start in [[0, 0], [3, 2], [-2, -1], [17, 9], [20, 0], [-40, 3]] {
+            (0..200).for_each(|i| target.write(i, 0));
+            let kernel = || {
+                load_and_wait(4 * columns * rows, || tensor_load(tile(), from, start, barrier(), None));
+                if thread_idx().x == 0 {
+                    for y in 0..rows {
+                        for x in 0..columns {
+                            let (at_x, at_y) = (start[0] + x as i32, start[1] + y as i32);
+                            let inside = (0..20).contains(&at_x) && (0..10).contains(&at_y);
+                            let expected = if inside { (at_x + 20 * at_y) as u32 + 1 } else { 0 };
+                            let address = swizzle.apply(tile() + 4 * (x + columns * y));
+                            assert_eq!(load_shared::<u32>(address), expected, "{start:?}: ({x}, {y})");
+                        }
+                    }
+                    tensor_store(to, start, tile());
+                    bulk_commit();
+                    bulk_wait_group(0);
+                }
+            };
+            launch(&memory).run(&kernel).unwrap();
+            let stored = target.read();
+            for (i, &value) in stored.iter().enumerate() {
+                let (x, y) = (i as i32 % 20 - start[0], i as i32 / 20 - start[1]);
+                let inside = (0..columns as i32).contains(&x) && (0..rows as i32).contains(&y);
+                assert_eq!(value, if inside { i as u32 + 1 } else { 0 }, "{swizzle:?} {start:?}: {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_go_there_and_back_and_sums_are_added() {
+    let memory = GlobalMemory::new();
+    let (source, target) = (counted(&memory, 64), Words::new(&memory, 64, 1000));
+    let (from, to) = (source.address(), target.address());
+    let kernel = || {
+        load_and_wait(256, || bulk_load(tile(), from, 256, barrier(), None));
+        if thread_idx().x == 0 {
+            bulk_reduce_add(to, tile(), 128, TensorElement::U32);
+            bulk_store(to + 128, tile() + 128, 128);
+            bulk_commit();
+            bulk_wait_group_read(0);
+        }
+    };
+    launch(&memory).run(&kernel).unwrap();
+    let expected: Vec<u32> = (0..64).map(|i| if i < 32 { 1001 + i } else { i + 1 }).collect();
+    assert_eq!(target.read(), expected, "what was read is written at the thread's end");
+}
+
+#[test]
+fn multicast_brings_each_block_its_part_and_the_others() {
+    let memory = GlobalMemory::new();
+    let source = counted(&memory, 64);
+    let from = source.address();
+    let kernel = || {
+        let rank = cluster_rank();
+        if thread_idx().x == 0 {
+            mbarrier_init(barrier(), 1);
+            mbarrier_arrive_expect_tx(barrier(), 256);
+        }
+        cluster_arrive();
+        cluster_wait();
+        if thread_idx().x == 0 {
+            bulk_load(tile() + 64 * rank, from + u64::from(64 * rank), 64, barrier(), Some(0b1111));
+        }
+        mbarrier_wait_parity(barrier(), 0);
+        for i in 0..64 {
+            assert_eq!(load_shared::<u32>(tile() + 4 * i), i + 1);
+        }
+        cluster_arrive();
+        cluster_wait();
+    };
+    Launch::new("k", 4, 32, &memory).cluster(4).shared_bytes(8192).run(&kernel).unwrap();
+}
+
+#[test]
+fn a_block_copies_to_another() {
+    let kernel = || {
+        if thread_idx().x == 0 {
+            mbarrier_init(barrier(), 1);
+            mbarrier_arrive_expect_tx(barrier(), 64);
+            for i in 0..16 {
+                store_shared(tile() + 4 * i, 100 * cluster_rank() + i);
+            }
+        }
+        fence_proxy_async();
+        cluster_arrive();
+        cluster_wait();
+        let other = 1 - cluster_rank();
+        if thread_idx().x == 0 {
+            let (to, at) = (map_shared(tile() + 1024, other), map_shared(barrier(), other));
+            bulk_copy_to_cluster(to, tile(), 64, at);
+        }
+        mbarrier_wait_parity(barrier(), 0);
+        assert_eq!(load_shared::<u32>(tile() + 1024 + 4 * 5), 100 * other + 5);
+        cluster_arrive();
+        cluster_wait();
+    };
+    Launch::new("k", 2, 32, &GlobalMemory::new()).cluster(2).shared_bytes(8192).run(&kernel).unwrap();
+}
+
+#[test]
+fn what_a_load_brings_may_not_be_touched_before_the_wait() {
+    let memory = GlobalMemory::new();
+    let source = counted(&memory, 64);
+    let from = source.address();
+    for writes in [false, true] {
+        let error = fault(launch(&memory), &|| {
+            if thread_idx().x == 0 {
+                mbarrier_init(barrier(), 1);
+                mbarrier_arrive_expect_tx(barrier(), TILE);
+                bulk_load(tile(), from, TILE, barrier(), None);
+                if writes {
+                    store_shared(tile(), 1_u32)
+                } else {
+                    assert_ne!(load_shared::<u32>(tile() + 64), 0)
+                }
+            }
+        });
+        let FaultKind::SharedInFlight { what: "bulk copy", access, .. } = error.kind else {
+            panic!("{error}")
+        };
+        assert_eq!(access, if writes { Access::Write } else { Access::Read });
+    }
+}
+
+#[test]
+fn what_a_store_reads_may_not_be_written_before_the_wait() {
+    let memory = GlobalMemory::new();
+    let target = Words::new(&memory, 64, 0);
+    let to = target.address();
+    let run = |waits: bool, fences: bool, ends: bool| {
+        let kernel = move || {
+            if thread_idx().x == 0 {
+                (0..32).for_each(|i| store_shared(tile() + 4 * i, i));
+                if fences {
+                    fence_proxy_async();
+                }
+                bulk_store(to, tile(), TILE);
+                bulk_commit();
+                if waits {
+                    bulk_wait_group_read(0);
+                }
+                if !ends {
+                    store_shared(tile(), 5_u32);
+                }
+            }
+        };
+        launch(&memory).run(&kernel).map_err(|error| error.fault().unwrap().kind.clone())
+    };
+    assert!(run(true, true, false).is_ok());
+    assert_eq!(target.read()[..3], [0, 1, 2]);
+    assert!(matches!(run(false, true, false), Err(FaultKind::SharedBeingRead { .. })));
+    assert!(matches!(
+        run(true, false, false),
+        Err(FaultKind::SharedUnfenced { access: Access::BulkSource, .. })
+    ));
+    assert!(matches!(run(false, true, true), Err(FaultKind::BulkCopiesLeft { copies: 1 })));
+}
+
+#[test]
+fn a_load_that_no_one_expected_and_bad_operands_are_told() {
+    let memory = GlobalMemory::new();
+    let source = counted(&memory, 64);
+    let from = source.address();
+    let told = |issue: &(dyn Fn() + Sync)| {
+        fault(launch(&memory), &|| {
+            if thread_idx().x == 0 {
+                mbarrier_init(barrier(), 1);
+                mbarrier_arrive_expect_tx(barrier(), 128);
+                issue();
+                mbarrier_wait_parity(barrier(), 0);
+            }
+        })
+        .to_string()
+    };
+    let text = told(&|| bulk_load(tile(), from, 64, barrier(), None));
+    assert!(text.contains("lacks 0 arrivals and 64 bytes"), "{text}");
+    let text = told(&|| bulk_load(tile(), from + 4, 64, barrier(), None));
+    assert!(text.contains("both must be multiples of 16"), "{text}");
+    let text = told(&|| bulk_load(tile() + 8, from, 64, barrier(), None));
+    assert!(text.contains("is no multiple of 16"), "{text}");
+    let text = told(&|| bulk_load(tile(), from + 208, 64, barrier(), None));
+    assert!(text.contains("from offset 208, 16 bytes over the end"), "{text}");
+    let text = told(&|| bulk_load(tile(), from, 64, barrier(), Some(2)));
+    assert!(text.contains("the mask 0x0002 of a cluster of 1 blocks"), "{text}");
+    let text = told(&|| tensor_load(tile(), from, [0, 0], barrier(), None));
+    assert!(text.contains("there is no tensor map at"), "{text}");
+    let map = TensorMap::new(TensorElement::U32, from, &[8, 8], &[32], &[4, 4]);
+    let map = upload(&memory, &map);
+    let at = map.address();
+    let text = told(&|| tensor_load(tile(), at, [0, 0, 0], barrier(), None));
+    assert!(text.contains("3 coordinates for a tensor of 2 dimensions"), "{text}");
+}

@@ -1,0 +1,134 @@
+//! Clusters: indices, the barrier, remote arrivals, and faults across blocks.
+
+use crate::common::{Words, fault};
+use moye_sim::intrinsics::*;
+use moye_sim::{Dim3, FaultKind, GlobalMemory, Launch, LaunchError};
+
+#[test]
+fn blocks_know_their_place_in_cluster_and_grid() {
+    let memory = GlobalMemory::new();
+    let seen = Words::new(&memory, 4 * 6 * 2, 0);
+    let address = seen.address();
+    let kernel = || {
+        let (block, within) = (block_idx(), cluster_block_idx());
+        assert_eq!(cluster_dim(), Dim3::new(2, 3, 1));
+        assert_eq!((block.x % 2, block.y % 3, 0), (within.x, within.y, within.z));
+        assert_eq!((cluster_rank(), cluster_size()), (within.x + 2 * within.y, 6));
+        atomic_add(address + 4 * u64::from(block.x + 4 * (block.y + 6 * block.z)), 1_u32);
+    };
+    Launch::new("k", (4, 6, 2), 1, &memory).cluster((2, 3)).run(&kernel).unwrap();
+    assert!(seen.read().iter().all(|&count| count == 1), "every block once");
+}
+
+#[test]
+fn grids_that_clusters_do_not_divide_and_too_large_clusters_are_refused() {
+    let memory = GlobalMemory::new();
+    let reason =
+        |grid: u32, cluster: u32| match Launch::new("k", grid, 1, &memory).cluster(cluster).run(&|| {}) {
+            Err(LaunchError::Invalid { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(reason(3, 2), "grid (3,1,1); its extents are multiples of those of the cluster (2,1,1)");
+    assert_eq!(reason(17, 17), "a cluster (17,1,1) of blocks; it has 1 to 16");
+    assert_eq!(reason(17, 0), "a cluster (0,1,1) of blocks; it has 1 to 16");
+}
+
+#[test]
+fn arrivals_reach_mbarriers_of_other_blocks() {
+    let kernel = || {
+        let (barrier, t) = (shared_base(), thread_idx().x);
+        if t == 0 {
+            mbarrier_init(barrier, 4);
+        }
+        cluster_arrive();
+        cluster_wait();
+        for phase in 0..5 {
+            // One thread of each block arrives at every block's mbarrier.
+            if t == 0 {
+                for rank in 0..cluster_size() {
+                    mbarrier_arrive_cluster(map_shared(barrier, rank), 0);
+                }
+            }
+            mbarrier_wait_parity(barrier, phase % 2);
+            // Nobody misses a phase because others are two ahead.
+            sync_threads();
+        }
+        cluster_arrive();
+        cluster_wait();
+    };
+    Launch::new("k", 8, 64, &GlobalMemory::new()).cluster(4).shared_bytes(64).run(&kernel).unwrap();
+}
+
+#[test]
+fn threads_that_returned_are_not_waited_for_at_the_clusters_barrier() {
+    let kernel = || {
+        if thread_idx().x >= 7 * (cluster_rank() + 1) {
+            return;
+        }
+        cluster_arrive();
+        cluster_wait();
+    };
+    Launch::new("k", 2, 32, &GlobalMemory::new()).cluster(2).run(&kernel).unwrap();
+}
+
+#[test]
+fn a_block_that_has_ended_has_no_memory_any_more() {
+    let error = fault(Launch::new("k", 4, 32, &GlobalMemory::new()).cluster(2).shared_bytes(64), &|| {
+        store_shared(shared_base(), 1_u32);
+        cluster_arrive();
+        cluster_wait();
+        if cluster_rank() == 1 {
+            // Long after the others have returned.
+            for _ in 0..100_000 {
+                load_shared::<u32>(shared_base());
+            }
+            load_shared_cluster::<u32>(map_shared(shared_base(), 0));
+        }
+    });
+    assert!(matches!(error.kind, FaultKind::PeerEnded { rank: 0, .. }), "{error}");
+    assert_eq!(error.block, Dim3::new(1, 0, 0));
+}
+
+#[test]
+fn wrong_ranks_and_plain_uses_of_cluster_addresses_fault() {
+    let launch = || Launch::new("k", 2, 1, &GlobalMemory::new()).cluster(2).shared_bytes(64);
+    let error = fault(launch(), &|| {
+        map_shared(shared_base(), 2);
+    });
+    assert!(matches!(error.kind, FaultKind::NoSuchPeer { rank: 2, blocks: 2, .. }), "{error}");
+    let error = fault(launch(), &|| {
+        store_shared(map_shared(shared_base(), 0), 1_u32);
+    });
+    assert!(matches!(error.kind, FaultKind::SharedOutOfBounds { .. }), "{error}");
+    let error = fault(launch(), &cluster_wait);
+    assert!(error.to_string().contains("the thread has not arrived since it last waited"), "{error}");
+    let error = fault(launch(), &|| {
+        cluster_arrive();
+        cluster_arrive();
+    });
+    assert!(error.to_string().contains("the thread has arrived and not waited since"), "{error}");
+}
+
+#[test]
+fn a_deadlock_across_blocks_tells_the_threads_of_each() {
+    let error = fault(Launch::new("k", 2, 32, &GlobalMemory::new()).cluster(2).shared_bytes(64), &|| {
+        if cluster_rank() == 0 {
+            cluster_arrive();
+            cluster_wait();
+        } else {
+            if thread_idx().x == 0 {
+                mbarrier_init(shared_base(), 1);
+            }
+            sync_threads();
+            mbarrier_wait_parity(shared_base(), 0);
+        }
+    });
+    let text = error.to_string();
+    assert!(text.contains("32 threads (0,0,0) to (31,0,0) wait for the barrier of the cluster"), "{text}");
+    assert!(
+        text.contains(
+            "in block 1 of the cluster 32 threads (0,0,0) to (31,0,0) wait for the phase of parity 0"
+        ),
+        "{text}"
+    );
+}

@@ -1,0 +1,96 @@
+//! mbarriers: phases by arrivals and bytes, parities, misuse, and deadlocks.
+
+use crate::common::fault;
+use moye_sim::intrinsics::*;
+use moye_sim::{FaultKind, GlobalMemory, Launch, WaitPlace};
+
+fn launch<'a>(memory: &GlobalMemory, threads: u32) -> Launch<'a> {
+    Launch::new("k", 1, threads, memory).shared_bytes(256)
+}
+
+#[test]
+fn waits_by_parity_follow_the_phases_in_turn() {
+    let kernel = || {
+        let (barrier, t) = (shared_base(), thread_idx().x);
+        if t == 0 {
+            mbarrier_init(barrier, 32);
+            assert!(mbarrier_test_wait_parity(barrier, 1), "the phase before the first is over");
+            assert!(!mbarrier_test_wait_parity(barrier, 0));
+        }
+        sync_threads();
+        for phase in 0..20 {
+            if t < 32 {
+                mbarrier_arrive(barrier);
+            }
+            mbarrier_wait_parity(barrier, phase % 2);
+            sync_threads();
+        }
+    };
+    launch(&GlobalMemory::new(), 64).run(&kernel).unwrap();
+}
+
+#[test]
+fn more_arrivals_than_a_phase_takes_are_a_fault() {
+    let error = fault(launch(&GlobalMemory::new(), 1), &|| {
+        mbarrier_init(shared_base(), 1);
+        mbarrier_expect_tx(shared_base(), 64);
+        mbarrier_arrive(shared_base());
+        mbarrier_arrive(shared_base());
+    });
+    let text = error.to_string();
+    assert!(
+        text.ends_with("mbarrier.arrive: 1 arrivals at an mbarrier whose phase lacks 0 of 1, and 64 bytes"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_no_mbarrier_and_what_is_none_any_more_fault() {
+    let memory = GlobalMemory::new();
+    let error = fault(launch(&memory, 1), &|| {
+        store_shared(shared_base(), 7_u64);
+        mbarrier_arrive(shared_base());
+    });
+    assert!(error.to_string().contains("there is no mbarrier at shared address 0x400"), "{error}");
+    let error = fault(launch(&memory, 1), &|| {
+        mbarrier_init(shared_base(), 1);
+        mbarrier_inval(shared_base());
+        mbarrier_arrive(shared_base());
+    });
+    assert!(matches!(error.kind, FaultKind::SharedUnwritten { offset: 0, .. }), "{error}");
+}
+
+#[test]
+fn a_deadlock_tells_what_each_warp_waits_for() {
+    let error = fault(launch(&GlobalMemory::new(), 96), &|| {
+        let (full, empty, t) = (shared_base(), shared_base() + 8, thread_idx().x);
+        if t == 0 {
+            mbarrier_init(full, 1);
+            mbarrier_init(empty, 64);
+        }
+        sync_threads();
+        if t < 32 {
+            if t == 0 {
+                mbarrier_arrive_expect_tx(full, 4096);
+            }
+            mbarrier_wait_parity(empty, 0);
+        } else {
+            mbarrier_wait_parity(full, 0);
+            mbarrier_arrive(empty);
+        }
+    });
+    let FaultKind::WaitNeverEnds { waiting, .. } = &error.kind else { panic!("{error}") };
+    let places: Vec<_> = waiting.iter().map(|group| (group.place, group.threads.count())).collect();
+    assert_eq!(
+        places,
+        [
+            (WaitPlace::Mbarrier { offset: 8, parity: 0, pending: 64, transactions: 0 }, 32),
+            (WaitPlace::Mbarrier { offset: 0, parity: 0, pending: 0, transactions: 4096 }, 64),
+        ]
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains("64 threads (32,0,0) to (95,0,0) wait for the phase of parity 0 of the mbarrier at offset 0, which lacks 0 arrivals and 4096 bytes, at"),
+        "{text}"
+    );
+}

@@ -1,0 +1,187 @@
+//! One `wgmma.mma_async` as a value, and what a warp of it computes.
+
+use super::descriptor::MatrixDescriptor;
+use crate::mma::MmaSum;
+use crate::mma::{extract, insert};
+
+/// Rows of D that a warp computes.
+const ROWS: usize = 16;
+const LANES: usize = 32;
+
+/// A number type of A or B.
+#[derive(Clone, Copy, Debug)]
+pub struct WgmmaNumber {
+    /// The bits of one number.
+    pub bits: usize,
+    /// The value of a number's bits, exactly.
+    pub decode: fn(u64) -> f64,
+}
+
+/// The number type of D.
+#[derive(Clone, Copy, Debug)]
+pub struct WgmmaResult {
+    /// The bits of one number.
+    pub bits: usize,
+    /// The value of a number's bits, exactly.
+    pub decode: fn(u64) -> f64,
+    /// The bits of the nearest number, ties to even.
+    pub encode: fn(f64) -> u64,
+}
+
+/// A `wgmma.mma_async` instruction: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix, K being 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Wgmma {
+    /// The instruction's name in messages.
+    pub operation: &'static str,
+    /// Columns of B and D.
+    pub n: usize,
+    /// The numbers of A.
+    pub a: WgmmaNumber,
+    /// The numbers of B.
+    pub b: WgmmaNumber,
+    /// The numbers of D.
+    pub d: WgmmaResult,
+    /// How products are summed.
+    pub sum: MmaSum,
+    /// Whether A and B are MN-major in shared memory.
+    pub mn_major: [bool; 2],
+    /// Whether A and B are negated.
+    pub negate: [bool; 2],
+}
+
+/// Where A is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WgmmaA {
+    /// In shared memory.
+    Shared(u64),
+    /// In four registers of each thread.
+    Registers([u32; 4]),
+}
+
+/// What a warp gives to an instruction.
+pub(crate) struct WarpInput<'a> {
+    /// The number of the warp in its warpgroup.
+    pub(crate) warp: usize,
+    /// Each lane's.
+    pub(crate) a: &'a [WgmmaA; LANES],
+    pub(crate) b: u64,
+    /// The lanes' registers of D before, unless they are not added to.
+    pub(crate) d: Option<&'a [Vec<u32>]>,
+}
+
+/// Where an element lies in shared memory: the address of its 16 bytes, and the element in them.
+type Place = (u32, usize);
+
+impl Wgmma {
+    /// Columns of A: 32 bytes of them.
+    pub const fn k(&self) -> usize {
+        256 / self.a.bits
+    }
+
+    /// Registers of 32 bits that a thread has of D.
+    pub const fn words(&self) -> usize {
+        self.n * self.d.bits / 64
+    }
+
+    /// Where element (`row`, `k`) of an operand in shared memory is: `row` counts along m or n.
+    fn place(descriptor: MatrixDescriptor, mn_major: bool, bits: usize, row: usize, k: usize) -> Place {
+        let per_piece = 128 / bits;
+        if mn_major {
+            (descriptor.mn_major((row / per_piece) as u32, k as u32), row % per_piece)
+        } else {
+            (descriptor.k_major(row as u32, (k / per_piece) as u32), k % per_piece)
+        }
+    }
+
+    /// The addresses of the 16-byte pieces that a warp reads, each once.
+    pub(crate) fn pieces(&self, input: &WarpInput<'_>) -> Vec<u32> {
+        let mut addresses = Vec::new();
+        let mut add = |descriptor: u64, mn_major: bool, bits: usize, rows: std::ops::Range<usize>| {
+            let descriptor = MatrixDescriptor::of(descriptor);
+            for row in rows {
+                for k in 0..self.k() {
+                    addresses.push(Self::place(descriptor, mn_major, bits, row, k).0);
+                }
+            }
+        };
+        add(input.b, self.mn_major[1], self.b.bits, 0..self.n);
+        if let WgmmaA::Shared(descriptor) = input.a[0] {
+            let first = ROWS * input.warp;
+            add(descriptor, self.mn_major[0], self.a.bits, first..first + ROWS);
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
+    /// The lanes' registers of D after the instruction; `read` gives the 16 bytes at a shared address.
+    pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<Vec<u32>> {
+        let k = self.k();
+        let b = self.shared_rows(input.b, self.mn_major[1], self.b, 0..self.n, read, self.negate[1]);
+        let a = match input.a[0] {
+            WgmmaA::Shared(descriptor) => {
+                let first = ROWS * input.warp;
+                let rows = first..first + ROWS;
+                self.shared_rows(descriptor, self.mn_major[0], self.a, rows, read, self.negate[0])
+            }
+            WgmmaA::Registers(_) => self.register_rows(input.a),
+        };
+        let mut result = vec![vec![0; self.words()]; LANES];
+        for (lane, words) in result.iter_mut().enumerate() {
+            for value in 0..self.n / 2 {
+                // Pairs along a row, rows 8 apart, then the next 8 columns.
+                let row = lane / 4 + 8 * (value / 2 % 2);
+                let column = 2 * (lane % 4) + value % 2 + 8 * (value / 4);
+                let before = input.d.map_or(0.0, |d| (self.d.decode)(extract(&d[lane], self.d.bits, value)));
+                let element = self.sum.element(&a[row * k..][..k], &b[column * k..][..k], before);
+                let bits = if element.is_nan() {
+                    u64::MAX >> (64 - self.d.bits) >> 1
+                } else {
+                    (self.d.encode)(element)
+                };
+                insert(words, self.d.bits, value, bits);
+            }
+        }
+        result
+    }
+
+    /// The values of rows of an operand in shared memory, row by row.
+    fn shared_rows(
+        &self,
+        descriptor: u64,
+        mn_major: bool,
+        number: WgmmaNumber,
+        rows: std::ops::Range<usize>,
+        read: impl Fn(u32) -> u128,
+        negate: bool,
+    ) -> Vec<f64> {
+        let descriptor = MatrixDescriptor::of(descriptor);
+        let mut values = Vec::with_capacity(rows.len() * self.k());
+        for row in rows {
+            for k in 0..self.k() {
+                let (address, at) = Self::place(descriptor, mn_major, number.bits, row, k);
+                let bits = (read(address) >> (at * number.bits)) as u64 & (u64::MAX >> (64 - number.bits));
+                let value = (number.decode)(bits);
+                values.push(if negate { -value } else { value });
+            }
+        }
+        values
+    }
+
+    /// The values of the warp's rows of A in registers, row by row.
+    fn register_rows(&self, lanes: &[WgmmaA; LANES]) -> Vec<f64> {
+        let (k, per_register) = (self.k(), 32 / self.a.bits);
+        let mut values = vec![0.0; ROWS * k];
+        for (lane, registers) in lanes.iter().enumerate() {
+            let WgmmaA::Registers(registers) = registers else { continue };
+            for value in 0..4 * per_register {
+                let (register, at) = (value / per_register, value % per_register);
+                let row = lane / 4 + 8 * (register % 2);
+                let column = per_register * (lane % 4 + 4 * (register / 2)) + at;
+                let number = (self.a.decode)(extract(registers, self.a.bits, value));
+                values[row * k + column] = if self.negate[0] { -number } else { number };
+            }
+        }
+        values
+    }
+}
