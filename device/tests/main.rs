@@ -16,6 +16,7 @@ mod layout_edges;
 mod layout_messages;
 mod layout_text;
 mod mma_faults;
+mod mma_results;
 mod static_layouts;
 mod tensors;
 mod tiling_access;
