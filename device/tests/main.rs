@@ -17,6 +17,7 @@ mod layout_messages;
 mod layout_text;
 mod mma_faults;
 mod mma_results;
+mod slices_checked;
 mod static_layouts;
 mod tensors;
 mod tiling_access;
