@@ -21,4 +21,4 @@ mod slices_checked;
 mod static_layouts;
 mod tensors;
 mod tiling_access;
-mod tiling_warps;
+mod tiling_edges;
