@@ -69,7 +69,9 @@ tests! {
         ldsm_x4 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
         ldsm_x4_padded 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
         ldsm_x4_swizzled 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
-        ldsm_pairs 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        ldsm_pairs_x1 32, "ldmatrix.sync.aligned.m8n8.x1.shared.b16" x 16;
+        ldsm_pairs_x2 32, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 8;
+        ldsm_pairs_x4 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
     }
     SM_80 half::f16::from_bits => {
         // Two of four warps have the same rows of an operand.
@@ -78,6 +80,7 @@ tests! {
         ldsm_f16_b 128, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 4;
         ldsm_f16_b_x4 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 2;
         ldsm_f16_a_trans 128, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" x 2;
+        ldsm_f16_a_trans_swizzled 128, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" x 2;
         ldsm_f16_b_trans 128, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16" x 4;
         ldsm_f16_b_trans_x1 128, "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16" x 8;
     }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::devices;
+use half::{bf16, f16};
 use moye::{Element, Global, GlobalMut, Grid, Kernel, Ptx};
 use moye_build::ptx::{Function, Module};
 use moye_kernels_tiled::widest::{self as kernels, COLUMNS, LEADING, ROWS};
@@ -100,44 +101,4 @@ macro_rules! tests {
         )+
     };
 }
-tests! {
-    // Bits of an access into shared memory, and out of it.
-    u8_all_16: u8, 128, 128;
-    f16_all_16: half::f16, 128, 128;
-    f32_all_16: f32, 128, 128;
-    f64_all_16: f64, 128, 128;
-    u128_all_16: u128, 128, 128;
-    f32_from_8: f32, 64, 128;
-    f32_from_4: f32, 32, 128;
-    f32_from_anywhere: f32, 32, 128;
-    f32_from_unknown: f32, 32, 128;
-    f32_from_across (across): f32, 32, 128;
-    bf16_from_4: half::bf16, 32, 128;
-    f64_from_8: f64, 64, 128;
-    f32_to_8: f32, 128, 64;
-    f16_to_4: half::f16, 128, 32;
-    f16_to_2: half::f16, 128, 16;
-    u8_to_4: u8, 128, 32;
-    f32_through_8: f32, 64, 64;
-    f32_through_4: f32, 32, 32;
-    f16_through_8: half::f16, 64, 64;
-    f16_through_4: half::f16, 32, 32;
-    f16_through_2: half::f16, 16, 16;
-    u8_through_8: u8, 64, 64;
-    u8_through_4: u8, 32, 32;
-    u8_through_2: u8, 16, 16;
-    u8_through_1: u8, 8, 8;
-    f64_through_8: f64, 64, 64;
-    f32_capped_128: f32, 128, 128;
-    f32_capped_64: f32, 64, 64;
-    f32_capped_32: f32, 32, 32;
-    f32_capped_16: f32, 32, 32;
-    f16_capped_64: half::f16, 64, 64;
-    f16_capped_32: half::f16, 32, 32;
-    f16_capped_8: half::f16, 16, 16;
-    u8_capped_32: u8, 32, 32;
-    u8_capped_16: u8, 16, 16;
-    u8_capped_8: u8, 8, 8;
-    f64_capped_64: f64, 64, 64;
-    f16_capped_64_to_4: half::f16, 64, 32;
-}
+moye_kernels_tiled::for_each_widest!(tests);

@@ -18,7 +18,7 @@ pub unsafe fn fill<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>, val
 
 /// As many bytes as the largest element has, aligned for any.
 #[repr(align(16))]
-struct Zeros([u8; 16]);
+struct Zeros([u8; 32]);
 
 /// Sets every element to zero, whatever its type: all its bits are 0.
 ///
@@ -27,8 +27,8 @@ struct Zeros([u8; 16]);
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
-    const { assert!(E::Element::BITS <= 128, "an element has at most 16 bytes") };
-    let zeros = Zeros([0; 16]);
+    const { assert!(E::Element::BITS <= 256, "an element has at most 32 bytes") };
+    let zeros = Zeros([0; 32]);
     // SAFETY: there are as many bytes, which were written; the caller's contract for the tensor.
     unsafe { fill(tensor, E::Element::read_own(zeros.0.as_ptr(), 0)) }
 }

@@ -1,6 +1,5 @@
-//! `gemm_tiled`: a thread's part of a matrix product, by the MMA atom of a tiled MMA.
+//! `gemm_tiled` and `gemm_tiled_into`: a thread's part of a matrix product, by the MMA atom of a tiled MMA.
 
-use crate::arch::Word128;
 use crate::arch::mma::Registers as AtomRegisters;
 use crate::atom::mma::MmaAtom;
 use crate::atom::{StaticTiledMma, TilingError};
@@ -8,6 +7,7 @@ use crate::layout::{IntTuple, Layout, make_col_major};
 use crate::memory::{Element, Storable};
 use crate::tensor::{Access, AccessMut, Fragment, StaticLayout, Tensor, run_of};
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 /// The extents of a product in atoms, and the values of an atom that each operand has for a thread.
 #[derive(Clone, Copy)]
@@ -15,13 +15,13 @@ struct Extents {
     m: usize,
     n: usize,
     k: usize,
-    /// Values of A, B and C.
+    /// Values of A, B and what the products are added to.
     values: [usize; 3],
 }
 
 const WHAT: &str = "gemm_tiled";
 
-/// Which modes operands of these ranks have, if they make up a product:
+/// Which modes operands of these ranks have, if they make up a product; `sum` is the name of `c`:
 ///
 /// | a | b | c | |
 /// | --- | --- | --- | --- |
@@ -30,7 +30,7 @@ const WHAT: &str = "gemm_tiled";
 /// | `(M, K)` | `(N, K)` | `(M, N)` | a product of atoms of one value |
 /// | `(V, M)` | `(V, N)` | `(V, M, N)` | an outer product |
 /// | `(V, M, K)` | `(V, N, K)` | `(V, M, N)` | a product |
-const fn extents(values: [i64; 3], a: Layout, b: Layout, c: Layout) -> Extents {
+const fn extents(sum: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) -> Extents {
     let one = IntTuple::int(1);
     let unit = make_col_major(one);
     let ranks = (a.rank(), b.rank(), c.rank());
@@ -54,20 +54,20 @@ const fn extents(values: [i64; 3], a: Layout, b: Layout, c: Layout) -> Extents {
             (Layout::concat(&[a.mode(0), a.mode(1), unit]), Layout::concat(&[b.mode(0), b.mode(1), unit]), c)
         }
         (3, 3, 3) => (a, b, c),
-        _ => operands("their ranks make up no product", values, a, b, c),
+        _ => operands(sum, "their ranks make up no product", values, a, b, c),
     };
     let all = [a3.extent(0), b3.extent(0), c3.extent(0)];
     if all[0] != values[0] || all[1] != values[1] || all[2] != values[2] {
-        operands("the first mode of each has the values of one atom for a thread", values, a, b, c);
+        operands(sum, "the first mode of each has the values of one atom for a thread", values, a, b, c);
     }
     if a3.extent(1) != c3.extent(1) {
-        operands("a and c differ in M", values, a, b, c);
+        operands(sum, "a and the sums differ in M", values, a, b, c);
     }
     if b3.extent(1) != c3.extent(2) {
-        operands("b and c differ in N", values, a, b, c);
+        operands(sum, "b and the sums differ in N", values, a, b, c);
     }
     if a3.extent(2) != b3.extent(2) {
-        operands("a and b differ in K", values, a, b, c);
+        operands(sum, "a and b differ in K", values, a, b, c);
     }
     Extents {
         m: a3.extent(1) as usize,
@@ -78,9 +78,11 @@ const fn extents(values: [i64; 3], a: Layout, b: Layout, c: Layout) -> Extents {
 }
 
 #[track_caller]
-const fn operands(why: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) -> ! {
+const fn operands(sum: &str, why: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) -> ! {
     TilingError::of(WHAT)
-        .str("the operands are a (V, M, K), b (V, N, K) and c (V, M, N), with ")
+        .str("the operands are a (V, M, K), b (V, N, K) and ")
+        .str(sum)
+        .str(" (V, M, N), with ")
         .int(values[0])
         .str(", ")
         .int(values[1])
@@ -90,7 +92,9 @@ const fn operands(why: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) 
         .layout(&a)
         .str(", b = ")
         .layout(&b)
-        .str(" and c = ")
+        .str(" and ")
+        .str(sum)
+        .str(" = ")
         .layout(&c)
         .str(": ")
         .str(why)
@@ -130,6 +134,7 @@ struct Product<M, LA, LB, LC>(PhantomData<(M, LA, LB, LC)>);
 
 impl<M: StaticTiledMma, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout> Product<M, LA, LB, LC> {
     const EXTENTS: Extents = extents(
+        "c",
         [
             <M::Atom as MmaAtom>::A.extent(1),
             <M::Atom as MmaAtom>::B.extent(1),
@@ -139,6 +144,70 @@ impl<M: StaticTiledMma, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout> Pr
         LB::LAYOUT,
         LC::LAYOUT,
     );
+}
+
+/// What the products of a thread are added to, and where the results go.
+trait Sums<M: StaticTiledMma> {
+    /// Adds the product of `a` and `b` to the values of one atom from `index` on; `first` is whether it is the first along K.
+    ///
+    /// # Safety
+    /// As [`gemm_tiled`].
+    unsafe fn add(&mut self, first: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>);
+}
+
+/// Results take the place of what was added to.
+struct InPlace<'t, C, LC>(&'t mut Tensor<C, LC>);
+
+impl<M, C, LC> Sums<M> for InPlace<'_, C, LC>
+where
+    M: StaticTiledMma,
+    M::Atom: MmaAtom<RegistersD = RegistersC<M>>,
+    C: AccessMut,
+    LC: StaticLayout,
+{
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn add(&mut self, _: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>) {
+        let index = index * const { <M::Atom as MmaAtom>::C.extent(1) as usize };
+        // SAFETY: the caller's contract; inside the accumulator.
+        unsafe {
+            let sum: RegistersC<M> = load::<_, C, LC>(self.0.engine(), index);
+            let mut result = sum;
+            M::Atom::fma(&mut result, a, b, sum);
+            store::<_, C, LC>(self.0.engine_mut(), index, result);
+        }
+    }
+}
+
+/// Results go elsewhere: the first product is added to what is there, the others to the results.
+struct Elsewhere<'t, D, LD, C, LC>(&'t mut Tensor<D, LD>, &'t Tensor<C, LC>);
+
+impl<M, D, LD, C, LC> Sums<M> for Elsewhere<'_, D, LD, C, LC>
+where
+    M: StaticTiledMma,
+    D: AccessMut,
+    C: Access,
+    LD: StaticLayout,
+    LC: StaticLayout,
+{
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn add(&mut self, first: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>) {
+        let at = index * const { <M::Atom as MmaAtom>::D.extent(1) as usize };
+        // SAFETY: the caller's contract; inside both.
+        unsafe {
+            let mut result;
+            if first {
+                let from = index * const { <M::Atom as MmaAtom>::C.extent(1) as usize };
+                result = RegistersD::<M>::default();
+                M::Atom::fma(&mut result, a, b, load::<_, C, LC>(self.1.engine(), from));
+            } else {
+                result = load::<_, D, LD>(self.0.engine(), at);
+                M::Atom::accumulate(&mut result, a, b);
+            }
+            store::<_, D, LD>(self.0.engine_mut(), at, result);
+        }
+    }
 }
 
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k` by the atom of `M`: a thread's parts `(MMA, MMA_M, MMA_K)` of A,
@@ -158,6 +227,9 @@ impl<M: StaticTiledMma, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout> Pr
 ///
 /// Elements are taken as the atom's by their bits: f32 for an atom of tf32, whose upper 19 bits it multiplies. That they
 /// mean what the atom takes them for is the caller's part.
+///
+/// Atoms whose results have another type than what they add to (`SM70_8x8x4_F32F16F16F16_TN` and its like) cannot take their
+/// results' place: [`gemm_tiled_into`] has two tensors.
 ///
 /// # Safety
 /// `a` and `b` may be read, and no other thread writes them meanwhile. All lanes of the warp execute this call together
@@ -179,13 +251,146 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     LB: StaticLayout,
     LC: StaticLayout,
 {
+    const { fills::<RegistersC<M>, C::Element>("c", <M::Atom as MmaAtom>::C.extent(1)) };
+    // SAFETY: the caller's contract.
+    unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }
+}
+
+/// `d(m, n) = c(m, n) + a(m, k) * b(n, k)`, summed over all `k`, by the atom of `M`: [`gemm_tiled`] with a result of its own,
+/// CuTe's `gemm(tiled_mma, d, a, b, c)`.
+///
+/// `d` has the modes of `c`, and the element type that the atom gives: [`partition_fragment_d`] makes it, [`partition_d`] says
+/// where its elements belong. Of several steps along K the first adds to `c` and the others to `d`, in the type of `d`: an atom
+/// that takes f16 and gives f32 loses nothing between them.
+///
+/// ```
+/// use half::f16;
+/// use moye_device::algorithm::{clear, copy, gemm_tiled_into};
+/// use moye_device::arch::lane_id;
+/// use moye_device::atom::mma::SM70_8x8x4_F32F16F16F16_TN;
+/// use moye_device::atom::{StaticTiledMma, TiledMma};
+/// use moye_device::layout::layout;
+/// use moye_device::memory::{Global, GlobalMut};
+/// use moye_device::tensor::{Matrix, UnitStride};
+/// use moye_device::{static_layout, tiled_mma};
+///
+/// tiled_mma! {
+///     /// The four quad pairs of a warp, two by two, which have f16 and want f32.
+///     Mixed: TiledMma<SM70_8x8x4_F32F16F16F16_TN> = TiledMma::new(layout!((2, 2, 1)));
+/// }
+/// static_layout! {
+///     TileAb = layout!((16, 12));
+///     TileCd = layout!((16, 16));
+/// }
+///
+/// /// `D = A B + C`, 16 x 16 x 12, by a warp.
+/// fn kernel(a: Global<f16>, b: Global<f16>, c: Global<f16>, d: GlobalMut<f32>) {
+///     let mma = Mixed::get_slice(lane_id());
+///     let (ab, cd) = (UnitStride::<1>(12), UnitStride::<0>(16));
+///     let g_a = Matrix::new(a, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_M, BLK_K)
+///     let g_b = Matrix::new(b, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_N, BLK_K)
+///     let g_c = Matrix::new(c, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
+///     let g_d = Matrix::new(d, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
+///     // SAFETY: every fragment is written before it is read, and every element of D belongs to one thread.
+///     unsafe {
+///         let mut t_r_c = mma.partition_fragment_c(&g_c); // (MMA, MMA_M, MMA_N), f16
+///         let mut t_r_d = mma.partition_fragment_d(&g_d); // (MMA, MMA_M, MMA_N), f32
+///         copy(&mma.partition_c(g_c), &mut t_r_c);
+///         // Three steps along K.
+///         gemm_tiled_into(Mixed, &mut t_r_d, &mma.partition_a(g_a), &mma.partition_b(g_b), &t_r_c);
+///         copy(&t_r_d, &mut mma.partition_d(g_d));
+///     }
+/// }
+/// # use moye_sim::{GlobalMemory, Launch};
+/// # let memory = GlobalMemory::new();
+/// # let [a, b, c, d] = [192 * 2, 192 * 2, 256 * 2, 256 * 4].map(|bytes| memory.alloc(bytes, "operand").unwrap());
+/// # let halves = |f: &dyn Fn(usize) -> f32, count: usize| -> Vec<u8> {
+/// #     (0..count).flat_map(|i| f16::from_f32(f(i)).to_le_bytes()).collect()
+/// # };
+/// # let (fa, fb) = (|i: usize| (i * 7 % 13) as f32 - 6.0, |i: usize| (i * 5 % 11) as f32 - 5.0);
+/// # let fc = |i: usize| 2048.0 + 2.0 * i as f32;
+/// # a.write(0, &halves(&fa, 192)).unwrap();
+/// # b.write(0, &halves(&fb, 192)).unwrap();
+/// # c.write(0, &halves(&fc, 256)).unwrap();
+/// # let at = [a.address(), b.address(), c.address(), d.address()];
+/// # Launch::new("mixed", 1, 32, &memory)
+/// #     .run(&|| {
+/// #         kernel(
+/// #             Global::from_address(at[0]),
+/// #             Global::from_address(at[1]),
+/// #             Global::from_address(at[2]),
+/// #             GlobalMut::from_address(at[3]),
+/// #         )
+/// #     })
+/// #     .unwrap();
+/// # let mut bytes = vec![0; 256 * 4];
+/// # d.read(0, &mut bytes).unwrap();
+/// # for (i, element) in bytes.chunks(4).enumerate() {
+/// #     let (m, n) = (i % 16, i / 16);
+/// #     let want = (0..12).fold(fc(i), |sum, k| sum + fa(12 * m + k) * fb(12 * n + k));
+/// #     assert_eq!(f32::from_le_bytes(element.try_into().unwrap()), want, "({m}, {n})");
+/// # }
+/// ```
+///
+/// # Safety
+/// As [`gemm_tiled`]; `c` may be read too.
+///
+/// [`partition_fragment_d`]: crate::atom::ThrMma::partition_fragment_d
+/// [`partition_d`]: crate::atom::ThrMma::partition_d
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
+    _mma: M,
+    d: &mut Tensor<D, LD>,
+    a: &Tensor<A, LA>,
+    b: &Tensor<B, LB>,
+    c: &Tensor<C, LC>,
+) where
+    M: StaticTiledMma,
+    D: AccessMut,
+    A: Access,
+    B: Access,
+    C: Access,
+    LD: StaticLayout,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    LC: StaticLayout,
+{
+    const {
+        fills::<RegistersC<M>, C::Element>("c", <M::Atom as MmaAtom>::C.extent(1));
+        fills::<RegistersD<M>, D::Element>("d", <M::Atom as MmaAtom>::D.extent(1));
+        let values = [
+            <M::Atom as MmaAtom>::A.extent(1),
+            <M::Atom as MmaAtom>::B.extent(1),
+            <M::Atom as MmaAtom>::D.extent(1),
+        ];
+        extents("d", values, LA::LAYOUT, LB::LAYOUT, LD::LAYOUT);
+    };
+    // SAFETY: the caller's contract.
+    unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, Elsewhere(d, c)) }
+}
+
+/// The products of all atoms, added to the sums of layout `LC`.
+///
+/// # Safety
+/// As [`gemm_tiled`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn over_atoms<M, A, LA, B, LB, LC>(a: &Tensor<A, LA>, b: &Tensor<B, LB>, mut sums: impl Sums<M>)
+where
+    M: StaticTiledMma,
+    A: Access,
+    B: Access,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    LC: StaticLayout,
+{
     const {
         fills::<RegistersA<M>, A::Element>("a", <M::Atom as MmaAtom>::A.extent(1));
         fills::<RegistersB<M>, B::Element>("b", <M::Atom as MmaAtom>::B.extent(1));
-        fills::<RegistersC<M>, C::Element>("c", <M::Atom as MmaAtom>::C.extent(1));
     };
-    let Extents { m, n, k, values } = const { Product::<M, LA, LB, LC>::EXTENTS };
-    for k in 0..k {
+    let Extents { m, n, k: steps, values } = const { Product::<M, LA, LB, LC>::EXTENTS };
+    for k in 0..steps {
         // SAFETY: each register is set below, before it is read.
         let (mut column_a, mut column_b) = unsafe {
             (
@@ -204,15 +409,8 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
             for step in 0..n {
                 // To and fro: the last column of a row is the first of the next.
                 let j = if i % 2 == 0 { step } else { n - 1 - step };
-                // SAFETY: set above; inside the accumulator; the caller's contract for the instruction.
-                unsafe {
-                    let b: RegistersB<M> = registers(&column_b, j);
-                    let index = (i + j * m) * values[2];
-                    let sum: RegistersC<M> = load::<_, C, LC>(c.engine(), index);
-                    let mut result = sum;
-                    M::Atom::fma(&mut result, a, b, sum);
-                    store::<_, C, LC>(c.engine_mut(), index, result);
-                }
+                // SAFETY: set above; inside the sums; the caller's contract for the instruction.
+                unsafe { sums.add(k == 0, i + j * m, a, registers(&column_b, j)) };
             }
         }
     }
@@ -243,6 +441,7 @@ const fn fills<R: AtomRegisters, T: Storable>(operand: &str, values: i64) {
 type RegistersA<M> = <<M as StaticTiledMma>::Atom as MmaAtom>::RegistersA;
 type RegistersB<M> = <<M as StaticTiledMma>::Atom as MmaAtom>::RegistersB;
 type RegistersC<M> = <<M as StaticTiledMma>::Atom as MmaAtom>::RegistersC;
+type RegistersD<M> = <<M as StaticTiledMma>::Atom as MmaAtom>::RegistersD;
 type RegisterA<M> = <RegistersA<M> as AtomRegisters>::Register;
 type RegisterB<M> = <RegistersB<M> as AtomRegisters>::Register;
 
@@ -291,14 +490,14 @@ enum Packing {
     Together(usize),
     /// That many elements, which do not.
     Apart(usize),
-    /// One of the two halves of an element: the parts of a complex number.
-    Half,
+    /// One of that many parts of an element, a complex number.
+    Part(usize),
 }
 
 const fn packing<R: AtomRegisters, E: Access, L: StaticLayout>() -> Packing {
     let (bits, register) = (<E::Element as Storable>::BITS, 8 * <R::Register as Element>::BYTES as i64);
-    if bits == 128 && register == 64 {
-        return Packing::Half;
+    if bits > register && bits % register == 0 {
+        return Packing::Part((bits / register) as usize);
     }
     if bits > register {
         TilingError::of(WHAT)
@@ -332,15 +531,18 @@ const fn packing<R: AtomRegisters, E: Access, L: StaticLayout>() -> Packing {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: usize) -> R {
-    // SAFETY: the caller's contract; `packing` knows what lies together, and any bits are a register's value.
+    let mut whole = MaybeUninit::<E::Element>::uninit();
+    // SAFETY: the caller's contract; `packing` knows what lies together, and any bits are a register's value. The first part of
+    // an element comes before its others.
     R::from_fn(|i| unsafe {
         match const { packing::<R, E, L>() } {
             Packing::Together(per) => R::Register::from_bits(engine.load::<L, _>(index + i * per)),
             Packing::Apart(per) => packed::<R::Register, E, L>(engine, index + i * per, per),
-            Packing::Half => {
-                let Word128([a, b, c, d]) = engine.load::<L, _>(index + i / 2);
-                let half = if i % 2 == 0 { [a, b] } else { [c, d] };
-                core::ptr::from_ref(&half).cast::<R::Register>().read_unaligned()
+            Packing::Part(parts) => {
+                if i % parts == 0 {
+                    whole.write(engine.load_one::<L>(index + i / parts));
+                }
+                whole.as_ptr().cast::<R::Register>().add(i % parts).read_unaligned()
             }
         }
     })
@@ -384,11 +586,16 @@ unsafe fn store<R: AtomRegisters, E: AccessMut, L: StaticLayout>(engine: &mut E,
                 unsafe { engine.store::<L, _>(index + i * per, register.to_bits()) };
             }
         }
-        Packing::Half => {
-            for i in 0..R::WORDS / 4 {
-                let words = core::array::from_fn(|word| registers.word(4 * i + word));
-                // SAFETY: the caller's contract.
-                unsafe { engine.store::<L, _>(index + i, Word128(words)) };
+        Packing::Part(parts) => {
+            let mut whole = MaybeUninit::<E::Element>::uninit();
+            for (i, register) in registers.as_slice().iter().enumerate() {
+                // SAFETY: the caller's contract; an element is stored when all of its parts are there.
+                unsafe {
+                    whole.as_mut_ptr().cast::<R::Register>().add(i % parts).write_unaligned(*register);
+                    if i % parts == parts - 1 {
+                        engine.store_one::<L>(index + i / parts, whole.assume_init());
+                    }
+                }
             }
         }
         Packing::Apart(_) => {

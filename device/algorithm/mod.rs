@@ -1,6 +1,6 @@
 //! Algorithms over tensors: `copy`, `gemm`, `fill` and their kin.
 //!
-//! [`copy()`] and [`gemm()`] take tensors as they are; [`copy_tiled`], [`copy_if`] and [`gemm_tiled`] go by the atom of a
+//! [`copy()`] and [`gemm()`] take tensors as they are; [`copy_tiled`], [`copy_if`], [`gemm_tiled`] and [`gemm_tiled_into`] go by the atom of a
 //! [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma), over tensors that were partitioned by it.
 //!
 //! They work on any memory: global, shared, registers. Here a block of 32 threads doubles and adds columns of a matrix, with a
@@ -74,4 +74,4 @@ pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, co
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use gemm::gemm;
-pub use gemm_tiled::gemm_tiled;
+pub use gemm_tiled::{gemm_tiled, gemm_tiled_into};

@@ -67,6 +67,7 @@ pub use special::{ex2_approx_f32, rcp_approx_f32};
 pub use stmatrix::{
     stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans,
 };
+pub(crate) use target::simulator_assert;
 pub use warp::{
     FULL_WARP, ShuffleValue, ballot, shuffle, shuffle_down, shuffle_up, shuffle_xor, vote_all, vote_any,
 };

@@ -45,6 +45,21 @@ macro_rules! needs {
 }
 pub(super) use needs;
 
+/// What the simulator checks in every build, released ones too, and no GPU does: where the condition does not hold, the
+/// launch ends with a fault that has the text. For what a caller promises, and what would be silently wrong otherwise.
+macro_rules! simulator_assert {
+    ($condition:expr, $($text:tt)+) => {
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            assert!($condition, $($text)+);
+        }
+        // Never called: what it names counts as used.
+        #[cfg(target_arch = "nvptx64")]
+        let _ = || assert!($condition, $($text)+);
+    };
+}
+pub(crate) use simulator_assert;
+
 /// In a constant: does not compile for a GPU older than `sm` (90 for sm_90). `atom` is the name of the atom, and `ptx` its
 /// instruction.
 #[cfg(target_arch = "nvptx64")]

@@ -13,7 +13,7 @@ pub use tiled_copy::{
     try_make_tiled_copy_c,
 };
 pub use tiled_mma::{
-    AccumulatorOf, FragmentOf, MmaTiling, OfA, OfB, OfC, Operand, OperandKind, PartitionMma, Permutation,
-    StaticTiledMma, ThrMma, TiledMma,
+    AccumulatorOf, FragmentOf, MmaTiling, OfA, OfB, OfC, OfD, Operand, OperandKind, PartitionMma,
+    Permutation, StaticTiledMma, ThrMma, TiledMma,
 };
 pub use tiling::TilingError;

@@ -1,6 +1,6 @@
 //! What goes wrong when an atom is tiled, in words that carry the values.
 
-use crate::layout::{Layout, LayoutError, Text};
+use crate::layout::{IntTuple, Layout, LayoutError, Text};
 use core::fmt;
 
 /// The longest message of a [`TilingError`], in bytes.
@@ -40,6 +40,11 @@ impl TilingError {
 
     pub(crate) const fn int(mut self, value: i64) -> Self {
         self.text.int(value);
+        self
+    }
+
+    pub(crate) const fn tuple(mut self, tuple: &IntTuple) -> Self {
+        self.text.tuple(tuple);
         self
     }
 

@@ -13,7 +13,7 @@
 //!   reads this element between the steps may see zeros.
 
 use super::{Global, GlobalMut, GlobalPointer, GlobalPointerMut, Shared, Storable};
-use crate::arch::{AtomicInteger, Word};
+use crate::arch::{AtomicInteger, Word, simulator_assert};
 use crate::number::Scalar;
 use core::marker::PhantomData;
 
@@ -116,7 +116,7 @@ macro_rules! pointer {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn word_address(self, index: i64) -> $address {
                 let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
-                debug_assert!(at == 0, "a word starts with the first element of a byte, not with element {at} of it");
+                simulator_assert!(at == 0, "a word starts with the first element of a byte, not with element {at} of it");
                 self.bytes.offset(byte as _).address()
             }
         }

@@ -2,7 +2,7 @@
 
 use super::scalar::{Number, number};
 use crate::arch::Word128;
-use crate::memory::Element;
+use crate::memory::{Element, Storable};
 use core::ops::{Add, Mul};
 
 /// A complex number: real and imaginary part, 16 bytes.
@@ -37,6 +37,24 @@ number! {
 unsafe impl Element for Complex64 {
     const NAME: &'static str = "c64";
     type Bits = Word128;
+}
+
+/// In registers alone: no access to memory has 24 bytes. What a sum makes up is stored as a [`Complex64`].
+impl Storable for GaussComplex {
+    const NAME: &'static str = "gc64";
+    const BITS: i64 = 192;
+
+    #[inline(always)]
+    unsafe fn read_own(first: *const u8, index: usize) -> Self {
+        // SAFETY: the caller's contract.
+        unsafe { first.cast::<Self>().add(index).read() }
+    }
+
+    #[inline(always)]
+    unsafe fn write_own(first: *mut u8, index: usize, value: Self) {
+        // SAFETY: the caller's contract.
+        unsafe { first.cast::<Self>().add(index).write(value) }
+    }
 }
 
 impl Complex64 {

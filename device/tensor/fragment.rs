@@ -4,7 +4,7 @@ use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{Digits, Offsets, PLAIN, run};
 use super::{Access, AccessMut, Engine, Length, Tensor};
-use crate::arch::{Fma, Word};
+use crate::arch::{Fma, Word, simulator_assert};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
 use crate::memory::Storable;
 use core::marker::PhantomData;
@@ -218,7 +218,7 @@ macro_rules! registers {
 
             #[inline(always)]
             unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
-                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
                 let byte = byte_of::<T, L>(index, $origin);
                 // SAFETY: inside the room, aligned by `Run`; the caller has written what it reads.
@@ -227,7 +227,7 @@ macro_rules! registers {
 
             #[inline(always)]
             unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> T {
-                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
                 // SAFETY: inside the room; the caller has written what it reads.
                 unsafe { T::read_own(self.words.0.as_ptr().cast(), place::<L>(index, $origin)) }
@@ -250,7 +250,7 @@ macro_rules! registers_mut {
         unsafe impl<$($lifetime,)? T: Storable> AccessMut for $engine {
             #[inline(always)]
             unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
-                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = &*self;
                 let byte = byte_of::<T, L>(index, $origin);
                 // SAFETY: inside the room, aligned by `Run`.
@@ -259,7 +259,7 @@ macro_rules! registers_mut {
 
             #[inline(always)]
             unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: T) {
-                debug_assert!(index < L::LAYOUT.size() as usize, "element {index} of a fragment of fewer");
+                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = &*self;
                 let place = place::<L>(index, $origin);
                 // SAFETY: inside the room, which holds zeros from the start for elements smaller than a byte.

@@ -4,7 +4,7 @@ use super::static_layout::{IdentityOf, StaticLayout};
 use super::tables::{Digits, Offsets, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
 use crate::arch::Word;
-use crate::layout::Text;
+use crate::layout::{Layout, Text};
 use crate::memory::{GlobalPackedMut, GlobalPointer, GlobalPointerMut, Storable};
 use crate::number::Scalar;
 use core::marker::PhantomData;
@@ -147,7 +147,7 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
         at: C,
     ) -> GlobalTensor<P, S, IdentityOf<T>, C::Rest> {
         let (m, k) = at.origin();
-        let extents = [T::LAYOUT.extent(0) as u32, T::LAYOUT.extent(1) as u32];
+        let extents = const { extents_of_tile(T::LAYOUT) };
         let mut engine = Strided {
             pointer: self.pointer,
             left: [self.shape[0] as i32, self.shape[1] as i32],
@@ -157,6 +157,20 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
         engine.advance([(m * extents[0]) as i32, (k * extents[1]) as i32]);
         Tensor::from_engine(engine)
     }
+}
+
+/// A tile of a matrix has two modes, or it does not compile.
+const fn extents_of_tile(tile: Layout) -> [u32; 2] {
+    if tile.rank() != 2 {
+        let mut text = Text::<400>::new();
+        text.str("local_tile: a tile of a matrix has two modes, rows and columns, and ");
+        text.layout(&tile);
+        text.str(" has ");
+        text.int(tile.rank() as i64);
+        text.str(": a row is (1, n), a column (m, 1); of a batch take the matrix first");
+        panic!("{}", text.as_str());
+    }
+    [tile.extent(0) as u32, tile.extent(1) as u32]
 }
 
 /// Stands for every tile along an axis, CuTe's `_`.

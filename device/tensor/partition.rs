@@ -11,6 +11,7 @@
 use super::static_layout::{Divisors, StaticLayout};
 use super::tables::moved;
 use super::{Partitioned, Tensor};
+use crate::arch::simulator_assert;
 use crate::layout::{
     IntTuple, Layout, Swizzle, Text, Tiler, composition, make_layout, right_inverse, zipped_divide,
 };
@@ -90,7 +91,21 @@ const fn divided(tile: Layout, threads: Layout, kept: [bool; 4]) -> Layout {
         }
         mode += 1;
     }
-    zipped_divide(tile, Tiler::by_mode(tilers.split_at(rank).0))
+    let parts = zipped_divide(tile, Tiler::by_mode(tilers.split_at(rank).0));
+    if parts.size() != tile.size() {
+        let mut text = Text::<400>::new();
+        text.str("local_partition: the threads ");
+        text.layout(&threads);
+        text.str(" do not divide the tile ");
+        text.layout(&tile);
+        text.str(", of which they would take ");
+        text.int(parts.size());
+        text.str(" elements of ");
+        text.int(tile.size());
+        text.str(": take a tile whose extents are multiples of theirs, or other threads");
+        panic!("{}", text.as_str());
+    }
+    parts
 }
 
 impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for PartitionOf<L, T, P> {
@@ -141,21 +156,30 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> ThreadOf<L, T, P> {
 impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
     /// The elements of thread `thread` (below the size of `T`), by all modes of the threads' layout.
     ///
-    /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`.
+    /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`. Threads that do not divide the tile
+    /// do not compile.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_partition<T: StaticLayout>(self, thread: u32) -> Tensor<E, PartitionOf<L, T>> {
         self.local_partition_by::<T, Whole>(thread)
     }
 
-    /// The elements of thread `thread` by the modes of the threads' layout that `P` keeps.
+    /// The elements of thread `thread` by the modes of the threads' layout that `P` keeps. The simulator faults where there is no
+    /// such thread.
     ///
     /// `(BLK_M, BLK_K)` by threads `(THR_M, THR_N)` and `Step<One, X>` gives `(BLK_M / THR_M, BLK_K)`.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_partition_by<T: StaticLayout, P: Projection>(
         self,
         thread: u32,
     ) -> Tensor<E, PartitionOf<L, T, P>> {
-        debug_assert!((thread as i64) < T::LAYOUT.size(), "thread {thread} of a layout of fewer threads");
+        simulator_assert!(
+            i64::from(thread) < T::LAYOUT.size(),
+            "local_partition: thread {thread} of the {} of {}: launch as many, or let the others do without it",
+            T::LAYOUT.size(),
+            T::LAYOUT
+        );
         let mut engine = self.engine;
         engine.shift::<ThreadOf<L, T, P>>(thread);
         Tensor::from_engine(engine)

@@ -3,7 +3,7 @@
 use super::fragment::{RegistersMut, RegistersRef};
 use super::static_layout::{Divisors, StaticLayout};
 use super::{Access, Engine, Fragment, Tensor, tables};
-use crate::arch::Word;
+use crate::arch::{Word, simulator_assert};
 use crate::layout::{Layout, Swizzle};
 use crate::memory::{Element, Shared, Storable};
 use core::marker::PhantomData;
@@ -48,13 +48,27 @@ impl<L: StaticLayout> StaticLayout for AllButLast<L> {
     const MOVED: u64 = tables::moved(L::MOVED, LastOf::<L>::LAYOUT, L::SWIZZLE);
 }
 
+/// The last mode of `L` has a place `index`: in the simulator a fault where it does not.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn inside<L: StaticLayout>(what: &str, index: u32) {
+    simulator_assert!(
+        i64::from(index) < LastOf::<L>::LAYOUT.size(),
+        "{what}: place {index} of the last mode of {}, which has {}",
+        L::LAYOUT,
+        LastOf::<L>::LAYOUT.size()
+    );
+}
+
 impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// The tensor at place `index` of its last mode: `(CPY, CPY_M, CPY_K)` at `k` is `(CPY, CPY_M)`.
     ///
     /// A stage of a pipeline, or a step along K, which an unrolled loop makes a constant.
+    /// The simulator faults where `index` is not below the mode's size.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn slice_last(self, index: u32) -> Tensor<E, AllButLast<L>> {
-        debug_assert!(i64::from(index) < LastOf::<L>::LAYOUT.size(), "place {index} of a mode of fewer");
+        inside::<L>("slice_last", index);
         let mut engine = self.engine;
         engine.shift::<LastOf<L>>(index);
         Tensor::from_engine(engine)
@@ -64,12 +78,14 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
 impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// The fragment at place `index` of its last mode, to read.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at_last(&self, index: u32) -> Tensor<RegistersRef<'_, T>, AllButLast<L>> {
         self.view().slice_last(index)
     }
 
     /// The fragment at place `index` of its last mode, to write.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at_last_mut(&mut self, index: u32) -> Tensor<RegistersMut<'_, T>, AllButLast<L>> {
         self.view_mut().slice_last(index)
     }
@@ -97,8 +113,9 @@ impl<T: Element, L> Copy for Part<T, L> {}
 impl<T: Element, L: StaticLayout> Tensor<Shared<T>, L> {
     /// The tensor at place `index` of its last mode, a constant after unrolling: see [`Part`].
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn part_last(self, index: u32) -> Tensor<Part<T, L>, AllButLast<L>> {
-        debug_assert!(i64::from(index) < LastOf::<L>::LAYOUT.size(), "place {index} of a mode of fewer");
+        inside::<L>("part_last", index);
         let first = index * const { AllButLast::<L>::LAYOUT.size() as u32 };
         Tensor::from_engine(Part { whole: self.engine, first, layout: PhantomData })
     }

@@ -80,7 +80,8 @@ impl Check<'_> {
                 Operand::B => {
                     (mma.try_thrfrg_b(tensor), mma.try_partition_b(tensor), mma.try_fragment_b(tensor))
                 }
-                Operand::C => {
+                // CuTe's results lie as what they are added to.
+                Operand::C | Operand::D => {
                     (mma.try_thrfrg_c(tensor), mma.try_partition_c(tensor), mma.try_fragment_c(tensor))
                 }
             };

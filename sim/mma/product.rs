@@ -5,8 +5,8 @@
 /// The model of the floating-point forms with 16- and 32-bit accumulators: products are exact (they fit in an f64), they
 /// are added to C in the order of k in f64, and the sum is rounded once, to nearest even. A tensor core adds several
 /// products at a time, aligned to the largest of them, and drops what falls below its last bit; NVIDIA documents neither
-/// order nor width. So hardware and model differ by about one unit in the last place of the largest partial sum for each
-/// addend: see [`MmaSum::bound`].
+/// order nor width. So hardware and model differ by up to a unit in the last place of the largest partial sum for each
+/// addend, and another for each block of them: see [`MmaSum::bound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MmaSum {
     /// The model above.
@@ -41,14 +41,37 @@ impl MmaSum {
         }
     }
 
-    /// How far two correct results may lie apart: `addends` (the products and C) of a sum whose magnitudes add up to
-    /// `magnitude`, where an accumulator keeps `precision` bits. 0 for exact forms.
+    /// How far a GPU's result may be from the exact sum: `products` of them and C, whose magnitudes add up to `magnitude`, where
+    /// sums keep `kept` bits and the result has `result` bits. To first order
+    /// `((q + t) 2^(1 - kept) + t 2^(1 - result)) magnitude` for `q` products in `t = q / 4` blocks, rounded up; 0 for exact forms.
     ///
-    /// Each addend loses less than a unit in the last place of the largest one when it is aligned, and so does each of the
-    /// sums when it is rounded; no sum exceeds the magnitudes' sum.
-    pub fn bound(self, addends: usize, magnitude: f64, precision: i32) -> f64 {
+    /// NVIDIA does not say how tensor cores add. What has been found by measuring them (Fasi, Higham, Mikaitis and Pranesh,
+    /// "Numerical behavior of NVIDIA tensor cores", 2021, of V100, T4 and A100; later work finds the same of Hopper, with wider
+    /// blocks), and is assumed here, at its worst:
+    ///
+    /// - Products are exact.
+    /// - They are added in blocks, of 4 on the oldest chips and of up to 16 since. A block takes the sum so far as one more addend,
+    ///   shifts all of them to the exponent of the largest, and drops what falls below the last of `kept` bits. So each of the
+    ///   `q + t` addends loses less than a unit there, `2^(1 - kept)` of the largest one, which is at most the sum of all
+    ///   magnitudes. `kept` is 24 for f32 sums, the fewest found (V100; newer chips keep one or two more); 14 for 8-bit floats on
+    ///   Hopper, whose 13 bits behind the first are the result's too; 53 for f64, a chain of fused multiply-adds.
+    /// - At the end of each block the sum is brought into the type of the result, by truncation to f32 and to the nearest f16: it
+    ///   loses less than a unit, `2^(1 - result)` of itself. What an f16 loses below its normal range is not in the bound: half of
+    ///   its least number for each block.
+    ///
+    /// The sums so far carry these losses themselves, which is why they are not just added: see the source.
+    pub fn bound(self, products: usize, magnitude: f64, kept: i32, result: i32) -> f64 {
+        // `n` factors of at most `1 + u` are at most `1 + n u / (1 - n u)`.
+        let all = |n: usize, precision: i32| {
+            let loss = n as f64 * 2_f64.powi(1 - precision);
+            loss / (1.0 - loss)
+        };
+        let blocks = products.div_ceil(4);
         match self {
-            Self::Float | Self::Fused => (addends + 1) as f64 * 2_f64.powi(1 - precision) * magnitude,
+            Self::Float | Self::Fused => {
+                let (aligned, converted) = (all(products + blocks, kept), all(blocks, result.min(kept)));
+                (aligned + converted + aligned * converted) * magnitude
+            }
             Self::Wrap | Self::Saturate | Self::XorPopc | Self::AndPopc => 0.0,
         }
     }
@@ -78,6 +101,28 @@ mod tests {
         let (row, column) = ([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]);
         assert_eq!(MmaSum::XorPopc.element(&row, &column, 10.0), 12.0);
         assert_eq!(MmaSum::AndPopc.element(&row, &column, 10.0), 11.0);
+    }
+
+    /// A block of a tensor core that keeps `kept` bits behind and with the first of the largest addend.
+    fn truncated(addends: &[f64], kept: i32) -> f64 {
+        let largest = addends.iter().fold(0_f64, |most, addend| most.max(addend.abs()));
+        let unit = 2_f64.powi(largest.log2().floor() as i32 + 1 - kept);
+        addends.iter().map(|addend| (addend / unit).trunc() * unit).sum()
+    }
+
+    #[test]
+    fn the_bound_holds_for_what_alignment_drops_and_is_no_wider_than_a_few_units() {
+        // One large addend, and fifteen that lose almost a unit each, all downwards.
+        let kept = 14;
+        let small = 2_f64.powi(1 - kept) * (1.0 - 2_f64.powi(-20));
+        let products: Vec<f64> = std::iter::once(1.0).chain([small; 15]).collect();
+        let (exact, magnitude) = (products.iter().sum::<f64>(), products.iter().sum::<f64>());
+        let error = exact - truncated(&products, kept);
+        let bound = MmaSum::Float.bound(16, magnitude, kept, 24);
+        assert!(error > 14.9 * 2_f64.powi(1 - kept), "what is lost: {error:e}");
+        assert!(error <= bound, "{error:e} is above the bound {bound:e}");
+        assert!(bound < 2.0 * error, "{bound:e} is far above {error:e}");
+        assert_eq!(MmaSum::Wrap.bound(16, magnitude, kept, 24), 0.0);
     }
 
     #[test]

@@ -233,7 +233,7 @@ fn modules() -> [(&'static str, &'static str, &'static [Pair]); 2] {
 }
 
 #[test]
-fn every_kernel_has_its_instruction_once() {
+fn every_kernel_has_its_instruction_once_and_nothing_like_it() {
     for (arch, text, expected) in modules() {
         let module = Module::parse(text).unwrap();
         assert!(
@@ -251,7 +251,131 @@ fn every_kernel_has_its_instruction_once() {
                 function.instructions
             );
         }
+        for function in &module.kernels {
+            let name = function.name.as_str();
+            let listed =
+                |of: &str| expected.iter().any(|&(kernel, instruction)| kernel == name && instruction == of);
+            if OF_SEVERAL.contains(&name) {
+                continue;
+            }
+            assert!(
+                expected.iter().any(|&(kernel, _)| kernel == name),
+                "{name} for {arch} is not in the table"
+            );
+            let Frame { loads, stores, from_shared, to_shared } = Frame::of(name);
+            let around = |what| {
+                let plain = |of: &str| of.starts_with(what) && !listed(of);
+                function.count_where(plain)
+            };
+            assert_eq!(
+                ["ld.global", "st.global", "ld.shared", "st.shared"].map(around),
+                [loads, stores, from_shared, to_shared],
+                "{name} for {arch}: loads and stores, global and shared, beside its own: {:?}",
+                function.instructions
+            );
+            let plain = |of: &str| {
+                ["ld.global", "st.global", "ld.shared", "st.shared"].iter().any(|p| of.starts_with(p))
+            };
+            let others = function.count_where(|of| is_like_an_atom(of) && !plain(of) && !listed(of));
+            // What arrives at an mbarrier has been copied.
+            let copies = usize::from(name.starts_with("mbarrier_"));
+            assert_eq!(
+                others, copies,
+                "{name} for {arch} has more than its own: {:?}",
+                function.instructions
+            );
+        }
     }
+}
+
+/// Kernels of several instructions each, which other tests are of: a load and a store have no type for bf16 to f32.
+const OF_SEVERAL: &[&str] = &[
+    "cvt_f32_of_bf16",
+    "every_parameter",
+    "groups",
+    "reverse_b1",
+    "reverse_b1_shared",
+    "reverse_s4",
+    "reverse_s4_shared",
+    "reverse_u4",
+    "reverse_u4_shared",
+];
+
+/// Whether an instruction moves data, other than from register to register and from the parameters, or computes with floats.
+fn is_like_an_atom(instruction: &str) -> bool {
+    let moves = [
+        "ld.",
+        "st.",
+        "ldu.",
+        "ldmatrix.",
+        "stmatrix.",
+        "movmatrix.",
+        "shfl.",
+        "atom.",
+        "red.",
+        "redux.",
+        "match.",
+        "vote.",
+        "prefetch",
+        "createpolicy.",
+        "mbarrier.",
+        "mma.",
+        "wmma.",
+    ];
+    let types = [".f16", ".bf16", ".tf32", ".f32", ".f64"];
+    let copies = instruction.starts_with("cp.")
+        && !instruction.contains("_group")
+        && !instruction.contains("wait_all");
+    !instruction.starts_with("ld.param")
+        && (copies
+            || moves.iter().any(|start| instruction.starts_with(start))
+            || types.iter().any(|name| instruction.contains(name)))
+}
+
+/// The loads and stores with which a kernel takes its inputs and leaves its results, beside its own instruction.
+struct Frame {
+    loads: usize,
+    stores: usize,
+    from_shared: usize,
+    to_shared: usize,
+}
+
+impl Frame {
+    fn of(kernel: &str) -> Self {
+        let [loads, stores, from_shared, to_shared] = match kernel.split('_').next().expect("a name") {
+            // Each lane puts a row of four words into shared memory, and writes what it gets.
+            "ldsm" => [4, registers(kernel), 0, 4],
+            "stsm" => [registers(kernel), 4, 4, 0],
+            "movm" => [1, 1, 0, 0],
+            "shuffle" if ["shuffle_xor1", "shuffle_xor4"].contains(&kernel) => [2, 2, 0, 0],
+            // Their instructions are the load and the store.
+            "copy" | "policy" => [0; 4],
+            // What was in shared memory before, the predicate, and the way out.
+            "ca" | "cg" if kernel.ends_with('b') => [0, 1, 1, 0],
+            "ca" | "cg" => [usize::from(kernel.ends_with("_if")), 1, 1, 1],
+            "mbarrier" => [0, 1, 1, 0],
+            "ld" => [0, 1, 0, 0],
+            "st" => [1, 0, 0, 0],
+            "cvt" if !kernel.contains("x2") => [1, 1, 0, 0],
+            "cvt" | "add" | "sub" | "mul" | "min" | "max" => [2, 1, 0, 0],
+            "fma" => [3, 1, 0, 0],
+            "prefetched" | "redux" | "match" | "vote" | "ballot" | "shuffle" => [1, 1, 0, 0],
+            "atom" if kernel.starts_with("atom_exch") => [1, 1, 0, 0],
+            "atom" if kernel.starts_with("atom_cas") => [2, 1, 0, 0],
+            "atom" | "red" => [1, 0, 0, 0],
+            "shared" if kernel == "shared_exchanges" => [0, 2, 1, 1],
+            "shared" if kernel.contains("_atom_") || kernel.contains("_red_") => [2, 1, 1, 1],
+            "shared" => [1, 1, 0, 0],
+            _ => panic!("nobody says what {kernel} takes and leaves"),
+        };
+        Self { loads, stores, from_shared, to_shared }
+    }
+}
+
+/// The registers of a matrix instruction: `ldsm_x4_trans` has 4.
+fn registers(kernel: &str) -> usize {
+    let count = kernel.split('_').nth(1).and_then(|count| count.strip_prefix('x'));
+    count.and_then(|count| count.parse().ok()).expect("the matrices are counted in the name")
 }
 
 #[test]

@@ -147,13 +147,16 @@ mod ldmatrix {
         ldsm_x4: loads, u16, Plain, SM75_U32x4_LDSM_N, TiledCopy::new(THREADS, VALUES);
         ldsm_x4_padded: loads, u16, Padded, SM75_U32x4_LDSM_N, TiledCopy::new(THREADS, VALUES);
         ldsm_x4_swizzled: loads, u16, SwizzledDown, SM75_U32x4_LDSM_N, TiledCopy::new(THREADS, VALUES);
-        ldsm_pairs: loads, u16, Pairs, SM75_U32x4_LDSM_N, TiledCopy::new(layout!((32, 1)), layout!((1, 8)));
+        ldsm_pairs_x1: loads, u16, Pairs, SM75_U32x1_LDSM_N, TiledCopy::new(layout!((32, 1)), layout!((1, 8)));
+        ldsm_pairs_x2: loads, u16, Pairs, SM75_U32x2_LDSM_N, TiledCopy::new(layout!((32, 1)), layout!((1, 8)));
+        ldsm_pairs_x4: loads, u16, Pairs, SM75_U32x4_LDSM_N, TiledCopy::new(layout!((32, 1)), layout!((1, 8)));
         // Operands of products: K-major ones, and transposed M- and N-major ones.
         ldsm_f16_a: loads, f16, KMajor, SM75_U32x4_LDSM_N, make_tiled_copy_a(&HALF);
         ldsm_f16_a_swizzled: loads, f16, Swizzled, SM75_U32x4_LDSM_N, make_tiled_copy_a(&HALF);
         ldsm_f16_b: loads, f16, KMajor, SM75_U32x2_LDSM_N, make_tiled_copy_b(&HALF);
         ldsm_f16_b_x4: loads, f16, Swizzled, SM75_U32x4_LDSM_N, make_tiled_copy_b(&HALF);
         ldsm_f16_a_trans: loads, f16, Padded, SM75_U16x8_LDSM_T, make_tiled_copy_a(&HALF);
+        ldsm_f16_a_trans_swizzled: loads, f16, SwizzledDown, SM75_U16x8_LDSM_T, make_tiled_copy_a(&HALF);
         ldsm_f16_b_trans: loads, f16, Plain, SM75_U16x4_LDSM_T, make_tiled_copy_b(&HALF);
         ldsm_f16_b_trans_x1: loads, f16, SwizzledDown, SM75_U16x2_LDSM_T, make_tiled_copy_b(&HALF);
         ldsm_tf32_a: loads, f32, KMajor, SM75_U32x4_LDSM_N, make_tiled_copy_a(&TF32);

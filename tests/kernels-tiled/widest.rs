@@ -75,10 +75,10 @@ unsafe fn with_atom<const BITS: usize, C, L>(
     }
 }
 
-/// `name: element, strides of the source, stride of a column in shared memory, strides of the destination`, and the atom
-/// where there is one.
+/// `name: element, strides of the source, stride of a column in shared memory, strides of the destination`, the atom where
+/// there is one, and the bits of an access into shared memory and out of it. A source that is read across its rows is marked.
 macro_rules! copies {
-    ($($name:ident: $t:ty, $from:expr, $column:literal, $to:expr $(, $atom:ty)?;)+) => {
+    ($($name:ident $(($across:ident))?: $t:ident, $from:expr, $column:literal, $to:expr $(, $atom:ty)? => $into:literal, $out:literal;)+) => {
         $(
             mod $name {
                 use super::*;
@@ -99,6 +99,12 @@ macro_rules! copies {
                 unsafe { copies!(@ $name $t, src, $from, dst, $to $(, $atom)?) }
             }
         )+
+
+        /// Gives the macro `$then` all copies: `name: element, bits of an access into shared memory, and out of it`.
+        #[macro_export]
+        macro_rules! for_each_widest {
+            ($then:ident) => { $then! { $($name $(($across))?: $t, $into, $out;)+ } };
+        }
     };
     (@ $name:ident $t:ty, $src:ident, $from:expr, $dst:ident, $to:expr) => {
         without_atom::<$t, $name::Smem>($src, $from, $dst, $to)
@@ -133,47 +139,47 @@ const UNKNOWN: Dense = Dense([1, LEADING]);
 
 copies! {
     // Everything allows 16 bytes.
-    u8_all_16: u8, at::<16>(), 16, at::<16>();
-    f16_all_16: f16, at::<16>(), 24, at::<16>();
-    f32_all_16: f32, at::<16>(), 20, at::<16>();
-    f64_all_16: f64, at::<16>(), 18, at::<16>();
-    u128_all_16: u128, at::<16>(), 17, at::<16>();
+    u8_all_16: u8, at::<16>(), 16, at::<16>() => 128, 128;
+    f16_all_16: f16, at::<16>(), 24, at::<16>() => 128, 128;
+    f32_all_16: f32, at::<16>(), 20, at::<16>() => 128, 128;
+    f64_all_16: f64, at::<16>(), 18, at::<16>() => 128, 128;
+    u128_all_16: u128, at::<16>(), 17, at::<16>() => 128, 128;
     // The source does not.
-    f32_from_8: f32, at::<8>(), 20, at::<16>();
-    f32_from_4: f32, at::<4>(), 20, at::<16>();
-    f32_from_anywhere: f32, ANYWHERE, 20, at::<16>();
-    f32_from_unknown: f32, UNKNOWN, 20, at::<16>();
-    f32_from_across: f32, ACROSS, 20, at::<16>();
-    bf16_from_4: bf16, at::<4>(), 24, at::<16>();
-    f64_from_8: f64, at::<8>(), 18, at::<16>();
+    f32_from_8: f32, at::<8>(), 20, at::<16>() => 64, 128;
+    f32_from_4: f32, at::<4>(), 20, at::<16>() => 32, 128;
+    f32_from_anywhere: f32, ANYWHERE, 20, at::<16>() => 32, 128;
+    f32_from_unknown: f32, UNKNOWN, 20, at::<16>() => 32, 128;
+    f32_from_across (across): f32, ACROSS, 20, at::<16>() => 32, 128;
+    bf16_from_4: bf16, at::<4>(), 24, at::<16>() => 32, 128;
+    f64_from_8: f64, at::<8>(), 18, at::<16>() => 64, 128;
     // The destination does not.
-    f32_to_8: f32, at::<16>(), 20, at::<8>();
-    f16_to_4: f16, at::<16>(), 24, at::<4>();
-    f16_to_2: f16, at::<16>(), 24, at::<2>();
-    u8_to_4: u8, at::<16>(), 16, at::<4>();
+    f32_to_8: f32, at::<16>(), 20, at::<8>() => 128, 64;
+    f16_to_4: f16, at::<16>(), 24, at::<4>() => 128, 32;
+    f16_to_2: f16, at::<16>(), 24, at::<2>() => 128, 16;
+    u8_to_4: u8, at::<16>(), 16, at::<4>() => 128, 32;
     // What lies between does not.
-    f32_through_8: f32, at::<16>(), 18, at::<16>();
-    f32_through_4: f32, at::<16>(), 17, at::<16>();
-    f16_through_8: f16, at::<16>(), 20, at::<16>();
-    f16_through_4: f16, at::<16>(), 18, at::<16>();
-    f16_through_2: f16, at::<16>(), 17, at::<16>();
-    u8_through_8: u8, at::<16>(), 24, at::<16>();
-    u8_through_4: u8, at::<16>(), 20, at::<16>();
-    u8_through_2: u8, at::<16>(), 18, at::<16>();
-    u8_through_1: u8, at::<16>(), 17, at::<16>();
-    f64_through_8: f64, at::<16>(), 17, at::<16>();
+    f32_through_8: f32, at::<16>(), 18, at::<16>() => 64, 64;
+    f32_through_4: f32, at::<16>(), 17, at::<16>() => 32, 32;
+    f16_through_8: f16, at::<16>(), 20, at::<16>() => 64, 64;
+    f16_through_4: f16, at::<16>(), 18, at::<16>() => 32, 32;
+    f16_through_2: f16, at::<16>(), 17, at::<16>() => 16, 16;
+    u8_through_8: u8, at::<16>(), 24, at::<16>() => 64, 64;
+    u8_through_4: u8, at::<16>(), 20, at::<16>() => 32, 32;
+    u8_through_2: u8, at::<16>(), 18, at::<16>() => 16, 16;
+    u8_through_1: u8, at::<16>(), 17, at::<16>() => 8, 8;
+    f64_through_8: f64, at::<16>(), 17, at::<16>() => 64, 64;
     // An atom caps it; a single element is moved whatever its size.
-    f32_capped_128: f32, at::<16>(), 20, at::<16>(), AutoVectorizingCopy;
-    f32_capped_64: f32, at::<16>(), 20, at::<16>(), Capped<64>;
-    f32_capped_32: f32, at::<16>(), 20, at::<16>(), Capped<32>;
-    f32_capped_16: f32, at::<16>(), 20, at::<16>(), Capped<16>;
-    f16_capped_64: f16, at::<16>(), 24, at::<16>(), Capped<64>;
-    f16_capped_32: f16, at::<16>(), 24, at::<16>(), Capped<32>;
-    f16_capped_8: f16, at::<16>(), 24, at::<16>(), DefaultCopy;
-    u8_capped_32: u8, at::<16>(), 16, at::<16>(), Capped<32>;
-    u8_capped_16: u8, at::<16>(), 16, at::<16>(), Capped<16>;
-    u8_capped_8: u8, at::<16>(), 16, at::<16>(), DefaultCopy;
-    f64_capped_64: f64, at::<16>(), 18, at::<16>(), Capped<64>;
+    f32_capped_128: f32, at::<16>(), 20, at::<16>(), AutoVectorizingCopy => 128, 128;
+    f32_capped_64: f32, at::<16>(), 20, at::<16>(), Capped<64> => 64, 64;
+    f32_capped_32: f32, at::<16>(), 20, at::<16>(), Capped<32> => 32, 32;
+    f32_capped_16: f32, at::<16>(), 20, at::<16>(), Capped<16> => 32, 32;
+    f16_capped_64: f16, at::<16>(), 24, at::<16>(), Capped<64> => 64, 64;
+    f16_capped_32: f16, at::<16>(), 24, at::<16>(), Capped<32> => 32, 32;
+    f16_capped_8: f16, at::<16>(), 24, at::<16>(), DefaultCopy => 16, 16;
+    u8_capped_32: u8, at::<16>(), 16, at::<16>(), Capped<32> => 32, 32;
+    u8_capped_16: u8, at::<16>(), 16, at::<16>(), Capped<16> => 16, 16;
+    u8_capped_8: u8, at::<16>(), 16, at::<16>(), DefaultCopy => 8, 8;
+    f64_capped_64: f64, at::<16>(), 18, at::<16>(), Capped<64> => 64, 64;
     // The cap is above what the tensors allow.
-    f16_capped_64_to_4: f16, at::<16>(), 24, at::<4>(), Capped<64>;
+    f16_capped_64_to_4: f16, at::<16>(), 24, at::<4>(), Capped<64> => 64, 32;
 }

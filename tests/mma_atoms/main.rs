@@ -1,5 +1,5 @@
-//! Every MMA atom: its layouts are CuTe's, its PTX is one instruction, and what it computes, in the simulator and on a GPU,
-//! is the plain triple loop.
+//! Every MMA atom: its layouts are CuTe's, its PTX is one instruction; what it computes in the simulator is the plain triple loop,
+//! and on a GPU what it computes in the simulator.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -15,9 +15,11 @@ use moye::{Device, Grid, Kernel, Ptx};
 use moye_device::arch::mma::Registers;
 use moye_device::atom::mma::MmaAtom;
 use moye_device::memory::{Global, GlobalMut};
+use moye_device::number::Complex64;
 use moye_kernels_mma as kernels;
 use numbers::{Inputs, TestNumber};
 use rand::rngs::StdRng;
+use reference::Expected;
 use std::fmt::Write as _;
 use tiles::{Operand, sets};
 
@@ -36,15 +38,32 @@ const SHOWN: usize = 8;
 trait TestAtom: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber, D: TestNumber> {}
 impl<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber, D: TestNumber>> TestAtom for M {}
 
-/// The atom on every device, against the triple loop.
+/// The atom on every device: in the simulator against the triple loop, on a GPU against the simulator, of the same inputs.
 fn computes_the_product<M: TestAtom>(kernel: &AtomKernel) {
-    for device in devices() {
-        if device.is_gpu() && M::OLDEST_ARCH > architecture(&device) {
-            eprintln!("{} is skipped on {}, which is older", M::NAME, device.name());
-            continue;
-        }
-        for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
-            check::<M>(&device, kernel, inputs);
+    let devices = devices();
+    let (simulator, gpus) = devices.split_first().expect("there is a simulator");
+    assert!(!simulator.is_gpu() && gpus.iter().all(Device::is_gpu), "the simulator comes first");
+    for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
+        let problem = Problem::<M>::draw(inputs);
+        let expected = problem.product();
+        let simulated = problem.run(simulator, kernel);
+        let values = |tiles: &[Vec<M::D>]| -> Vec<Vec<Complex64>> {
+            tiles.iter().map(|tile| tile.iter().map(|element| element.value()).collect()).collect()
+        };
+        let wanted: Vec<Vec<_>> =
+            expected.iter().map(|tile| tile.iter().map(|element| element.value).collect()).collect();
+        let bound = |expected: &Expected| reference::simulator_bound::<M>(inputs, expected);
+        let what = format!("{} against the triple loop", simulator.name());
+        compare::<M>(&what, inputs, &expected, &values(&simulated), &wanted, bound);
+        for gpu in gpus {
+            if M::OLDEST_ARCH > architecture(gpu) {
+                eprintln!("{} is skipped on {}, which is older", M::NAME, gpu.name());
+                continue;
+            }
+            let got = problem.run(gpu, kernel);
+            let bound = |expected: &Expected| reference::gpu_bound::<M>(inputs, expected);
+            let what = format!("{} against the simulator", gpu.name());
+            compare::<M>(&what, inputs, &expected, &values(&got), &values(&simulated), bound);
         }
     }
 }
@@ -68,34 +87,63 @@ fn draw<T>(tiles: usize, elements: usize, rng: &mut StdRng, draw: impl Fn(&mut S
     (0..tiles).map(|_| (0..elements).map(|_| draw(rng)).collect()).collect()
 }
 
-fn check<M: TestAtom>(device: &Device, kernel: &AtomKernel, inputs: Inputs) {
-    let mut rng = rng(&M::NAME.bytes().map(usize::from).chain([inputs as usize]).collect::<Vec<_>>());
-    let [at_a, at_b, at_c, at_d] = operands::<M>();
-    let per_warp = sets(M::THR_ID).len();
-    let tiles = WARPS * per_warp;
-    let a = draw(tiles, at_a.tile(), &mut rng, |rng| M::A::factor(inputs, rng));
-    let b = draw(tiles, at_b.tile(), &mut rng, |rng| M::B::factor(inputs, rng));
-    let c = draw(tiles, at_c.tile(), &mut rng, |rng| M::C::addend(inputs, rng));
+/// Matrices for each set of threads of some warps.
+struct Problem<M: MmaAtom> {
+    a: Vec<Vec<M::A>>,
+    b: Vec<Vec<M::B>>,
+    c: Vec<Vec<M::C>>,
+}
 
-    let d = execute::<M>(
-        device,
-        kernel,
-        [
-            a.chunks(per_warp).flat_map(|tiles| at_a.scatter(tiles)).collect(),
-            b.chunks(per_warp).flat_map(|tiles| at_b.scatter(tiles)).collect(),
-            c.chunks(per_warp).flat_map(|tiles| at_c.scatter(tiles)).collect(),
-        ],
-    );
-    let d: Vec<Vec<M::D>> = d.chunks(32 * at_d.words).flat_map(|warp| at_d.gather(warp)).collect();
+impl<M: TestAtom> Problem<M> {
+    fn draw(inputs: Inputs) -> Self {
+        let mut rng = rng(&M::NAME.bytes().map(usize::from).chain([inputs as usize]).collect::<Vec<_>>());
+        let [at_a, at_b, at_c, _] = operands::<M>();
+        let tiles = WARPS * sets(M::THR_ID).len();
+        Self {
+            a: draw(tiles, at_a.tile(), &mut rng, |rng| M::A::factor(inputs, rng)),
+            b: draw(tiles, at_b.tile(), &mut rng, |rng| M::B::factor(inputs, rng)),
+            c: draw(tiles, at_c.tile(), &mut rng, |rng| M::C::addend(inputs, rng)),
+        }
+    }
 
+    /// The triple loop.
+    fn product(&self) -> Vec<Vec<Expected>> {
+        let operands = self.a.iter().zip(&self.b).zip(&self.c);
+        operands.map(|((a, b), c)| reference::product::<M>(a, b, c)).collect()
+    }
+
+    /// What the device has for it.
+    fn run(&self, device: &Device, kernel: &AtomKernel) -> Vec<Vec<M::D>> {
+        let [at_a, at_b, at_c, at_d] = operands::<M>();
+        let per_warp = sets(M::THR_ID).len();
+        let d = execute::<M>(
+            device,
+            kernel,
+            [
+                self.a.chunks(per_warp).flat_map(|tiles| at_a.scatter(tiles)).collect(),
+                self.b.chunks(per_warp).flat_map(|tiles| at_b.scatter(tiles)).collect(),
+                self.c.chunks(per_warp).flat_map(|tiles| at_c.scatter(tiles)).collect(),
+            ],
+        );
+        d.chunks(32 * at_d.words).flat_map(|warp| at_d.gather(warp)).collect()
+    }
+}
+
+/// Fails where `got` and `wanted` lie further apart than `bound` allows for what is expected.
+fn compare<M: TestAtom>(
+    what: &str,
+    inputs: Inputs,
+    expected: &[Vec<Expected>],
+    got: &[Vec<Complex64>],
+    wanted: &[Vec<Complex64>],
+    bound: impl Fn(&Expected) -> f64,
+) {
     let mut wrong = Vec::new();
     let (mut elements, mut largest_share) = (0, 0_f64);
-    for tile in 0..tiles {
-        let expected = reference::product::<M>(&a[tile], &b[tile], &c[tile]);
-        for (index, (expected, got)) in expected.iter().zip(&d[tile]).enumerate() {
-            let bound = reference::bound::<M>(inputs, device.is_gpu(), expected);
-            let got = got.value();
-            let error = (got.re - expected.value.re).abs().max((got.im - expected.value.im).abs());
+    for (tile, expected) in expected.iter().enumerate() {
+        for (index, expected) in expected.iter().enumerate() {
+            let (got, wanted, bound) = (got[tile][index], wanted[tile][index], bound(expected));
+            let error = (got.re - wanted.re).abs().max((got.im - wanted.im).abs());
             elements += 1;
             if bound > 0.0 {
                 largest_share = largest_share.max(error / bound);
@@ -103,35 +151,33 @@ fn check<M: TestAtom>(device: &Device, kernel: &AtomKernel, inputs: Inputs) {
             // NaN is not within any bound.
             let within = error <= bound;
             if !within {
-                wrong.push((tile, index, got, *expected, error, bound));
+                wrong.push((tile, index, got, wanted, expected.magnitude, error, bound));
             }
         }
     }
     if std::env::var_os("MOYE_SHOW_ERRORS").is_some() {
-        println!("{:<40} {inputs:?} {}: error up to {largest_share:.3} of the bound", M::NAME, device.name());
+        println!("{:<40} {inputs:?} {what}: error up to {largest_share:.3} of the bound", M::NAME);
     }
     if wrong.is_empty() {
         return;
     }
     let mut message = format!(
-        "{} ({}) on {}, {inputs:?}: {} of {elements} elements are wrong",
+        "{} ({}) on {what}, {inputs:?}: {} of {elements} elements are wrong",
         M::NAME,
         M::INSTRUCTION,
-        device.name(),
         wrong.len()
     );
-    let m = M::SHAPE_MNK[0] as usize;
-    for (tile, index, got, expected, error, bound) in wrong.into_iter().take(SHOWN) {
+    let (m, per_warp, at_d) = (M::SHAPE_MNK[0] as usize, sets(M::THR_ID).len(), operands::<M>()[3]);
+    for (tile, index, got, wanted, magnitude, error, bound) in wrong.into_iter().take(SHOWN) {
         let (warp, set) = (tile / per_warp, tile % per_warp);
         let (lane, value) = at_d.holder(set, index);
         let (row, column) = (index % m, index / m);
         write!(
             message,
             "\n  warp {warp}, set {set}, element ({row}, {column}), lane {lane}'s value {value}: got {}, expected {} of \
-             addends {:.4e}: error {error:.3e}, bound {bound:.3e}",
+             addends {magnitude:.4e}: error {error:.3e}, bound {bound:.3e}",
             show(got.re, got.im),
-            show(expected.value.re, expected.value.im),
-            expected.magnitude
+            show(wanted.re, wanted.im),
         )
         .unwrap();
     }

@@ -1,4 +1,4 @@
-//! The plain triple loop, and how far a result may be from it.
+//! The plain triple loop, how far the simulator may be from it, and a GPU from the simulator.
 
 use crate::numbers::{Inputs, TestNumber};
 use moye_device::atom::mma::MmaAtom;
@@ -42,7 +42,7 @@ fn float_sum<A: TestNumber, B: TestNumber, C: TestNumber>(
     let mut sum = Expected { value: c.value(), magnitude: c.magnitude() };
     for (a, b) in pairs {
         sum.value = sum.value + a.value() * b.value();
-        sum.magnitude += 2.0 * a.magnitude() * b.magnitude();
+        sum.magnitude += C::ADDENDS * a.magnitude() * b.magnitude();
     }
     sum
 }
@@ -69,40 +69,62 @@ fn integer_sum<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber>>(
     Expected { value: Complex64::new(sum as f64, 0.0), magnitude: 0.0 }
 }
 
-/// How far a result of `M` may be from the exact sum.
+/// How far the simulator's result may be from the triple loop's.
 ///
-/// Integers are exact; so are sums of small whole numbers, which every accumulator holds.
-///
-/// The simulator sums in f64 and rounds once. Of the hardware only this is assumed: the products are exact; they are
-/// added in blocks of at least 4, each block together with what came before it, aligned to the largest addend; an addend
-/// loses less than a unit in the last place there, where the sum has 24 bits (14 for 8-bit floats, as has been observed of
-/// Hopper; 53 for f64); an f16 accumulator is rounded to f16 after each 8 products.
-pub fn bound<M: MmaAtom>(inputs: Inputs, on_gpu: bool, expected: &Expected) -> f64 {
+/// Integers are exact; so are sums of small whole numbers, which every accumulator holds. Of floats both sides add exact products
+/// in f64, the triple loop without a fused step, and the simulator rounds the sum once, to the nearest number of the result's type.
+pub fn simulator_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     if inputs == Inputs::Small || !is_float::<M>() {
         return 0.0;
     }
-    let k = M::SHAPE_MNK[2] as usize;
-    let Expected { value, magnitude } = *expected;
-    let (precision, smallest) = match M::D::NAME {
-        "f16" => (11, -24),
-        "f32" => (24, -149),
-        _ => (53, -1074),
-    };
-    // The reference itself adds in f64.
-    let reference = MmaSum::Float.bound(k + 1, magnitude, 53);
-    let largest_result = value.re.abs().max(value.im.abs()) + reference;
-    let rounding = 2_f64.powi(-precision) * largest_result + 2_f64.powi(smallest - 1);
-    if !on_gpu {
-        return reference + rounding;
+    // Each of the triple loop's products and sums is rounded, and each sum of the simulator's.
+    let sums = gamma(3 * products::<M>(), 53) * expected.magnitude;
+    let value = expected.value.re.abs().max(expected.value.im.abs()) + sums;
+    sums + nearest::<M>(value)
+}
+
+/// How far the instruction's result on a GPU may be from the simulator's: [`MmaSum::bound`], which says what is assumed of
+/// hardware, of f32 sums with 24 bits, 14 for 8-bit floats, and 53 for f64; and the simulator's own error beside it.
+pub fn gpu_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
+    if inputs == Inputs::Small || !is_float::<M>() {
+        return 0.0;
     }
-    let kept = match (M::A::WIDTH, precision) {
+    let Expected { magnitude, .. } = *expected;
+    let (products, (result, smallest)) = (products::<M>(), format::<M>());
+    let kept = match (M::A::WIDTH, result) {
         (8, _) => 14,
         (_, 53) => 53,
         _ => 24,
     };
-    let aligned = MmaSum::Float.bound(k + 1 + k.div_ceil(4), magnitude, kept);
-    let blocks = k.div_ceil(8) as f64;
-    let accumulated = if precision == 11 { blocks * 2_f64.powi(-precision) * magnitude } else { 0.0 };
-    // The hardware may truncate the result instead of rounding it.
-    reference + 2.0 * rounding + aligned + accumulated
+    let hardware = MmaSum::Float.bound(products, magnitude, kept, result);
+    // Each block may end below the normal range.
+    let below = products.div_ceil(4) as f64 * 2_f64.powi(smallest);
+    let sums = gamma(products, 53) * magnitude;
+    hardware + below + sums + nearest::<M>(magnitude + sums)
+}
+
+/// `n u / (1 - n u)` with `u = 2^-p`: what `n` roundings to `p` bits one after the other may add up to.
+fn gamma(n: usize, p: i32) -> f64 {
+    let loss = n as f64 * 2_f64.powi(-p);
+    loss / (1.0 - loss)
+}
+
+/// The real products of a sum: as many as k, and of complex numbers as many times as the atom has instructions.
+fn products<M: MmaAtom>() -> usize {
+    M::SHAPE_MNK[2] as usize * M::INSTRUCTION_COUNT
+}
+
+/// The bits of the result's significand, and the exponent of its least number above zero.
+fn format<M: MmaAtom>() -> (i32, i32) {
+    match M::D::NAME {
+        "f16" => (11, -24),
+        "f32" => (24, -149),
+        _ => (53, -1074),
+    }
+}
+
+/// What a number loses where it is rounded to the nearest of the result's type.
+fn nearest<M: MmaAtom>(value: f64) -> f64 {
+    let (result, smallest) = format::<M>();
+    2_f64.powi(-result) * value + 2_f64.powi(smallest - 1)
 }

@@ -7,44 +7,47 @@ use crate::layout::{Layout, layout};
 use core::marker::PhantomData;
 
 /// What one `cp.async` may move: 4, 8 or 16 bytes.
+#[diagnostic::on_unimplemented(
+    message = "`cp.async` moves 4, 8 or 16 bytes at once, and `{Self}` is none of `u32`, `u64` and `u128`",
+    label = "no `cp.async` moves this"
+)]
 pub trait CpAsyncBits: Copy + Send + Sync + 'static {
     /// The name in the atom's.
     const NAME: &'static str;
     /// The form that caches in L1 too.
     const ALWAYS: CpAsyncKind;
-    /// The form that caches in L2 only, where there is one.
-    const GLOBAL: Option<CpAsyncKind>;
+}
+
+/// What one `cp.async` that caches in L2 only may move: 16 bytes.
+#[diagnostic::on_unimplemented(
+    message = "`cp.async.cg` (CACHEGLOBAL) moves 16 bytes at once, and `{Self}` has not as many",
+    label = "no `cp.async.cg` moves this",
+    note = "take `SM80_CP_ASYNC_CACHEGLOBAL<u128>`, or `SM80_CP_ASYNC_CACHEALWAYS` of this type, which `cp.async.ca` moves \
+            (`u32`, `u64` or `u128`)"
+)]
+pub trait CpAsyncGlobalBits: CpAsyncBits {
+    /// The form that caches in L2 only.
+    const GLOBAL: CpAsyncKind;
 }
 
 impl CpAsyncBits for u32 {
     const NAME: &'static str = "u32";
     const ALWAYS: CpAsyncKind = CpAsyncKind::Ca4;
-    const GLOBAL: Option<CpAsyncKind> = None;
 }
 impl CpAsyncBits for u64 {
     const NAME: &'static str = "u64";
     const ALWAYS: CpAsyncKind = CpAsyncKind::Ca8;
-    const GLOBAL: Option<CpAsyncKind> = None;
 }
 impl CpAsyncBits for u128 {
     const NAME: &'static str = "u128";
     const ALWAYS: CpAsyncKind = CpAsyncKind::Ca16;
-    const GLOBAL: Option<CpAsyncKind> = Some(CpAsyncKind::Cg16);
 }
-
-/// The form of a `.cg` copy.
-const fn global<T: CpAsyncBits>() -> CpAsyncKind {
-    match T::GLOBAL {
-        Some(kind) => kind,
-        None => panic!(
-            "cp.async.cg (CACHEGLOBAL) moves 16 bytes only, and this atom's type has 4 or 8: take \
-             SM80_CP_ASYNC_CACHEGLOBAL<u128>, or SM80_CP_ASYNC_CACHEALWAYS of this type"
-        ),
-    }
+impl CpAsyncGlobalBits for u128 {
+    const GLOBAL: CpAsyncKind = CpAsyncKind::Cg16;
 }
 
 macro_rules! atom {
-    ($(#[$doc:meta])* $name:ident, $kind:expr, $ptx:literal, zero_fill = $zero_fill:literal) => {
+    ($(#[$doc:meta])* $name:ident, $bits:ident, $kind:expr, $ptx:literal, zero_fill = $zero_fill:literal) => {
         $(#[$doc])*
         #[allow(non_camel_case_types)]
         pub struct $name<T>(PhantomData<T>);
@@ -61,7 +64,7 @@ macro_rules! atom {
             }
         }
 
-        impl<T: CpAsyncBits> CopyAtom for $name<T> {
+        impl<T: $bits> CopyAtom for $name<T> {
             const NAME: &'static str = stringify!($name);
             const PARAMETER: Option<&'static str> = Some(T::NAME);
             const ARCH: u32 = 80;
@@ -100,20 +103,20 @@ macro_rules! atom {
 atom! {
     /// `cp.async.ca`: a copy of 4, 8 or 16 bytes (`u32`, `u64`, `u128`) that leaves its line in L1 and L2. With a
     /// predicate, what is not copied keeps what it has.
-    SM80_CP_ASYNC_CACHEALWAYS, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = false
+    SM80_CP_ASYNC_CACHEALWAYS, CpAsyncBits, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = false
 }
 atom! {
     /// `cp.async.cg`: a copy of 16 bytes (`u128`) that leaves its line in L2 only. With a predicate, what is not copied
     /// keeps what it has.
     ///
-    /// The narrower ones have layouts, as in CuTe, but no instruction; calling one does not compile.
-    SM80_CP_ASYNC_CACHEGLOBAL, global::<T>(), "cp.async.cg.shared.global", zero_fill = false
+    /// CuTe has layouts for 4 and 8 bytes too, but there is no such instruction: they are no atoms here.
+    SM80_CP_ASYNC_CACHEGLOBAL, CpAsyncGlobalBits, T::GLOBAL, "cp.async.cg.shared.global", zero_fill = false
 }
 atom! {
     /// [`SM80_CP_ASYNC_CACHEALWAYS`] where what the predicate leaves out becomes zeros.
-    SM80_CP_ASYNC_CACHEALWAYS_ZFILL, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = true
+    SM80_CP_ASYNC_CACHEALWAYS_ZFILL, CpAsyncBits, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = true
 }
 atom! {
     /// [`SM80_CP_ASYNC_CACHEGLOBAL`] where what the predicate leaves out becomes zeros.
-    SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, global::<T>(), "cp.async.cg.shared.global", zero_fill = true
+    SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, CpAsyncGlobalBits, T::GLOBAL, "cp.async.cg.shared.global", zero_fill = true
 }

@@ -35,8 +35,8 @@ pub use atom::{
     AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side, name, values_of,
 };
 pub use cp_async::{
-    CpAsyncBits, SM80_CP_ASYNC_CACHEALWAYS, SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL,
-    SM80_CP_ASYNC_CACHEGLOBAL_ZFILL,
+    CpAsyncBits, CpAsyncGlobalBits, SM80_CP_ASYNC_CACHEALWAYS, SM80_CP_ASYNC_CACHEALWAYS_ZFILL,
+    SM80_CP_ASYNC_CACHEGLOBAL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL,
 };
 pub use layouts::{AtomError, BitLayouts, ValueLayouts};
 pub use matrix::{

@@ -62,6 +62,13 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     /// # Safety
     /// All 32 lanes of the warp execute this call together (one thread alone for `SM61_DP4A` and `SM61_DP2A`).
     unsafe fn fma(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB, c: Self::RegistersC);
+
+    /// Adds a further product to a result: `d += a b`. The same instruction where C is of D's type; the one that adds to D's
+    /// type where it is not.
+    ///
+    /// # Safety
+    /// As [`fma`](Self::fma).
+    unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB);
 }
 
 /// The name, where there is one.

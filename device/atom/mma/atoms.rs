@@ -7,6 +7,25 @@ use crate::layout::Layout;
 use crate::number::{B1, F8E4M3, F8E5M2, Number, S4, Tf32, U4};
 use half::{bf16, f16};
 
+/// The instruction that adds to what an instruction gives: itself, but where the types of C and D differ.
+macro_rules! further {
+    (mma_m8n8k4_row_col_f32_f16_f16_f16) => {
+        mma::mma_m8n8k4_row_col_f32_f16_f16_f32
+    };
+    (mma_m8n8k4_col_row_f32_f16_f16_f16) => {
+        mma::mma_m8n8k4_col_row_f32_f16_f16_f32
+    };
+    (mma_m8n8k4_col_col_f32_f16_f16_f16) => {
+        mma::mma_m8n8k4_col_col_f32_f16_f16_f32
+    };
+    (mma_m8n8k4_row_row_f32_f16_f16_f16) => {
+        mma::mma_m8n8k4_row_row_f32_f16_f16_f32
+    };
+    ($function:ident) => {
+        mma::$function
+    };
+}
+
 macro_rules! atoms {
     (
         $(sync {
@@ -61,6 +80,13 @@ macro_rules! atoms {
                     // SAFETY: the caller's contract.
                     *d = unsafe { mma::$function(a, b, c) };
                 }
+
+                #[inline(always)]
+                #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+                unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB) {
+                    // SAFETY: the caller's contract.
+                    *d = unsafe { further!($function)(a, b, *d) };
+                }
             }
         )*
         $(
@@ -100,6 +126,13 @@ macro_rules! atoms {
                 ) {
                     // SAFETY: the caller's contract.
                     unsafe { $first::fma(d, a, b, c) };
+                }
+
+                #[inline(always)]
+                #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+                unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB) {
+                    // SAFETY: the caller's contract.
+                    unsafe { $first::accumulate(d, a, b) };
                 }
             }
         )*

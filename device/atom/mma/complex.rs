@@ -52,6 +52,13 @@ macro_rules! complex {
                 // SAFETY: the caller's contract.
                 *d = unsafe { $product };
             }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn accumulate(d: &mut [f64; $registers], a: [f64; 2], b: [f64; 2]) {
+                // SAFETY: the caller's contract.
+                unsafe { Self::fma(d, a, b, *d) };
+            }
         }
     };
 }

@@ -44,6 +44,11 @@ macro_rules! dot {
             unsafe fn fma(d: &mut [i32; 1], a: [u32; 1], b: [u32; 1], c: [i32; 1]) {
                 *d = [$function(a[0], b[0], c[0])];
             }
+
+            #[inline(always)]
+            unsafe fn accumulate(d: &mut [i32; 1], a: [u32; 1], b: [u32; 1]) {
+                *d = [$function(a[0], b[0], d[0])];
+            }
         }
     };
 }

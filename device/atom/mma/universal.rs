@@ -38,7 +38,7 @@ impl<D, A, B, C> Default for UniversalFma<D, A, B, C> {
 
 impl<D, A, B, C> MmaAtom for UniversalFma<D, A, B, C>
 where
-    D: MulAdd<A, B, C> + Register,
+    D: MulAdd<A, B, C> + MulAdd<A, B, D> + Register,
     A: Number + Register,
     B: Number + Register,
     C: Number + Register,
@@ -67,5 +67,10 @@ where
     #[inline(always)]
     unsafe fn fma(d: &mut [D; 1], [a]: [A; 1], [b]: [B; 1], [c]: [C; 1]) {
         *d = [D::mul_add(a, b, c)];
+    }
+
+    #[inline(always)]
+    unsafe fn accumulate(d: &mut [D; 1], [a]: [A; 1], [b]: [B; 1]) {
+        *d = [D::mul_add(a, b, d[0])];
     }
 }

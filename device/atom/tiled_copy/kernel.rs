@@ -1,7 +1,9 @@
 //! Tiled copies in kernels: carried by types, sliced by the thread.
 
-use super::TiledCopy;
+use super::{End, TiledCopy};
+use crate::arch::simulator_assert;
 use crate::atom::copy::CopyAtom;
+use crate::atom::tiling::or_raise;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
@@ -20,12 +22,14 @@ pub trait StaticTiledCopy: Copy + Default + 'static {
     /// The tiled copy.
     const COPY: TiledCopy<Self::Atom, Self::Element>;
 
-    /// The part of `thread`, which is below [`TiledCopy::threads`]: CuTe's `get_slice`.
+    /// The part of `thread`, which is below [`TiledCopy::threads`]: CuTe's `get_slice`. The simulator faults where it is not;
+    /// a GPU does not look.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrCopy<Self> {
-        debug_assert!(
+        simulator_assert!(
             i64::from(thread) < Self::COPY.threads(),
-            "thread {thread} of a tiled copy of {} threads",
+            "get_slice: thread {thread} of a tiled copy of {} threads: launch as many, or let the others do without it",
             Self::COPY.threads()
         );
         ThrCopy { thread, copy: PhantomData }
@@ -103,21 +107,21 @@ macro_rules! marker {
 marker!(PartitionS PartitionD ThreadS ThreadD RetileOf);
 
 macro_rules! partition {
-    ($part:ident $thread:ident $partition:ident $tidfrg:ident) => {
+    ($part:ident $thread:ident $end:ident $tidfrg:ident) => {
         impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $thread<L, C> {
             const LAYOUT: Layout = C::COPY.$tidfrg(L::LAYOUT).mode(0);
         }
 
         impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $part<L, C> {
-            const LAYOUT: Layout = C::COPY.$partition(L::LAYOUT);
+            const LAYOUT: Layout = or_raise!(C::COPY.tiling().partition_whole(End::$end, L::LAYOUT));
             const ORIGIN: Divisors = L::ORIGIN.and(tables::steps($thread::<L, C>::LAYOUT));
             const SWIZZLE: Swizzle = L::SWIZZLE;
             const MOVED: u64 = tables::moved(L::MOVED, $thread::<L, C>::LAYOUT, L::SWIZZLE);
         }
     };
 }
-partition!(PartitionS ThreadS partition_s tidfrg_s);
-partition!(PartitionD ThreadD partition_d tidfrg_d);
+partition!(PartitionS ThreadS Source tidfrg_s);
+partition!(PartitionD ThreadD Destination tidfrg_d);
 
 impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for RetileOf<L, C> {
     const LAYOUT: Layout = C::COPY.retile_d(L::LAYOUT);

@@ -91,7 +91,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`from_tv`](Self::from_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where the threads or values are no multiple of the atom's, or reach beyond the tile.
+    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave elements of it out.
     pub const fn try_from_tv(layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         let atom = match Self::ATOM {
             Ok(atom) => atom,
@@ -161,7 +161,8 @@ macro_rules! partitions {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
             ///
             /// # Errors
-            /// Where the tiles do not divide the tensor in a way that a layout has; the error names the numbers.
+            /// Where the tiles do not divide the tensor in a way that a layout has; the error names the numbers. As in CuTe, a
+            /// tensor that is no multiple of the tile is rounded up to one; in a kernel it does not compile.
             pub const fn $try_name(&self $(, $arg: Layout)?) -> Result<Layout, TilingError> {
                 self.tiling.$function($($end,)? $($arg)?)
             }

@@ -42,7 +42,7 @@ impl CopyTiling {
     /// Threads and values as `layout_tv` says, over tiles of `tiler`.
     ///
     /// # Errors
-    /// Where the threads or values are no multiple of the atom's, or reach beyond the tile.
+    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave elements of it out.
     pub const fn new(atom: ValueLayouts, layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         if layout_tv.rank() != 2 {
             return Err(TilingError::of(WHAT)
@@ -85,6 +85,12 @@ impl CopyTiling {
         }
         let tile = tiler.tile_shape();
         let size = by_algebra!(WHAT, crate::layout::try_product(tile));
+        if has_negative_stride(layout_tv) {
+            return Err(TilingError::of(WHAT)
+                .str("the thread-value layout ")
+                .layout(&layout_tv)
+                .str(" has a negative stride, and would reach in front of the tile: count the threads or values the other way"));
+        }
         if layout_tv.cosize() > size {
             return Err(TilingError::of(WHAT)
                 .str("the thread-value layout ")
@@ -93,6 +99,18 @@ impl CopyTiling {
                 .int(layout_tv.cosize())
                 .str(" elements, and the tile has ")
                 .int(size));
+        }
+        // tile -> (thread, value), for as many elements as the modes follow each other.
+        let reached = by_algebra!(WHAT, try_right_inverse(layout_tv)).size();
+        if reached < size {
+            return Err(TilingError::of(WHAT)
+                .str("the thread-value layout ")
+                .layout(&layout_tv)
+                .str(" leaves elements of the tile out, or names them in an order that has no inverse: it reaches ")
+                .int(reached)
+                .str(" of ")
+                .int(size)
+                .str(" one after the other; take more threads or values, or a smaller tile"));
         }
         Ok(Self { atom, layout_tv, tiler, tile })
     }
@@ -199,6 +217,35 @@ impl CopyTiling {
         Ok(by_algebra!(WHAT, unpacked(parts.mode(1), parts.mode(2))))
     }
 
+    /// [`partition`](Self::partition) of a tensor that the tile divides: of another one the last tiles would reach beyond it.
+    ///
+    /// # Errors
+    /// Where the tile does not divide the tensor; the error names both.
+    pub const fn partition_whole(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
+        let parts = match self.tidfrg(end, tensor) {
+            Ok(parts) => parts,
+            Err(error) => return Err(error),
+        };
+        let (tile, tiles) = (self.tile.size(), parts.mode(2).size());
+        if tile * tiles != tensor.size() {
+            return Err(TilingError::of(WHAT)
+                .str("the tile ")
+                .tuple(&self.tile)
+                .str(" does not divide the tensor ")
+                .layout(&tensor)
+                .str(", of which ")
+                .int(tiles)
+                .str(" tiles would take ")
+                .int(tile * tiles)
+                .str(" elements of ")
+                .int(tensor.size())
+                .str(
+                    ": take a tensor whose extents are multiples of the tile's, or fewer threads or values",
+                ));
+        }
+        self.partition(end, tensor)
+    }
+
     /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, in this copy's modes
     /// `((value, repetition), REST_M, REST_N, ...)`: CuTe's `retile`.
     ///
@@ -236,6 +283,18 @@ impl CopyTiling {
 /// `(first, rest_0, rest_1, ...)`.
 pub(crate) const fn unpacked(first: Layout, rest: Layout) -> Result<Layout, crate::layout::LayoutError> {
     rest.try_prepend(first)
+}
+
+const fn has_negative_stride(layout: Layout) -> bool {
+    let flat = layout.flatten();
+    let mut leaf = 0;
+    while leaf < flat.rank() {
+        if flat.mode(leaf).size() > 1 && flat.mode(leaf).at(1) < 0 {
+            return true;
+        }
+        leaf += 1;
+    }
+    false
 }
 
 pub(crate) const fn next_multiple(value: i64, of: i64) -> i64 {

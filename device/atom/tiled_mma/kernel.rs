@@ -1,8 +1,9 @@
 //! Tiled MMAs in kernels: carried by types, sliced by the thread.
 
 use super::{Operand, TiledMma};
-use crate::arch::Fma;
+use crate::arch::{Fma, simulator_assert};
 use crate::atom::mma::MmaAtom;
+use crate::atom::tiling::or_raise;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, tables};
@@ -17,12 +18,14 @@ pub trait StaticTiledMma: Copy + Default + 'static {
     /// The tiled MMA.
     const MMA: TiledMma<Self::Atom>;
 
-    /// The part of `thread`, which is below [`TiledMma::threads`]: CuTe's `get_slice`.
+    /// The part of `thread`, which is below [`TiledMma::threads`]: CuTe's `get_slice`. The simulator faults where it is not;
+    /// a GPU does not look.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrMma<Self> {
-        debug_assert!(
+        simulator_assert!(
             i64::from(thread) < Self::MMA.threads(),
-            "thread {thread} of a tiled MMA of {} threads",
+            "get_slice: thread {thread} of a tiled MMA of {} threads: launch as many, or let the others do without it",
             Self::MMA.threads()
         );
         ThrMma { thread, mma: PhantomData }
@@ -95,6 +98,8 @@ operands! {
     OfB B;
     /// The operand C, `(M, N)`.
     OfC C;
+    /// The result D, `(M, N)`.
+    OfD D;
 }
 
 /// What a thread has of an operand of layout `L` in the tiled MMA `M`: `(value, REST_0, REST_1, ...)`.
@@ -116,16 +121,13 @@ macro_rules! marker {
 marker!(PartitionMma ThreadMma);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for ThreadMma<L, M, O> {
-    const LAYOUT: Layout = match M::MMA.tiling().by_thread(O::OPERAND, L::LAYOUT) {
-        Ok(parts) => parts.mode(0),
-        Err(error) => error.raise(),
-    };
+    const LAYOUT: Layout = or_raise!(M::MMA.tiling().by_thread(O::OPERAND, L::LAYOUT)).mode(0);
 }
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for PartitionMma<L, M, O> {
-    const LAYOUT: Layout = match M::MMA.tiling().partition(O::OPERAND, L::LAYOUT) {
-        Ok(part) => part,
-        Err(error) => error.raise(),
+    const LAYOUT: Layout = {
+        or_raise!(M::MMA.tiling().thrfrg_whole(O::OPERAND, L::LAYOUT));
+        or_raise!(M::MMA.tiling().partition(O::OPERAND, L::LAYOUT))
     };
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(ThreadMma::<L, M, O>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
@@ -137,9 +139,9 @@ pub struct FragmentOf<L, M, O>(PhantomData<(L, M, O)>);
 marker!(FragmentOf);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for FragmentOf<L, M, O> {
-    const LAYOUT: Layout = match M::MMA.tiling().fragment(O::OPERAND, L::LAYOUT) {
-        Ok(fragment) => fragment,
-        Err(error) => error.raise(),
+    const LAYOUT: Layout = {
+        or_raise!(M::MMA.tiling().thrfrg_whole(O::OPERAND, L::LAYOUT));
+        or_raise!(M::MMA.tiling().fragment(O::OPERAND, L::LAYOUT))
     };
 }
 
@@ -194,6 +196,12 @@ impl<M: StaticTiledMma> ThrMma<M> {
         /// A fragment of sums for this thread's part of a tile `(BLK_M, BLK_N)` of C, of the atom's type whatever the tile's
         /// is: `(MMA, MMA_M, MMA_N)`.
         partition_fragment_c C <M::Atom as MmaAtom>::C;
+        /// What this thread has of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As of C, but for atoms whose
+        /// results have another type than what they add to.
+        partition_d OfD,
+        /// A fragment of results for this thread's part of a tile `(BLK_M, BLK_N)` of D, of the atom's type whatever the tile's
+        /// is: `(MMA, MMA_M, MMA_N)`.
+        partition_fragment_d D <M::Atom as MmaAtom>::D;
     }
 
     /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros: `(MMA, MMA_M, MMA_N)`.
@@ -236,13 +244,15 @@ impl<M: StaticTiledMma> ThrMma<M> {
         make_fragment_b OfB E::Element;
         /// A fragment for a part `(MMA, MMA_M, MMA_N)` of C.
         make_fragment_c OfC <M::Atom as MmaAtom>::C;
+        /// A fragment for a part `(MMA, MMA_M, MMA_N)` of D.
+        make_fragment_d OfD <M::Atom as MmaAtom>::D;
     }
 }
 
-/// The tensor's elements have as many bits as the atom's, or the partition does not compile. C in memory may be of any type,
-/// which sums are converted to.
+/// The tensor's elements have as many bits as the atom's, or the partition does not compile. C and D in memory may be of
+/// any type, which sums are converted from and to.
 const fn same_width<T: Storable, N: crate::number::Number, O: OperandKind>() {
-    if T::BITS != N::WIDTH as i64 && !matches!(O::OPERAND, Operand::C) {
+    if T::BITS != N::WIDTH as i64 && !matches!(O::OPERAND, Operand::C | Operand::D) {
         crate::atom::TilingError::of("TiledMma")
             .str("the tensor's elements, ")
             .str(T::NAME)

@@ -19,7 +19,7 @@ mod kernel;
 pub(crate) mod partition;
 
 pub use kernel::{
-    AccumulatorOf, FragmentOf, OfA, OfB, OfC, OperandKind, PartitionMma, StaticTiledMma, ThrMma,
+    AccumulatorOf, FragmentOf, OfA, OfB, OfC, OfD, OperandKind, PartitionMma, StaticTiledMma, ThrMma,
 };
 pub use partition::{MmaTiling, Operand, Permutation};
 
@@ -74,7 +74,7 @@ impl<A: MmaAtom> TiledMma<A> {
     /// # Errors
     /// As [`try_new`](Self::try_new), and where a tile is no multiple of the atoms side by side.
     pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
-        let layouts = [<A as MmaAtom>::A, <A as MmaAtom>::B, <A as MmaAtom>::C];
+        let layouts = [<A as MmaAtom>::A, <A as MmaAtom>::B, <A as MmaAtom>::C, <A as MmaAtom>::D];
         match MmaTiling::new(A::SHAPE_MNK, A::THR_ID, layouts, atoms, permutation) {
             Ok(tiling) => Ok(Self { tiling, atom: PhantomData }),
             Err(error) => Err(error),
@@ -137,7 +137,7 @@ impl<A: MmaAtom> TiledMma<A> {
     /// [`layout_tv`](Self::layout_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where the permutation cuts the tile in a way that no layout has.
+    /// Where a permutation takes elements beyond the tile, or one twice, or cuts it in a way that no layout has.
     pub const fn try_layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.tiling.layout_tv(operand)
     }
@@ -161,7 +161,8 @@ macro_rules! partitions {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
             ///
             /// # Errors
-            /// Where the tiles do not divide the tensor in a way that a layout has; the error names the numbers.
+            /// Where the tiles do not divide the tensor in a way that a layout has; the error names the numbers. As in CuTe, a
+            /// tensor that is no multiple of the tile is rounded up to one; in a kernel it does not compile.
             pub const fn $try_name(&self, tensor: Layout) -> Result<Layout, TilingError> {
                 self.tiling.$function($operand, tensor)
             }
@@ -187,6 +188,10 @@ partitions! {
     fragment_b / try_fragment_b = fragment(Operand::B);
     /// A thread's fragment of a tensor `(M, N)`, compact: `(value, REST_M, REST_N)`.
     fragment_c / try_fragment_c = fragment(Operand::C);
+    /// What a thread has of a result `(M, N)`: `(value, REST_M, REST_N)`. As of C, but where the atom's types differ.
+    partition_d / try_partition_d = partition(Operand::D);
+    /// A thread's fragment of a result `(M, N)`, compact: `(value, REST_M, REST_N)`.
+    fragment_d / try_fragment_d = fragment(Operand::D);
 }
 
 impl<A: MmaAtom> fmt::Debug for TiledMma<A> {

@@ -21,6 +21,8 @@ pub enum Operand {
     B,
     /// `(M, N)`, the accumulator.
     C,
+    /// `(M, N)`, the result: as C, but where an atom's result has another type than what it adds to.
+    D,
 }
 
 impl Operand {
@@ -29,7 +31,7 @@ impl Operand {
         match self {
             Self::A => ([0, 2], 1),
             Self::B => ([1, 2], 0),
-            Self::C => ([0, 1], 2),
+            Self::C | Self::D => ([0, 1], 2),
         }
     }
 
@@ -38,6 +40,7 @@ impl Operand {
             Self::A => "A (M, K)",
             Self::B => "B (N, K)",
             Self::C => "C (M, N)",
+            Self::D => "D (M, N)",
         }
     }
 }
@@ -59,8 +62,8 @@ pub enum Permutation {
 pub struct MmaTiling {
     /// m, n, k of the atom.
     pub shape: [i64; 3],
-    /// `(thread, value)` of A, B and C.
-    pub layouts: [Layout; 3],
+    /// `(thread, value)` of A, B, C and D.
+    pub layouts: [Layout; 4],
     /// How the tile is laid out along M, N and K.
     pub permutation: [Permutation; 3],
     /// `(V, M, N, K)` to the thread.
@@ -71,7 +74,7 @@ const WHAT: &str = "TiledMma";
 const MNK: [&str; 3] = ["M", "N", "K"];
 
 impl MmaTiling {
-    /// An atom of `m`, `n`, `k` (`shape`), of the threads `thr_id` and of the thread-value layouts of A, B and C (`layouts`),
+    /// An atom of `m`, `n`, `k` (`shape`), of the threads `thr_id` and of the thread-value layouts of A, B, C and D (`layouts`),
     /// side by side as `atoms` says.
     ///
     /// # Errors
@@ -79,7 +82,7 @@ impl MmaTiling {
     pub const fn new(
         shape: [i64; 3],
         thr_id: Layout,
-        layouts: [Layout; 3],
+        layouts: [Layout; 4],
         atoms: Layout,
         permutation: [Permutation; 3],
     ) -> Result<Self, TilingError> {
@@ -160,6 +163,7 @@ impl MmaTiling {
             Operand::A => 0,
             Operand::B => 1,
             Operand::C => 2,
+            Operand::D => 3,
         }]
     }
 
@@ -203,13 +207,37 @@ impl MmaTiling {
         ]))
     }
 
+    /// [`thrfrg`](Self::thrfrg) of a tensor that the tile divides: of another one the last tiles would reach beyond it.
+    pub(crate) const fn thrfrg_whole(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
+        let parts = match self.thrfrg(operand, tensor) {
+            Ok(parts) => parts,
+            Err(error) => return Err(error),
+        };
+        if parts.size() != tensor.size() {
+            return Err(TilingError::of(WHAT)
+                .str("the tile ")
+                .tuple(&self.operand_tile(operand))
+                .str(" of the operand ")
+                .str(operand.name())
+                .str(" does not divide the tensor ")
+                .layout(&tensor)
+                .str(", of which it would take ")
+                .int(parts.size())
+                .str(" elements of ")
+                .int(tensor.size())
+                .str(": take a tensor whose extents are multiples of the tile's, fewer atoms side by side, or a permutation that \
+                      names each element once"));
+        }
+        Ok(parts)
+    }
+
     /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing still: `(V, M, N, K)`.
     const fn with_all_modes(&self, operand: Operand) -> Tiler {
         let (m, n, k) = (self.atoms_along(0), self.atoms_along(1), self.atoms_along(2));
         let modes = match operand {
             Operand::A => [pair(m, n, [1, 0]), Tiler::any()],
             Operand::B => [pair(m, n, [0, 1]), Tiler::any()],
-            Operand::C => [Tiler::any(), pair(n, k, [1, 0])],
+            Operand::C | Operand::D => [Tiler::any(), pair(n, k, [1, 0])],
         };
         Tiler::by_mode(&[Tiler::any(), Tiler::by_mode(&modes)])
     }
@@ -217,9 +245,9 @@ impl MmaTiling {
     /// `(thread, (value, (REST_0, REST_1)))` of an operand's tensor.
     ///
     /// # Errors
-    /// Where the tiles do not divide the tensor in a way that a layout has.
+    /// Where the tile does not divide the tensor; the error names both.
     pub const fn by_thread(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
-        let parts = match self.thrfrg(operand, tensor) {
+        let parts = match self.thrfrg_whole(operand, tensor) {
             Ok(parts) => parts,
             Err(error) => return Err(error),
         };
@@ -232,7 +260,7 @@ impl MmaTiling {
     /// `(thread, value)` to the index in the operand's tile: CuTe's `get_layoutA_TV`, `B`, `C`.
     ///
     /// # Errors
-    /// Where the tiles do not divide the tensor in a way that a layout has.
+    /// Where a permutation takes elements beyond the tile, or one twice.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.by_thread(operand, make_col_major(self.operand_tile(operand)))
     }
@@ -249,14 +277,14 @@ impl MmaTiling {
         Ok(by_algebra!(WHAT, unpacked(parts.mode(1).mode(0), parts.mode(1).mode(1))))
     }
 
-    /// The layout of a thread's fragment of an operand: of A and B as [`fragment_layout`] has it, of C compact in the order of
-    /// its modes, whatever the strides of C in memory. CuTe's `partition_fragment_A`, `B`, `C`.
+    /// The layout of a thread's fragment of an operand: of A and B as [`fragment_layout`] has it, of C and D compact in the order of
+    /// its modes, whatever the strides in memory. CuTe's `partition_fragment_A`, `B`, `C`.
     ///
     /// # Errors
     /// As [`partition`](Self::partition).
     pub const fn fragment(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         match self.partition(operand, tensor) {
-            Ok(part) if matches!(operand, Operand::C) => Ok(make_col_major(part.shape())),
+            Ok(part) if matches!(operand, Operand::C | Operand::D) => Ok(make_col_major(part.shape())),
             Ok(part) => Ok(fragment_layout(part)),
             Err(error) => Err(error),
         }

@@ -71,7 +71,7 @@ impl Mma {
             Some(tile) => text::extents::<3>("--tile", tile)?.map(Permutation::Tile),
             None => [Permutation::Atoms; 3],
         };
-        let layouts = [info.a.layout, info.b.layout, info.c.layout];
+        let layouts = [info.a.layout, info.b.layout, info.c.layout, info.d.layout];
         let tiling = MmaTiling::new(info.shape_mnk, info.thr_id, layouts, atoms, permutation)?;
         Ok(Self { info, tiling })
     }
