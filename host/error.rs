@@ -178,6 +178,21 @@ pub enum Error {
         /// The most that is possible.
         limit: u32,
     },
+    /// Clusters that the grid cannot be divided into, or that no device has.
+    #[error(
+        "`{kernel}` cannot be launched in clusters of {cluster} blocks: the grid has {blocks} along {axis}, which must be a \
+         multiple of the cluster's extent, and a cluster has 1 to 8 blocks in all"
+    )]
+    Cluster {
+        /// The kernel.
+        kernel: &'static str,
+        /// The axis that does not fit.
+        axis: &'static str,
+        /// The grid's blocks along it.
+        blocks: u32,
+        /// The cluster's extents.
+        cluster: String,
+    },
     /// More threads in a block than the kernel or the device allows.
     #[error("`{kernel}` cannot be launched with {threads} threads in a block: {reason} {limit}")]
     TooManyThreads {

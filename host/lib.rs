@@ -38,8 +38,8 @@ mod rearrange;
 mod stream;
 
 pub use device::{
-    Arch, DEVICE_VARIABLE, Device, DeviceChoice, MAX_BLOCKS, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties,
-    STATIC_SHARED_BYTES,
+    Arch, DEVICE_VARIABLE, Device, DeviceChoice, MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS,
+    MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES,
 };
 pub use error::{Error, Result};
 pub use event::Event;

@@ -296,7 +296,10 @@ $L__BB0_2:
         assert_eq!(module.kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>(), ["first", "second"]);
         let first = module.kernel("first").unwrap();
         assert_eq!(first.params, [".u64 .ptr .align 1", ".u32"]);
-        assert_eq!(first.bounds, Bounds { threads: Some(256), min_blocks: Some(2), shared: Some(4096), constants: None });
+        assert_eq!(
+            first.bounds,
+            Bounds { threads: Some(256), min_blocks: Some(2), shared: Some(4096), constants: None }
+        );
         assert_eq!((first.local_bytes, first.shared_bytes), (16, 32));
         assert!(first.uses_local());
         let second = module.kernel("second").unwrap();

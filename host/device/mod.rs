@@ -8,7 +8,9 @@ pub(crate) mod simulator;
 
 pub use arch::Arch;
 pub use choice::{DeviceChoice, VARIABLE as DEVICE_VARIABLE};
-pub use properties::{MAX_BLOCKS, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES};
+pub use properties::{
+    MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES,
+};
 
 use crate::stream::Stream;
 use crate::{Error, Result};

@@ -11,6 +11,9 @@ pub const MAX_THREADS: [u32; 3] = [1024, 1024, 64];
 /// The most threads that a block can have in all.
 pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
 
+/// The most blocks of a cluster, on every architecture that has clusters (sm_90 on).
+pub const MAX_BLOCKS_PER_CLUSTER: u32 = 8;
+
 /// Shared memory that a block has without asking for more, in bytes.
 pub const STATIC_SHARED_BYTES: usize = 48 * 1024;
 

@@ -79,8 +79,9 @@ impl Simulator {
     ) -> Result<()> {
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let progress = progress.as_deref().map(|report| report as &(dyn Fn(u64, u64) + Sync));
-        let mut launch =
-            Launch::new(kernel, grid.blocks, grid.threads, &self.memory).shared_bytes(shared_bytes);
+        let mut launch = Launch::new(kernel, grid.blocks, grid.threads, &self.memory)
+            .cluster(grid.cluster)
+            .shared_bytes(shared_bytes);
         if let Some(progress) = progress {
             launch = launch.progress(progress);
         }

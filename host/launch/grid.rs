@@ -1,6 +1,6 @@
 //! The extents of a launch.
 
-use crate::device::{MAX_BLOCKS, MAX_THREADS, MAX_THREADS_PER_BLOCK};
+use crate::device::{MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK};
 use crate::{Error, Result};
 use moye_sim::Dim3;
 
@@ -17,17 +17,49 @@ pub struct Grid {
     pub blocks: Dim3,
     /// Threads of a block.
     pub threads: Dim3,
+    /// Blocks of a cluster, which run at the same time and reach each other's shared memory (from sm_90 on).
+    pub cluster: Dim3,
+    /// Whether the kernel may start before the one in front of it on its stream has ended.
+    pub dependent: bool,
 }
 
 impl Grid {
     /// A grid of `blocks` blocks with `threads` threads each; either is a number, a pair or a triple.
     pub fn new(blocks: impl Into<Dim3>, threads: impl Into<Dim3>) -> Self {
-        Self { blocks: blocks.into(), threads: threads.into() }
+        Self { blocks: blocks.into(), threads: threads.into(), cluster: Dim3::new(1, 1, 1), dependent: false }
+    }
+
+    /// The same grid with its blocks in clusters of `cluster` blocks, 8 at most; the extents of the grid are multiples of it.
+    ///
+    /// ```
+    /// use moye::Grid;
+    /// let grid = Grid::new((8, 4), 256).clusters((2, 1)); // 4 x 4 pairs of blocks
+    /// assert_eq!(grid.cluster.x, 2);
+    /// ```
+    #[must_use]
+    pub fn clusters(self, cluster: impl Into<Dim3>) -> Self {
+        Self { cluster: cluster.into(), ..self }
+    }
+
+    /// The same grid, for a kernel that may start before the one in front of it on its stream has ended (programmatic
+    /// dependent launch, from sm_90 on; elsewhere it makes no difference): its blocks take multiprocessors as those of the other
+    /// leave them.
+    ///
+    /// The kernel then executes `griddepcontrol.wait` before it touches any memory that
+    /// a kernel in front of it touches: one that does not is launched against its contract.
+    #[must_use]
+    pub fn dependent(self) -> Self {
+        Self { dependent: true, ..self }
+    }
+
+    /// Whether there are clusters of more than one block.
+    pub(super) fn is_clustered(&self) -> bool {
+        self.cluster != Dim3::new(1, 1, 1)
     }
 
     /// Checks the extents against what every device takes, and the threads against a kernel's launch bounds.
     pub(super) fn check(&self, kernel: &'static str, bound: Option<u32>) -> Result<()> {
-        let Self { blocks, threads } = self;
+        let Self { blocks, threads, cluster, .. } = self;
         for (extent, value, limit) in [
             ("blocks.x", blocks.x, MAX_BLOCKS[0]),
             ("blocks.y", blocks.y, MAX_BLOCKS[1]),
@@ -38,6 +70,14 @@ impl Grid {
         ] {
             if value == 0 || value > limit {
                 return Err(Error::LaunchExtent { kernel, extent, value, limit });
+            }
+        }
+        for (axis, blocks, cluster) in
+            [("x", blocks.x, cluster.x), ("y", blocks.y, cluster.y), ("z", blocks.z, cluster.z)]
+        {
+            let size = self.cluster.count();
+            if cluster == 0 || !blocks.is_multiple_of(cluster) || size > u128::from(MAX_BLOCKS_PER_CLUSTER) {
+                return Err(Error::Cluster { kernel, axis, blocks, cluster: self.cluster.to_string() });
             }
         }
         // Each extent is at most 1024, so the product fits.

@@ -6,7 +6,9 @@ mod grid;
 pub use args::{KernelArg, KernelArgs};
 pub use grid::Grid;
 
-use crate::device::{Backend, Device};
+use crate::device::{Arch, Backend, Device};
+use crate::driver;
+use crate::driver::launch::Extents;
 use crate::matrix::check_device;
 use crate::module::Module;
 use crate::stream::Stream;
@@ -108,7 +110,25 @@ pub(crate) unsafe fn launch<P: Params>(
             }
             gpu.bind()?;
             gpu.launched(name);
-            let (b, t) = (grid.blocks, grid.threads);
+            let (b, t, c) = (grid.blocks, grid.threads, grid.cluster);
+            if grid.is_clustered() || grid.dependent && device.properties().arch >= Arch::new(9, 0) {
+                let extents = Extents {
+                    grid: [b.x, b.y, b.z],
+                    block: [t.x, t.y, t.z],
+                    cluster: [c.x, c.y, c.z],
+                    dependent: grid.dependent,
+                    shared_bytes: kernel.shared_bytes() as u32,
+                };
+                let stream = stream.raw(gpu).as_inner();
+                return parameters
+                    .with_addresses(|addresses| {
+                        // SAFETY: as below.
+                        unsafe {
+                            driver::launch::launch(function.function.to_raw(), &extents, stream, addresses)
+                        }
+                    })
+                    .map_err(|code| gpu.error_of_code("cuLaunchKernelEx", code));
+            }
             parameters
                 .with_addresses(|addresses| {
                     // SAFETY: the addresses are of the parameters that the kernel declares, in order, and the driver has

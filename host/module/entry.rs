@@ -67,7 +67,7 @@ impl EntryParam {
         let (bytes, float) = match kernel {
             ParamType::Global { .. } => (8, false),
             ParamType::Scalar(scalar) => (scalar.size, matches!(scalar.name, "f32" | "f64")),
-            ParamType::Struct { size, .. } => (*size, false),
+            ParamType::Struct { size, .. } | ParamType::Constant { size, .. } => (*size, false),
         };
         // The half-precision types are integers of 16 bits to some compilers.
         let same_kind = self.kind == 'b' || self.count.is_some() || bytes < 4 || (self.kind == 'f') == float;
