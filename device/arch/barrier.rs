@@ -33,3 +33,47 @@ pub fn sync_warp(mask: u32) {
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::sync_warp(mask);
 }
+
+/// Waits at the block's barrier `id`, 0 to 15, until `threads` threads have come to it, those that only arrive included
+/// (`bar.sync id, threads`). [`sync_threads`] is that of `id` 0 and all threads.
+///
+/// What any of them wrote before is then visible to those that waited.
+///
+/// # Safety
+/// All lanes of the warp call it together with the same numbers. `threads` is a multiple of 32, and all who use the barrier
+/// at one time give the same.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn sync_barrier(id: u32, threads: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        unsafe extern "C" {
+            #[link_name = "llvm.nvvm.barrier.cta.sync.aligned.count"]
+            fn barrier_sync(id: i32, threads: i32);
+        }
+        // SAFETY: a convergent intrinsic; the caller's contract.
+        unsafe { barrier_sync(id as i32, threads as i32) }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::barrier_sync(id, threads);
+}
+
+/// Comes to the block's barrier `id` as one of `threads`, and goes on (`bar.arrive id, threads`).
+///
+/// # Safety
+/// As [`sync_barrier`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn arrive_barrier(id: u32, threads: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        unsafe extern "C" {
+            #[link_name = "llvm.nvvm.barrier.cta.arrive.aligned.count"]
+            fn barrier_arrive(id: i32, threads: i32);
+        }
+        // SAFETY: a convergent intrinsic; the caller's contract.
+        unsafe { barrier_arrive(id as i32, threads as i32) }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::barrier_arrive(id, threads);
+}

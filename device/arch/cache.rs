@@ -167,7 +167,7 @@ pub enum L2Evict {
 /// A policy of L2 that accesses may name, in a register; made by [`CachePolicy::new`].
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub struct CachePolicy(#[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))] u64);
+pub struct CachePolicy(#[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code))] pub(super) u64);
 
 impl CachePolicy {
     /// The policy for all accesses that name it (`createpolicy.fractional`). sm_80, PTX 7.4.

@@ -10,10 +10,15 @@
 
 mod atomic;
 mod barrier;
+mod bulk;
 mod cache;
+mod cluster;
 mod convert;
 mod cp_async;
+mod dependent_launch;
 mod dot;
+mod elect;
+mod fence;
 mod fma;
 mod half2;
 mod index;
@@ -23,6 +28,7 @@ pub mod mma;
 mod movmatrix;
 mod mul_add;
 mod reduce;
+mod register_count;
 mod shared;
 mod special;
 mod stmatrix;
@@ -31,9 +37,18 @@ mod warp;
 mod word;
 
 pub use atomic::{AtomicAdd, AtomicExchange, AtomicInteger};
-pub use barrier::{sync_threads, sync_warp};
+pub use barrier::{arrive_barrier, sync_barrier, sync_threads, sync_warp};
+pub use bulk::{
+    BulkReduceAdd, bulk_commit_group, bulk_copy_to_cluster, bulk_load, bulk_prefetch, bulk_store,
+    bulk_wait_group, bulk_wait_group_read, prefetch_tensor_map, tensor_load, tensor_prefetch,
+    tensor_reduce_add, tensor_store,
+};
 pub use cache::{
     CachePolicy, CachedAccess, Coherence, L2Evict, L2Prefetch, LoadCache, LoadHint, StoreCache, prefetch_l2,
+};
+pub use cluster::{
+    ClusterWord, cluster_arrive, cluster_block_idx, cluster_dim, cluster_rank, cluster_size, cluster_wait,
+    map_shared, sync_cluster,
 };
 pub use convert::{
     Convert, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16, f32_to_f16_relu,
@@ -45,7 +60,12 @@ pub use cp_async::{
     CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait,
     cp_async_wait_all, cp_async_zfill,
 };
+pub use dependent_launch::{launch_dependents, wait_for_prior_kernels};
 pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
+pub use elect::elect;
+pub use fence::{
+    fence_cluster, fence_mbarrier_init, fence_proxy_async, fence_proxy_async_global, fence_proxy_async_shared,
+};
 pub use fma::Fma;
 pub use half2::{Bf16x2, F16x2};
 pub use index::{Dim3, block_dim, block_idx, grid_dim, lane_id, thread_idx};
@@ -53,8 +73,10 @@ pub use ldmatrix::{
     ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans,
 };
 pub use mbarrier::{
-    cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_init,
-    mbarrier_test_wait, mbarrier_wait,
+    cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_arrive_cluster,
+    mbarrier_arrive_expect_tx, mbarrier_arrive_expect_tx_cluster, mbarrier_expect_tx, mbarrier_init,
+    mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity, mbarrier_try_wait_parity, mbarrier_wait,
+    mbarrier_wait_parity,
 };
 pub use movmatrix::movmatrix_trans;
 pub use mul_add::MulAdd;
@@ -62,6 +84,7 @@ pub use reduce::{
     ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_xor,
 };
+pub use register_count::{decrease_registers, increase_registers};
 pub use shared::shared_base;
 pub use special::{ex2_approx_f32, rcp_approx_f32};
 pub use stmatrix::{

@@ -5,6 +5,8 @@
 pub trait Needs {
     /// The oldest architecture, 89 for `sm_89`.
     const SM: u32;
+    /// Whether no other architecture than `sm_90a` has it.
+    const ONLY_90A: bool;
     /// The oldest PTX version, 84 for 8.4.
     const PTX: u32;
     /// What is said where one of them is missing.
@@ -18,19 +20,38 @@ pub trait Needs {
 #[inline(always)]
 pub const fn require<N: Needs>() {
     const {
-        assert!(TARGET_SM >= N::SM && TARGET_PTX >= N::PTX, "{}", N::MESSAGE);
+        let has = if N::ONLY_90A { cfg!(target_feature = "sm_90a") } else { TARGET_SM >= N::SM };
+        assert!(has && TARGET_PTX >= N::PTX, "{}", N::MESSAGE);
     }
 }
 
 /// At the start of an instruction's function, or of a constant that stands for a form of one: `needs!("movmatrix", 75 7.8)`
-/// for sm_75 and PTX 7.8, literals all. The simulator has every instruction.
+/// for sm_75 and PTX 7.8, literals all, or `needs!("wgmma", sm_90a 8.0)`. The simulator has every instruction.
 macro_rules! needs {
+    ($instruction:expr, sm_90a $ptx:literal) => {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            struct Need;
+            impl $crate::arch::target::Needs for Need {
+                const SM: u32 = 90;
+                const ONLY_90A: bool = true;
+                const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
+                const MESSAGE: &'static str = concat!(
+                    $instruction, " needs sm_90a, no older and no newer GPU, and PTX ", $ptx,
+                    ": compile the kernel for it (PtxBuilder::arch(\"sm_90a\")), or leave it out elsewhere \
+                     (#[cfg(target_feature = \"sm_90a\")])"
+                );
+            }
+            $crate::arch::target::require::<Need>();
+        }
+    };
     ($instruction:expr, $sm:literal $ptx:literal) => {
         #[cfg(target_arch = "nvptx64")]
         {
             struct Need;
             impl $crate::arch::target::Needs for Need {
                 const SM: u32 = $sm;
+                const ONLY_90A: bool = false;
                 const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
                 const MESSAGE: &'static str = concat!(
                     $instruction, " needs sm_", $sm, " and PTX ", $ptx,

@@ -4,8 +4,10 @@ mod element;
 mod global;
 mod packed;
 mod shared;
+mod tensor_map;
 
 pub use element::{Element, Storable};
 pub use global::{Global, GlobalMut, GlobalPointer, GlobalPointerMut};
 pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};
 pub use shared::{Shared, SharedArray, SharedStorage};
+pub use tensor_map::TensorMapPointer;

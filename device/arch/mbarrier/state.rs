@@ -1,11 +1,6 @@
-//! mbarriers: barriers in shared memory, at which `cp.async` copies arrive as well as threads (sm_80, PTX
-//! 7.0).
-//!
-//! An mbarrier is 8 bytes of shared memory, aligned to 8. One thread makes it with [`mbarrier_init`], and a barrier of the
-//! block tells the others. A phase ends when as many arrivals have come as the mbarrier was made for; then the next begins.
-//! An arrival gives a state that names its phase, and [`mbarrier_wait`] waits for the end of that.
+//! Phases named by a state that an arrival gives (sm_80, PTX 7.0), and arrivals of `cp.async`.
 
-use super::target::needs;
+use crate::arch::target::needs;
 
 /// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1 (`mbarrier.init`).
 ///
@@ -25,6 +20,23 @@ pub unsafe fn mbarrier_init(address: u32, count: u32) {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_init(address, count);
+}
+
+/// Ends an mbarrier, so that its memory may be used for something else (`mbarrier.inval`).
+///
+/// # Safety
+/// As [`mbarrier_arrive`]; nobody uses the mbarrier at the same time, or after.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_inval(address: u32) {
+    needs!("mbarrier.inval", 80 7.0);
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!("mbarrier.inval.shared.b64 [{}];", in(reg32) address, options(nostack))
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_inval(address);
 }
 
 /// Arrives and gives the state of the phase that the arrival belongs to (`mbarrier.arrive`).

@@ -1,0 +1,52 @@
+//! Bulk copies and TMA: one thread has bytes, or a box of a tensor, moved between global and shared memory (sm_90, PTX 8.0).
+//!
+//! They work in the async proxy (see [`fence_proxy_async`](super::fence_proxy_async)) and are waited for in two ways:
+//! - *loads* into shared memory arrive at an mbarrier, whose thread says before how many bytes are to come
+//!   ([`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx));
+//! - *stores* from shared memory form groups of the thread that issues them ([`bulk_commit_group`]), which waits until they
+//!   have read their sources ([`bulk_wait_group_read`]) or are complete ([`bulk_wait_group`]).
+//!
+//! Where a copy takes an `Option`, make it a constant (after inlining): it decides the form of the instruction. `multicast`
+//! names blocks of the cluster by a mask: the copy goes to the same places in each, and each block's mbarrier hears of it.
+//! `policy` says how long L2 is to keep what is touched.
+//!
+//! A tensor copy moves the box of the tensor map's extents that begins at `start`, a coordinate for each dimension, the
+//! fastest first, negative ones included. What lies outside of the tensor is loaded as zeros (or NaNs), and not stored.
+
+mod copy;
+mod group;
+mod prefetch;
+mod tensor;
+
+pub use copy::{BulkReduceAdd, bulk_copy_to_cluster, bulk_load, bulk_store};
+pub use group::{bulk_commit_group, bulk_wait_group, bulk_wait_group_read};
+pub use prefetch::{bulk_prefetch, prefetch_tensor_map, tensor_prefetch};
+pub use tensor::{tensor_load, tensor_reduce_add, tensor_store};
+
+/// Runs the macro for the rank of a tensor copy, with the text of its coordinates and their operands.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! each_rank {
+    ($rank:expr, $copy:ident) => {
+        match $rank {
+            1 => $copy!("1d", "{c0}", c0 0),
+            2 => $copy!("2d", "{c0}, {c1}", c0 0, c1 1),
+            3 => $copy!("3d", "{c0}, {c1}, {c2}", c0 0, c1 1, c2 2),
+            4 => $copy!("4d", "{c0}, {c1}, {c2}, {c3}", c0 0, c1 1, c2 2, c3 3),
+            _ => $copy!("5d", "{c0}, {c1}, {c2}, {c3}, {c4}", c0 0, c1 1, c2 2, c3 3, c4 4),
+        }
+    };
+}
+#[cfg(target_arch = "nvptx64")]
+use each_rank;
+
+/// A coordinate, where the rank has it; the branches of other ranks are compiled too.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn coordinate<const R: usize>(start: [i32; R], dimension: usize) -> i32 {
+    if dimension < R { start[dimension] } else { 0 }
+}
+
+/// A tensor has 1 to 5 dimensions.
+const fn check_rank<const R: usize>() {
+    assert!(R >= 1 && R <= 5, "a tensor map has 1 to 5 dimensions");
+}

@@ -1,0 +1,27 @@
+//! Programmatic dependent launch: a kernel begins while the one before it in the stream still runs.
+//!
+//! The launch has to allow it; without, both functions have no effect. The simulator runs one launch after the other.
+
+use super::target::needs;
+
+macro_rules! control {
+    ($($(#[$doc:meta])* $name:ident $text:literal;)*) => { $(
+        $(#[$doc])*
+        #[doc = concat!(" (`", $text, "`).")]
+        #[inline(always)]
+        pub fn $name() {
+            needs!($text, 90 7.8);
+            #[cfg(target_arch = "nvptx64")]
+            // SAFETY: waits, or tells that others may begin.
+            unsafe {
+                core::arch::asm!(concat!($text, ";"), options(nostack))
+            }
+        }
+    )* };
+}
+control! {
+    /// Waits until the kernels that this one depends on have ended, and what they wrote is visible
+    wait_for_prior_kernels "griddepcontrol.wait";
+    /// Says that the kernels that depend on this one may begin, once all blocks have said so or ended
+    launch_dependents "griddepcontrol.launch_dependents";
+}

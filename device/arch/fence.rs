@@ -1,0 +1,40 @@
+//! Fences between the two proxies of memory, and over a cluster.
+//!
+//! PTX calls *generic proxy* what loads and stores of threads go through, and *async proxy* what bulk copies, TMA and `wgmma`
+//! go through. Neither sees what the other wrote without a fence between, or, for what copies bring, a wait at their
+//! mbarrier. So threads that fill shared memory for `wgmma` or a TMA store each call [`fence_proxy_async_shared`], then meet
+//! at a barrier, and then one of them issues the operation.
+
+use super::target::needs;
+
+macro_rules! fences {
+    ($($(#[$doc:meta])* $name:ident $text:literal needs $sm:literal $ptx:literal, $simulated:expr;)*) => { $(
+        $(#[$doc])*
+        #[doc = concat!(" (`", $text, "`).")]
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        pub fn $name() {
+            needs!($text, $sm $ptx);
+            #[cfg(target_arch = "nvptx64")]
+            // SAFETY: orders accesses, and does nothing else.
+            unsafe {
+                core::arch::asm!(concat!($text, ";"), options(nostack))
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            $simulated
+        }
+    )* };
+}
+fences! {
+    /// Orders the thread's accesses to all memory before those of bulk copies, TMA and `wgmma` that follow, and the reverse
+    fence_proxy_async "fence.proxy.async" needs 90 8.0, moye_sim::intrinsics::fence_proxy_async();
+    /// [`fence_proxy_async`] for the block's shared memory alone
+    fence_proxy_async_shared "fence.proxy.async.shared::cta" needs 90 8.0, moye_sim::intrinsics::fence_proxy_async();
+    /// [`fence_proxy_async`] for global memory alone; the simulator has no such order to lose
+    fence_proxy_async_global "fence.proxy.async.global" needs 90 8.0, {};
+    /// Makes the mbarriers that the thread made visible to the cluster and to the async proxy; a barrier of the cluster
+    /// follows. The simulator's are visible at once
+    fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0, {};
+    /// Orders the thread's accesses before the fence and after it, for all threads of the cluster; the simulator's are
+    fence_cluster "fence.acq_rel.cluster" needs 90 7.8, {};
+}

@@ -1,0 +1,45 @@
+//! Arrivals at the mbarriers of other blocks of the cluster.
+
+use crate::arch::target::needs;
+
+/// Arrives at an mbarrier of a block of the cluster, whose address [`map_shared`](crate::arch::map_shared) gave
+/// (`mbarrier.arrive.release.cluster.shared::cluster`).
+///
+/// # Safety
+/// `address` is that of an mbarrier in the cluster's shared memory that was made before a barrier of the cluster, and that
+/// block has not ended.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_arrive_cluster(address: u32) {
+    needs!("mbarrier.arrive.shared::cluster", 90 8.0);
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!(
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{}];", in(reg32) address, options(nostack)
+        )
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_arrive_cluster(address, 0);
+}
+
+/// [`mbarrier_arrive_cluster`], after saying that bulk copies bring `bytes` more to that block in this phase
+/// (`mbarrier.arrive.expect_tx.release.cluster.shared::cluster`).
+///
+/// # Safety
+/// As [`mbarrier_arrive_cluster`]. A phase waits for less than 2^20 bytes.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_arrive_expect_tx_cluster(address: u32, bytes: u32) {
+    needs!("mbarrier.arrive.expect_tx.shared::cluster", 90 8.0);
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!(
+            "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [{address}], {bytes};",
+            address = in(reg32) address, bytes = in(reg32) bytes, options(nostack)
+        )
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_arrive_cluster(address, bytes);
+}

@@ -1,0 +1,59 @@
+//! Phases named by their parity.
+
+use crate::arch::target::needs;
+
+macro_rules! waits {
+    ($($(#[$doc:meta])* $name:ident $instruction:literal $space:literal needs $sm:literal $ptx:literal;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// `address` is that of an mbarrier of the block that [`mbarrier_init`](super::mbarrier_init) made, and the phase is
+        /// the one that runs or the one before.
+        #[inline(always)]
+        #[must_use]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        pub unsafe fn $name(address: u32, parity: u32) -> bool {
+            needs!($instruction, $sm $ptx);
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let done: u32;
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        concat!(
+                            "{{ .reg .pred p; ", $instruction, $space,
+                            ".b64 p, [{address}], {parity}; selp.b32 {done}, 1, 0, p; }}"
+                        ),
+                        done = out(reg32) done, address = in(reg32) address, parity = in(reg32) parity,
+                        options(nostack)
+                    )
+                };
+                done != 0
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            moye_sim::intrinsics::mbarrier_test_wait_parity(address, parity)
+        }
+    )* };
+}
+waits! {
+    /// Whether the phase of this parity is over; what was written before its arrivals is then visible
+    /// (`mbarrier.test_wait.parity`).
+    mbarrier_test_wait_parity "mbarrier.test_wait.parity" ".shared" needs 80 7.1;
+    /// [`mbarrier_test_wait_parity`], which may let the thread sleep for a while before it says no
+    /// (`mbarrier.try_wait.parity`).
+    mbarrier_try_wait_parity "mbarrier.try_wait.parity" ".shared::cta" needs 90 7.8;
+}
+
+/// Waits until the phase of this parity is over: [`mbarrier_try_wait_parity`] until it says so.
+///
+/// # Safety
+/// As [`mbarrier_try_wait_parity`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    while !unsafe { mbarrier_try_wait_parity(address, parity) } {}
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_wait_parity(address, parity);
+}

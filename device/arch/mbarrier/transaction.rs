@@ -1,0 +1,49 @@
+//! Bytes that copies bring: a phase waits for them too.
+
+use crate::arch::target::needs;
+
+/// Says that bulk copies bring `bytes` more in this phase, and arrives; gives the state of the phase that the arrival
+/// belongs to (`mbarrier.arrive.expect_tx`).
+///
+/// # Safety
+/// `address` is that of an mbarrier of the block that [`mbarrier_init`](super::mbarrier_init) made. A phase waits for less
+/// than 2^20 bytes.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
+    needs!("mbarrier.arrive.expect_tx", 90 8.0);
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let state: u64;
+        // SAFETY: the caller's contract.
+        unsafe {
+            core::arch::asm!(
+                "mbarrier.arrive.expect_tx.shared::cta.b64 {state}, [{address}], {bytes};",
+                state = out(reg64) state, address = in(reg32) address, bytes = in(reg32) bytes, options(nostack)
+            )
+        };
+        state
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_arrive_expect_tx(address, bytes)
+}
+
+/// Says that bulk copies bring `bytes` more in this phase, without an arrival (`mbarrier.expect_tx`).
+///
+/// # Safety
+/// As [`mbarrier_arrive_expect_tx`]; the phase cannot end before.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_expect_tx(address: u32, bytes: u32) {
+    needs!("mbarrier.expect_tx", 90 8.0);
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!(
+            "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{address}], {bytes};",
+            address = in(reg32) address, bytes = in(reg32) bytes, options(nostack)
+        )
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_expect_tx(address, bytes);
+}

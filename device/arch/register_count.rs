@@ -1,0 +1,48 @@
+//! `setmaxnreg`: a warpgroup gives registers back, or takes more of those that were.
+//!
+//! A block starts with as many registers for each thread as its kernel was compiled for. A warpgroup that needs few (one that
+//! only issues copies) gives the rest back, and those that hold accumulators take them. The kernel declares its number of
+//! threads (`#[kernel(threads = N)]`), without which the instruction has no meaning.
+//!
+//! An H100 has 65,536 registers for a block: with two warpgroups of 240 and one of 24 for each thread,
+//! `128 * (240 + 240 + 24) = 64,512`.
+
+use super::target::needs;
+
+/// Whether `setmaxnreg` takes this number.
+#[track_caller]
+const fn check(registers: u32) {
+    assert!(
+        registers >= 24 && registers <= 256 && registers.is_multiple_of(8),
+        "setmaxnreg takes a number of registers from 24 to 256 that is a multiple of 8"
+    );
+}
+
+macro_rules! set {
+    ($($(#[$doc:meta])* $name:ident $text:literal;)*) => { $(
+        $(#[$doc])*
+        #[doc = concat!(" (`", $text, "`).")]
+        ///
+        /// `REGISTERS` is a multiple of 8, 24 to 256; another does not compile.
+        ///
+        /// # Safety
+        /// All warps of the warpgroup execute it, each with all its lanes, and none of them executes another `setmaxnreg`
+        /// before the others have executed this one.
+        #[inline(always)]
+        pub unsafe fn $name<const REGISTERS: u32>() {
+            const { check(REGISTERS) };
+            needs!("setmaxnreg", sm_90a 8.0);
+            #[cfg(target_arch = "nvptx64")]
+            // SAFETY: the caller's contract.
+            unsafe {
+                core::arch::asm!(concat!($text, " {};"), const REGISTERS, options(nostack))
+            }
+        }
+    )* };
+}
+set! {
+    /// Waits until the thread can have `REGISTERS` registers, and takes them
+    increase_registers "setmaxnreg.inc.sync.aligned.u32";
+    /// Gives back all registers but `REGISTERS`
+    decrease_registers "setmaxnreg.dec.sync.aligned.u32";
+}
