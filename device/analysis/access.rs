@@ -1,7 +1,7 @@
 //! All requests of a copy: a layout from `(thread, value)` to elements, cut into warps and vectors.
 
 use super::warp::WarpAccess;
-use crate::layout::{ComposedLayout, Layout};
+use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text};
 use core::fmt;
 
 /// What the requests of an access cost together.
@@ -116,38 +116,128 @@ pub enum AccessError {
         /// The offset of the value that lies elsewhere than right behind, or of the first itself where it is misaligned.
         other: i64,
     },
+    /// The layout has no indices to look at: the algebra's error.
+    Layout(LayoutErrorKind),
+    /// More addresses than a warp has lanes.
+    Lanes {
+        /// The addresses.
+        lanes: usize,
+    },
+    /// A lane's access of so many bytes does not exist.
+    Bytes {
+        /// The bytes.
+        bytes: i64,
+    },
+    /// An address that is negative or no multiple of the access's size.
+    Address {
+        /// The lane.
+        lane: usize,
+        /// Its address in bytes.
+        address: i64,
+        /// The bytes of the access.
+        bytes: i64,
+    },
+    /// A matrix instruction that takes another number of rows.
+    Rows {
+        /// The rows.
+        rows: i64,
+    },
+    /// A row of a matrix instruction that starts at no multiple of 16 bytes.
+    Row {
+        /// The row.
+        row: i64,
+        /// The element with which it starts.
+        element: i64,
+        /// The bits of an element.
+        element_bits: i64,
+    },
 }
 
 impl AccessError {
-    pub(crate) const fn text(&self) -> &'static str {
-        match self {
-            Self::Rank { .. } => "an access needs a layout of two modes, (thread, value)",
-            Self::Values { .. } => "the values of a thread are no multiple of the values of an access",
-            Self::Bits { .. } => {
-                "an access has 8, 16, 32, 64 or 128 bits: values of an access times bits of an element"
+    /// What is wrong, with the numbers, and what would do.
+    pub(crate) const fn message(&self) -> Text<400> {
+        let mut text = Text::new();
+        match *self {
+            Self::Rank { rank } => {
+                text.str("an access needs a layout of two modes, (thread, value); the rank is ");
+                text.size(rank);
             }
-            Self::Scattered { .. } => {
-                "the values of an access do not lie next to each other from a multiple of its size on: take fewer values \
-                 an access, or another value layout"
+            Self::Values { values, per_access } => {
+                text.str("a thread has ");
+                text.int(values);
+                text.str(" values, no multiple of the ");
+                text.int(per_access);
+                text.str(" of an access; a divisor of ");
+                text.int(values);
+                text.str(" would do");
+            }
+            Self::Bits { bits } => {
+                text.str("values of an access times bits of an element are ");
+                text.int(bits);
+                text.str(" bits; an access has 8, 16, 32, 64 or 128");
+            }
+            Self::Scattered { thread, value, first, other } => {
+                text.str("the access of thread ");
+                text.int(thread);
+                text.str(" that starts with its value ");
+                text.int(value);
+                text.str(" begins at element ");
+                text.int(first);
+                if first == other {
+                    text.str(", which is no multiple of its size");
+                } else {
+                    text.str(" and has element ");
+                    text.int(other);
+                    text.str(" beside it, where the next one should be");
+                }
+                text.str("; fewer values an access, or another value layout would do");
+            }
+            Self::Layout(LayoutErrorKind::Overflow) => {
+                text.str("an address does not fit in 64 bits; smaller strides would do");
+            }
+            Self::Layout(_) => text.str(
+                "an index of the layout is negative, or a coordinate (such as 1@0); strides that lead to indices from \
+                 0 on would do",
+            ),
+            Self::Lanes { lanes } => {
+                text.size(lanes);
+                text.str(" addresses for a warp of 32 lanes; at most 32 would do");
+            }
+            Self::Bytes { bytes } => {
+                text.str("a lane's access of ");
+                text.int(bytes);
+                text.str(" bytes; 1, 2, 4, 8 or 16 would do");
+            }
+            Self::Address { lane, address, bytes } => {
+                text.str("the address ");
+                text.int(address);
+                text.str(" of lane ");
+                text.size(lane);
+                text.str(" is negative or no multiple of the ");
+                text.int(bytes);
+                text.str(" bytes of the access; a multiple from 0 on would do");
+            }
+            Self::Rows { rows } => {
+                text.int(rows);
+                text.str(" rows; ldmatrix and stmatrix take 8, 16 or 32");
+            }
+            Self::Row { row, element, element_bits } => {
+                text.str("row ");
+                text.int(row);
+                text.str(" starts at element ");
+                text.int(element);
+                text.str(" of ");
+                text.int(element_bits);
+                text.str(" bits; a row of ldmatrix or stmatrix starts at a multiple of 16 bytes");
             }
         }
+        text
     }
 }
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())?;
-        match self {
-            Self::Rank { rank } => write!(f, " (the rank is {rank})"),
-            Self::Values { values, per_access } => write!(f, " ({values} and {per_access})"),
-            Self::Bits { bits } => write!(f, " (these are {bits})"),
-            Self::Scattered { thread, value, first, other } => {
-                write!(
-                    f,
-                    " (thread {thread}: value {value} is element {first}, a value of its access is element {other})"
-                )
-            }
-        }
+        f.write_str(self.message().as_str())
     }
 }
 
@@ -162,7 +252,7 @@ impl core::error::Error for AccessError {}
 pub const fn global_access(layout: Layout, element_bits: i64, per_access: i64) -> AccessReport {
     match try_global_access(layout, element_bits, per_access) {
         Ok(report) => report,
-        Err(error) => panic!("{}", error.text()),
+        Err(error) => panic!("{}", error.message().as_str()),
     }
 }
 
@@ -175,7 +265,10 @@ pub const fn try_global_access(
     element_bits: i64,
     per_access: i64,
 ) -> Result<AccessReport, AccessError> {
-    try_shared_access(ComposedLayout::plain(layout), element_bits, per_access)
+    match ComposedLayout::try_plain(layout) {
+        Ok(layout) => try_shared_access(layout, element_bits, per_access),
+        Err(error) => Err(AccessError::Layout(error.kind())),
+    }
 }
 
 /// The requests of an access to shared memory: as [`global_access`], with a swizzle where there is one
@@ -187,7 +280,7 @@ pub const fn try_global_access(
 pub const fn shared_access(layout: ComposedLayout, element_bits: i64, per_access: i64) -> AccessReport {
     match try_shared_access(layout, element_bits, per_access) {
         Ok(report) => report,
-        Err(error) => panic!("{}", error.text()),
+        Err(error) => panic!("{}", error.message().as_str()),
     }
 }
 
@@ -223,9 +316,12 @@ pub(crate) const fn requests(
     if per_access < 1 || values % per_access != 0 {
         return Err(AccessError::Values { values, per_access });
     }
-    let bits = per_access * element_bits;
-    if !matches!(bits, 8 | 16 | 32 | 64 | 128) {
+    let bits = per_access.saturating_mul(element_bits);
+    if element_bits < 1 || !matches!(bits, 8 | 16 | 32 | 64 | 128) {
         return Err(AccessError::Bits { bits });
+    }
+    if layout.cosize().checked_mul(element_bits).is_none() {
+        return Err(AccessError::Layout(LayoutErrorKind::Overflow));
     }
     let swizzle = layout.swizzle;
     // Whether the swizzle may part the elements of one access.
@@ -355,19 +451,38 @@ const fn min(a: i64, b: i64) -> i64 {
 /// to the element that it starts with, elements having `element_bits` bits.
 ///
 /// # Panics
-/// In a `const`: does not compile. Where there are not 8, 16 or 32 rows, or one does not start at a multiple of 16 bytes.
+/// In a `const`: does not compile. Where [`try_matrix_access`] gives an error.
 #[track_caller]
 pub const fn matrix_access(rows: ComposedLayout, element_bits: i64) -> AccessReport {
+    match try_matrix_access(rows, element_bits) {
+        Ok(report) => report,
+        Err(error) => panic!("{}", error.message().as_str()),
+    }
+}
+
+/// [`matrix_access`] as a `Result`.
+///
+/// # Errors
+/// Where there are not 8, 16 or 32 rows, or one does not start at a multiple of 16 bytes.
+pub const fn try_matrix_access(rows: ComposedLayout, element_bits: i64) -> Result<AccessReport, AccessError> {
     let count = rows.size();
-    assert!(matches!(count, 8 | 16 | 32), "ldmatrix and stmatrix take 8, 16 or 32 rows");
+    if !matches!(count, 8 | 16 | 32) {
+        return Err(AccessError::Rows { rows: count });
+    }
+    if element_bits < 1 {
+        return Err(AccessError::Bits { bits: element_bits });
+    }
     let mut addresses = [0; 32];
     let mut row = 0;
     while row < count {
-        let bits = rows.at(row) * element_bits;
-        assert!(bits % 128 == 0, "a row of ldmatrix or stmatrix starts at a multiple of 16 bytes");
-        addresses[row as usize] = bits / 8;
+        let element = rows.at(row);
+        addresses[row as usize] = match element.checked_mul(element_bits) {
+            Some(bits) if bits % 128 == 0 => bits / 8,
+            Some(_) => return Err(AccessError::Row { row, element, element_bits }),
+            None => return Err(AccessError::Layout(LayoutErrorKind::Overflow)),
+        };
         row += 1;
     }
     let (used, _) = addresses.split_at(count as usize);
-    AccessReport::NOTHING.and(&WarpAccess::new(used, 16))
+    Ok(AccessReport::NOTHING.and(&WarpAccess::new(used, 16)))
 }

@@ -36,6 +36,6 @@ mod warp;
 pub(crate) use access::requests;
 pub use access::{
     AccessError, AccessReport, global_access, matrix_access, shared_access, try_global_access,
-    try_shared_access,
+    try_matrix_access, try_shared_access,
 };
 pub use warp::{BANKS, SECTOR_BYTES, WarpAccess};

@@ -1,5 +1,7 @@
 //! One request: what the lanes of a warp touch by one instruction.
 
+use super::access::AccessError;
+
 /// Bytes of a sector of global memory.
 pub const SECTOR_BYTES: i64 = 32;
 
@@ -21,20 +23,37 @@ impl WarpAccess {
     /// Lane `i` touches `bytes` bytes (1, 2, 4, 8 or 16) at `addresses[i]`; lanes without an address touch nothing.
     ///
     /// # Panics
-    /// With more than 32 addresses, another size, or an address that is negative or no multiple of the size.
+    /// Where [`try_new`](Self::try_new) gives an error.
     #[track_caller]
     pub const fn new(addresses: &[i64], bytes: i64) -> Self {
-        assert!(addresses.len() <= LANES, "a warp has 32 lanes");
-        assert!(matches!(bytes, 1 | 2 | 4 | 8 | 16), "an access moves 1, 2, 4, 8 or 16 bytes");
+        match Self::try_new(addresses, bytes) {
+            Ok(access) => access,
+            Err(error) => panic!("{}", error.message().as_str()),
+        }
+    }
+
+    /// [`new`](Self::new) as a `Result`.
+    ///
+    /// # Errors
+    /// With more than 32 addresses, another size, or an address that is negative or no multiple of the size.
+    pub const fn try_new(addresses: &[i64], bytes: i64) -> Result<Self, AccessError> {
+        if addresses.len() > LANES {
+            return Err(AccessError::Lanes { lanes: addresses.len() });
+        }
+        if !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
+            return Err(AccessError::Bytes { bytes });
+        }
         let mut access = Self { addresses: [0; LANES], lanes: addresses.len(), bytes };
         let mut lane = 0;
         while lane < addresses.len() {
             let address = addresses[lane];
-            assert!(address >= 0 && address % bytes == 0, "an address is a multiple of the access's size");
+            if address < 0 || address % bytes != 0 {
+                return Err(AccessError::Address { lane, address, bytes });
+            }
             access.addresses[lane] = address;
             lane += 1;
         }
-        access
+        Ok(access)
     }
 
     /// The sectors of 32 bytes that the request moves.

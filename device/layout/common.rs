@@ -23,6 +23,9 @@ operation! {
     /// The longest layout `R` found with `a(R(i)) == i` and `b(R(i)) == i`: the elements that are next to one another
     /// in both, in the same order.
     ///
+    /// Where `b` has more elements, `a` counts as unbounded along its last mode, as in CuTe: then `R` may lead beyond the
+    /// coordinates of `a`.
+    ///
     /// ```
     /// use moye_device::layout::{layout, max_common_layout};
     /// assert_eq!(max_common_layout(layout!((4, 8):(8, 1)), layout!((4, 8):(16, 1))), layout!(8:4));
@@ -120,7 +123,7 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
 
 const COMPARED: i64 = 1024;
 
-const fn common_into(out: &mut Layout, a: &Layout, b: &Layout) -> Result<(), Fault> {
+pub(crate) const fn common_into(out: &mut Layout, a: &Layout, b: &Layout) -> Result<(), Fault> {
     let (inverse, size) = tri!(run(a, b));
     let mut builder = Layout::start();
     tri!(builder.push_leaf(size, (size > 1) as i64, NO_BASIS));

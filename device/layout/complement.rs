@@ -9,15 +9,21 @@ use super::profile::{At, ROOT};
 
 operation! {
     /// The layout of what `layout` leaves out below `cotarget`: ordered (its strides grow), disjoint from `layout` (the
-    /// two side by side map no two coordinates to one index), and repeating it until its last period ends at `cotarget`
-    /// or beyond.
+    /// two side by side map no two coordinates to one index), and covering: with `layout` it reaches every index below
+    /// `cotarget`.
     ///
-    /// Where the strides leave gaps that a stride does not divide, CuTe rounds down, and so does this: indices in the
-    /// gaps are then reached by neither.
+    /// It covers wherever any layout does. Where a stride is no multiple of what the modes of smaller stride reach, as in
+    /// `(2,2):(1,3)` and in the padded tile `(64,64):(1,72)`, no copies of the layout that do not meet reach the end
+    /// of the gaps. The answer is then CuTe's, which fills each gap with as many whole copies as it holds: what
+    /// [`logical_product`](super::logical_product) needs to place copies of a padded block. It is ordered and disjoint,
+    /// and the ends of the gaps are reached by neither. [`logical_divide`](super::logical_divide), which would lose
+    /// those elements, refuses such a tile.
     ///
     /// ```
     /// use moye_device::layout::{complement, layout};
     /// assert_eq!(complement(layout!(4:2), 24), layout!((2, 3):(1, 8)));
+    /// // The rows of 72 that hold 64: the 8 behind each have room for no copy.
+    /// assert_eq!(complement(layout!((64, 64):(1, 72)), 9216), layout!(2:4608));
     /// ```
     complement / try_complement(layout: Layout, cotarget: i64) -> Layout => complement_of;
 }
@@ -25,18 +31,27 @@ operation! {
 /// See [`complement`].
 #[inline]
 const fn complement_of(out: &mut Layout, layout: &Layout, cotarget: i64) -> Result<(), Fault> {
-    complement_into(out, layout, ROOT, cotarget)
+    places_into(out, layout, ROOT, cotarget, 1, Gaps::Rounded)
 }
 
-/// Adds the complement of the mode of `layout` at `at`.
+/// Adds the complement of the mode of `layout` at `at`, which with it covers all below `cotarget`.
 #[inline]
-pub(crate) const fn complement_into(
+pub(crate) const fn covering_into(
     out: &mut Layout,
     layout: &Layout,
     at: At,
     cotarget: i64,
 ) -> Result<(), Fault> {
-    places_into(out, layout, at, cotarget, 1)
+    places_into(out, layout, at, cotarget, 1, Gaps::Filled)
+}
+
+/// What becomes of a gap that whole copies do not fill.
+#[derive(Clone, Copy)]
+pub(crate) enum Gaps {
+    /// It gets the copies that it holds.
+    Rounded,
+    /// It is a fault, if it ends below the cotarget: the rest of it would be left out.
+    Filled,
 }
 
 /// Adds the complement of the mode of `layout` at `at`, such that its first `places` places are free ones. A complement
@@ -48,6 +63,7 @@ pub(crate) const fn places_into(
     at: At,
     cotarget: i64,
     places: i64,
+    gaps: Gaps,
 ) -> Result<(), Fault> {
     if cotarget < 1 {
         return Err(Fault::Least { what: "cotarget", value: cotarget, least: 1 });
@@ -69,9 +85,16 @@ pub(crate) const fn places_into(
         if stride < reach {
             return Err(Fault::Overlap { stride, reach });
         }
-        if stride / 2 >= reach {
-            tri!(out.push_to_run(stride / reach, reach, NO_BASIS));
-            found *= stride / reach;
+        if stride > reach {
+            let copies = stride / reach;
+            // The copies end at `copies * reach`, at the stride where they fill the gap.
+            if matches!(gaps, Gaps::Filled) && copies * reach < stride && copies * reach < cotarget {
+                return Err(Fault::Gap { stride, reach });
+            }
+            if copies > 1 {
+                tri!(out.push_to_run(copies, reach, NO_BASIS));
+                found *= copies;
+            }
         }
         reach = match stride.checked_mul(extent) {
             Some(reach) => reach,

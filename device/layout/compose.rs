@@ -62,8 +62,7 @@ pub(crate) const fn compose_into(
 ) -> Result<(), Fault> {
     let mut left = Left::new();
     tri!(left.take(a, at));
-    let mut sum =
-        Sum { used: [0; MAX_LEAVES], reach: [0; MAX_LEAVES], digit: [0; MAX_LEAVES], carries: None };
+    let mut sum = Sum::new();
     let start = At { node: out.profile.len(), leaf: out.leaves() };
     if b.is_coordinate_at(by) {
         tri!(coordinates_into(out, &mut sum, &mut left, a, at, b, by));
@@ -71,8 +70,35 @@ pub(crate) const fn compose_into(
         tri!(steps_into(out, &mut sum, &left, b, by));
     }
     match sum.carries {
-        Some(carry) if !same_values(&out.sub(start), &a.sub(at), &b.sub(by)) => Err(carry),
+        Some(carry) if !same_values(&out.sub(start), &a.sub(at), 0, &b.sub(by)) => Err(carry),
         _ => Ok(()),
+    }
+}
+
+/// The layout `R` with `a(offset) + R(i) == a(offset + b(i))`: where adding the offset carries in no digit, that is
+/// `a` after `b`.
+pub(crate) const fn composed_at(a: &Layout, offset: i64, b: &Layout) -> Result<Layout, Fault> {
+    let left = tri!(Left::of(a));
+    let mut sum = Sum::new();
+    let last = left.modes.leaves() - 1;
+    let mut rest = offset;
+    let mut i = 0;
+    while i < last {
+        sum.used[i] = rest % left.modes.shape[i];
+        rest /= left.modes.shape[i];
+        i += 1;
+    }
+    let mut out = Layout::start();
+    tri!(steps_into(&mut out, &mut sum, &left, b, ROOT));
+    let result = tri!(out.finish());
+    match sum.carries {
+        Some(carry) if !same_values(&result, a, offset, b) => Err(match carry {
+            Fault::Carry { mode, extent, reach } if offset != 0 && composed(a, b).is_ok() => {
+                Fault::OffsetCarry { offset, mode, extent, reach }
+            }
+            carry => carry,
+        }),
+        _ => Ok(result),
     }
 }
 
@@ -89,6 +115,13 @@ struct Sum {
     digit: [i64; MAX_LEAVES],
     /// The fault of the first digit that carries.
     carries: Option<Fault>,
+}
+
+impl Sum {
+    #[inline]
+    const fn new() -> Self {
+        Self { used: [0; MAX_LEAVES], reach: [0; MAX_LEAVES], digit: [0; MAX_LEAVES], carries: None }
+    }
 }
 
 /// Adds `left` after the mode of `b` at `by`, whose strides are integers.
@@ -145,20 +178,19 @@ const fn coordinates_into(
     Ok(())
 }
 
-/// Whether `result(i) == a(b(i))`, by comparing all values: for what the digits do not prove.
-const fn same_values(result: &Layout, a: &Layout, b: &Layout) -> bool {
+/// Whether `a(offset) + result(i) == a(offset + b(i))`, by comparing all values: for what the digits do not prove.
+const fn same_values(result: &Layout, a: &Layout, offset: i64, b: &Layout) -> bool {
     let size = b.size();
     if size > SEARCH || a.is_coordinate() || b.is_coordinate() || result.check().is_err() {
         return false;
     }
-    let mut left = Left::new();
-    if left.take(a, ROOT).is_err() {
-        return false;
-    }
+    let Ok(left) = Left::of(a) else { return false };
+    let Some(start) = left.value(1, offset) else { return false };
     let mut i = 0;
     while i < size {
-        match left.value(1, b.at(i)) {
-            Some(value) if value == result.at(i) => i += 1,
+        let Some(index) = b.at(i).checked_add(offset) else { return false };
+        match left.value(1, index) {
+            Some(value) if value - start == result.at(i) => i += 1,
             _ => return false,
         }
     }
@@ -166,18 +198,30 @@ const fn same_values(result: &Layout, a: &Layout, b: &Layout) -> bool {
 }
 
 /// The left operand: its modes coalesced, the last of them unbounded.
-struct Left {
+pub(crate) struct Left {
     /// A run that is never closed.
     modes: Layout,
 }
 
 /// The largest number of values that the search for a layout looks at.
-const SEARCH: i64 = 4096;
+pub(crate) const SEARCH: i64 = 4096;
 
 impl Left {
     #[inline]
     const fn new() -> Self {
         Self { modes: Layout::start() }
+    }
+
+    /// The operand that is the whole of `layout`.
+    pub(crate) const fn of(layout: &Layout) -> Result<Self, Fault> {
+        let mut left = Self::new();
+        tri!(left.take(layout, ROOT));
+        Ok(left)
+    }
+
+    /// The coalesced modes, at least one, as the leaves of a layout without nesting.
+    pub(crate) const fn modes(&self) -> &Layout {
+        &self.modes
     }
 
     /// Takes the coalesced modes under `at`. The last extent of the layout stays even where it is 1, since what lies
@@ -429,8 +473,7 @@ impl Left {
         let mut divisors = Divisors::of(extent);
         while let Some(divisor) = divisors.next() {
             let mut out = Layout::start();
-            let mut sum =
-                Sum { used: [0; MAX_LEAVES], reach: [0; MAX_LEAVES], digit: [0; MAX_LEAVES], carries: None };
+            let mut sum = Sum::new();
             if self.digits(&mut out, &mut sum, count, divisor * inner).is_ok() {
                 would |= 1 << (divisors.found - 1);
             }

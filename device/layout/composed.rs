@@ -6,13 +6,12 @@ use super::by_mode::{Each, Form, by_mode, gathered};
 use super::coalesce::{coalesce_by_profile, coalesce_into, filter_by_profile};
 use super::compose::composed;
 use super::edit::{append, group, take};
-use super::error::{Fault, LayoutError, LayoutErrorKind, tri};
+use super::error::{Fault, LayoutError, tri};
 use super::evaluate;
 use super::int_tuple::IntTuple;
 use super::layout::{Layout, mode_of};
-use super::operation::{method, operation};
+use super::operation::method;
 use super::product::{blocked_into, raked_into, to_shape_ordered};
-use super::profile::MAX_LEAVES;
 use super::recast::{down, ratio, up};
 use super::swizzle::Swizzle;
 use super::text::Text;
@@ -36,15 +35,6 @@ pub struct ComposedLayout {
     pub offset: i64,
     /// What is applied first.
     pub layout: Layout,
-}
-
-operation! {
-    /// `a` after a composed layout: the swizzle moved to the other side of `a`, which permutes the bits of an index.
-    ///
-    /// # Errors
-    /// Where `a` is not a permutation of bits (extents and strides powers of two that do not overlap), or takes the
-    /// bits of the swizzle apart, so that no swizzle has that function; or where the offset is not 0.
-    composition_swizzled / try_composition_swizzled(a: Layout, b: ComposedLayout) -> ComposedLayout = swizzled;
 }
 
 impl ComposedLayout {
@@ -84,13 +74,24 @@ impl ComposedLayout {
     /// A layout as it is, for what takes swizzled ones too.
     ///
     /// # Panics
-    /// Where an index would be negative, or the layout is one of coordinates.
+    /// Where [`try_plain`](Self::try_plain) gives an error.
     #[track_caller]
     pub const fn plain(layout: Layout) -> Self {
-        Self::new(Swizzle::NONE, 0, layout)
+        match Self::try_plain(layout) {
+            Ok(layout) => layout,
+            Err(error) => panic!("{}", error.text()),
+        }
     }
 
-    const fn check(&self) -> Result<(), Fault> {
+    /// [`plain`](Self::plain) as a `Result`.
+    ///
+    /// # Errors
+    /// Where an index would be negative, or the layout is one of coordinates.
+    pub const fn try_plain(layout: Layout) -> Result<Self, LayoutError> {
+        Self::try_new(Swizzle::NONE, 0, layout)
+    }
+
+    pub(crate) const fn check(&self) -> Result<(), Fault> {
         if self.layout.is_coordinate() {
             return Err(Fault::HasBasis);
         }
@@ -129,7 +130,7 @@ impl ComposedLayout {
     }
 
     /// One more than the largest index before the swizzle, if it fits in 64 bits.
-    const fn end(&self) -> Option<i64> {
+    pub(crate) const fn end(&self) -> Option<i64> {
         self.offset.checked_add(self.layout.cosize())
     }
 
@@ -385,74 +386,6 @@ const fn downcast(this: &ComposedLayout, count: i64) -> Result<ComposedLayout, F
 const fn recast(this: &ComposedLayout, from_bits: i64, to_bits: i64) -> Result<ComposedLayout, Fault> {
     let (count, parts) = tri!(ratio(from_bits, to_bits));
     downcast(&tri!(upcast(this, count)), parts)
-}
-
-const fn swizzled(a: &Layout, b: &ComposedLayout) -> Result<ComposedLayout, Fault> {
-    const NOT_BITS: Fault = Fault::Said {
-        kind: LayoutErrorKind::Divisibility,
-        text: "the first layout takes the bits of the swizzle apart or is no permutation of bits, so that no swizzle \
-               can follow it; extents and strides must be powers of two, without overlap",
-    };
-    if a.is_coordinate() {
-        return Err(Fault::HasBasis);
-    }
-    if b.offset != 0 {
-        return Err(Fault::Said {
-            kind: LayoutErrorKind::Range,
-            text: "an offset cannot be moved past a layout; compose before the offset is added",
-        });
-    }
-    // Every mode must map bits to bits of its own: then `a(x ^ y) == a(x) ^ a(y)`.
-    let mut used = 0i64;
-    let mut i = 0;
-    while i < a.leaves() && i < MAX_LEAVES {
-        let (extent, stride) = (a.shape[i], a.stride[i]);
-        if extent > 1 {
-            if extent & (extent - 1) != 0 || stride < 1 || stride & (stride - 1) != 0 {
-                return Err(NOT_BITS);
-            }
-            let bits = (extent - 1) * stride;
-            if used & bits != 0 {
-                return Err(NOT_BITS);
-            }
-            used |= bits;
-        }
-        i += 1;
-    }
-    let swizzle = b.swizzle;
-    let reach = swizzle.source_mask() | swizzle.target_mask() | (b.layout.cosize() - 1);
-    if reach >= a.size() {
-        return Err(Fault::Short { size: a.size(), want: reach + 1 });
-    }
-    let bits = swizzle.bits();
-    let moved = if bits == 0 {
-        Swizzle::NONE
-    } else {
-        let source = a.at(swizzle.source_mask() & -swizzle.source_mask());
-        let target = a.at(swizzle.target_mask() & -swizzle.target_mask());
-        let (high, low) = (source.trailing_zeros() as i64, target.trailing_zeros() as i64);
-        let base = if high < low { high } else { low };
-        let moved = tri!(Swizzle::of(bits, base, high - low));
-        // The other bits must follow the lowest one.
-        if a.at(swizzle.source_mask()) != moved.source_mask()
-            || a.at(swizzle.target_mask()) != moved.target_mask()
-        {
-            return Err(NOT_BITS);
-        }
-        let mut bit = 0;
-        while bit < bits {
-            let from = a.at((swizzle.source_mask() & -swizzle.source_mask()) << bit);
-            let to = a.at((swizzle.target_mask() & -swizzle.target_mask()) << bit);
-            if from != source << bit || to != target << bit {
-                return Err(NOT_BITS);
-            }
-            bit += 1;
-        }
-        moved
-    };
-    let result = ComposedLayout { swizzle: moved, offset: 0, layout: tri!(composed(a, &b.layout)) };
-    tri!(result.check());
-    Ok(result)
 }
 
 impl fmt::Display for ComposedLayout {

@@ -1,7 +1,7 @@
 //! Divides: a layout cut into tiles.
 
 use super::by_mode::{Each, Form, by_mode_into, gathered_into};
-use super::complement::complement_into;
+use super::complement::covering_into;
 use super::compose::compose_into;
 use super::error::{Fault, tri};
 use super::layout::Layout;
@@ -16,8 +16,12 @@ operation! {
     /// Tiles that do not divide the layout's size reach beyond it; coordinates tell which elements are in it (see
     /// [`identity_layout`](super::identity_layout)).
     ///
-    /// A tile with a gap that its next stride does not divide, such as `(2,2):(1,3)`, leaves the rest of the gap out: no
-    /// tile has those elements, since the complement rounds down, as in CuTe.
+    /// Every element of the layout is in a tile, and in one only where the tile has no element twice.
+    ///
+    /// # Errors
+    /// Where the tiles would leave elements out: a tile such as `(2,2):(1,3)`, whose stride 3 is no multiple of 2, what
+    /// the modes of smaller stride reach, leaves gaps that no tile fills. CuTe leaves those elements out silently.
+    /// Where no layout has the function (see [`composition`](super::composition)).
     ///
     /// ```
     /// use moye_device::layout::{layout, logical_divide, tiler};
@@ -54,7 +58,7 @@ pub(crate) const fn divide_into(
     let mut both = Layout::start();
     tri!(both.push_tuple(2));
     tri!(both.push_copy(tiles, by));
-    tri!(complement_into(&mut both, tiles, by, layout.size_at(at)));
+    tri!(covering_into(&mut both, tiles, by, layout.size_at(at)));
     tri!(both.check());
     compose_into(out, layout, at, &both, ROOT)
 }

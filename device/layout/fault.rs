@@ -90,12 +90,29 @@ pub(crate) enum Fault {
     /// A layout that must be injective maps two coordinates to one index: the mode of stride `stride` starts inside
     /// what the modes before it reach.
     Overlap { stride: i64, reach: i64 },
+    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of smaller strides.
+    Gap { stride: i64, reach: i64 },
     /// Neither of two numbers divides the other.
     Indivisible { what: &'static str, left: i64, right: i64 },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
     /// A swizzle that takes bits from `base` up which elements `count` times as large do not have, and changes others.
     HiddenBits { base: i64, count: i64 },
+    /// Two swizzles of different shifts, one after the other.
+    Shifts { second: i64, first: i64 },
+    /// Two swizzles, of which the first changes bits that the second takes.
+    TakenTwice { changed: i64, taken: i64 },
+    /// The bits that a swizzle would take and change are not side by side.
+    BitsApart { source: i64, target: i64 },
+    /// A swizzle takes the bit `source` of an index, and a layout that leaves it out keeps the bit `target`, which the
+    /// swizzle changes.
+    LostBit { source: i64, target: i64 },
+    /// An index below `size` that the swizzle takes to `index`, beyond it.
+    Leaves { size: i64, index: i64 },
+    /// An offset and what is added to it reach `reach` along mode `mode` of the layout that follows, beyond its extent.
+    OffsetCarry { offset: i64, mode: usize, extent: i64, reach: i64 },
+    /// An offset in a layout that is to be inverted.
+    OffsetInverse { offset: i64 },
     /// A layout that reaches, without a gap, fewer elements than are needed.
     Short { size: i64, want: i64 },
     /// Two sizes that must be equal.
@@ -141,6 +158,14 @@ impl Fault {
             | Self::NotNested { .. }
             | Self::Backwards { .. }
             | Self::Straddles { .. }
+            | Self::Gap { .. }
+            | Self::Shifts { .. }
+            | Self::TakenTwice { .. }
+            | Self::BitsApart { .. }
+            | Self::LostBit { .. }
+            | Self::Leaves { .. }
+            | Self::OffsetCarry { .. }
+            | Self::OffsetInverse { .. }
             | Self::Short { .. } => LayoutErrorKind::Divisibility,
             Self::Overlap { .. } => LayoutErrorKind::NotInjective,
             Self::Said { kind, .. } => *kind,
@@ -381,6 +406,16 @@ impl Fault {
                 text.int(reach);
                 text.str(" would do");
             }
+            Self::Gap { stride, reach } => {
+                text.str("the tile's stride ");
+                text.int(stride);
+                text.str(" is no multiple of ");
+                text.int(reach);
+                text.str(", what its modes of smaller stride reach, so that the end of each gap would be in no tile; ");
+                text.str("a stride of ");
+                multiples_around(text, stride, reach);
+                text.str(" would do");
+            }
             Self::Indivisible { what, left, right } => {
                 text.str("the ");
                 text.str(what);
@@ -400,16 +435,7 @@ impl Fault {
                 text.str(" is no multiple of ");
                 text.int(right);
                 text.str("; ");
-                let below = left - left % right;
-                if below > 0 {
-                    text.int(below);
-                }
-                if let Some(above) = below.checked_add(right) {
-                    if below > 0 {
-                        text.str(" or ");
-                    }
-                    text.int(above);
-                }
+                multiples_around(text, left, right);
                 text.str(" would do");
             }
             Self::HiddenBits { base, count } => {
@@ -420,6 +446,60 @@ impl Fault {
                 text.str(", and changes bits that are not; a count of at most ");
                 text.int(1 << base);
                 text.str(" would do");
+            }
+            Self::Shifts { second, first } => {
+                text.str("the shifts ");
+                text.int(second);
+                text.str(" and ");
+                text.int(first);
+                text.str(" differ, and no single swizzle does both; two of the same shift would do");
+            }
+            Self::TakenTwice { changed, taken } => {
+                text.str("the first changes the bits ");
+                text.int(changed);
+                text.str(" of an index, and the second takes ");
+                text.int(taken);
+                text.str(" of it, which no single swizzle does; groups of bits without one in common would do");
+            }
+            Self::BitsApart { source, target } => {
+                text.str("bits ");
+                text.int(source);
+                text.str(" of an index would be taken to change its bits ");
+                text.int(target);
+                text.str(", which are not two groups side by side in the same order; a swizzle has such groups only");
+            }
+            Self::LostBit { source, target } => {
+                text.str("the swizzle takes the bit ");
+                text.int(source);
+                text.str(" of an index, which the first layout leaves out, and changes the bit ");
+                text.int(target);
+                text.str(", which it keeps; a layout that keeps both or neither would do");
+            }
+            Self::Leaves { size, index } => {
+                text.str("the swizzle takes an index below the size ");
+                text.int(size);
+                text.str(" to ");
+                text.int(index);
+                text.str(", beyond it; a size that is a multiple of the block that the swizzle permutes would do");
+            }
+            Self::OffsetCarry { offset, mode, extent, reach } => {
+                text.str("the offset ");
+                text.int(offset);
+                text.str(" and what is added to it reach ");
+                text.int(reach);
+                text.str(" along mode ");
+                text.int(mode as i64);
+                text.str(" (modes coalesced) of the first layout, whose extent is ");
+                text.int(extent);
+                text.str(", so that the offset cannot be moved past the layout; the offset 0 would do");
+            }
+            Self::OffsetInverse { offset } => {
+                text.str("the offset ");
+                text.int(offset);
+                text.str(
+                    " would have to be taken away from an index before the layout is inverted, and no swizzle o offset \
+                     o layout does that; invert with the offset 0, and add the offset to what is asked",
+                );
             }
             Self::Short { size, want } => {
                 text.str("only ");
@@ -445,6 +525,20 @@ impl Fault {
                 text.str(expected);
             }
         }
+    }
+}
+
+/// "8 or 12" for 10 and 4: the multiples of `of` next to `value`, those that are above 0 and fit in 64 bits.
+const fn multiples_around<const N: usize>(text: &mut Text<N>, value: i64, of: i64) {
+    let below = value - value % of;
+    if below > 0 {
+        text.int(below);
+    }
+    if let Some(above) = below.checked_add(of) {
+        if below > 0 {
+            text.str(" or ");
+        }
+        text.int(above);
     }
 }
 

@@ -90,7 +90,7 @@ pub(crate) const fn each_number_once(layout: &Layout) -> Result<(), Fault> {
 }
 
 /// See [`left_inverse`].
-const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
+pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     let mut modes = Layout::start();
     tri!(modes_to_run(&mut modes, layout));
     // The coordinate of each mode's second element; the mode's number goes along where it is sorted to.

@@ -27,6 +27,7 @@ mod common;
 mod complement;
 mod compose;
 mod composed;
+mod composed_inverse;
 mod display;
 mod divide;
 mod edit;
@@ -46,10 +47,13 @@ mod recast;
 mod shared_memory;
 mod slice;
 mod swizzle;
+mod swizzle_past;
 mod text;
 mod tiler;
 mod tv;
 
+#[doc(inline)]
+pub use crate::{__layout_fold as fold, __layout_transform as transform};
 pub use coalesce::{
     coalesce, coalesce_profile, filter, filter_profile, filter_zeros, try_coalesce, try_coalesce_profile,
     try_filter, try_filter_profile, try_filter_zeros,
@@ -60,7 +64,7 @@ pub use common::{
 };
 pub use complement::{complement, try_complement};
 pub use compose::{composition, composition_tiler, try_composition, try_composition_tiler};
-pub use composed::{ComposedLayout, composition_swizzled, try_composition_swizzled};
+pub use composed::ComposedLayout;
 pub use divide::{
     flat_divide, logical_divide, tiled_divide, try_flat_divide, try_logical_divide, try_tiled_divide,
     try_zipped_divide, zipped_divide,
@@ -96,6 +100,7 @@ pub use slice::{
     dice, slice, slice_and_offset, slice_offset, try_dice, try_slice, try_slice_and_offset, try_slice_offset,
 };
 pub use swizzle::Swizzle;
+pub use swizzle_past::{composition_swizzled, try_composition_swizzled};
 pub(crate) use text::Text;
 pub use tiler::Tiler;
 pub use tv::{TvLayout, make_layout_tv, try_make_layout_tv};

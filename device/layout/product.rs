@@ -1,7 +1,7 @@
 //! Products: a layout repeated over another.
 
 use super::by_mode::{Each, Form, by_mode_into, gathered_into};
-use super::complement::places_into;
+use super::complement::{Gaps, places_into};
 use super::compose::compose_into;
 use super::edit::padded;
 use super::error::{Fault, tri};
@@ -96,7 +96,7 @@ const fn copies_into(out: &mut Layout, blocks: &Layout, at: At, tiles: &Layout, 
         return Err(Fault::Overflow);
     };
     let mut free = Layout::start();
-    tri!(places_into(&mut free, blocks, at, cotarget, places));
+    tri!(places_into(&mut free, blocks, at, cotarget, places, Gaps::Rounded));
     tri!(free.check());
     compose_into(out, &free, ROOT, tiles, by)
 }

@@ -72,6 +72,8 @@ impl SwizzleBytes {
 /// assert_eq!(atom.to_string(), "Sw<3,3,3> o 0 o (8,64):(64,1)");
 /// let atom = shared_memory_atom(Major::Mn, SwizzleBytes::B64, 32);
 /// assert_eq!(atom.to_string(), "Sw<2,2,3> o 0 o (16,8):(1,16)");
+/// let atom = shared_memory_atom(Major::K, SwizzleBytes::B128, 4);
+/// assert_eq!(atom.to_string(), "Sw<3,5,3> o 0 o (8,256):(256,1)");
 /// ```
 ///
 /// # Panics
@@ -87,15 +89,20 @@ pub const fn shared_memory_atom(major: Major, swizzle: SwizzleBytes, bits: i64) 
 /// [`shared_memory_atom()`] as a `Result`.
 ///
 /// # Errors
-/// Where `bits` is not 8, 16, 32, 64 or 128.
+/// Where `bits` is not a power of two from 1 to 128.
 pub const fn try_shared_memory_atom(
     major: Major,
     swizzle: SwizzleBytes,
     bits: i64,
 ) -> Result<ComposedLayout, LayoutError> {
-    if !matches!(bits, 8 | 16 | 32 | 64 | 128) {
+    if bits < 1 || bits > 128 || !(bits as u64).is_power_of_two() {
         let mut text = Text::of_operands();
-        text.str("shared_memory_atom(..., ");
+        text.str(match major {
+            Major::K => "shared_memory_atom(K, a swizzle of ",
+            Major::Mn => "shared_memory_atom(Mn, a swizzle of ",
+        });
+        text.int(swizzle.bytes());
+        text.str(" bytes, ");
         text.int(bits);
         text.str(")");
         return Err(LayoutError::after(text, NOT_AN_ELEMENT));
@@ -105,11 +112,12 @@ pub const fn try_shared_memory_atom(
         Major::K => make_row_major(IntTuple::flat(&[8, row])),
         Major::Mn => make_col_major(IntTuple::flat(&[row, 8])),
     };
-    let swizzle = tri!(swizzle.of_bytes().try_upcast(bits / 8));
+    // The swizzle of bytes in bits, and these in elements.
+    let swizzle = tri!(tri!(swizzle.of_bytes().try_downcast(8)).try_upcast(bits));
     ComposedLayout::try_new(swizzle, 0, layout)
 }
 
 const NOT_AN_ELEMENT: Fault = Fault::Said {
     kind: LayoutErrorKind::Range,
-    text: "the elements of a shared-memory atom have 8, 16, 32, 64 or 128 bits",
+    text: "the elements of a shared-memory atom have 1, 2, 4, 8, 16, 32, 64 or 128 bits",
 };

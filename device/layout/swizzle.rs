@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::error::{Fault, LayoutError, LayoutErrorKind};
+use super::operation::method;
 use super::text::Text;
 
 /// A swizzle, CuTe's `Swizzle<bits, base, shift>`: it takes `bits` bits of an index from place `base + shift` up and
@@ -132,6 +133,47 @@ impl Swizzle {
         largest
     }
 
+    /// How far apart the indices are between which the swizzle repeats: it moves a multiple of this along unchanged.
+    pub(crate) const fn period(&self) -> i64 {
+        if self.bits == 0 {
+            return 1;
+        }
+        // The topmost bit is 62 at most, and a period beyond 64 bits is no offset's divisor but 0's.
+        match 1i64.checked_shl((self.bits as i64 + self.base as i64 + (self.shift as i64).abs()) as u32) {
+            Some(period) if period > 0 => period,
+            _ => i64::MAX,
+        }
+    }
+
+    method! {
+        /// This swizzle after `first`, as one swizzle: CuTe's composition of two, whose shifts are the same.
+        ///
+        /// ```
+        /// use moye_device::layout::Swizzle;
+        /// let both = Swizzle::new(1, 5, 3).composition(Swizzle::new(1, 4, 3));
+        /// assert_eq!(both, Swizzle::new(2, 4, 3));
+        /// assert_eq!(both.composition(both), Swizzle::NONE);
+        /// ```
+        ///
+        /// # Errors
+        /// Where no swizzle has that function: the shifts differ, the bits that the first changes are taken by the
+        /// second, or the bits that one of them takes and the other does not are not side by side.
+        composition / try_composition(self: Swizzle, first: Swizzle) -> Swizzle = after;
+    }
+
+    /// The swizzle that takes the bits of the mask `source` and changes those of `target`, both a run of bits.
+    pub(crate) const fn of_masks(source: i64, target: i64) -> Result<Self, Fault> {
+        if source == 0 {
+            return Ok(Self::NONE);
+        }
+        let (high, low) = (source.trailing_zeros() as i64, target.trailing_zeros() as i64);
+        let run = source >> high;
+        if run & (run + 1) != 0 || target >> low != run {
+            return Err(Fault::BitsApart { source, target });
+        }
+        Self::of(run.count_ones() as i64, if high < low { high } else { low }, high - low)
+    }
+
     /// The swizzle of the same memory in elements `count` times as large, a power of two.
     ///
     /// # Errors
@@ -202,6 +244,24 @@ impl Swizzle {
         self.write(&mut text);
         text
     }
+}
+
+/// `second` after `first`.
+pub(crate) const fn after(second: &Swizzle, first: &Swizzle) -> Result<Swizzle, Fault> {
+    if first.bits == 0 {
+        return Ok(*second);
+    }
+    if second.bits == 0 {
+        return Ok(*first);
+    }
+    if second.shift != first.shift {
+        return Err(Fault::Shifts { second: second.shift(), first: first.shift() });
+    }
+    if second.source_mask() & first.target_mask() != 0 {
+        return Err(Fault::TakenTwice { changed: first.target_mask(), taken: second.source_mask() });
+    }
+    // Each bit that both take is changed twice, which is not at all.
+    Swizzle::of_masks(second.source_mask() ^ first.source_mask(), second.target_mask() ^ first.target_mask())
 }
 
 const fn write<const N: usize>(text: &mut Text<N>, bits: i64, base: i64, shift: i64) {

@@ -33,7 +33,7 @@ pub use shared::SharedTensor;
 pub(crate) use shared::{block_bytes, starts_at_zero};
 pub use slice::{AllButLast, LastOf, ModeOf, Part};
 pub(crate) use static_layout::gcd;
-pub use static_layout::{Divisors, IdentityOf, StaticLayout};
+pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zero};
 
 use crate::memory::Storable;
 use core::marker::PhantomData;

@@ -8,7 +8,7 @@ use super::Tensor;
 use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{Offsets, PLAIN};
-use crate::layout::Swizzle;
+use crate::layout::{Swizzle, Text};
 use crate::memory::{Shared, SharedPacked, SharedStorage, Storable};
 use crate::number::Scalar;
 use core::marker::PhantomData;
@@ -51,10 +51,13 @@ impl<T: Scalar + Storable, L: StaticLayout> SharedStorage for PackedArray<T, L> 
 
 /// A swizzle exchanges pieces of 16 bytes, and is written for elements of whole bytes here.
 const fn no_swizzle(swizzle: Swizzle) {
-    assert!(
-        swizzle.bits() == 0,
-        "elements smaller than a byte are not swizzled: pad the rows, or take a layout of bytes"
-    );
+    if swizzle.bits() != 0 {
+        let mut text = Text::<400>::new();
+        text.str("elements smaller than a byte are not swizzled here, and the layout has ");
+        swizzle.write(&mut text);
+        text.str(": pad the rows, or take a layout of bytes");
+        panic!("{}", text.as_str());
+    }
 }
 
 impl<T: Scalar + Storable> SharedPacked<T> {

@@ -52,10 +52,15 @@ pub(crate) const fn starts_at_zero(layout: Layout) {
 const fn same_swizzle(new: Swizzle, old: Swizzle) {
     let same = new.bits() == old.bits()
         && (new.bits() == 0 || new.base() == old.base() && new.shift() == old.shift());
-    assert!(
-        same,
-        "with_layout: the new layout has another swizzle than the tensor, so its elements lie elsewhere"
-    );
+    if !same {
+        let mut text = Text::<400>::new();
+        text.str("with_layout: the new layout has the swizzle ");
+        new.write(&mut text);
+        text.str(", and the tensor ");
+        old.write(&mut text);
+        text.str(", so that its elements would lie elsewhere; the same swizzle would do");
+        panic!("{}", text.as_str());
+    }
 }
 
 /// The new layout names no element past those of the old one, or the tensor does not compile.

@@ -1,6 +1,6 @@
 //! Layouts as types: one constant each.
 
-use crate::layout::{Layout, Swizzle, identity_layout};
+use crate::layout::{ComposedLayout, Layout, Swizzle, Text, identity_layout};
 use core::marker::PhantomData;
 
 /// A layout known at compile time, as a type.
@@ -57,8 +57,7 @@ macro_rules! swizzled_layout {
         impl $crate::tensor::StaticLayout for $name {
             const LAYOUT: $crate::layout::Layout = {
                 const COMPOSED: $crate::layout::ComposedLayout = $layout;
-                assert!(COMPOSED.offset == 0, "a layout of shared memory starts at offset 0");
-                COMPOSED.layout
+                $crate::tensor::starts_at_offset_zero(COMPOSED)
             };
             const SWIZZLE: $crate::layout::Swizzle = {
                 const COMPOSED: $crate::layout::ComposedLayout = $layout;
@@ -66,6 +65,22 @@ macro_rules! swizzled_layout {
             };
         }
     )+ };
+}
+
+/// The layout without the swizzle, which starts at offset 0, or does not compile.
+#[doc(hidden)]
+#[track_caller]
+pub const fn starts_at_offset_zero(composed: ComposedLayout) -> Layout {
+    if composed.offset != 0 {
+        let mut text = Text::<400>::new();
+        text.str("a layout of shared memory starts at offset 0, and ");
+        composed.write(&mut text);
+        text.str(" at ");
+        text.int(composed.offset);
+        text.str("; the offset 0 would do");
+        panic!("{}", text.as_str());
+    }
+    composed.layout
 }
 
 /// The coordinates of a tile of `L`'s shape: index to `(i, j, ...)`, a basis vector per mode.

@@ -129,12 +129,46 @@ fn coalesced_copies_move_each_sector_once() {
 fn what_is_no_access_is_refused_with_its_numbers() {
     let text = |layout, bits, per| try_global_access(layout, bits, per).unwrap_err().to_string();
     assert!(text(layout!(32), 32, 1).contains("rank is 1"));
-    assert!(text(layout!((32, 6)), 32, 4).contains("6 and 4"));
-    assert!(text(layout!((32, 8):(8, 1)), 32, 8).contains("256"));
+    let values = text(layout!((32, 6)), 32, 4);
+    assert!(
+        values.contains("6 values, no multiple of the 4 of an access; a divisor of 6 would do"),
+        "{values}"
+    );
+    assert!(text(layout!((32, 8):(8, 1)), 32, 8).contains("256 bits; an access has 8, 16, 32, 64 or 128"));
+    assert!(text(layout!((32, 8):(8, 1)), -32, -1).contains("-1 of an access"));
+    assert!(text(layout!((32, 8):(8, 1)), i64::MAX, 8).contains("an access has 8, 16"));
+    assert!(text(layout!((2, 1):(4611686018427387904, 0)), 32, 1).contains("64 bits"));
+    assert!(text(layout!((32, 2):(-2, 1)), 32, 2).contains("negative"));
     let scattered = text(layout!((32, 4):(1, 32)), 32, 4);
     assert!(scattered.contains("element 0") && scattered.contains("element 32"), "{scattered}");
     let misaligned = text(layout!((32, 2):(3, 1)), 32, 2);
     assert!(misaligned.contains("thread 1"), "{misaligned}");
+}
+
+#[test]
+fn what_is_no_request_is_refused_with_its_numbers_and_panics_with_the_same_text() {
+    let rows = |layout, bits| try_matrix_access(ComposedLayout::plain(layout), bits).unwrap_err().to_string();
+    assert_eq!(rows(layout!(24:8), 16), "24 rows; ldmatrix and stmatrix take 8, 16 or 32");
+    let row = "row 1 starts at element 36 of 16 bits; a row of ldmatrix or stmatrix starts at a multiple of 16 bytes";
+    assert_eq!(rows(layout!(8:36), 16), row);
+    assert!(rows(layout!(8:8), 0).contains("0 bits"));
+    assert!(rows(layout!(8:1152921504606846976), 128).contains("64 bits"));
+    let lanes = |addresses: &[i64], bytes| WarpAccess::try_new(addresses, bytes).unwrap_err().to_string();
+    assert_eq!(lanes(&[0; 33], 4), "33 addresses for a warp of 32 lanes; at most 32 would do");
+    assert_eq!(lanes(&[0], 3), "a lane's access of 3 bytes; 1, 2, 4, 8 or 16 would do");
+    let address = "the address 6 of lane 1 is negative or no multiple of the 4 bytes of the access; a multiple from 0 on \
+                   would do";
+    assert_eq!(lanes(&[0, 6], 4), address);
+    assert!(lanes(&[-4], 4).contains("-4 of lane 0"));
+
+    fn panic<T>(plain: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<String> {
+        let panic = std::panic::catch_unwind(plain).err()?;
+        panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|text| text.to_string()))
+    }
+    assert_eq!(panic(|| matrix_access(ComposedLayout::plain(layout!(8:36)), 16)).as_deref(), Some(row));
+    assert_eq!(panic(|| WarpAccess::new(&[0, 6], 4)).as_deref(), Some(address));
+    let values = panic(|| global_access(layout!((32, 6)), 32, 4));
+    assert!(values.is_some_and(|text| text.contains("6 values, no multiple of the 4")));
 }
 
 #[test]

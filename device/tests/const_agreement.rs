@@ -118,6 +118,12 @@ agree! {
     swizzled_slices: ComposedLayout = ComposedLayout::slice, (SMEM, tuple!((3, _)));
     swizzled_recasts: ComposedLayout = ComposedLayout::recast, (SMEM, 16, 32);
     swizzles_moved_past: ComposedLayout = composition_swizzled, (layout!((8, 8):(8, 1)), ComposedLayout::new(Swizzle::new(2, 0, 3), 0, layout!(64:1)));
+    swizzles_after_swizzles: Swizzle = Swizzle::composition, (Swizzle::new(1, 5, 3), Swizzle::new(1, 4, 3));
+    swizzled_after_swizzled: ComposedLayout = ComposedLayout::composition_swizzled, (ComposedLayout::new(Swizzle::new(1, 1, 2), 16, layout!((4, 4):(4, 1))), ComposedLayout::new(Swizzle::new(1, 0, -2), 0, layout!(16:1)));
+    swizzled_right_inverses: ComposedLayout = ComposedLayout::right_inverse, (SMEM);
+    swizzled_left_inverses: ComposedLayout = ComposedLayout::left_inverse, (SMEM);
+    swizzled_common_layouts: Layout = ComposedLayout::max_common_layout, (SMEM, ComposedLayout::plain(layout!((8, 64):(64, 1))));
+    swizzled_common_vectors: i64 = ComposedLayout::max_common_vector, (SMEM, SMEM);
     shared_memory_atoms: ComposedLayout = shared_memory_atom, (Major::K, SwizzleBytes::B128, 16);
     // Tuples.
     products: i64 = product, (SHAPE);

@@ -101,6 +101,9 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         downcast | try_downcast: (layout!(4:2), 2i64), "a mode 1:1 appended would do";
         recast | try_recast: (A, 0i64, 8i64), "at least 1";
         logical_divide | try_logical_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
+        logical_divide | try_logical_divide: (layout!(12:1), tiler!((2, 2):(1, 3))), "a stride of 2 or 4 would do";
+        composition_swizzled | try_composition_swizzled: (layout!((8, 8):(8, 1)), ComposedLayout::new(Swizzle::new(2, 0, 3), 1, layout!(8:1))), "the offset 0 would do";
+        composition_swizzled | try_composition_swizzled: (layout!((2, 4):(0, 1)), ComposedLayout::new(Swizzle::new(1, 0, -1), 0, layout!(4:1))), "keeps both or neither";
         zipped_divide | try_zipped_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
         tiled_divide | try_tiled_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
         flat_divide | try_flat_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
@@ -167,6 +170,15 @@ fn so_do_methods() {
         ComposedLayout::composition | ComposedLayout::try_composition: (SMEM, layout!(4:3)), "would do";
         ComposedLayout::crd2idx | ComposedLayout::try_crd2idx: (SMEM, tuple!((1, 2, 3))), "one for each mode would do";
         ComposedLayout::zipped_divide | ComposedLayout::try_zipped_divide: (SMEM, tiler!((1, 1, 1))), "at most 2 would do";
+        ComposedLayout::plain | ComposedLayout::try_plain: (layout!(4:-1)), "at least 0";
+        ComposedLayout::composition_swizzled | ComposedLayout::try_composition_swizzled: (ComposedLayout::new(Swizzle::NONE, 4, layout!(8:1)), ComposedLayout::new(Swizzle::new(1, 0, 3), 0, layout!(16:1))), "16 would do";
+        ComposedLayout::right_inverse | ComposedLayout::try_right_inverse: (ComposedLayout::new(Swizzle::NONE, 4, A)), "invert with the offset 0";
+        ComposedLayout::right_inverse | ComposedLayout::try_right_inverse: (ComposedLayout::new(Swizzle::new(1, 0, -2), 0, layout!(2:1))), "takes an index below the size 2 to 5";
+        ComposedLayout::left_inverse | ComposedLayout::try_left_inverse: (ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!((2, 2):(2, 3)))), "a stride of 4 or a larger multiple of 2 would do";
+        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 0, 3), Swizzle::new(2, 0, 2)), "two of the same shift would do";
+        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 2, 2), Swizzle::new(2, 4, 2)), "without one in common would do";
+        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(1, 0, 4), Swizzle::new(1, 2, 4)), "side by side";
+        IntTuple::with_leaf | IntTuple::try_with_leaf: (SHAPE, 4usize, 1i64), "there are 4";
         ComposedLayout::upcast | ComposedLayout::try_upcast: (SMEM, 3i64), "a power of two";
     }
     let tv = make_layout_tv(layout!((16, 8):(8, 1)), layout!((1, 4)));

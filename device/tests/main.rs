@@ -1,5 +1,7 @@
 //! The tests of the crate, in one program: linking a dozen costs more than compiling them.
 
+#[path = "../../tests/eval/golden/definition.rs"]
+mod definition;
 mod golden;
 
 mod analysis;

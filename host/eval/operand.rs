@@ -268,8 +268,9 @@ either! {
         ComposedLayout: Composed,
     }
     /// What is applied first in a composition.
-    Inner = "tiler or composed", "a layout, a tiler or a composed layout" {
+    Inner = "tiler, swizzle or composed", "a layout, a tiler, a swizzle or a composed layout" {
         Tiler: Layout | Tuple | List,
+        Swizzle: Swizzle,
         ComposedLayout: Composed,
     }
 }

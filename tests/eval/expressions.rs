@@ -48,6 +48,15 @@ use rstest::rstest;
 #[case("take(Sw<3,3,3> o 0 o (8,64,2):(64,1,512), 1, 3)", "Sw<3,3,3> o 0 o (64,2):(1,512)")]
 #[case("group(Sw<3,3,3> o 0 o (8,64,2):(64,1,512), 1, 3)", "Sw<3,3,3> o 0 o (8,(64,2)):(64,(1,512))")]
 #[case("append(Sw<3,3,3> o 0 o (8,64):(64,1), 2:512)", "Sw<3,3,3> o 0 o (8,64,2):(64,1,512)")]
+#[case("composition(Sw<1,5,3>, Sw<1,4,3>)", "Sw<2,4,3>")]
+#[case("Sw<1,5,3> o (Sw<1,4,3> o 8 o 8:1)", "Sw<2,4,3> o 8 o 8:1")]
+#[case("composition((4,2):(2,1), Sw<1,0,2>)", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
+#[case("composition((8,8):(8,1), Sw<2,0,3> o 1 o 4:2)", "Sw<2,0,-3> o 8 o 4:16")]
+#[case("right_inverse(Sw<1,0,2> o 0 o (2,4):(4,1))", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
+#[case("left_inverse(Sw<1,0,2> o 0 o (2,4):(4,1))", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
+#[case("max_common_layout(Sw<3,3,3> o (8,64):(64,1), (8,64):(64,1))", "8:8")]
+#[case("max_common_vector(Sw<3,3,3> o (8,64):(64,1), Sw<3,3,3> o (8,64):(64,1))", "512")]
+#[case("shared_memory_atom(1, 128, 4)", "Sw<3,5,3> o 0 o (8,256):(256,1)")]
 #[case("shared_memory_atom(1, 128, 16)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
 #[case("shared_memory_atom(0, 64, 32)", "Sw<2,2,3> o 0 o (16,8):(1,16)")]
 #[case("make_layout_tv((16,8):(8,1), (1,4))", "((16,32),((8,16),4):((64,1),16))")]
@@ -133,7 +142,10 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
     "Sw<3,3,3> o -1 o 8:1",
     "column 13: Sw<3,3,3> o -1 o 8:1: the smallest index is -1; it must be at least 0"
 )]
-#[case("composition(Sw<3,3,3>, Sw<3,3,3> o 0 o 8:1)", "a composed layout has one swizzle")]
+#[case("composition(Sw<3,3,3>, Sw<3,3,4> o 0 o 8:1)", "the shifts 3 and 4 differ")]
+#[case("max_common_vector(Sw<3,3,3> o 8:1, 8:-1)", "at least 0")]
+#[case("logical_divide(12, (2,2):(1,3))", "a stride of 2 or 4 would do")]
+#[case("shared_memory_atom(1, 128, 3)", "1, 2, 4, 8, 16, 32, 64 or 128 bits")]
 #[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
 #[case("shared_memory_atom(2, 128, 16)", "the contiguous mode is 2; it is 0 (M or N) or 1 (K)")]
 #[case(

@@ -162,6 +162,6 @@ const fn unfit(
             .str(" and ")
             .int(*other)
             .str(" side by side: lay the values along the fast axis, or take a narrower atom"),
-        _ => error.str("they do not: ").str(why.text()),
+        _ => error.str("they do not: ").str(why.message().as_str()),
     }
 }

@@ -84,10 +84,18 @@ impl<A: MmaAtom> TiledMma<A> {
     /// [`permuted`](Self::permuted) with a tile of `m` x `n` x `k` elements, in order.
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`try_permuted`](Self::try_permuted) gives an error.
+    /// In a `const`: does not compile. Where [`try_tiled`](Self::try_tiled) gives an error.
     #[track_caller]
-    pub const fn tiled(atoms: Layout, [m, n, k]: [i64; 3]) -> Self {
-        Self::permuted(atoms, [Permutation::Tile(m), Permutation::Tile(n), Permutation::Tile(k)])
+    pub const fn tiled(atoms: Layout, tile: [i64; 3]) -> Self {
+        or_raise!(Self::try_tiled(atoms, tile))
+    }
+
+    /// [`tiled`](Self::tiled) as a `Result`.
+    ///
+    /// # Errors
+    /// As [`try_permuted`](Self::try_permuted).
+    pub const fn try_tiled(atoms: Layout, [m, n, k]: [i64; 3]) -> Result<Self, TilingError> {
+        Self::try_permuted(atoms, [Permutation::Tile(m), Permutation::Tile(n), Permutation::Tile(k)])
     }
 
     /// `(V, M, N, K)` to the thread: the threads of an atom, and the atoms along each mode.
@@ -102,16 +110,24 @@ impl<A: MmaAtom> TiledMma<A> {
 
     /// The tile `(M, N, K)`.
     pub const fn tile_mnk(&self) -> IntTuple {
-        IntTuple::flat(&[self.tile_size(0), self.tile_size(1), self.tile_size(2)])
+        IntTuple::flat(&[self.tiling.tile(0), self.tiling.tile(1), self.tiling.tile(2)])
     }
 
     /// The extent of the tile along mode `mode` of M, N, K.
     ///
     /// # Panics
-    /// Where `mode` is not 0, 1 or 2.
+    /// Where [`try_tile_size`](Self::try_tile_size) gives an error.
+    #[track_caller]
     pub const fn tile_size(&self, mode: usize) -> i64 {
-        assert!(mode < 3, "the modes of a product are M, N and K: 0, 1 and 2");
-        self.tiling.tile(mode)
+        or_raise!(self.try_tile_size(mode))
+    }
+
+    /// [`tile_size`](Self::tile_size) as a `Result`.
+    ///
+    /// # Errors
+    /// Where `mode` is not 0, 1 or 2.
+    pub const fn try_tile_size(&self, mode: usize) -> Result<i64, TilingError> {
+        self.tiling.try_tile(mode)
     }
 
     /// The tile of one operand: `(M, K)`, `(N, K)` or `(M, N)`.

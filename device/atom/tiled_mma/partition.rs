@@ -5,7 +5,7 @@
 //! mode N, so threads that differ there alone hold the same elements of it; likewise B and C.
 
 use super::super::tiled_copy::partition::unpacked;
-use super::super::tiling::{TilingError, by_algebra};
+use super::super::tiling::{TilingError, by_algebra, or_raise};
 use crate::layout::{
     IntTuple, Layout, Tiler, make_col_major, try_composition, try_composition_tiler, try_logical_divide,
     try_right_inverse, try_tiled_product, try_zipped_divide,
@@ -132,17 +132,44 @@ impl MmaTiling {
     }
 
     /// Atoms along mode `mode` of M, N, K.
+    ///
+    /// # Panics
+    /// Where [`try_atoms_along`](Self::try_atoms_along) gives an error.
+    #[track_caller]
     pub const fn atoms_along(&self, mode: usize) -> i64 {
-        self.thr_vmnk.extent(mode + 1)
+        or_raise!(self.try_atoms_along(mode))
+    }
+
+    /// [`atoms_along`](Self::atoms_along) as a `Result`.
+    ///
+    /// # Errors
+    /// Where `mode` is not 0, 1 or 2.
+    pub const fn try_atoms_along(&self, mode: usize) -> Result<i64, TilingError> {
+        if mode < 3 { Ok(self.thr_vmnk.extent(mode + 1)) } else { Err(no_mode(mode)) }
     }
 
     /// The extent of the tile along mode `mode` of M, N, K.
+    ///
+    /// # Panics
+    /// Where [`try_tile`](Self::try_tile) gives an error.
+    #[track_caller]
     pub const fn tile(&self, mode: usize) -> i64 {
-        match self.permutation[mode] {
+        or_raise!(self.try_tile(mode))
+    }
+
+    /// [`tile`](Self::tile) as a `Result`.
+    ///
+    /// # Errors
+    /// Where `mode` is not 0, 1 or 2.
+    pub const fn try_tile(&self, mode: usize) -> Result<i64, TilingError> {
+        if mode >= 3 {
+            return Err(no_mode(mode));
+        }
+        Ok(match self.permutation[mode] {
             Permutation::Atoms => self.shape[mode] * self.atoms_along(mode),
             Permutation::Tile(tile) => tile,
             Permutation::Layout(layout) => layout.size(),
-        }
+        })
     }
 
     const fn tiler(&self, mode: usize) -> Tiler {
@@ -289,6 +316,15 @@ impl MmaTiling {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The error of a mode that a product does not have.
+#[cold]
+const fn no_mode(mode: usize) -> TilingError {
+    TilingError::of(WHAT)
+        .str("there is no mode ")
+        .int(mode as i64)
+        .str("; the modes of a product are M, N and K: 0, 1 and 2")
 }
 
 /// The tiler of `extent` elements in order.

@@ -4,7 +4,7 @@ use super::super::compose::ceil_div as int_ceil_div;
 use super::super::error::{Fault, tri};
 use super::super::operation::operation;
 use super::super::profile::{At, MAX_LEAVES, ROOT};
-use super::{ANY, IntTuple, NO_BASIS, TupleBuilder};
+use super::{IntTuple, TupleBuilder};
 
 operation! {
     /// The product of all integers of a tuple: its size.
@@ -304,25 +304,4 @@ const fn divide_into(
         i += 1;
     }
     Ok(())
-}
-
-impl IntTuple {
-    /// The tuple with `f` applied to each integer, at run time. Wildcards and basis vectors stay.
-    pub fn map(&self, mut f: impl FnMut(i64) -> i64) -> Self {
-        let mut result = *self;
-        for leaf in 0..self.leaves() {
-            if self.basis[leaf] != ANY {
-                result.value[leaf] = f(self.value[leaf]);
-                if result.value[leaf] == 0 {
-                    result.basis[leaf] = NO_BASIS;
-                }
-            }
-        }
-        result
-    }
-
-    /// `f` over all leaves from left to right, at run time.
-    pub fn fold<A>(&self, init: A, mut f: impl FnMut(A, super::Leaf) -> A) -> A {
-        (0..self.leaves()).fold(init, |sum, leaf| f(sum, self.leaf(leaf)))
-    }
 }

@@ -1,7 +1,7 @@
 //! Relations between tuples.
 
 use super::super::profile::{At, ROOT};
-use super::{IntTuple, NO_BASIS};
+use super::{ANY, IntTuple, NO_BASIS};
 
 /// Whether two tuples nest alike.
 pub const fn congruent(a: IntTuple, b: IntTuple) -> bool {
@@ -116,7 +116,12 @@ const fn less_each(a: &IntTuple, at: At, b: &IntTuple, bt: At) -> bool {
     }
 }
 
-/// Whether `a` comes before `b` where the last element counts most.
+/// Whether `a` comes before `b` where the last element counts most. Of tuples that differ in rank only, the shorter
+/// is the first.
+///
+/// Multiples of one basis vector compare by their factors, of which the integer 0 is 0. What stands for no number on
+/// one line does not compare: multiples of two basis vectors, one beside an integer other than 0, a wildcard, an integer
+/// beside a tuple. Where such a pair decides, neither tuple comes before the other.
 ///
 /// ```
 /// use moye_device::layout::{colex_less, lex_less, tuple};
@@ -127,7 +132,7 @@ pub const fn colex_less(a: IntTuple, b: IntTuple) -> bool {
     matches!(order(&a, ROOT, &b, ROOT, true), Some(Order::Less))
 }
 
-/// Whether `a` comes before `b` where the first element counts most.
+/// Whether `a` comes before `b` where the first element counts most. What compares is said at [`colex_less`].
 pub const fn lex_less(a: IntTuple, b: IntTuple) -> bool {
     matches!(order(&a, ROOT, &b, ROOT, false), Some(Order::Less))
 }
@@ -144,6 +149,11 @@ const fn order(a: &IntTuple, at: At, b: &IntTuple, bt: At, last_first: bool) -> 
     match (a.profile.is_leaf(at), b.profile.is_leaf(bt)) {
         (true, true) => {
             let (left, right) = (a.value[at.leaf], b.value[bt.leaf]);
+            let (basis, other) = (a.basis[at.leaf], b.basis[bt.leaf]);
+            let zero = (left == 0 && basis == NO_BASIS) || (right == 0 && other == NO_BASIS);
+            if basis == ANY || other == ANY || (basis != other && !zero) {
+                return None;
+            }
             if left < right {
                 Some(Order::Less)
             } else if left > right {

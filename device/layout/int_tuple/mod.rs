@@ -5,6 +5,7 @@ mod builder;
 mod compare;
 mod coordinate;
 pub(crate) mod edit;
+mod transform;
 
 pub use arithmetic::*;
 pub(crate) use builder::TupleBuilder;

@@ -2,6 +2,7 @@
 //! asked above.
 
 use super::strategies::*;
+use super::swizzle::{composed, inner_layout, swizzles};
 use moye_device::layout::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -56,6 +57,32 @@ fn most_operations_have_an_answer_for_a_good_part_of_the_cases() {
         ),
         ("upcast", 200, answered(layouts(), |a| try_upcast(a, 4).is_ok())),
         ("downcast", 300, answered(layouts(), |a| try_downcast(a, 4).is_ok())),
+        (
+            "a swizzle after another",
+            300,
+            answered((swizzles(), swizzles()), |(a, b)| a.try_composition(b).is_ok()),
+        ),
+        (
+            "a layout after a swizzled one",
+            300,
+            answered(
+                (bijection(even_shape()), swizzles(), inner_layout(), 0i64..16),
+                |(a, swizzle, inner, offset)| {
+                    ComposedLayout::try_new(swizzle, offset, inner)
+                        .is_ok_and(|inner| try_composition_swizzled(a, inner).is_ok())
+                },
+            ),
+        ),
+        (
+            "a swizzled layout after another",
+            100,
+            answered((composed(), swizzles(), inner_layout()), |(a, swizzle, inner)| {
+                ComposedLayout::try_new(swizzle, 0, inner)
+                    .is_ok_and(|b| a.try_composition_swizzled(b).is_ok())
+            }),
+        ),
+        ("right inverse of a swizzled layout", 300, answered(composed(), |a| a.try_right_inverse().is_ok())),
+        ("left inverse of a swizzled layout", 200, answered(composed(), |a| a.try_left_inverse().is_ok())),
         (
             "thread-value layout",
             300,

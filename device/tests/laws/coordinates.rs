@@ -137,9 +137,9 @@ proptest! {
 #[test]
 fn a_tuple_is_mapped_and_folded_leaf_by_leaf() {
     let shape = tuple!((4, (2, 3), 5));
-    assert_eq!(shape.map(|extent| 2 * extent), tuple!((8, (4, 6), 10)));
+    assert_eq!(shape.transform(|extent| 2 * extent), tuple!((8, (4, 6), 10)));
     assert_eq!(
-        tuple!((1, _, 2@1, 3@0)).map(|value| value - 2),
+        tuple!((1, _, 2@1, 3@0)).transform(|value| value - 2),
         tuple!((-1, _, 0, 1@0)),
         "of value 0 no basis is left"
     );
@@ -149,4 +149,86 @@ fn a_tuple_is_mapped_and_folded_leaf_by_leaf() {
         shape.fold(1, |product, leaf| if let Leaf::Int(extent) = leaf { product * extent } else { 0 }),
         shape.size()
     );
+}
+
+#[test]
+fn a_tuple_is_transformed_and_folded_in_a_const_as_at_run_time() {
+    const SHAPE: IntTuple = tuple!((4, (_, 3@1), 1@0));
+    const LESS: IntTuple = transform!(SHAPE, |value| value - 1);
+    assert_eq!(LESS, tuple!((3, (_, 2@1), 0)), "of value 0 no basis is left");
+    assert_eq!(LESS, SHAPE.transform(|value| value - 1));
+    const SUM: IntTuple = transform!(tuple!((4, (2, 3))), tuple!((1, (5, 1))), |a, b| a + 10 * b);
+    assert_eq!(SUM, tuple!((14, (52, 13))));
+    assert_eq!(tuple!((4, (2, 3))).try_transform_with(&tuple!((1, (5, 1))), |a, b| a + 10 * b), Ok(SUM));
+    const INTEGERS: i64 =
+        fold!(SHAPE, 0, |count, leaf| if let Leaf::Int(_) = leaf { count + 1 } else { count });
+    assert_eq!(INTEGERS, 1);
+    let apart = tuple!((4, 2)).try_transform_with(&tuple!((4, (2, 3))), |a, b| a + b).unwrap_err();
+    assert!(
+        apart.text().starts_with("transform((4,2), (4,(2,3))): ")
+            && apart.text().contains("nest differently"),
+        "{apart}"
+    );
+    let open = tuple!((4, 2)).try_transform_with(&SHAPE.take(0, 2), |a, b| a + b).unwrap_err();
+    assert!(open.text().contains("nest differently"), "{open}");
+    assert!(
+        tuple!(4)
+            .try_transform_with(&tuple!(_), |a, b| a + b)
+            .unwrap_err()
+            .text()
+            .contains("an integer is needed")
+    );
+}
+
+#[test]
+fn tuples_compare_where_their_leaves_are_on_one_line() {
+    for less in [colex_less, lex_less] {
+        assert!(less(tuple!(2@1), tuple!(3@1)) && !less(tuple!(3@1), tuple!(2@1)));
+        assert!(less(tuple!(0), tuple!(3@1)) && less(tuple!(-1@2), tuple!(0)), "0 is on every line");
+        assert!(less(tuple!((1@0, 2@1)), tuple!((1@0, 3@1))));
+        for (a, b) in [
+            (tuple!(2@0), tuple!(3@1)),
+            (tuple!(2), tuple!(3@1)),
+            (tuple!(2@1), tuple!(3)),
+            (tuple!(_), tuple!(3)),
+            (tuple!(_), tuple!(_)),
+            (tuple!(0), tuple!(_)),
+            (tuple!((1, 2)), tuple!(3)),
+            (tuple!((1@0, 5)), tuple!((1@1, 5))),
+        ] {
+            assert!(!less(a, b) && !less(b, a), "{a} and {b} do not compare");
+        }
+    }
+    // What does not compare counts only where it decides.
+    assert!(colex_less(tuple!((1@0, 1)), tuple!((1@1, 2))) && !lex_less(tuple!((1@0, 1)), tuple!((1@1, 2))));
+    assert!(!elem_less(tuple!(2@1), tuple!(3@1)), "what is no integer is within no shape");
+}
+
+proptest! {
+    #![proptest_config(config(5_000))]
+
+    #[test]
+    fn orders_of_tuples_are_orders(a in flat_tuple(), b in flat_tuple(), c in flat_tuple()) {
+        for less in [colex_less, lex_less] {
+            prop_assert!(!less(a, a));
+            prop_assert!(!(less(a, b) && less(b, a)), "{} {}", a, b);
+            prop_assert!(!(less(a, b) && less(b, c)) || less(a, c) || !less(c, a), "{} {} {}", a, b, c);
+        }
+        let integers = |tuple: IntTuple| -> Option<Vec<i64>> {
+            (0..tuple.leaves()).map(|leaf| match tuple.leaf(leaf) { Leaf::Int(value) => Some(value), _ => None }).collect()
+        };
+        if let (Some(left), Some(right)) = (integers(a), integers(b)) {
+            prop_assert_eq!(lex_less(a, b), left < right);
+            prop_assert_eq!(colex_less(a, b), left.iter().rev().lt(right.iter().rev()));
+        }
+    }
+}
+
+/// Flat tuples of up to three integers, some along basis vectors.
+fn flat_tuple() -> impl Strategy<Value = IntTuple> {
+    let leaf = prop_oneof![
+        4 => (-2i64..3).prop_map(IntTuple::int),
+        1 => (-2i64..3, 0usize..2).prop_map(|(value, basis)| IntTuple::scaled(value, basis)),
+    ];
+    prop::collection::vec(leaf, 0..=3).prop_map(|leaves| IntTuple::tuple(&leaves))
 }

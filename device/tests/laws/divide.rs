@@ -8,7 +8,7 @@ proptest! {
     #![proptest_config(config(5_000))]
 
     #[test]
-    fn divide_is_the_layout_after_the_tile_and_its_complement(a in layouts(), tile in layouts()) {
+    fn divide_is_the_layout_after_the_tile_and_its_complement(a in layouts(), tile in prop_oneof![layouts(), blocks()]) {
         if let Ok(result) = try_logical_divide(a, tile.tiler()) {
             let rest = complement(tile, a.size());
             prop_assert_eq!(result.size(), tile.size() * rest.size());
@@ -16,6 +16,43 @@ proptest! {
                 let index = tile.at(i % tile.size()) + rest.at(i / tile.size());
                 prop_assert_eq!(result.at(i), a.at(index), "{} by {} is {}", a, tile, result);
             }
+        }
+    }
+
+    #[test]
+    fn a_divide_has_every_element_in_a_tile_or_is_refused(size in 1i64..200, tile in blocks()) {
+        // Of the integers themselves, so that nothing else can be refused.
+        let a = strided(size, 1);
+        prop_assume!(tile.size() <= VALUES);
+        match try_logical_divide(a, tile.tiler()) {
+            Ok(result) => {
+                prop_assert_eq!(first_missing(&values(&result), size), None, "{} by {} is {}", a, tile, result);
+                if is_injective(&tile) {
+                    prop_assert!(is_injective(&result), "{} by {} is {}", a, tile, result);
+                }
+            }
+            Err(error) => {
+                let image = sorted_values(&filter(tile));
+                let meets_itself = image.windows(2).any(|pair| pair[0] == pair[1]);
+                let refused = meets_itself || error.kind() == LayoutErrorKind::NotInjective;
+                prop_assert!(refused || !copies_cover(&image, size), "{}", error);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_divide_advises_is_accepted(size in 1i64..200, extents in (2i64..6, 2i64..4), strides in (1i64..6, 2i64..40)) {
+        // The larger stride is the one that does not fit.
+        let tile = |stride: i64| {
+            let strides = if strides.0 > strides.1 { [stride, strides.1] } else { [strides.0, stride] };
+            Layout::new(IntTuple::flat(&[extents.0, extents.1]), IntTuple::flat(&strides))
+        };
+        let larger = strides.0.max(strides.1);
+        let Err(error) = try_logical_divide(strided(size, 1), tile(larger).tiler()) else { return Ok(()) };
+        let Some((_, advice)) = error.text().split_once("would be in no tile; a stride of ") else { return Ok(()) };
+        let numbers = advice.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse::<i64>().ok());
+        for stride in numbers {
+            prop_assert!(try_logical_divide(strided(size, 1), tile(stride).tiler()).is_ok(), "{}", error);
         }
     }
 

@@ -159,6 +159,42 @@ pub fn sorted_values(layout: &Layout) -> Vec<i64> {
     values
 }
 
+/// The first index below `end` that is not among `values`.
+pub fn first_missing(values: &[i64], end: i64) -> Option<i64> {
+    let reached: std::collections::HashSet<i64> = values.iter().copied().collect();
+    (0..end).find(|index| !reached.contains(index))
+}
+
+/// Whether the copies of a set, which contains 0 as its smallest number, that a layout places can cover `0..end`
+/// without meeting. There is one try only: what is first left out is where the next copy begins, and the places below
+/// `end` are the first values of one smallest layout.
+pub fn copies_cover(set: &[i64], end: i64) -> bool {
+    let mut reached = std::collections::HashSet::new();
+    let mut places = Vec::new();
+    for index in 0..end {
+        if !reached.contains(&index) {
+            places.push(index);
+            if !set.iter().all(|element| reached.insert(index + element)) {
+                return false;
+            }
+        }
+    }
+    let mut modes = Vec::new();
+    let mut scale = 1;
+    while scale < places.len() {
+        let (stride, mut run) = (places[scale], 1);
+        while scale * run < places.len() && places[scale * run] == stride * run as i64 {
+            run += 1;
+        }
+        modes.push((run as i64, stride));
+        scale *= run;
+    }
+    let all = values(&Layout::new(tuple_of(&modes, |mode| mode.0), tuple_of(&modes, |mode| mode.1)));
+    let mut reached = std::collections::HashSet::new();
+    all.starts_with(&places)
+        && all.iter().all(|place| set.iter().all(|element| reached.insert(place + element)))
+}
+
 /// The integer at a leaf.
 pub fn int_at(tuple: &IntTuple, leaf: usize) -> i64 {
     match tuple.leaf(leaf) {

@@ -1,8 +1,8 @@
 //! Layouts: how they are made, asked and transformed.
 
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, LayoutError, Tiler, try_coalesce, try_coalesce_profile, try_complement,
-    try_composition, try_composition_swizzled, try_composition_tiler, try_crd2idx, try_dice,
+    ComposedLayout, IntTuple, Layout, LayoutError, Swizzle, Tiler, try_coalesce, try_coalesce_profile,
+    try_complement, try_composition, try_composition_swizzled, try_composition_tiler, try_crd2idx, try_dice,
     try_domain_distribute, try_downcast, try_filter, try_filter_profile, try_filter_zeros,
     try_identity_layout, try_left_inverse, try_make_col_major, try_make_layout, try_make_layout_like,
     try_make_layout_tv, try_make_ordered_layout, try_make_row_major, try_max_common_layout,
@@ -81,12 +81,23 @@ pub(super) const GROUP: Group = Group {
         composition_tiler(layout: AnyLayout, tiler: Tiler) = by_tiler(layout, tiler), "composition with a tiler";
         complement(layout: Layout, cotarget: Option<IntTuple>) = complement(layout, cotarget),
             "what it leaves out below an integer or a shape; without one, below its cosize";
-        right_inverse(layout: Layout) = try_right_inverse(layout), "R with layout(R(i)) == i, as large as can be";
-        left_inverse(layout: Layout) = try_left_inverse(layout), "L with L(layout(i)) == i";
+        right_inverse(layout: AnyLayout) = match layout {
+            AnyLayout::Layout(layout) => try_right_inverse(layout).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_right_inverse().answer(),
+        }, "R with layout(R(i)) == i, as large as can be";
+        left_inverse(layout: AnyLayout) = match layout {
+            AnyLayout::Layout(layout) => try_left_inverse(layout).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_left_inverse().answer(),
+        }, "L with L(layout(i)) == i";
         nullspace(layout: Layout) = try_nullspace(layout), "the coordinates that strides of 0 map to 0";
-        max_common_layout(a: Layout, b: Layout) = try_max_common_layout(a, b),
-            "the longest R found with a(R(i)) == i and b(R(i)) == i";
-        max_common_vector(a: Layout, b: Layout) = try_max_common_vector(a, b), "the size of max_common_layout";
+        max_common_layout(a: AnyLayout, b: AnyLayout) = match (a, b) {
+            (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_layout(a, b),
+            (a, b) => composed(a).and_then(|a| a.try_max_common_layout(composed(b)?)),
+        }, "the longest R found with a(R(i)) == i and b(R(i)) == i";
+        max_common_vector(a: AnyLayout, b: AnyLayout) = match (a, b) {
+            (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_vector(a, b),
+            (a, b) => composed(a).and_then(|a| a.try_max_common_vector(composed(b)?)),
+        }, "the size of max_common_layout";
         domain_distribute(shape: IntTuple, count: i64) = try_domain_distribute(shape, count),
             "up to count coordinates of a shape, spread over its modes";
         upcast(layout: AnyLayout, count: i64) = match layout {
@@ -135,8 +146,27 @@ fn composition(a: Outer, b: Inner) -> Result<Value, EvalError> {
                 Err(EvalError::Call(format!("composition({a}, {b}): a swizzle has no modes to compose with")))
             }
         },
-        (Outer::Swizzle(a), Inner::ComposedLayout(b)) => Err(nothing_holds(&a, &b)),
-        (Outer::ComposedLayout(a), Inner::ComposedLayout(b)) => Err(nothing_holds(&a, &b)),
+        (Outer::Swizzle(a), Inner::ComposedLayout(b)) => a.try_composition_swizzled(b).answer(),
+        (Outer::ComposedLayout(a), Inner::ComposedLayout(b)) => a.try_composition_swizzled(b).answer(),
+        (Outer::Swizzle(a), Inner::Swizzle(b)) => a.try_composition(b).answer(),
+        // A swizzle by itself goes through the indices of what follows.
+        (Outer::Layout(a), Inner::Swizzle(b)) => try_composition_swizzled(a, of_size(b, a.size())?).answer(),
+        (Outer::ComposedLayout(a), Inner::Swizzle(b)) => {
+            a.try_composition_swizzled(of_size(b, a.size())?).answer()
+        }
+    }
+}
+
+/// A swizzle of the indices below `size`.
+fn of_size(swizzle: Swizzle, size: i64) -> Result<ComposedLayout, LayoutError> {
+    ComposedLayout::try_new(swizzle, 0, try_make_col_major(IntTuple::int(size))?)
+}
+
+/// A layout, plain or swizzled, as a composed one.
+fn composed(layout: AnyLayout) -> Result<ComposedLayout, LayoutError> {
+    match layout {
+        AnyLayout::Layout(layout) => ComposedLayout::try_plain(layout),
+        AnyLayout::ComposedLayout(layout) => Ok(layout),
     }
 }
 
@@ -147,13 +177,6 @@ fn by_tiler(a: AnyLayout, tiler: Tiler) -> Result<Value, EvalError> {
         (AnyLayout::ComposedLayout(a), Some(b)) => a.try_composition(b).answer(),
         (AnyLayout::ComposedLayout(a), None) => a.try_composition_tiler(tiler).answer(),
     }
-}
-
-/// The error of two swizzles after one another.
-fn nothing_holds(a: &impl std::fmt::Display, b: &ComposedLayout) -> EvalError {
-    EvalError::Call(format!(
-        "composition({a}, {b}): a composed layout has one swizzle; compose the layouts before the swizzle"
-    ))
 }
 
 fn slice_and_offset(layout: Layout, coord: IntTuple) -> Result<Vec<Value>, LayoutError> {

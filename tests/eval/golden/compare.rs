@@ -2,57 +2,7 @@
 
 use serde_json::Value;
 
-/// A layout as a function of an integer.
-pub struct Function {
-    shape: Value,
-    stride: Value,
-    leaves: Vec<(i64, i64)>,
-}
-
-impl Function {
-    pub fn of(layout: &Value) -> Result<Self, String> {
-        let (shape, stride) = (&layout["shape"], &layout["stride"]);
-        let mut leaves = Vec::new();
-        gather(shape, stride, &mut leaves).ok_or_else(|| format!("{layout} is no layout"))?;
-        Ok(Self { shape: shape.clone(), stride: stride.clone(), leaves })
-    }
-
-    pub fn size(&self) -> i64 {
-        self.leaves.iter().map(|(extent, _)| extent).product()
-    }
-
-    /// Its value at `index`; the last extent has no end.
-    pub fn at(&self, index: i64) -> i64 {
-        let mut rest = index;
-        let mut sum = 0;
-        for (i, (extent, stride)) in self.leaves.iter().enumerate() {
-            let digit = if i + 1 == self.leaves.len() { rest } else { rest % extent };
-            sum += digit * stride;
-            rest /= extent;
-        }
-        sum
-    }
-
-    /// Its text form.
-    pub fn text(&self) -> String {
-        let text = |tuple: &Value| tuple.to_string().replace('[', "(").replace(']', ")").replace('"', "");
-        format!("{}:{}", text(&self.shape), text(&self.stride))
-    }
-}
-
-/// The extents with their strides; none where shape and stride nest differently.
-fn gather(shape: &Value, stride: &Value, leaves: &mut Vec<(i64, i64)>) -> Option<()> {
-    match (shape, stride) {
-        (Value::Array(shape), Value::Array(stride)) if shape.len() == stride.len() => {
-            shape.iter().zip(stride).try_for_each(|(shape, stride)| gather(shape, stride, leaves))
-        }
-        (Value::Array(_), _) => None,
-        (extent, stride) => {
-            leaves.push((extent.as_i64()?, stride.as_i64()?));
-            Some(())
-        }
-    }
-}
+use super::definition::{Function, gather};
 
 /// The answer with the stride 0 at each extent of 1, where pycute and CuTe choose differently.
 pub fn without_unit_strides(answer: &Value) -> Value {
