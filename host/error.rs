@@ -178,6 +178,9 @@ pub enum Error {
         /// The most that is possible.
         limit: u32,
     },
+    /// A limit of tensor maps that is not kept.
+    #[error("there can be no such tensor map: {0}")]
+    TensorMap(#[source] moye_sim::TensorMapError),
     /// Clusters that the grid cannot be divided into, or that no device has.
     #[error(
         "`{kernel}` cannot be launched in clusters of {cluster} blocks: the grid has {blocks} along {axis}, which must be a \

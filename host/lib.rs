@@ -36,6 +36,7 @@ mod memory;
 mod module;
 mod rearrange;
 mod stream;
+mod tensor_map;
 
 pub use device::{
     Arch, DEVICE_VARIABLE, Device, DeviceChoice, MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS,
@@ -54,6 +55,10 @@ pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::kernels;
 pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
-pub use moye_sim::Dim3;
+pub use moye_sim::{
+    Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
+    TensorSwizzle,
+};
 pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
+pub use tensor_map::TensorMap;

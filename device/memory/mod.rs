@@ -10,4 +10,4 @@ pub use element::{Element, Storable};
 pub use global::{Global, GlobalMut, GlobalPointer, GlobalPointerMut};
 pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};
 pub use shared::{Shared, SharedArray, SharedStorage};
-pub use tensor_map::TensorMapPointer;
+pub use tensor_map::{TensorMap, TensorMapPointer};

@@ -7,6 +7,7 @@ mod code;
 pub(crate) mod launch;
 mod library;
 mod symbols;
+pub(crate) mod tensor_map;
 
 pub use code::DriverCode;
 pub(crate) use code::{check, of};

@@ -1,0 +1,56 @@
+//! Tensor maps in the driver's form: `cuTensorMapEncodeTiled`, CUDA 12.0, which `cust`'s bindings do not have.
+
+use super::code::{DriverCode, check, known};
+use super::library::Symbol;
+use moye_sim::TensorMap;
+use std::ffi::{c_int, c_void};
+
+/// What the driver writes to, which must lie at a multiple of 64 bytes.
+#[repr(C, align(64))]
+struct Encoded([u64; 16]);
+
+/// The map as 128 bytes for kernels on a GPU.
+pub fn encode(map: &TensorMap) -> Result<[u64; 16], DriverCode> {
+    static ENCODE: Symbol = Symbol::new("cuTensorMapEncodeTiled");
+    type Encode = unsafe extern "C" fn(
+        *mut Encoded,
+        c_int,
+        u32,
+        *mut c_void,
+        *const u64,
+        *const u64,
+        *const u32,
+        *const u32,
+        c_int,
+        c_int,
+        c_int,
+        c_int,
+    ) -> c_int;
+    /// `CU_TENSOR_MAP_INTERLEAVE_NONE`
+    const NO_INTERLEAVE: c_int = 0;
+    let mut encoded = Encoded([0; 16]);
+    let code = match ENCODE.address() {
+        Ok(address) => {
+            // SAFETY: the driver's function of this name has this signature (CUDA Driver API, "Tensor Map Object Managment");
+            // the arrays have as many values as there are dimensions, and the tensor's address is kept and not followed.
+            known(unsafe {
+                std::mem::transmute::<*mut c_void, Encode>(address)(
+                    &raw mut encoded,
+                    map.element as c_int,
+                    map.rank as u32,
+                    map.address as *mut c_void,
+                    map.extents.as_ptr(),
+                    map.strides.as_ptr(),
+                    map.box_extents.as_ptr(),
+                    map.element_strides.as_ptr(),
+                    NO_INTERLEAVE,
+                    map.swizzle as c_int,
+                    map.promotion as c_int,
+                    map.fill as c_int,
+                )
+            })
+        }
+        Err(code) => known(code as c_int),
+    };
+    check(code).map(|()| encoded.0)
+}
