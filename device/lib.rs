@@ -33,7 +33,7 @@ mod panic;
 pub mod tensor;
 
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};
-pub use moye_macros::{kernel, layout, tiler, tuple};
+pub use moye_macros::{for_each_wgmma, kernel, layout, tiler, tuple};
 
 /// The kernel in the README compiles.
 #[cfg(doctest)]

@@ -2,6 +2,7 @@
 
 mod kernel;
 mod layout;
+mod wgmma;
 
 use proc_macro::TokenStream;
 
@@ -72,4 +73,22 @@ pub fn tuple(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn tiler(input: TokenStream) -> TokenStream {
     layout::tiler(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// `for_each_wgmma!(each)` calls the macro `each` with one row for each shape and type of `wgmma.mma_async`:
+///
+/// ```text
+/// wgmma {
+///     majors; SM90_64x8x16_F32F16F16_SS wgmma_m64n8k16_f32_f16_f16_ss; SM90_64x8x16_F32F16F16_RS wgmma_m64n8k16_f32_f16_f16_rs;
+///     "m64n8k16.f32.f16.f16"; [64, 8, 16]; Float;
+///     d f32 4 "{0}, {1}, {2}, {3}" [0 1 2 3]; a f16; b f16
+/// }
+/// ```
+///
+/// First what may be chosen: `majors` (which mode of A and B is contiguous, and their signs), `scaled` (their signs) or
+/// `plain` (nothing). Then the atoms and functions with A in shared memory and in registers, the instruction's text, its
+/// extents m, n and k, how products are summed, and the number types, of D with the registers of a thread.
+#[proc_macro]
+pub fn for_each_wgmma(callback: TokenStream) -> TokenStream {
+    wgmma::for_each(callback.into()).into()
 }

@@ -34,6 +34,7 @@ mod special;
 mod stmatrix;
 pub(crate) mod target;
 mod warp;
+pub mod wgmma;
 mod word;
 
 pub use atomic::{AtomicAdd, AtomicExchange, AtomicInteger};

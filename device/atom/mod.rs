@@ -6,6 +6,7 @@ pub mod mma;
 mod tiled_copy;
 mod tiled_mma;
 mod tiling;
+pub mod wgmma;
 
 pub use tiled_copy::{
     CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, TiledCopy,

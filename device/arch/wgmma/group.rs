@@ -1,0 +1,52 @@
+//! What orders the instructions.
+
+use crate::arch::target::needs;
+
+macro_rules! ordered {
+    ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal;)*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// All lanes of all four warps of the warpgroup execute it.
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        pub unsafe fn $name() {
+            needs!($instruction, sm_90a 8.0);
+            #[cfg(target_arch = "nvptx64")]
+            {
+                unsafe extern "C" {
+                    #[link_name = $intrinsic]
+                    fn order();
+                }
+                // SAFETY: a convergent intrinsic; the caller's contract.
+                unsafe { order() }
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            moye_sim::intrinsics::$name();
+        }
+    )* };
+}
+ordered! {
+    /// Orders what threads did with registers before the instructions that follow (`wgmma.fence.sync.aligned`).
+    wgmma_fence "llvm.nvvm.wgmma.fence.sync.aligned" "wgmma.fence";
+    /// Makes the instructions since the last one a group (`wgmma.commit_group.sync.aligned`).
+    wgmma_commit_group "llvm.nvvm.wgmma.commit_group.sync.aligned" "wgmma.commit_group";
+}
+
+/// Waits until all groups but the `PENDING` youngest, 7 at most, are complete (`wgmma.wait_group.sync.aligned`).
+///
+/// # Safety
+/// As [`wgmma_fence`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
+    const { assert!(PENDING <= 7, "wgmma.wait_group takes 0 to 7 groups that may be under way") };
+    needs!("wgmma.wait_group", sm_90a 8.0);
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        core::arch::asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack))
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::wgmma_wait_group(PENDING);
+}

@@ -1,0 +1,161 @@
+//! The table as functions: each instruction beside its emulation.
+
+#[cfg(not(target_arch = "nvptx64"))]
+use super::registers::words;
+use crate::arch::target::needs;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::number::Scalar;
+use crate::number::{B1, F8E4M3, F8E5M2, Number, Tf32};
+use half::{bf16, f16};
+#[cfg(not(target_arch = "nvptx64"))]
+use moye_sim::intrinsics::{MmaSum, Wgmma, WgmmaA, WgmmaNumber, WgmmaResult};
+
+/// What the immediate operands of an instruction say of a sign: 1, or -1 where it is negated.
+#[cfg(target_arch = "nvptx64")]
+const fn sign(negated: bool) -> i32 {
+    if negated { -1 } else { 1 }
+}
+
+/// The instruction as inline assembly. Accumulators are `inout`: each stays in its register over a whole loop
+/// (seen; docs/decisions/0004 on why it is never `pure`).
+#[cfg(target_arch = "nvptx64")]
+macro_rules! assembly {
+    ($text:literal, $list:literal [$($i:literal)*], $d:ident, $a:literal ($($a_operand:tt)*), $b:ident, $adds:ident, $tail:literal ($($operand:tt)*)) => {
+        // SAFETY: the caller's contract.
+        unsafe {
+            core::arch::asm!(
+                concat!(
+                    "{{ .reg .pred p; setp.ne.b32 p, {adds}, 0; wgmma.mma_async.sync.aligned.", $text, " {{", $list, "}}, ",
+                    $a, ", {b}, p", $tail, "; }}"
+                ),
+                $(inout(reg32) $d[$i],)*
+                $($a_operand)*
+                b = in(reg64) $b, adds = in(reg32) $adds as u32,
+                $($operand)*
+                options(nostack)
+            )
+        }
+    };
+}
+
+/// The instruction in the simulator.
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! emulation {
+    (
+        $text:literal, $n:literal, $sum:ident, $d_type:ident, $a_type:ident, $b_type:ident,
+        [$($major:expr),*], [$($negate:expr),*], $d:ident, $a:expr, $b:ident, $adds:ident
+    ) => {{
+        let instruction = Wgmma {
+            operation: concat!("wgmma.mma_async.sync.aligned.", $text),
+            n: $n,
+            a: WgmmaNumber {
+                bits: <$a_type as Number>::WIDTH,
+                decode: |bits| <$a_type as Scalar>::from_low_bits(bits).to_f64(),
+            },
+            b: WgmmaNumber {
+                bits: <$b_type as Number>::WIDTH,
+                decode: |bits| <$b_type as Scalar>::from_low_bits(bits).to_f64(),
+            },
+            d: WgmmaResult {
+                bits: <$d_type as Number>::WIDTH,
+                decode: |bits| <$d_type as Scalar>::from_low_bits(bits).to_f64(),
+                encode: |value| <$d_type as Scalar>::nearest(value).low_bits(),
+            },
+            sum: MmaSum::$sum,
+            mn_major: [$($major),*],
+            negate: [$($negate),*],
+        };
+        moye_sim::intrinsics::wgmma(&instruction, words($d), $a, $b, $adds);
+    }};
+}
+
+/// One function. `generics` are what may be chosen.
+macro_rules! instruction {
+    (
+        $kind:literal, $atom:ident, $function:ident, $text:literal, $n:literal, $sum:ident,
+        $d:ident $count:literal $list:literal $indices:tt, $a:ident, $b:ident,
+        $a_parameter:ident $a_register:ty, $a_text:literal $a_operand:tt, $a_simulated:expr,
+        <$($generic:ident),*> $tail:literal $tail_operands:tt, $majors:tt, $negates:tt
+    ) => {
+        #[doc = concat!("`wgmma.mma_async.sync.aligned.", $text, "`, ", $kind, ": `d = a b + d`, or `a b` without `adds`.")]
+        ///
+        /// `b` (and `a`, where it is no register) is a matrix descriptor. The constants say, where there are any, whether A and
+        /// B are MN-major in shared memory, and whether they are negated.
+        ///
+        /// # Safety
+        /// All lanes of all four warps of the warpgroup execute it with the same descriptors and `adds`, in the order that the
+        /// [module](self) tells. The descriptors are those of matrices in the block's shared memory.
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        pub unsafe fn $function<$(const $generic: bool),*>(
+            d: &mut [<$d as Number>::Register; $count],
+            $a_parameter: $a_register,
+            b: u64,
+            adds: bool,
+        ) {
+            needs!(concat!("wgmma.mma_async.sync.aligned.", $text, " (the atom ", stringify!($atom), ")"), sm_90a 8.0);
+            #[cfg(target_arch = "nvptx64")]
+            assembly!($text, $list $indices, d, $a_text $a_operand, b, adds, $tail $tail_operands);
+            #[cfg(not(target_arch = "nvptx64"))]
+            emulation!($text, $n, $sum, $d, $a, $b, $majors, $negates, d, $a_simulated($a_parameter), b, adds);
+        }
+    };
+}
+
+macro_rules! instructions {
+    ($(wgmma {
+        $kind:ident; $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal;
+        [$m:literal, $n:literal, $k:literal]; $sum:ident; d $d:ident $count:literal $list:literal $indices:tt; a $a:ident; b $b:ident
+    })*) => { $(
+        both!($kind, $ss $ss_function, $rs $rs_function, $text, $n, $sum, $d $count $list $indices, $a, $b);
+    )* };
+}
+
+/// The two functions of a row, with what may be chosen.
+macro_rules! both {
+    (majors, $ss:ident $ss_function:ident, $rs:ident $rs_function:ident, $($rest:tt)*) => {
+        both!(@ $ss $ss_function, $rs $rs_function, ($($rest)*),
+            <MN_A, MN_B, NEGATE_A, NEGATE_B> ", {sign_a}, {sign_b}, {mn_a}, {mn_b}" (
+                sign_a = const sign(NEGATE_A), sign_b = const sign(NEGATE_B), mn_a = const MN_A as i32, mn_b = const MN_B as i32,
+            ), [MN_A, MN_B], [NEGATE_A, NEGATE_B];
+            <MN_B, NEGATE_A, NEGATE_B> ", {sign_a}, {sign_b}, {mn_b}" (
+                sign_a = const sign(NEGATE_A), sign_b = const sign(NEGATE_B), mn_b = const MN_B as i32,
+            ), [false, MN_B], [NEGATE_A, NEGATE_B]
+        );
+    };
+    (scaled, $ss:ident $ss_function:ident, $rs:ident $rs_function:ident, $($rest:tt)*) => {
+        both!(@ $ss $ss_function, $rs $rs_function, ($($rest)*),
+            <NEGATE_A, NEGATE_B> ", {sign_a}, {sign_b}" (
+                sign_a = const sign(NEGATE_A), sign_b = const sign(NEGATE_B),
+            ), [false, false], [NEGATE_A, NEGATE_B];
+            <NEGATE_A, NEGATE_B> ", {sign_a}, {sign_b}" (
+                sign_a = const sign(NEGATE_A), sign_b = const sign(NEGATE_B),
+            ), [false, false], [NEGATE_A, NEGATE_B]
+        );
+    };
+    (plain, $ss:ident $ss_function:ident, $rs:ident $rs_function:ident, $($rest:tt)*) => {
+        both!(@ $ss $ss_function, $rs $rs_function, ($($rest)*),
+            <> "" (), [false, false], [false, false]; <> "" (), [false, false], [false, false]
+        );
+    };
+    (
+        @ $ss:ident $ss_function:ident, $rs:ident $rs_function:ident,
+        ($text:literal, $n:literal, $sum:ident, $d:ident $count:literal $list:literal $indices:tt, $a:ident, $b:ident),
+        <$($ss_generic:ident),*> $ss_tail:literal $ss_operands:tt, $ss_majors:tt, $ss_negates:tt;
+        <$($rs_generic:ident),*> $rs_tail:literal $rs_operands:tt, $rs_majors:tt, $rs_negates:tt
+    ) => {
+        instruction!(
+            "with A in shared memory", $ss, $ss_function, $text, $n, $sum, $d $count $list $indices, $a, $b,
+            a u64, "{a}" (a = in(reg64) a,), WgmmaA::Shared,
+            <$($ss_generic),*> $ss_tail $ss_operands, $ss_majors, $ss_negates
+        );
+        instruction!(
+            "with A in registers", $rs, $rs_function, $text, $n, $sum, $d $count $list $indices, $a, $b,
+            a [u32; 4], "{{{a0}, {a1}, {a2}, {a3}}}"
+            (a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2], a3 = in(reg32) a[3],), WgmmaA::Registers,
+            <$($rs_generic),*> $rs_tail $rs_operands, $rs_majors, $rs_negates
+        );
+    };
+}
+
+crate::for_each_wgmma!(instructions);

@@ -1,0 +1,30 @@
+//! `wgmma`: matrix instructions of a warpgroup, four warps whose first has a number that 4 divides (sm_90a, PTX 8.0).
+//!
+//! There is one function for each instruction, named after it: `wgmma_m64n256k16_f32_bf16_bf16_ss` is
+//! `wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16`, with D (which is C too) in registers and A and B in shared memory;
+//! in `..._rs` A is in registers. All come from one table ([`for_each_wgmma!`](crate::for_each_wgmma)), as do the
+//! [atoms](crate::atom::wgmma) above them.
+//!
+//! # The order of things
+//! The instructions are asynchronous. Shared memory that threads filled is fenced
+//! ([`fence_proxy_async_shared`](super::fence_proxy_async_shared)) before; what TMA brought is not. Then, in each warp:
+//!
+//! 1. [`wgmma_fence`] before the first instruction, and whenever a thread has touched registers that the next ones use;
+//! 2. the instructions, which may follow each other on the same accumulators;
+//! 3. [`wgmma_commit_group`], and [`wgmma_wait_group`] until the group is complete: until then neither the accumulators may be
+//!    touched, nor registers of A, nor may the operands in shared memory be written;
+//! 4. [`wgmma_fence_registers`] on the accumulators before they are read. No instruction stands for it: it tells the
+//!    compiler, which sees registers and no wait, that they change there. In the simulator it is where the results
+//!    come from, so that forgetting it gives NaNs.
+//!
+//! Sums of floats are those of [`mma`](super::mma), with one reservation: NVIDIA does not document how a tensor core aligns
+//! the products that it adds, and for 8-bit floats it is known to keep fewer bits than an f32 has.
+
+pub mod fragments;
+mod group;
+mod instruction;
+mod registers;
+
+pub use group::{wgmma_commit_group, wgmma_fence, wgmma_wait_group};
+pub use instruction::*;
+pub use registers::{Accumulators, wgmma_fence_registers};

@@ -1,0 +1,69 @@
+//! What a `wgmma` atom is.
+
+use crate::arch::wgmma::Accumulators;
+use crate::layout::{Layout, Major};
+use crate::number::Number;
+
+/// For an atom's constants: K is contiguous in shared memory.
+pub const K_MAJOR: bool = false;
+/// For an atom's constants: M (of A) or N (of B) is contiguous in shared memory.
+pub const MN_MAJOR: bool = true;
+/// For an atom's constants: the operand's elements are taken with the other sign.
+pub const NEGATED: bool = true;
+
+/// What A is to an instruction: a matrix descriptor, or a thread's registers.
+pub trait OperandA: Copy {
+    /// Whether it lies in registers.
+    const IN_REGISTERS: bool;
+}
+
+impl OperandA for u64 {
+    const IN_REGISTERS: bool = false;
+}
+
+impl OperandA for [u32; 4] {
+    const IN_REGISTERS: bool = true;
+}
+
+/// A `wgmma` instruction of a warpgroup: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix.
+pub trait WgmmaAtom: Copy + Default + Send + Sync + 'static {
+    /// CuTe's name.
+    const NAME: &'static str;
+    /// The PTX instruction.
+    const INSTRUCTION: &'static str;
+    /// The extents m, n and k.
+    const SHAPE_MNK: [i64; 3];
+    /// The threads of a warpgroup.
+    const THR_ID: Layout;
+    /// Which thread holds which element of A; in shared memory, all hold all.
+    const A: Layout;
+    /// Which thread holds which element of B: all hold all.
+    const B: Layout;
+    /// Which thread holds which element of C and D.
+    const C: Layout;
+    /// Which mode of A is contiguous in shared memory; of one in registers it has no meaning.
+    const MAJOR_A: Major;
+    /// Which mode of B is contiguous in shared memory.
+    const MAJOR_B: Major;
+    /// The numbers of A.
+    type A: Number;
+    /// The numbers of B.
+    type B: Number;
+    /// The numbers of C and D.
+    type D: Number;
+    /// A thread's registers of C and D.
+    type Accumulators: Accumulators;
+    /// What A is given as.
+    type OperandA: OperandA;
+
+    /// Executes the instruction once: `d = a b + d`, or `a b` without `adds`.
+    ///
+    /// # Safety
+    /// As of the functions of [`arch::wgmma`](crate::arch::wgmma).
+    unsafe fn mma(d: &mut Self::Accumulators, a: Self::OperandA, b: u64, adds: bool);
+}
+
+/// The major mode that an atom's constant names.
+pub(super) const fn major(mn: bool) -> Major {
+    if mn { Major::Mn } else { Major::K }
+}

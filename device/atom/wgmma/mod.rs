@@ -1,0 +1,31 @@
+//! Atoms of `wgmma`: each instruction as a zero-sized type, with which thread holds which element, and how the operands in
+//! shared memory may lie.
+//!
+//! The names are CuTe's: `SM90_64x256x16_F32BF16BF16_SS` is the instruction for m = 64, n = 256, k = 16 with the types of D,
+//! A and B; `SS` has A and B in shared memory, `RS` has A in registers. `TN` stands for "K-major only", which is so for all
+//! types but those of 16 bits. Where there is a choice, it is made by constants, in CuTe's order: which of A and B are
+//! MN-major, and which are negated.
+//!
+//! ```
+//! use moye_device::atom::wgmma::{K_MAJOR, MN_MAJOR, SM90_64x128x16_F32BF16BF16_SS as Atom, WgmmaAtom};
+//!
+//! assert_eq!(<Atom>::SHAPE_MNK, [64, 128, 16]);
+//! // Thread 5 of the second warp holds as its third value the element m = 16 + 1 + 8, n = 2.
+//! assert_eq!(<Atom>::C.at_coord([37, 2]), 25 + 64 * 2);
+//! // B read from a tile whose N is contiguous.
+//! type Transposed = Atom<K_MAJOR, MN_MAJOR>;
+//! ```
+//!
+//! [`SharedOperand`] is what the instruction is told of a tile in shared memory: its matrix descriptors.
+
+mod atom;
+mod atoms;
+mod error;
+mod info;
+mod operand;
+
+pub use atom::{K_MAJOR, MN_MAJOR, NEGATED, OperandA, WgmmaAtom};
+pub use atoms::*;
+pub use error::WgmmaLayoutError;
+pub use info::{WGMMA_ATOMS, WgmmaInfo};
+pub use operand::SharedOperand;
