@@ -9,7 +9,8 @@
 //! without padding.
 
 use super::config::{ArgumentsOf, MmaConfig, Storage};
-use super::epilogue::{Epilogue as _, Place};
+use super::epilogue::Epilogue as _;
+use super::rows::Place;
 use super::raster::tile_of;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
 use crate::arch::{
