@@ -30,6 +30,7 @@ pub mod memory;
 pub mod number;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
+pub mod pipeline;
 pub mod tensor;
 
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};

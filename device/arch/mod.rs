@@ -27,6 +27,7 @@ mod mbarrier;
 pub mod mma;
 mod movmatrix;
 mod mul_add;
+mod opaque;
 mod reduce;
 mod register_count;
 mod shared;
@@ -75,12 +76,13 @@ pub use ldmatrix::{
 };
 pub use mbarrier::{
     cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_arrive_cluster,
-    mbarrier_arrive_expect_tx, mbarrier_arrive_expect_tx_cluster, mbarrier_expect_tx, mbarrier_init,
-    mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity, mbarrier_try_wait_parity, mbarrier_wait,
-    mbarrier_wait_parity,
+    mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx, mbarrier_arrive_expect_tx_cluster,
+    mbarrier_expect_tx, mbarrier_init, mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity,
+    mbarrier_try_wait_parity, mbarrier_wait, mbarrier_wait_parity,
 };
 pub use movmatrix::movmatrix_trans;
 pub use mul_add::MulAdd;
+pub use opaque::opaque;
 pub use reduce::{
     ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_xor,

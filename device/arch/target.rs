@@ -135,6 +135,8 @@ const TARGET_PTX: u32 = {
         80..86 => 70,
         86 => 71,
         87 => 74,
+        // sm_90a is younger than sm_90.
+        90 if cfg!(target_feature = "sm_90a") => 80,
         88..100 => 78,
         100..120 => 86,
         _ => 87,

@@ -4,6 +4,8 @@
 //! over an edge is neither read nor written.
 
 mod copy;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper;
 pub mod ladder;
 mod lines;
 mod matmul;

@@ -535,6 +535,8 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
             k_chunk: plan.k_chunk,
             activation: if sums.is_some() { 0 } else { problem.activation as u32 },
             wide: u32::from(sums.is_some() || U::WIDE),
+            tensor_c: 0,
+            batches: count,
             reserved: 0,
         };
         let threads = variant.kernel.bounds().threads.unwrap_or(256);
@@ -594,6 +596,8 @@ unsafe fn finish<T: Operand, U: Output<T>>(
             k_chunk: 0,
             activation: problem.activation as u32,
             wide: 0,
+            tensor_c: 0,
+            batches: count,
             reserved: 0,
         };
         // SAFETY: the caller's contract.

@@ -17,7 +17,9 @@ mod parity;
 mod state;
 mod transaction;
 
-pub use cluster::{mbarrier_arrive_cluster, mbarrier_arrive_expect_tx_cluster};
+pub use cluster::{
+    mbarrier_arrive_cluster, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx_cluster,
+};
 pub use parity::{mbarrier_test_wait_parity, mbarrier_try_wait_parity, mbarrier_wait_parity};
 pub use state::{
     cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_init, mbarrier_inval,

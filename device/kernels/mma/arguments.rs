@@ -55,6 +55,10 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub activation: u32,
     /// Whether `c` and `bias` have elements of type `S`: 0 or 1.
     pub wide: u32,
+    /// Whether `c` may be written by a tensor map, where the kernel has one: 0 or 1.
+    pub tensor_c: u32,
+    /// How many products there are, for kernels whose blocks have more than one tile; elsewhere the grid tells.
+    pub batches: u32,
     /// Unused, so that no bytes are left undefined.
     pub reserved: u32,
 }
@@ -90,6 +94,8 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
             k_chunk: k,
             activation: Activation::None as u32,
             wide: 0,
+            tensor_c: 0,
+            batches: 1,
             reserved: 0,
         }
     }
@@ -98,7 +104,7 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
 // SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields or pairs of 4-byte ones, the same on host and device.
 unsafe impl<T: Element, O: Element, S: Element> KernelParam for Arguments<T, O, S> {
     const TYPE: ParamType = {
-        assert!(size_of::<Self>() == 13 * 8 + 2 * size_of::<S>() + 8 * 4, "the struct has gaps");
+        assert!(size_of::<Self>() == 13 * 8 + 2 * size_of::<S>() + 10 * 4, "the struct has gaps");
         ParamType::Struct { name: "Arguments", size: size_of::<Self>() }
     };
 }

@@ -1,0 +1,179 @@
+//! How a product on Hopper is tiled, as a type, and what follows from it: boxes, descriptors, shared memory.
+
+use super::store::Staging;
+use crate::arch::wgmma::Accumulators;
+use crate::atom::wgmma::{SharedOperand, WgmmaAtom};
+use crate::kernels::mma::{Arguments, Convertible, Scalar};
+use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, shared_memory_atom};
+use crate::memory::{Element, SharedStorage};
+use crate::pipeline::{Pipeline, PipelineStorage};
+use core::marker::PhantomData;
+
+/// Bytes of a row of shared memory that is swizzled as a whole, and that a box has along its contiguous mode.
+pub const ROW: u32 = 128;
+/// Rows of an instruction's tile of C.
+pub const ATOM_M: u32 = 64;
+/// Threads of a warpgroup.
+pub const WARPGROUP: u32 = 128;
+/// Bytes of a box of C: rows of one instruction, 128 bytes each.
+pub const BOX_C: u32 = ATOM_M * ROW;
+/// Boxes of C that a warpgroup has in shared memory at a time.
+pub const BOXES_C: u32 = 2;
+
+/// A configuration.
+pub trait WgmmaConfig: Sized + 'static {
+    /// The elements of A and B in memory.
+    type Operand: Element;
+    /// The elements that the atom accumulates.
+    type Sum: Convertible<Self::Scalar>;
+    /// What is computed in behind the product.
+    type Scalar: Scalar + Staging<Self::Scalar>;
+    /// The elements of C.
+    type Output: Staging<Self::Scalar>;
+    /// The instruction, with A and B in shared memory; one covers all of the tile's N.
+    type Atom: WgmmaAtom<OperandA = u64, Accumulators: Accumulators<Register = Self::Sum>>;
+    /// Rows of a block's tile of C: 64 for each consuming warpgroup.
+    const BLK_M: u32;
+    /// Stages in shared memory.
+    const STAGES: u32;
+
+    /// Warpgroups that multiply.
+    const CONSUMERS: u32 = {
+        assert!(Self::BLK_M.is_multiple_of(ATOM_M), "a warpgroup multiplies 64 rows");
+        Self::BLK_M / ATOM_M
+    };
+    /// Threads of a block.
+    const THREADS: u32 = WARPGROUP * (1 + Self::CONSUMERS);
+    /// Columns of a block's tile of C.
+    const BLK_N: u32 = Self::Atom::SHAPE_MNK[1] as u32;
+    /// What a stage has of K: one row of shared memory where K is contiguous.
+    const BLK_K: u32 = ROW / Self::Operand::BYTES as u32;
+    /// A stage's tile of A in shared memory, (BLK_M, BLK_K).
+    const SMEM_A: ComposedLayout = stage::<Self::Operand>(Self::BLK_M, Self::BLK_K, Self::Atom::MAJOR_A);
+    /// A stage's tile of B in shared memory, (BLK_N, BLK_K).
+    const SMEM_B: ComposedLayout = stage::<Self::Operand>(Self::BLK_N, Self::BLK_K, Self::Atom::MAJOR_B);
+    /// The instruction's descriptors of A.
+    const A: SharedOperand = SharedOperand::a::<Self::Atom>(Self::SMEM_A);
+    /// The instruction's descriptors of B.
+    const B: SharedOperand = SharedOperand::b::<Self::Atom>(Self::SMEM_B);
+    /// The boxes in which TMA loads A's part of a stage.
+    const BOXES_A: Boxes = Boxes::new(Self::BLK_M, Self::BLK_K, Self::Atom::MAJOR_A);
+    /// The boxes in which TMA loads B's part of a stage.
+    const BOXES_B: Boxes = Boxes::new(Self::BLK_N, Self::BLK_K, Self::Atom::MAJOR_B);
+    /// Bytes of a stage's tile of A.
+    const BYTES_A: u32 = Self::BLK_M * ROW;
+    /// Bytes of a stage's tile of B.
+    const BYTES_B: u32 = Self::BLK_N * ROW;
+}
+
+/// A stage of an operand: rows of 128 bytes, whose pieces of 16 are exchanged by the row's number modulo 8. Where M (or N) is
+/// contiguous, a block of 64 x `BLK_K` follows the other, as boxes bring them.
+const fn stage<T: Element>(extent: u32, k: u32, major: Major) -> ComposedLayout {
+    let atom = shared_memory_atom(major, SwizzleBytes::B128, 8 * T::BYTES as i64);
+    let shape = IntTuple::flat(&[extent as i64, k as i64]);
+    match major {
+        Major::K => atom.tile_to_shape(shape),
+        Major::Mn => atom.tile_to_shape_ordered(shape, IntTuple::flat(&[2, 1])),
+    }
+}
+
+/// What the tensor map of an operand says, and how many copies fill a stage of it.
+///
+/// The map has three dimensions: the operand's contiguous mode, the other one, and batches (1 of them where all batches have the
+/// same operand). It is swizzled by 128 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Boxes {
+    /// Which mode is contiguous.
+    pub major: Major,
+    /// A box's elements along the contiguous mode, and along the other one.
+    pub extents: [u32; 2],
+    /// Boxes of a stage, along M or N.
+    pub count: u32,
+}
+
+impl Boxes {
+    /// The boxes of a tile of `extent` along M or N, by `k`.
+    #[must_use]
+    pub const fn new(extent: u32, k: u32, major: Major) -> Self {
+        match major {
+            Major::K => {
+                assert!(extent <= 256, "a box has at most 256 elements along a dimension");
+                Self { major, extents: [k, extent], count: 1 }
+            }
+            // `k` is the 64 elements of a row.
+            Major::Mn => Self { major, extents: [k, k], count: extent / k },
+        }
+    }
+
+    /// Elements along M or N from one box to the next.
+    #[must_use]
+    pub const fn step(&self) -> u32 {
+        self.extents[0]
+    }
+}
+
+/// The arguments of a configuration's kernel. `a` and `b` are not read: tensor maps stand for them.
+pub type ArgumentsOf<G> =
+    Arguments<<G as WgmmaConfig>::Operand, <G as WgmmaConfig>::Output, <G as WgmmaConfig>::Scalar>;
+
+/// What a block keeps in shared memory: stages of A and of B, boxes of C for each consuming warpgroup, mbarriers.
+///
+/// Stages and boxes are addressed as a whole, by TMA and descriptors; so they are no arrays of elements.
+pub struct WgmmaStorage<G>(PhantomData<G>);
+
+/// The parts of a [`WgmmaStorage`]: shared addresses.
+pub struct Parts<G>(u32, PhantomData<G>);
+
+impl<G> Clone for Parts<G> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<G> Copy for Parts<G> {}
+
+/// The most stages that a kernel has: the type of the pipeline names a number.
+pub const STAGES: u32 = 4;
+
+impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
+    const BYTES: usize = {
+        assert!(G::STAGES == STAGES, "the pipeline has four stages");
+        let stages = STAGES * (G::BYTES_A + G::BYTES_B);
+        (stages + G::CONSUMERS * BOXES_C * BOX_C) as usize + PipelineStorage::<STAGES>::BYTES
+    };
+    /// What a swizzle of 128 bytes repeats after.
+    const ALIGN: usize = 1024;
+
+    type Tensors = Parts<G>;
+
+    #[inline(always)]
+    unsafe fn at(base: u32) -> Self::Tensors {
+        Parts(base, PhantomData)
+    }
+}
+
+impl<G: WgmmaConfig> Parts<G> {
+    /// A's part of a stage.
+    #[inline(always)]
+    pub fn a(self, stage: u32) -> u32 {
+        self.0 + stage * G::BYTES_A
+    }
+
+    /// B's part of a stage.
+    #[inline(always)]
+    pub fn b(self, stage: u32) -> u32 {
+        self.0 + STAGES * G::BYTES_A + stage * G::BYTES_B
+    }
+
+    /// The boxes of C of a consuming warpgroup.
+    #[inline(always)]
+    pub fn c(self, consumer: u32) -> u32 {
+        self.0 + STAGES * (G::BYTES_A + G::BYTES_B) + consumer * BOXES_C * BOX_C
+    }
+
+    /// The mbarriers of the stages.
+    #[inline(always)]
+    pub fn pipeline(self) -> Pipeline<STAGES> {
+        // SAFETY: the storage has these bytes behind the boxes of C, for nothing else.
+        unsafe { PipelineStorage::<STAGES>::at(self.c(G::CONSUMERS)) }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a warpgroup does with its sums: boxes that TMA stores, or rows with all that can be asked for.
+
+use super::config::{ATOM_M, ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
+use super::schedule::Work;
+use super::store::{Destination, Staging as _, store};
+use crate::arch::wgmma::Accumulators;
+use crate::arch::{Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier};
+use crate::kernels::mma::Convertible as _;
+use crate::kernels::mma::{Activation, Place, Staged, write_rows};
+use crate::layout::{Layout, Swizzle, layout};
+use crate::memory::{Shared, TensorMapPointer};
+use crate::tensor::{StaticLayout, Tensor};
+use core::marker::PhantomData;
+
+/// Columns of C that a warpgroup brings into shared memory at a time, where it writes by rows.
+const COLUMNS: u32 = 64;
+
+crate::static_layout! {
+    /// These columns of a warpgroup's part of the tile.
+    pub Chunk = layout!((64, 64));
+}
+
+/// Their sums in shared memory, N contiguous. Threads write pairs of neighbours of four rows at a time, and groups of eight are
+/// exchanged by the row's number modulo 4, so that they meet no bank twice.
+#[derive(Clone, Copy)]
+pub struct ChunkSums;
+
+impl StaticLayout for ChunkSums {
+    const LAYOUT: Layout = layout!((64, 64):(64, 1));
+    const SWIZZLE: Swizzle = Swizzle::new(2, 3, 3);
+}
+
+/// A warpgroup's columns as [`Staged`] sums.
+struct ChunkOf<G>(PhantomData<G>);
+
+impl<G: WgmmaConfig> Staged for ChunkOf<G> {
+    type Operand = G::Operand;
+    type Sum = G::Sum;
+    type Scalar = G::Scalar;
+    type Output = G::Output;
+    type TileC = Chunk;
+    type Sums = ChunkSums;
+    const THREADS: u32 = WARPGROUP;
+}
+
+/// A consuming warpgroup, and where it writes.
+pub struct Writer<G: WgmmaConfig> {
+    pub parts: Parts<G>,
+    pub map: TensorMapPointer,
+    /// Which of the consuming warpgroups, and which of its threads.
+    pub consumer: u32,
+    pub thread: u32,
+}
+
+impl<G: WgmmaConfig> Writer<G> {
+    /// The warpgroup's own barrier; 0 is the block's.
+    #[inline(always)]
+    fn barrier(&self) -> u32 {
+        1 + self.consumer
+    }
+
+    /// Writes the warpgroup's part of a tile.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup come together; the kernel's contract.
+    #[inline(always)]
+    pub unsafe fn write(
+        &self,
+        sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
+        arguments: &ArgumentsOf<G>,
+        work: Work,
+    ) {
+        let first = (work.m * G::BLK_M + self.consumer * ATOM_M, work.n * G::BLK_N);
+        let plain = arguments.beta == G::Scalar::ZERO
+            && arguments.bias.address() == 0
+            && arguments.activation == Activation::None as u32;
+        // Nothing of what follows is to take registers beside the sums while they are made.
+        let thread = opaque(self.thread);
+        // SAFETY: the caller's contract.
+        unsafe {
+            if arguments.tensor_c != 0 && plain {
+                let to = Destination {
+                    map: self.map,
+                    start: [
+                        first.1 as i32,
+                        first.0 as i32,
+                        (work.batch * arguments.splits + work.split) as i32,
+                    ],
+                    boxes: self.parts.c(self.consumer),
+                    barrier: self.barrier(),
+                    thread,
+                };
+                if size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0 {
+                    store::<G, G::Scalar>(sums, arguments.alpha, &to);
+                } else {
+                    store::<G, G::Output>(sums, arguments.alpha, &to);
+                }
+            } else {
+                self.write_rows(sums, arguments, work, first, thread);
+            }
+        }
+    }
+
+    /// Through shared memory, some columns at a time.
+    ///
+    /// # Safety
+    /// As [`Self::write`].
+    #[inline(always)]
+    unsafe fn write_rows(
+        &self,
+        sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
+        arguments: &ArgumentsOf<G>,
+        work: Work,
+        (first_m, first_n): (u32, u32),
+        thread: u32,
+    ) {
+        let sums = sums.as_slice();
+        let base = self.parts.c(self.consumer);
+        let offset = i64::from(work.batch) * arguments.batch_c + i64::from(work.split) * arguments.split_c;
+        let (warp, lane) = (thread / 32, thread % 32);
+        let row = 16 * warp + lane / 4;
+        let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };
+        let columns = if left < G::BLK_N { left } else { G::BLK_N };
+        let mut chunk = 0;
+        // The end is known at run time, so that this stays a loop: its body is long, and runs little.
+        while chunk * COLUMNS < columns {
+            // SAFETY: the chunk's memory is the warpgroup's, whose threads meet before it is written again and before it is read;
+            // each pair belongs to one thread.
+            unsafe {
+                sync_barrier(self.barrier(), WARPGROUP);
+                let mut this = 0;
+                while this < const { G::BLK_N.div_ceil(COLUMNS) } {
+                    // Registers are named by constants: so the chunk's are behind a branch each.
+                    if this == chunk {
+                        let mut j = 0;
+                        while j < 8 && this * COLUMNS + 8 * j < G::BLK_N {
+                            let at = ((this * COLUMNS + 8 * j) / 2) as usize;
+                            let column = 8 * j + 2 * (lane % 4);
+                            let address = |row: u32| {
+                                let index = ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
+                                base + 4 * index
+                            };
+                            let pair = |at: usize| G::Scalar::pair(sums[at].widen(), sums[at + 1].widen());
+                            u64::store_shared(address(row), pair(at));
+                            u64::store_shared(address(row + 8), pair(at + 2));
+                            j += 1;
+                        }
+                    }
+                    this += 1;
+                }
+                sync_barrier(self.barrier(), WARPGROUP);
+                let s_c = Tensor::shared(Shared::from_address(base)); // (BLK_M, BLK_N)
+                let first = (first_m, first_n + chunk * COLUMNS);
+                let thread = opaque(thread);
+                write_rows::<ChunkOf<G>>(arguments, s_c, Place { first, offset, thread });
+            }
+            chunk += 1;
+        }
+    }
+
+    /// Waits until all stores have read what they store: the block's shared memory outlives them.
+    #[inline(always)]
+    pub fn finish(&self) {
+        if self.thread == 0 {
+            bulk_wait_group_read::<0>();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The family: an element type, an atom and a number of rows make a kernel.
+
+use super::config::{ArgumentsOf, WgmmaConfig, WgmmaStorage};
+use super::matmul::matmul;
+use crate::atom::wgmma::{
+    K_MAJOR, MN_MAJOR, SM90_64x256x8_F32TF32TF32_SS_TN, SM90_64x256x16_F32BF16BF16_SS,
+    SM90_64x256x16_F32F16F16_SS, SM90_64x256x32_S32S8S8_SS_TN,
+};
+use crate::memory::TensorMap;
+use half::{bf16, f16};
+
+/// The configuration and the kernel of each entry.
+macro_rules! wgmma {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty { rows: $rows:literal, threads = $threads:literal, $atom:ty }
+    )+) => { $(
+        mod $name {
+            use super::*;
+
+            /// The configuration.
+            pub struct Tiling;
+
+            impl WgmmaConfig for Tiling {
+                type Operand = $operand;
+                type Sum = $sum;
+                type Scalar = $scalar;
+                type Output = $output;
+                type Atom = $atom;
+                const BLK_M: u32 = $rows;
+                const STAGES: u32 = 4;
+            }
+
+            const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows");
+
+            $(#[$doc])*
+            ///
+            /// A grid of as many blocks as the device has multiprocessors, or fewer; each has tiles until none is left.
+            ///
+            /// # Safety
+            /// The tensor maps are of matrices in memory of the device, of the boxes that [`Boxes`](super::super::Boxes) tells of
+            /// A, B and C; that of C is not used where `arguments.tensor_c` is 0. `c` overlaps none of the others. Every
+            /// split has something of K. Each extent is at most 2^31 - 256.
+            #[crate::kernel(threads = $threads, min_blocks = 1, shared = WgmmaStorage<Tiling>)]
+            pub unsafe fn $name(a: TensorMap, b: TensorMap, c: TensorMap, arguments: ArgumentsOf<Tiling>) {
+                // SAFETY: the caller's contract.
+                unsafe { matmul::<Tiling>((&a, &b, &c), &arguments) }
+            }
+        }
+        pub use $name::$name;
+    )+ };
+}
+
+wgmma! {
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 256.
+    wgmma_f16_tn = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_f16_nt = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<MN_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_f16_nn = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_f16_tt = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_tn = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_nt = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_nn = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_tt = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in tf32, which the tensor map rounds to, with K contiguous in both, tiles of 128 x 256.
+    wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
+    /// `c = a * b` of 8-bit integers with K contiguous in both, sums in 32 bits that wrap, tiles of 128 x 256.
+    wgmma_s8_tn = i8 => i32, i32, i32 { rows: 128, threads = 384, SM90_64x256x32_S32S8S8_SS_TN }
+}

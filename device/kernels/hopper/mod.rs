@@ -1,0 +1,32 @@
+//! Matmul on Hopper's tensor cores: TMA fills stages of shared memory, `wgmma` reads them there.
+//!
+//! A block of three warpgroups has one tile of C after the other, as long as there are any:
+//!
+//! ```text
+//! warpgroup 0   one thread: for each tile, for each 128 bytes of K: acquire a stage, have TMA load A's and B's part
+//! warpgroup 1   rows  0 to  63 of the tile: wait for a stage, four wgmma, release the stage before; then write C
+//! warpgroup 2   rows 64 to 127 likewise
+//! ```
+//!
+//! While one warpgroup writes its part of C, the other one still multiplies or has begun with the next tile, whose stages are
+//! being filled the whole time. Accumulators are all that a thread holds, 128 of them for a tile of 128 x 256, so warpgroup 0 gives
+//! registers away ([`decrease_registers`](crate::arch::decrease_registers)).
+//!
+//! C goes through shared memory, in swizzled boxes that TMA stores, where its rows start at multiples of 16 bytes and nothing but
+//! `alpha` is asked for. All else is done by rows, as for [`mma`](super::mma)'s kernels.
+//!
+//! The kernels take tensor maps as parameters (see [`Boxes`] for what they must say) and begin before the kernel in front has
+//! ended, where the launch allows it.
+
+mod config;
+mod epilogue;
+mod family;
+mod matmul;
+mod schedule;
+mod store;
+
+pub use config::{Boxes, WgmmaConfig, WgmmaStorage};
+pub use family::*;
+pub use matmul::matmul;
+pub use schedule::{Schedule, Work};
+pub use store::Staging;

@@ -1,0 +1,114 @@
+//! Pipelines between warps: stages of shared memory that a producer fills by TMA and consumers read, as types.
+//!
+//! A stage is full or empty, and two mbarriers tell which. The *full* barrier's phase ends when the producer has announced the
+//! bytes of a stage (one arrival) and TMA has brought them. The *empty* barrier's phase ends when every consuming warp has
+//! released the stage (one arrival each). Both sides go through the stages in a ring and count turns by one bit, the *parity* of
+//! the phase that they wait for:
+//!
+//! ```text
+//! turn            0        1        2     ...
+//! consumer waits for full's phase   0 (parity 0), 1 (parity 1), 2 (parity 0), ...
+//! producer waits for empty's phase -1 (parity 1), 0 (parity 0), 1 (parity 1), ...
+//! ```
+//!
+//! An mbarrier that was just made says of parity 1 that it is over: so the producer's first turn does not wait.
+//!
+//! The stages come as values that cannot be copied. [`Producer::acquire`] gives a [`Filling`] after the wait for its release, and
+//! [`Consumer::wait`] a [`Full`] after the wait for its data, which [`Consumer::release`] takes back: a stage cannot be read
+//! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is read
+//! through an address after its release, bytes that were announced and do not come) the simulator does: it faults where a
+//! copy overwrites what an instruction still reads, and names who waits where when nobody can go on.
+//!
+//! ```
+//! use moye_device::memory::SharedStorage;
+//! use moye_device::pipeline::PipelineStorage;
+//! // Two mbarriers of 8 bytes for each of four stages.
+//! assert_eq!(PipelineStorage::<4>::BYTES, 64);
+//! ```
+
+mod stage;
+
+pub use stage::{Consumer, Filling, Full, Producer};
+
+use crate::arch::{fence_mbarrier_init, mbarrier_init};
+use crate::memory::SharedStorage;
+
+/// Bytes of an mbarrier.
+const MBARRIER: u32 = 8;
+
+/// The mbarriers of a ring of `STAGES` stages, filled in each of `CLUSTER` blocks and released to all of them.
+///
+/// With a `CLUSTER` of more than one, blocks of a cluster share what they load: each producer's copies go to several blocks at
+/// once, so that a stage may be filled when the consumers of *all* blocks have released it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pipeline<const STAGES: u32, const CLUSTER: u32 = 1> {
+    base: u32,
+}
+
+/// What a [`Pipeline`] keeps in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineStorage<const STAGES: u32, const CLUSTER: u32 = 1>;
+
+impl<const STAGES: u32, const CLUSTER: u32> SharedStorage for PipelineStorage<STAGES, CLUSTER> {
+    const BYTES: usize = {
+        assert!(STAGES > 0, "a pipeline has one stage at least");
+        assert!(CLUSTER >= 1 && CLUSTER <= 8, "a cluster has 1 to 8 blocks");
+        (2 * STAGES * MBARRIER) as usize
+    };
+    const ALIGN: usize = MBARRIER as usize;
+
+    type Tensors = Pipeline<STAGES, CLUSTER>;
+
+    #[inline(always)]
+    unsafe fn at(base: u32) -> Self::Tensors {
+        Pipeline { base }
+    }
+}
+
+impl<const STAGES: u32, const CLUSTER: u32> Pipeline<STAGES, CLUSTER> {
+    /// Makes the mbarriers, for `warps` consuming warps in each block. A barrier of the block (of the cluster, where there is one)
+    /// follows, before anybody uses the pipeline.
+    ///
+    /// # Safety
+    /// One thread of the block calls it, once.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn init(self, warps: u32) {
+        let mut stage = 0;
+        while stage < STAGES {
+            // SAFETY: the storage's own bytes, which only its mbarriers use.
+            unsafe {
+                mbarrier_init(self.full(stage), 1);
+                mbarrier_init(self.empty(stage), warps * CLUSTER);
+            }
+            stage += 1;
+        }
+        fence_mbarrier_init();
+    }
+
+    /// The side that fills stages: one thread's.
+    #[inline(always)]
+    #[must_use]
+    pub const fn producer(self) -> Producer<STAGES, CLUSTER> {
+        Producer::new(self)
+    }
+
+    /// The side that reads them: each thread of a consuming warp has its own, and goes through all stages.
+    #[inline(always)]
+    #[must_use]
+    pub const fn consumer(self) -> Consumer<STAGES, CLUSTER> {
+        Consumer::new(self)
+    }
+
+    /// The address of a stage's full barrier.
+    #[inline(always)]
+    const fn full(self, stage: u32) -> u32 {
+        self.base + MBARRIER * stage
+    }
+
+    /// The address of a stage's empty barrier.
+    #[inline(always)]
+    const fn empty(self, stage: u32) -> u32 {
+        self.base + MBARRIER * (STAGES + stage)
+    }
+}

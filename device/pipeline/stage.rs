@@ -1,0 +1,165 @@
+//! The two sides of a pipeline, and the stages that they hold.
+
+use super::Pipeline;
+use crate::arch::{
+    lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx,
+    mbarrier_wait_parity,
+};
+
+/// Where a side is in the ring.
+#[derive(Debug)]
+struct Turn<const STAGES: u32> {
+    stage: u32,
+    /// Of the phase that is waited for next.
+    parity: u32,
+}
+
+impl<const STAGES: u32> Turn<STAGES> {
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.stage += 1;
+        if self.stage == STAGES {
+            self.stage = 0;
+            self.parity ^= 1;
+        }
+    }
+}
+
+/// The thread that fills stages.
+#[derive(Debug)]
+pub struct Producer<const STAGES: u32, const CLUSTER: u32> {
+    pipeline: Pipeline<STAGES, CLUSTER>,
+    turn: Turn<STAGES>,
+}
+
+/// A stage that nobody reads, and whose bytes are announced: copies that arrive at its [`barrier`](Self::barrier) make it full.
+#[derive(Debug)]
+pub struct Filling {
+    stage: u32,
+    barrier: u32,
+}
+
+impl Filling {
+    /// Which of the stages it is.
+    #[inline(always)]
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.stage
+    }
+
+    /// The shared address of the mbarrier that the copies arrive at.
+    #[inline(always)]
+    #[must_use]
+    pub const fn barrier(&self) -> u32 {
+        self.barrier
+    }
+}
+
+impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
+    #[inline(always)]
+    pub(super) const fn new(pipeline: Pipeline<STAGES, CLUSTER>) -> Self {
+        Self { pipeline, turn: Turn { stage: 0, parity: 1 } }
+    }
+
+    /// Waits until the next stage was released, and announces `bytes`: all that will come into the stage of this block, from
+    /// other blocks of the cluster too.
+    ///
+    /// # Safety
+    /// The pipeline was made, and a barrier is behind that. Copies of `bytes` bytes in all arrive at the stage's barrier.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn acquire(&mut self, bytes: u32) -> Filling {
+        let stage = self.turn.stage;
+        let barrier = self.pipeline.full(stage);
+        // SAFETY: the pipeline's own barriers; phases are waited for in turn.
+        unsafe {
+            mbarrier_wait_parity(self.pipeline.empty(stage), self.turn.parity);
+            mbarrier_arrive_expect_tx(barrier, bytes);
+        }
+        self.turn.advance();
+        Filling { stage, barrier }
+    }
+
+    /// Waits until every stage that was filled has been released. A block of a cluster that ends before would take away the
+    /// barriers that others arrive at.
+    ///
+    /// # Safety
+    /// As for [`acquire`](Self::acquire).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn drain(mut self) {
+        let mut stage = 0;
+        while stage < STAGES {
+            // SAFETY: the caller's contract.
+            unsafe { mbarrier_wait_parity(self.pipeline.empty(self.turn.stage), self.turn.parity) };
+            self.turn.advance();
+            stage += 1;
+        }
+    }
+}
+
+/// A thread that reads stages.
+#[derive(Debug)]
+pub struct Consumer<const STAGES: u32, const CLUSTER: u32> {
+    pipeline: Pipeline<STAGES, CLUSTER>,
+    turn: Turn<STAGES>,
+}
+
+/// A stage that is full. It is to be released, or the producer waits for ever.
+#[derive(Debug)]
+#[must_use = "a stage that is not released is never filled again"]
+pub struct Full {
+    stage: u32,
+}
+
+impl Full {
+    /// Which of the stages it is.
+    #[inline(always)]
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.stage
+    }
+}
+
+impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
+    #[inline(always)]
+    pub(super) const fn new(pipeline: Pipeline<STAGES, CLUSTER>) -> Self {
+        Self { pipeline, turn: Turn { stage: 0, parity: 0 } }
+    }
+
+    /// Waits until the next stage is full.
+    ///
+    /// # Safety
+    /// The pipeline was made, and a barrier is behind that.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn wait(&mut self) -> Full {
+        let stage = self.turn.stage;
+        // SAFETY: the pipeline's own barriers; phases are waited for in turn.
+        unsafe { mbarrier_wait_parity(self.pipeline.full(stage), self.turn.parity) };
+        self.turn.advance();
+        Full { stage }
+    }
+
+    /// Says for the warp that it reads the stage no more: what its instructions read of it, they have read.
+    ///
+    /// # Safety
+    /// All lanes of the warp call it, each with its own stage, the same.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn release(&self, full: Full) {
+        let barrier = self.pipeline.empty(full.stage);
+        // One lane for each block that may fill it.
+        let lane = lane_id();
+        if lane < CLUSTER {
+            // SAFETY: the barriers of this block and, at the same place, of the others, which do not end before.
+            unsafe {
+                if CLUSTER == 1 {
+                    mbarrier_arrive(barrier);
+                } else {
+                    mbarrier_arrive_cluster_relaxed(map_shared(barrier, lane));
+                }
+            }
+        }
+    }
+}
