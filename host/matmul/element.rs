@@ -1,9 +1,12 @@
 //! Which elements a product may have, and the kernels for them.
 
+use super::hopper::WgmmaProduct;
+use crate::kernels::hopper::{self, Boxes};
 use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
 use moye_device::memory::Element;
+use moye_sim::TensorElement;
 use std::fmt;
 
 /// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`.
@@ -25,6 +28,11 @@ pub trait Operand: Element + sealed::Sealed {
     type Narrow: Convertible<Self::Scalar>;
     #[doc(hidden)]
     const VARIANTS: &'static [Variant<Self>];
+    /// What tensor maps call the operands, and what is computed in.
+    #[doc(hidden)]
+    const TENSOR_ELEMENT: TensorElement;
+    #[doc(hidden)]
+    const TENSOR_SCALAR: TensorElement;
     /// Whether the activations with an exponential in them make sense.
     #[doc(hidden)]
     const SMOOTH: bool = true;
@@ -39,6 +47,9 @@ pub trait Output<T: Operand>: Convertible<T::Scalar> {
     /// Whether it is the type that is computed in, where the kernels write both.
     #[doc(hidden)]
     const WIDE: bool;
+    /// What tensor maps call it.
+    #[doc(hidden)]
+    const TENSOR_ELEMENT: TensorElement;
     #[doc(hidden)]
     fn finish() -> Finish<T, Self>;
 }
@@ -73,7 +84,7 @@ pub enum Major {
 /// A kernel and what it takes.
 pub struct Variant<T: Operand> {
     /// The kernel.
-    pub kernel: Product<T>,
+    pub kernel: Code<T>,
     /// Of A and of B.
     pub majors: [Major; 2],
     /// How it sums.
@@ -86,6 +97,38 @@ pub struct Variant<T: Operand> {
     pub plain: bool,
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
+}
+
+/// A kernel that multiplies, of either kind.
+#[derive(Clone, Copy)]
+pub enum Code<T: Operand> {
+    /// By `mma.sync` or FMA: a block for each tile, operands by their addresses.
+    Blocks(Product<T>),
+    /// By `wgmma`: a persistent grid, operands by tensor maps of these boxes.
+    Wgmma(WgmmaProduct<T>, [Boxes; 2]),
+}
+
+impl<T: Operand> Code<T> {
+    /// The kernel's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Blocks(kernel) => kernel.name(),
+            Self::Wgmma(kernel, _) => kernel.name(),
+        }
+    }
+
+    /// The shared memory that a block needs, in bytes.
+    pub fn shared_bytes(&self) -> usize {
+        match self {
+            Self::Blocks(kernel) => kernel.shared_bytes(),
+            Self::Wgmma(kernel, _) => kernel.shared_bytes(),
+        }
+    }
+
+    /// Whether only sm_90a has its instructions.
+    pub fn is_wgmma(&self) -> bool {
+        matches!(self, Self::Wgmma(..))
+    }
 }
 
 /// The tiles of C, M x N, of the kernels for these elements and this way of summing.
@@ -120,17 +163,32 @@ impl<T: Operand> fmt::Debug for Variant<T> {
 const K: Major = Major::K;
 const MN: Major = Major::Mn;
 
+/// The same as tensor maps have it.
+const fn tensor_major(major: Major) -> moye_device::layout::Major {
+    match major {
+        Major::K => moye_device::layout::Major::K,
+        Major::Mn => moye_device::layout::Major::Mn,
+    }
+}
+
 /// A table of variants.
 macro_rules! variants {
-    (@plain) => { true };
+    (@plain plain) => { true };
+    (@plain wgmma) => { false };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma) => {
+        Code::Wgmma(hopper::$kernel, [Boxes::new($m, $k, tensor_major($a)), Boxes::new($n, $k, tensor_major($b))])
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
+        Code::Blocks(mma::$kernel)
+    };
     ($($kernel:ident [$a:ident $b:ident] $precision:ident $m:literal x $n:literal x $k:literal, $per:literal, $rate:literal $(, $plain:ident)?;)+) => {
         &[$(Variant {
-            kernel: mma::$kernel,
+            kernel: variants!(@code $kernel [$a $b] $m $n $k $($plain)?),
             majors: [$a, $b],
             precision: Precision::$precision,
             tile: [$m, $n, $k],
             per_multiprocessor: $per,
-            plain: [false $(, variants!(@$plain))?].len() > 1,
+            plain: false $(|| variants!(@plain $plain))?,
             rate: $rate,
         }),+]
     };
@@ -139,7 +197,13 @@ macro_rules! variants {
 impl Operand for f16 {
     type Scalar = f32;
     type Narrow = Self;
+    const TENSOR_ELEMENT: TensorElement = TensorElement::F16;
+    const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
+        wgmma_f16_tn [K K] Full 128 x 256 x 64, 1, 670.0, wgmma;
+        wgmma_f16_nt [MN MN] Full 128 x 256 x 64, 1, 670.0, wgmma;
+        wgmma_f16_nn [MN K] Full 128 x 256 x 64, 1, 670.0, wgmma;
+        wgmma_f16_tt [K MN] Full 128 x 256 x 64, 1, 670.0, wgmma;
         matmul_f16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
         matmul_f16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
         matmul_f16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;
@@ -156,7 +220,13 @@ impl Operand for f16 {
 impl Operand for bf16 {
     type Scalar = f32;
     type Narrow = Self;
+    const TENSOR_ELEMENT: TensorElement = TensorElement::Bf16;
+    const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
+        wgmma_bf16_tn [K K] Full 128 x 256 x 64, 1, 690.0, wgmma;
+        wgmma_bf16_nt [MN MN] Full 128 x 256 x 64, 1, 690.0, wgmma;
+        wgmma_bf16_nn [MN K] Full 128 x 256 x 64, 1, 690.0, wgmma;
+        wgmma_bf16_tt [K MN] Full 128 x 256 x 64, 1, 690.0, wgmma;
         matmul_bf16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
         matmul_bf16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
         matmul_bf16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;
@@ -171,7 +241,10 @@ impl Operand for bf16 {
 impl Operand for f32 {
     type Scalar = Self;
     type Narrow = Self;
+    const TENSOR_ELEMENT: TensorElement = TensorElement::Tf32;
+    const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
+        wgmma_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 350.0, wgmma;
         sgemm_nt [MN MN] Full 256 x 128 x 8, 1, 54.0, plain;
         sgemm_nt_128x128 [MN MN] Full 128 x 128 x 16, 2, 52.0, plain;
         sgemm_tn_128x128 [K K] Full 128 x 128 x 16, 2, 48.0, plain;
@@ -185,6 +258,8 @@ impl Operand for f32 {
 impl Operand for f64 {
     type Scalar = Self;
     type Narrow = Self;
+    const TENSOR_ELEMENT: TensorElement = TensorElement::F64;
+    const TENSOR_SCALAR: TensorElement = TensorElement::F64;
     const VARIANTS: &'static [Variant<Self>] = variants! {
         matmul_f64_tn [K K] Full 64 x 64 x 16, 3, 30.0;
     };
@@ -194,16 +269,20 @@ impl Operand for i8 {
     type Scalar = i32;
     type Narrow = i32;
     const SMOOTH: bool = false;
+    const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
+    const TENSOR_SCALAR: TensorElement = TensorElement::I32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
+        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma;
         matmul_s8_tn [K K] Full 256 x 128 x 128, 1, 800.0;
         matmul_s8_tn_64x64 [K K] Full 64 x 64 x 128, 3, 450.0;
     };
 }
 
 macro_rules! output {
-    ($($operand:ty => $output:ty, $wide:literal, $finish:ident;)+) => { $(
+    ($($operand:ty => $output:ty, $wide:literal, $element:ident, $finish:ident;)+) => { $(
         impl Output<$operand> for $output {
             const WIDE: bool = $wide;
+            const TENSOR_ELEMENT: TensorElement = TensorElement::$element;
             fn finish() -> Finish<$operand, Self> {
                 mma::$finish
             }
@@ -211,13 +290,13 @@ macro_rules! output {
     )+ };
 }
 output! {
-    f16 => f16, false, finish_f16;
-    f16 => f32, true, finish_f32;
-    bf16 => bf16, false, finish_bf16;
-    bf16 => f32, true, finish_f32;
-    f32 => f32, false, finish_f32;
-    f64 => f64, false, finish_f64;
-    i8 => i32, false, finish_i32;
+    f16 => f16, false, F16, finish_f16;
+    f16 => f32, true, F32, finish_f32;
+    bf16 => bf16, false, Bf16, finish_bf16;
+    bf16 => f32, true, F32, finish_f32;
+    f32 => f32, false, F32, finish_f32;
+    f64 => f64, false, F64, finish_f64;
+    i8 => i32, false, I32, finish_i32;
 }
 
 mod sealed {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod element;
+mod hopper;
 mod operand;
 mod plan;
 mod run;

@@ -6,6 +6,7 @@
 //! choice needs.
 
 use super::element::{Major, Operand, Precision, Variant};
+use super::hopper;
 use super::operand::View;
 
 /// The product that is planned.
@@ -25,6 +26,8 @@ pub(super) struct Question {
     pub multiprocessors: u32,
     /// The shared memory that a block may have, in bytes.
     pub shared_bytes: usize,
+    /// Whether it has `wgmma`.
+    pub wgmma: bool,
     /// What the caller wants.
     pub forced: Forced,
 }
@@ -65,6 +68,8 @@ const BANDWIDTH: f64 = 3.0e6;
 const MEASURED_ON: f64 = 132.0;
 /// Tiles along K that fill a pipeline and empty it.
 const FILL: f64 = 6.0;
+/// The same where the next tile is loaded while one is written.
+const FILL_OF_PERSISTENT: f64 = 2.0;
 /// The numbers of parts that are tried.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
@@ -77,6 +82,7 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
         .iter()
         .filter(|variant| variant.precision == question.precision)
         .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
+        .filter(|variant| question.wgmma || !variant.kernel.is_wgmma())
         .filter(tile_fits)
         .filter_map(|variant| with(question, variant))
         .min_by(|a, b| a.cost.total_cmp(&b.cost))
@@ -93,6 +99,10 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
         // Plain kernels copy what has K contiguous number by number, and need no more than that.
         let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
         leading[i] = view.leading(major, extent, k, align);
+        if variant.kernel.is_wgmma() {
+            let others = if major == Major::K { extent } else { k };
+            leading[i] = leading[i].filter(|&leading| hopper::takes(view, leading, others));
+        }
         if leading[i].is_none() {
             // On tensor cores what must be rearranged anyway is taken by the kernels that want K contiguous.
             if major == Major::Mn && !variant.plain {
@@ -143,7 +153,11 @@ fn product_cost<T: Operand>(
         / (1.0 + 0.5 / f64::from(variant.per_multiprocessor))
         / (variant.rate * 1e6 / MEASURED_ON);
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
-    let product = LAUNCH + rounds * (steps + FILL) * step;
+    let product = if variant.kernel.is_wgmma() {
+        LAUNCH + (rounds * (steps + FILL_OF_PERSISTENT) + FILL) * step
+    } else {
+        LAUNCH + rounds * (steps + FILL) * step
+    };
     let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
     let finish =
         if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
@@ -173,6 +187,7 @@ mod tests {
             finished_apart: false,
             multiprocessors: 132,
             shared_bytes: 232_448,
+            wgmma: false,
             forced: Forced::default(),
         }
     }

@@ -1,10 +1,11 @@
 //! A product step by step: checked, planned, its operands rearranged where they must be, multiplied, finished.
 
 use super::builder::{Batch, BiasAlong, Explanation};
-use super::element::{Major, Operand, Output, Precision};
+use super::element::{Code, Major, Operand, Output, Precision};
+use super::hopper::{self, Target};
 use super::operand::View;
 use super::plan::{Forced, Plan, Question, plan};
-use crate::device::Device;
+use crate::device::{Arch, Device};
 use crate::kernels::mma::{Activation, Arguments};
 use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64};
 use crate::launch::Grid;
@@ -245,6 +246,7 @@ fn planned<T: Operand, U: Element>(
         finished_apart: problem.needs_more() || problem.scattered || !problem.c_is_aligned(),
         multiprocessors: device.properties().multiprocessors,
         shared_bytes: device.properties().shared_bytes_per_block,
+        wgmma: device.arch() == Arch::new(9, 0),
         forced: request.forced,
     };
     let measured = request.measured.and_then(|forced| plan(&Question { forced, ..question }));
@@ -503,7 +505,10 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
     let ((first, second), (m, n)) = if variant.plain { ((1, 0), (n, m)) } else { ((0, 1), (m, n)) };
     let tiles = u64::from(m.div_ceil(tile_m)) * u64::from(n.div_ceil(tile_n));
     let tiles = blocks("tiles of c", tiles)?;
-    let at_once = MAX_Y / plan.splits;
+    let at_once = match variant.kernel {
+        Code::Blocks(_) => MAX_Y / plan.splits,
+        Code::Wgmma(..) => hopper::batches_at_once(u64::from(tiles) * u64::from(plan.splits))?,
+    };
     let mut done = 0;
     while done < problem.batches {
         let count = (problem.batches - done).min(at_once);
@@ -539,10 +544,29 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
             batches: count,
             reserved: 0,
         };
-        let threads = variant.kernel.bounds().threads.unwrap_or(256);
         // SAFETY: the caller's contract; the plan keeps the kernel's.
         unsafe {
-            stream.launch(&variant.kernel, Grid::new((tiles, count * plan.splits), threads), (arguments,))?
+            match &variant.kernel {
+                Code::Blocks(kernel) => {
+                    let threads = kernel.bounds().threads.unwrap_or(256);
+                    let grid = Grid::new((tiles, count * plan.splits), threads);
+                    stream.launch(kernel, grid, (arguments,))?;
+                }
+                Code::Wgmma(kernel, boxes) => {
+                    let target = Target {
+                        address: arguments.c.address(),
+                        wide: sums.is_some() || U::WIDE,
+                        aligned: sums.is_some() || problem.c_is_aligned() || problem.scattered,
+                        parts: match sums {
+                            Some(_) => (count * plan.splits, split_c),
+                            None => (count, batch_c),
+                        },
+                    };
+                    let operands = [&operands[0], &operands[1]];
+                    let tile = (tile_m, tile_n);
+                    hopper::launch::<T, U>(stream, (kernel, *boxes), tile, operands, &target, arguments)?;
+                }
+            }
         };
         done += count;
     }

@@ -43,9 +43,10 @@ impl Ptx {
         self.images.iter().map(|(arch, _)| *arch).collect::<Vec<_>>().join(", ")
     }
 
-    /// The parameters of the entry point of this name, where a text declares one. All texts have the same ones.
+    /// The parameters of the entry point of this name, where a text declares one. All texts that do have the same ones; some
+    /// kernels are there for some architectures only.
     pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
-        self.images.first().and_then(|(_, text)| EntryParams::of(text, kernel))
+        self.images.iter().find_map(|(_, text)| EntryParams::of(text, kernel))
     }
 }
 

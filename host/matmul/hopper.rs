@@ -1,0 +1,166 @@
+//! Products by TMA and `wgmma`: what their kernels are told of the matrices, and their launch.
+
+use super::element::{Operand, Output};
+use super::operand::View;
+use crate::launch::Grid;
+use crate::stream::Stream;
+use crate::tensor_map::TensorMap;
+use crate::{Error, Result};
+use moye_device::kernel::Kernel;
+use moye_device::kernels::hopper::Boxes;
+use moye_device::kernels::mma::Arguments;
+use moye_device::layout::Major;
+use moye_device::memory::TensorMap as Map;
+use moye_sim::{TensorElement, TensorMap as Fields, TensorPromotion, TensorSwizzle};
+
+/// A kernel of [`moye_device::kernels::hopper`].
+pub type WgmmaProduct<T> =
+    Kernel<(Map, Map, Map, Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>)>;
+
+/// Rows of a box of C, and bytes of a row of any box.
+const BOX_ROWS: u32 = 64;
+const ROW: u32 = 128;
+
+/// Strides of tensor maps are multiples of this, in bytes, and less than [`STRIDES`].
+const ALIGN: u64 = 16;
+const STRIDES: u64 = 1 << 40;
+
+/// Whether TMA can load an operand whose rows are `leading` elements apart: no row lies twice, and none too far.
+pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
+    let bytes = |stride: i64| u64::try_from(stride).ok().and_then(|stride| stride.checked_mul(view.bytes));
+    let fits = |stride: i64, count: u32| {
+        count <= 1 || bytes(stride).is_some_and(|bytes| bytes < STRIDES && (bytes > 0 || stride == 0))
+    };
+    fits(leading, others) && (others <= 1 || leading > 0) && fits(view.batch, view.batches)
+}
+
+/// The map of a matrix: `along` elements of each of `across` rows, of each of `parts`. Strides in elements; where there is but one
+/// of something, its stride is of no meaning.
+fn map(
+    stream: &Stream,
+    (element, address): (TensorElement, u64),
+    [along, across, parts]: [u32; 3],
+    [row, part]: [i64; 2],
+    [inner, outer]: [u32; 2],
+) -> Result<TensorMap> {
+    let bytes = element.bytes();
+    let stride = |stride: i64, count: u32, least: u64| {
+        if count > 1 { stride as u64 * bytes } else { least.next_multiple_of(ALIGN) }
+    };
+    let row = stride(row, across, u64::from(along) * bytes);
+    let part = stride(part, parts, row);
+    let fields = Fields {
+        promotion: TensorPromotion::B256,
+        ..Fields::new(
+            element,
+            address,
+            &[along.into(), across.into(), parts.into()],
+            &[row, part],
+            &[inner, outer, 1],
+        )
+    };
+    TensorMap::new(stream.device(), &fields.with_swizzle(TensorSwizzle::B128))
+}
+
+/// The map of an operand, which is contiguous as the boxes say.
+fn map_of_operand(
+    stream: &Stream,
+    element: TensorElement,
+    view: &View,
+    leading: i64,
+    boxes: Boxes,
+    (extent, k): (u32, u32),
+    (address, batches): (u64, u32),
+) -> Result<TensorMap> {
+    let (along, across) = match boxes.major {
+        Major::K => (k, extent),
+        Major::Mn => (extent, k),
+    };
+    // Batches that are the same are one.
+    let batches = if view.batch == 0 { 1 } else { batches };
+    map(stream, (element, address), [along, across, batches], [leading, view.batch], boxes.extents)
+}
+
+/// What is written, and where.
+pub(super) struct Target {
+    /// Of the first element, in bytes.
+    pub address: u64,
+    /// Whether it has elements of the type that is computed in.
+    pub wide: bool,
+    /// Whether a tensor map may write it: addresses and strides are multiples of 16 bytes.
+    pub aligned: bool,
+    /// Parts, batches or splits of them, and their distance in elements.
+    pub parts: (u32, i64),
+}
+
+/// Launches a product of `arguments.batches` batches.
+///
+/// # Safety
+/// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
+pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
+    stream: &Stream,
+    (kernel, boxes): (&WgmmaProduct<T>, [Boxes; 2]),
+    tile: (u32, u32),
+    operands: [&View; 2],
+    target: &Target,
+    mut arguments: Arguments<T, T::Narrow, T::Scalar>,
+) -> Result<()> {
+    let (m, n, k) = (arguments.m, arguments.n, arguments.k);
+    let batches = arguments.batches;
+    let a = map_of_operand(
+        stream,
+        T::TENSOR_ELEMENT,
+        operands[0],
+        arguments.lda,
+        boxes[0],
+        (m, k),
+        (arguments.a.address(), batches),
+    )?;
+    let b = map_of_operand(
+        stream,
+        T::TENSOR_ELEMENT,
+        operands[1],
+        arguments.ldb,
+        boxes[1],
+        (n, k),
+        (arguments.b.address(), batches),
+    )?;
+    let element = if target.wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
+    let (parts, part) = target.parts;
+    let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
+    arguments.tensor_c =
+        u32::from(target.aligned && !(m > 1 && far(arguments.ldc)) && !(parts > 1 && far(part)));
+    let c = match arguments.tensor_c {
+        // It is not looked at.
+        0 => a.clone(),
+        _ => map(
+            stream,
+            (element, target.address),
+            [n, m, parts],
+            [arguments.ldc, part],
+            [ROW / element.bytes() as u32, BOX_ROWS],
+        )?,
+    };
+    let tiles = u64::from(m.div_ceil(tile.0))
+        * u64::from(n.div_ceil(tile.1))
+        * u64::from(batches)
+        * u64::from(arguments.splits);
+    let blocks = u64::from(stream.device().properties().multiprocessors.max(1)).min(tiles) as u32;
+    let threads = kernel.bounds().threads.unwrap_or(384);
+    // SAFETY: the caller's contract; the kernel waits for those in front of it.
+    unsafe { stream.launch(kernel, Grid::new(blocks, threads).dependent(), (&a, &b, &c, arguments)) }
+}
+
+/// How many batches a launch takes at most, so that its tiles can be counted.
+pub(super) fn batches_at_once(tiles: u64) -> Result<u32> {
+    let limit = u64::from(crate::MAX_BLOCKS[0]);
+    match limit / tiles.max(1) {
+        0 => Err(Error::MatrixTooLarge {
+            operation: "matmul",
+            what: "tiles of c",
+            value: tiles as usize,
+            limit,
+        }),
+        at_once => Ok(at_once as u32),
+    }
+}
