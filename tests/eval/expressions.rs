@@ -39,6 +39,7 @@ use rstest::rstest;
 #[case("cosize(Sw<3,3,3> o 0 o (8,64):(64,1))", "512")]
 #[case("cosize(Sw<1,0,2> o 0 o 5:1)", "6")] // 4 becomes 5
 #[case("crd2idx(Sw<1,0,2> o 0 o (4,(2,2)):(4,(1,2)), (1,(0,1)))", "7")]
+#[case("filter(Sw<1,0,2> o 0 o (4,(2,3)):(0,(1,2)))", "Sw<1,0,2> o 0 o 6:1")]
 #[case("filter_profile(Sw<1,0,2> o 0 o (4,(2,3)):(0,(1,2)), (1,1))", "Sw<1,0,2> o 0 o (1,6):(0,1)")]
 #[case("size(Sw<3,3,3> o 0 o (8,64):(64,1))", "512")]
 #[case("rank(Sw<3,3,3> o 0 o (8,(2,32)):(64,(1,2)))", "2")]
@@ -51,7 +52,7 @@ use rstest::rstest;
 #[case("composition(Sw<1,5,3>, Sw<1,4,3>)", "Sw<2,4,3>")]
 #[case("Sw<1,5,3> o (Sw<1,4,3> o 8 o 8:1)", "Sw<2,4,3> o 8 o 8:1")]
 #[case("composition((4,2):(2,1), Sw<1,0,2>)", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
-#[case("composition((8,8):(8,1), Sw<2,0,3> o 1 o 4:2)", "Sw<2,0,-3> o 8 o 4:16")]
+#[case("composition((8,8):(8,1), Sw<2,0,3> o 1 o 16:2)", "Sw<2,0,-3> o 8 o (4,4):(16,1)")]
 #[case("right_inverse(Sw<1,0,2> o 0 o (2,4):(4,1))", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
 #[case("left_inverse(Sw<1,0,2> o 0 o (2,4):(4,1))", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
 #[case("max_common_layout(Sw<3,3,3> o (8,64):(64,1), (8,64):(64,1))", "8:8")]
