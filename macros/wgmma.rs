@@ -148,8 +148,7 @@ mod tests {
     #[test]
     fn there_are_all_instructions_and_none_twice() {
         let text = for_each(quote!(each)).to_string();
-        let atoms: Vec<&str> =
-            text.split_whitespace().filter(|word| word.starts_with("SM90_")).collect();
+        let atoms: Vec<&str> = text.split_whitespace().filter(|word| word.starts_with("SM90_")).collect();
         // 12 families of 32 and 9 of 18, each from shared memory and from registers.
         assert_eq!(atoms.len(), 2 * (12 * 32 + 9 * 18));
         let mut sorted = atoms.clone();

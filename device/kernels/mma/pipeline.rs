@@ -10,8 +10,8 @@
 
 use super::config::{ArgumentsOf, MmaConfig, Storage};
 use super::epilogue::Epilogue as _;
-use super::rows::Place;
 use super::raster::tile_of;
+use super::rows::Place;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
 use crate::arch::{
     Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads, thread_idx,

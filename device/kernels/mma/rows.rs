@@ -123,7 +123,14 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
     // SAFETY: the caller's contract, and the alignment as promised.
     unsafe {
         if whole {
-            rows_of::<G, O, _>(arguments, s_c, c, Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)), bias, place);
+            rows_of::<G, O, _>(
+                arguments,
+                s_c,
+                c,
+                Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)),
+                bias,
+                place,
+            );
         } else {
             rows_of::<G, O, _>(arguments, s_c, c, UnitStride::<0>(arguments.ldc), bias, place);
         }
