@@ -81,7 +81,7 @@ pub(crate) const fn zeros_filtered(layout: &Layout) -> Result<Layout, Fault> {
     Ok(result)
 }
 
-const fn filter_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
+pub(crate) const fn filter_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     let run = out.leaves();
     tri!(out.coalesce_to_run(run, layout, ROOT, false));
     out.close_run(run)

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::by_mode::{Each, Form, by_mode, gathered};
-use super::coalesce::{coalesce_by_profile, coalesce_into, filter_by_profile};
+use super::coalesce::{coalesce_by_profile, coalesce_into, filter_by_profile, filter_into};
 use super::compose::composed;
 use super::edit::{append, group, take};
 use super::error::{Fault, LayoutError, tri};
@@ -215,6 +215,8 @@ impl ComposedLayout {
         /// See [`coalesce_profile`](super::coalesce_profile).
         coalesce_profile / try_coalesce_profile(self: ComposedLayout, profile: IntTuple) -> ComposedLayout
             = coalesced_by_profile;
+        /// Without the modes of stride 0 and of extent 1: see [`filter`](super::filter).
+        filter / try_filter(self: ComposedLayout) -> ComposedLayout = filtered;
         /// See [`filter_profile`](super::filter_profile).
         filter_profile / try_filter_profile(self: ComposedLayout, profile: IntTuple) -> ComposedLayout
             = filtered_by_profile;
@@ -336,6 +338,12 @@ const fn coalesced_by_profile(this: &ComposedLayout, profile: &IntTuple) -> Resu
 const fn filtered_by_profile(this: &ComposedLayout, profile: &IntTuple) -> Result<ComposedLayout, Fault> {
     let mut out = Layout::start();
     tri!(filter_by_profile(&mut out, &this.layout, profile));
+    this.over(out.finish())
+}
+
+const fn filtered(this: &ComposedLayout) -> Result<ComposedLayout, Fault> {
+    let mut out = Layout::start();
+    tri!(filter_into(&mut out, &this.layout));
     this.over(out.finish())
 }
 

@@ -3,7 +3,8 @@
 use super::int_tuple::IntTuple;
 use super::text::Text;
 
-pub(crate) use super::fault::{Divisors, Fault};
+pub(crate) use super::fault::Fault;
+pub(crate) use super::numbers::Divisors;
 
 /// `?` for constant evaluation.
 macro_rules! tri {

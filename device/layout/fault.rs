@@ -1,6 +1,7 @@
 //! What goes wrong in the functions of the algebra, and the words for it.
 
 use super::error::LayoutErrorKind;
+use super::numbers::{multiples_around, strides, values_of};
 use super::text::Text;
 
 /// What went wrong, as the inner functions report it: small, and without the operands, which the operation adds.
@@ -525,89 +526,5 @@ impl Fault {
                 text.str(expected);
             }
         }
-    }
-}
-
-/// "8 or 12" for 10 and 4: the multiples of `of` next to `value`, those that are above 0 and fit in 64 bits.
-const fn multiples_around<const N: usize>(text: &mut Text<N>, value: i64, of: i64) {
-    let below = value - value % of;
-    if below > 0 {
-        text.int(below);
-    }
-    if let Some(above) = below.checked_add(of) {
-        if below > 0 {
-            text.str(" or ");
-        }
-        text.int(above);
-    }
-}
-
-/// ", so that no layout has the function (0, 3, 12, ...)".
-const fn values_of<const N: usize>(text: &mut Text<N>, values: &[i64; 4], known: usize, count: i64) {
-    if known == 0 {
-        return;
-    }
-    text.str(", so that no layout has the function (");
-    let mut i = 0;
-    while i < known {
-        if i > 0 {
-            text.str(", ");
-        }
-        text.int(values[i]);
-        i += 1;
-    }
-    if known as i64 != count {
-        text.str(", ...");
-    }
-    text.str(")");
-}
-
-/// "; a stride of 1, 2, 4 or a multiple of 4 would do" for the extent 4 of elements that are `inner` = 1 apart: of the
-/// divisors those in `would`, and the multiples if nothing but an unbounded mode follows.
-const fn strides<const N: usize>(text: &mut Text<N>, extent: i64, inner: i64, would: u8, last: bool) {
-    if would == 0 && !last {
-        return;
-    }
-    text.str("; a stride of ");
-    let mut listed = false;
-    let mut divisors = Divisors::of(extent);
-    while let Some(divisor) = divisors.next() {
-        if would >> (divisors.found - 1) & 1 == 1 {
-            if listed {
-                text.str(", ");
-            }
-            text.int(divisor * inner);
-            listed = true;
-        }
-    }
-    if last {
-        text.str(if listed { " or a multiple of " } else { "a multiple of " });
-        text.int(extent * inner);
-    }
-    text.str(" would do");
-}
-
-/// The first divisors of an extent, smallest first. Most of a large one are left out: messages are to stay short.
-pub(crate) struct Divisors {
-    extent: i64,
-    tried: i64,
-    /// How many there were until now.
-    pub found: usize,
-}
-
-impl Divisors {
-    pub const fn of(extent: i64) -> Self {
-        Self { extent, tried: 0, found: 0 }
-    }
-
-    pub const fn next(&mut self) -> Option<i64> {
-        while self.tried < self.extent && self.tried < 4096 && self.found < 8 {
-            self.tried += 1;
-            if self.extent % self.tried == 0 {
-                self.found += 1;
-                return Some(self.tried);
-            }
-        }
-        None
     }
 }

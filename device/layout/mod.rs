@@ -39,6 +39,7 @@ mod inverse;
 #[allow(clippy::module_inception)]
 mod layout;
 mod make;
+mod numbers;
 mod operation;
 mod parse;
 mod product;

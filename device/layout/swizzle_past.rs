@@ -108,7 +108,8 @@ pub(crate) const fn moved_past(a: &Layout, swizzle: &Swizzle, end: i64) -> Resul
     }
     let reach = span | targets;
     if !tri!(takes_bits_to_bits(a, reach)) {
-        return Err(if reach < a.size() { NOT_BITS } else { Fault::Leaves { size: a.size(), index: reach } });
+        let own = tri!(takes_bits_to_bits(a, ((a.size() as u64).next_power_of_two() - 1) as i64));
+        return Err(if own { Fault::Leaves { size: a.size(), index: reach } } else { NOT_BITS });
     }
     let (mut from, mut to) = (0i64, 0i64);
     let mut bit = 0;

@@ -236,6 +236,7 @@ fn numbers_beyond_64_bits_are_refused() {
         Ok(most),
         "its last period fits"
     );
+    assert_eq!(refused(tiler!(((4294967296, 4294967296), 3)).try_tile_shape()), LayoutErrorKind::Overflow);
     assert_eq!(
         refused(try_complement(layout!((2, 2):(4611686018427387904, 1)), 9)),
         Overflow,

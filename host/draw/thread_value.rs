@@ -226,5 +226,8 @@ fn tile_grid(holders: &Holders) -> Grid {
     if empty > 0 {
         grid.notes.push(format!("{empty} of {} elements are held by no thread.", holders.cells.len()));
     }
+    if holders.cells.iter().flatten().any(|(_, _, more)| *more > 0) {
+        grid.notes.push("+n: n more hold the element, beside the one shown.".to_owned());
+    }
     grid
 }

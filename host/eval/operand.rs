@@ -179,7 +179,11 @@ impl Single for Tiler {
             Value::Layout(layout) => Ok(Self::layout(layout)),
             Value::Tuple(shape) => Ok(Self::try_shape(shape)?),
             Value::List(values) => {
-                let tilers = values.into_iter().map(Self::of).collect::<Result<Vec<_>, _>>()?;
+                let tilers = values.into_iter().map(|value| match Self::of(value) {
+                    Err(Unfit::Kind(_)) => Err(Unfit::Kind("a tuple with something else in it")),
+                    tiler => tiler,
+                });
+                let tilers = tilers.collect::<Result<Vec<_>, _>>()?;
                 Ok(Self::try_by_mode(&tilers)?)
             }
             other => Err(Unfit::kind(&other)),

@@ -81,6 +81,10 @@ fn an_element_of_several_threads_says_how_many_more_hold_it() {
     let scene = draw::thread_value(&layout!((4, 2):(0, 1)), [1, 2], None).unwrap();
     assert_eq!(*label(&scene, 0, 0, 1), Label::ThreadValue { thread: 0, value: 1, more: 3 });
     assert_eq!(label(&scene, 0, 0, 1).lines(1), ["T1", "V2", "+3"]);
+    let note = "+n: n more hold the element, beside the one shown.";
+    assert_eq!(scene.panels[0].grid.notes, [note], "the picture says what the sign means");
+    let alone = draw::thread_value(&layout!((4, 2):(1, 4)), [1, 8], None).unwrap();
+    assert!(alone.panels[0].grid.notes.is_empty());
 }
 
 #[test]

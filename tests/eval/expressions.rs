@@ -39,6 +39,7 @@ use rstest::rstest;
 #[case("cosize(Sw<3,3,3> o 0 o (8,64):(64,1))", "512")]
 #[case("cosize(Sw<1,0,2> o 0 o 5:1)", "6")] // 4 becomes 5
 #[case("crd2idx(Sw<1,0,2> o 0 o (4,(2,2)):(4,(1,2)), (1,(0,1)))", "7")]
+#[case("filter(Sw<1,0,2> o 0 o (4,(2,3)):(0,(1,2)))", "Sw<1,0,2> o 0 o 6:1")]
 #[case("filter_profile(Sw<1,0,2> o 0 o (4,(2,3)):(0,(1,2)), (1,1))", "Sw<1,0,2> o 0 o (1,6):(0,1)")]
 #[case("size(Sw<3,3,3> o 0 o (8,64):(64,1))", "512")]
 #[case("rank(Sw<3,3,3> o 0 o (8,(2,32)):(64,(1,2)))", "2")]
@@ -49,9 +50,9 @@ use rstest::rstest;
 #[case("group(Sw<3,3,3> o 0 o (8,64,2):(64,1,512), 1, 3)", "Sw<3,3,3> o 0 o (8,(64,2)):(64,(1,512))")]
 #[case("append(Sw<3,3,3> o 0 o (8,64):(64,1), 2:512)", "Sw<3,3,3> o 0 o (8,64,2):(64,1,512)")]
 #[case("composition(Sw<1,5,3>, Sw<1,4,3>)", "Sw<2,4,3>")]
-#[case("Sw<1,5,3> o (Sw<1,4,3> o 8 o 8:1)", "Sw<2,4,3> o 8 o 8:1")]
+#[case("composition(Sw<1,5,3>, Sw<1,4,3> o 8 o 8:1)", "Sw<2,4,3> o 8 o 8:1")]
 #[case("composition((4,2):(2,1), Sw<1,0,2>)", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
-#[case("composition((8,8):(8,1), Sw<2,0,3> o 1 o 4:2)", "Sw<2,0,-3> o 8 o 4:16")]
+#[case("composition((8,8):(8,1), Sw<2,0,3> o 1 o 16:2)", "Sw<2,0,-3> o 8 o (4,4):(16,1)")]
 #[case("right_inverse(Sw<1,0,2> o 0 o (2,4):(4,1))", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
 #[case("left_inverse(Sw<1,0,2> o 0 o (2,4):(4,1))", "Sw<1,0,-1> o 0 o (4,2):(2,1)")]
 #[case("max_common_layout(Sw<3,3,3> o (8,64):(64,1), (8,64):(64,1))", "8:8")]
@@ -145,7 +146,7 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 #[case("composition(Sw<3,3,3>, Sw<3,3,4> o 0 o 8:1)", "the shifts 3 and 4 differ")]
 #[case("max_common_vector(Sw<3,3,3> o 8:1, 8:-1)", "at least 0")]
 #[case("logical_divide(12, (2,2):(1,3))", "a stride of 2 or 4 would do")]
-#[case("shared_memory_atom(1, 128, 3)", "1, 2, 4, 8, 16, 32, 64 or 128 bits")]
+#[case("composition(8, (Sw<1,0,2> o 4:1))", "and is a tuple with something else in it")]
 #[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
 #[case("shared_memory_atom(2, 128, 16)", "the contiguous mode is 2; it is 0 (M or N) or 1 (K)")]
 #[case(
@@ -154,7 +155,7 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 )]
 #[case(
     "shared_memory_atom(1, 128, 12)",
-    "shared_memory_atom(..., 12): the elements of a shared-memory atom have 8"
+    "shared_memory_atom(K, a swizzle of 128 bytes, 12): the elements of a shared-memory atom have 1, 2, 4, 8"
 )]
 #[case("tv_coordinates(4:2, 2:1)", "elements are reached")]
 #[case("swizzle(1,0,1,-4)", "an index is at least 0")]

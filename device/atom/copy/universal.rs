@@ -1,5 +1,6 @@
 //! Copies of one thread by plain loads and stores, between any two memories.
 
+use super::super::tiling::TilingError;
 use super::atom::{AnySpace, CopyAtom};
 use crate::layout::{IntTuple, Layout, layout};
 use crate::memory::Element;
@@ -74,6 +75,16 @@ pub type AutoVectorizingCopy = AutoVectorizingCopyWithAssumedAlignment<128>;
 /// Element by element, as far as alignment to a byte goes.
 pub type DefaultCopy = AutoVectorizingCopyWithAssumedAlignment<8>;
 
+/// The end of constant evaluation for an alignment that there is not.
+#[track_caller]
+const fn no_alignment(bits: usize) -> ! {
+    TilingError::of("AutoVectorizingCopyWithAssumedAlignment")
+        .str("an alignment of ")
+        .int(bits as i64)
+        .str(" bits is assumed; 8, 16, 32, 64 or 128 would do")
+        .raise()
+}
+
 impl<const BITS: usize> CopyAtom for AutoVectorizingCopyWithAssumedAlignment<BITS> {
     const NAME: &'static str =
         if BITS == 8 { "DefaultCopy" } else { "AutoVectorizingCopyWithAssumedAlignment" };
@@ -82,10 +93,8 @@ impl<const BITS: usize> CopyAtom for AutoVectorizingCopyWithAssumedAlignment<BIT
         32 => Some("32"),
         64 => Some("64"),
         128 => Some("128"),
-        _ => {
-            assert!(BITS == 8, "the assumed alignment is 8, 16, 32, 64 or 128 bits");
-            None
-        }
+        8 => None,
+        _ => no_alignment(BITS),
     };
     const ARCH: u32 = 0;
     const PTX: Option<&'static str> = None;

@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::epilogue::Epilogue;
 use super::scalar::{Convertible, Scalar};
 use crate::atom::{StaticTiledCopy, StaticTiledMma};
+use crate::layout::Text;
 use crate::memory::SharedArray;
 use crate::tensor::{StaticLayout, Strides};
 
@@ -49,11 +50,16 @@ pub trait MmaConfig: Sized + 'static {
     fn strides_b(leading: i64) -> Self::StridesB;
     /// Tiles in shared memory at the same time, 3 to 6.
     const STAGES: u32 = {
-        let stages = Self::SmemA::LAYOUT.extent(2);
-        assert!(
-            stages >= 3 && stages <= 6 && stages == Self::SmemB::LAYOUT.extent(2),
-            "the pipeline has 3 to 6 stages, as many of A as of B"
-        );
+        let (stages, of_b) = (Self::SmemA::LAYOUT.extent(2), Self::SmemB::LAYOUT.extent(2));
+        if stages < 3 || stages > 6 || stages != of_b {
+            let mut text = Text::<400>::new();
+            text.str("the pipeline has ");
+            text.int(stages);
+            text.str(" stages of A and ");
+            text.int(of_b);
+            text.str(" of B; 3 to 6, as many of A as of B, would do");
+            panic!("{}", text.as_str());
+        }
         stages as u32
     };
 }

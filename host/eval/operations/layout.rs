@@ -68,9 +68,11 @@ pub(super) const GROUP: Group = Group {
             AnyLayout::Layout(layout) => try_coalesce_profile(layout, profile).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_coalesce_profile(profile).answer(),
         }, "coalesce with a profile";
-        filter(layout: Layout, profile: Option<IntTuple>) = match profile {
-            Some(profile) => try_filter_profile(layout, profile),
-            None => try_filter(layout),
+        filter(layout: AnyLayout, profile: Option<IntTuple>) = match (layout, profile) {
+            (AnyLayout::Layout(layout), Some(profile)) => try_filter_profile(layout, profile).answer(),
+            (AnyLayout::Layout(layout), None) => try_filter(layout).answer(),
+            (AnyLayout::ComposedLayout(layout), Some(profile)) => layout.try_filter_profile(profile).answer(),
+            (AnyLayout::ComposedLayout(layout), None) => layout.try_filter().answer(),
         }, "without modes of stride 0 and extent 1, of each mode at a leaf of the profile";
         filter_profile(layout: AnyLayout, profile: IntTuple) = match layout {
             AnyLayout::Layout(layout) => try_filter_profile(layout, profile).answer(),
