@@ -99,7 +99,6 @@ const fn operands(sum: &str, why: &str, values: [i64; 3], a: Layout, b: Layout, 
         .layout(&c)
         .str(": ")
         .str(why)
-        .str("; partition all of them by this tiled MMA, of tiles that agree")
         .raise()
 }
 
@@ -212,16 +211,6 @@ where
     }
 }
 
-/// An atom whose results have the type of what it adds to, and may take its place.
-#[diagnostic::on_unimplemented(
-    message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
-    label = "results and sums of two types",
-    note = "`gemm_tiled_into` has a tensor for the results beside the one that is added to"
-)]
-pub trait AddsInPlace: MmaAtom<RegistersD = <Self as MmaAtom>::RegistersC> {}
-
-impl<A: MmaAtom<RegistersD = <A as MmaAtom>::RegistersC>> AddsInPlace for A {}
-
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k` by the atom of `M`: a thread's parts `(MMA, MMA_M, MMA_K)` of A,
 /// `(MMA, MMA_N, MMA_K)` of B and `(MMA, MMA_M, MMA_N)` of C. CuTe's `gemm(tiled_mma, a, b, c)`.
 ///
@@ -254,7 +243,8 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     b: &Tensor<B, LB>,
     c: &mut Tensor<C, LC>,
 ) where
-    M: StaticTiledMma<Atom: AddsInPlace>,
+    M: StaticTiledMma,
+    M::Atom: MmaAtom<RegistersD = <M::Atom as MmaAtom>::RegistersC>,
     A: Access,
     B: Access,
     C: AccessMut,
@@ -276,7 +266,7 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
 ///
 /// ```
 /// use half::f16;
-/// use moye_device::algorithm::{clear, copy, gemm_tiled_into};
+/// use moye_device::algorithm::{copy, gemm_tiled_into};
 /// use moye_device::arch::lane_id;
 /// use moye_device::atom::mma::SM70_8x8x4_F32F16F16F16_TN;
 /// use moye_device::atom::{StaticTiledMma, TiledMma};
