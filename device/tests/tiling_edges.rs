@@ -318,3 +318,20 @@ fn copies_over_odd_strides_are_those_of_their_elements() {
     }
     all!(Straight Across Backwards AllBackwards Broadcast OneForAll Overlapping OverlappingByTwo ByFour Odd Strided);
 }
+
+#[test]
+fn a_mode_that_a_product_does_not_have_is_named() {
+    const MMA: Half = Half::new(layout!((2, 2, 1)));
+    assert_eq!((0..3).map(|mode| MMA.tile_size(mode)).collect::<Vec<_>>(), [32, 16, 16]);
+    assert_eq!((MMA.try_tile_size(1), MMA.tiling().try_atoms_along(1)), (Ok(16), Ok(2)));
+    let error = MMA.try_tile_size(3).unwrap_err();
+    assert_eq!(
+        error.text(),
+        "TiledMma: there is no mode 3; the modes of a product are M, N and K: 0, 1 and 2"
+    );
+    let panic = std::panic::catch_unwind(|| MMA.tile_size(3)).unwrap_err();
+    assert_eq!(panic.downcast_ref::<String>().map(String::as_str), Some(error.text()));
+    assert!(MMA.tiling().try_atoms_along(7).unwrap_err().text().contains("no mode 7"));
+    refused(Half::try_tiled(layout!((2, 2, 1)), [48, 16, 16]), &["48", "take 64"]);
+    assert_eq!(Half::try_tiled(layout!((2, 2, 1)), [64, 16, 16]).map(|mma| mma.tile_size(0)), Ok(64));
+}
