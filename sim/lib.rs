@@ -82,6 +82,6 @@ pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report, blocks_at_once};
 pub use memory::{Allocation, GlobalMemory, MemoryError};
 pub use pod::Pod;
 pub use tensor_map::{
-    MAX_TENSOR_RANK, TENSOR_MAP_BYTES, TensorElement, TensorFill, TensorMap, TensorMapError, TensorPromotion,
-    TensorSwizzle,
+    MAX_TENSOR_RANK, PARAMETER_SPACE, TENSOR_MAP_BYTES, TensorElement, TensorFill, TensorMap, TensorMapError,
+    TensorPromotion, TensorSwizzle,
 };

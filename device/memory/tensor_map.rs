@@ -54,7 +54,7 @@ impl TensorMap {
         #[cfg(target_arch = "nvptx64")]
         return TensorMapPointer(self.0[0]);
         #[cfg(not(target_arch = "nvptx64"))]
-        TensorMapPointer(core::ptr::from_ref(self) as u64)
+        TensorMapPointer(core::ptr::from_ref(self) as u64 | moye_sim::PARAMETER_SPACE)
     }
 }
 

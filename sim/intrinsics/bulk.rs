@@ -5,12 +5,13 @@
 //! PTX's *async proxy*: what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator
 //! asks of one thread of the block, any one, between the last write and the operation.
 //!
-//! A tensor map is 128 bytes in global memory, at a multiple of 64, that [`TensorMap::encode`] gave.
+//! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global memory, or in a parameter of the
+//! kernel, whose address has the bit [`PARAMETER_SPACE`].
 
 use crate::block::{BulkSink, LoadSource, StoreWait, current};
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
-use crate::tensor_map::{MAX_TENSOR_RANK, TENSOR_MAP_BYTES, TensorElement, TensorMap, Tile};
+use crate::tensor_map::{MAX_TENSOR_RANK, PARAMETER_SPACE, TENSOR_MAP_BYTES, TensorElement, TensorMap, Tile};
 use std::panic::Location;
 
 /// Where the box of a tensor copy begins: a coordinate for each dimension, the fastest first.
@@ -21,8 +22,12 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
     if !map.is_multiple_of(64) {
         return Err(invalid(format!("the tensor map at {map:#x} is at no multiple of 64")));
     }
-    block.check_global(Access::Read, map, TENSOR_MAP_BYTES as u64)?;
-    // SAFETY: looked up.
+    let in_parameter = map & PARAMETER_SPACE != 0;
+    let map = map & !PARAMETER_SPACE;
+    if !in_parameter {
+        block.check_global(Access::Read, map, TENSOR_MAP_BYTES as u64)?;
+    }
+    // SAFETY: looked up, or the kernel's own parameter, as who sets the bit promises.
     let bits = std::array::from_fn(|at| unsafe { words::load(map + 8 * at as u64) });
     let map_at = map;
     let map =

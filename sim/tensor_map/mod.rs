@@ -11,7 +11,7 @@ mod encode;
 mod tile;
 
 pub use check::TensorMapError;
-pub use encode::TENSOR_MAP_BYTES;
+pub use encode::{PARAMETER_SPACE, TENSOR_MAP_BYTES};
 pub(crate) use tile::{Tile, pieces};
 
 /// The most dimensions of a tensor map.
