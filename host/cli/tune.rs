@@ -121,7 +121,7 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
         let chosen = call.explain(device, &mut c)?;
         let untuned = Way { tile: chosen.tile, splits: chosen.splits };
         let mut ways = vec![untuned];
-        for tile in call.tiles() {
+        for tile in call.tiles(device) {
             for splits in SPLITS {
                 // As many parts as asked for, or fewer where K has not so many tiles; and no kernel at all may take the
                 // operands as they lie.
@@ -205,7 +205,7 @@ mod tests {
         let found = best::<f16, f16>(&device, kind, majors, size, SHORT).unwrap();
         let mut data = Problem::<f16, f16>::new(&device, kind, majors, size).unwrap();
         // Each tile with K, of four tiles along it, in 1, 2 or 4 parts: 3 becomes 2.
-        assert_eq!(found.tried, 3 * data.call().unwrap().0.tiles().len());
+        assert_eq!(found.tried, 3 * data.call().unwrap().0.tiles(&device).len());
         let mut tuning = Tuning::default();
         let Way { tile, splits } = found.best;
         tuning.insert(&device, found.problem, Choice { tile, splits, seconds: found.seconds });

@@ -166,9 +166,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Problem::new::<T, U>([self.a.shape(), self.b.shape(), c.shape()], batches, self.precision)
     }
 
-    /// The tiles of C, M x N, of the kernels for these elements and this way of summing.
-    pub fn tiles(&self) -> Vec<(u32, u32)> {
-        super::element::tiles::<T>(self.precision)
+    /// The tiles of C, M x N, of the kernels for these elements and this way of summing that a device can run.
+    pub fn tiles(&self, device: &Device) -> Vec<(u32, u32)> {
+        super::element::tiles::<T>(self.precision, super::hopper::is_there(device))
     }
 
     /// Computes it on the default stream of a device.

@@ -132,8 +132,10 @@ impl<T: Operand> Code<T> {
 }
 
 /// The tiles of C, M x N, of the kernels for these elements and this way of summing.
-pub(super) fn tiles<T: Operand>(precision: Precision) -> Vec<(u32, u32)> {
-    let of_precision = T::VARIANTS.iter().filter(|variant| variant.precision == precision);
+pub(super) fn tiles<T: Operand>(precision: Precision, wgmma: bool) -> Vec<(u32, u32)> {
+    let of_precision = T::VARIANTS
+        .iter()
+        .filter(|variant| variant.precision == precision && (wgmma || !variant.kernel.is_wgmma()));
     let mut tiles: Vec<_> = of_precision.map(|variant| (variant.tile[0], variant.tile[1])).collect();
     tiles.sort_unstable();
     tiles.dedup();
@@ -201,9 +203,13 @@ impl Operand for f16 {
     const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
         wgmma_f16_tn [K K] Full 128 x 256 x 64, 1, 670.0, wgmma;
+        wgmma_f16_tn_128x128 [K K] Full 128 x 128 x 64, 1, 560.0, wgmma;
         wgmma_f16_nt [MN MN] Full 128 x 256 x 64, 1, 670.0, wgmma;
+        wgmma_f16_nt_128x128 [MN MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
         wgmma_f16_nn [MN K] Full 128 x 256 x 64, 1, 670.0, wgmma;
+        wgmma_f16_nn_128x128 [MN K] Full 128 x 128 x 64, 1, 560.0, wgmma;
         wgmma_f16_tt [K MN] Full 128 x 256 x 64, 1, 670.0, wgmma;
+        wgmma_f16_tt_128x128 [K MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
         matmul_f16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
         matmul_f16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
         matmul_f16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;
@@ -224,9 +230,13 @@ impl Operand for bf16 {
     const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
         wgmma_bf16_tn [K K] Full 128 x 256 x 64, 1, 690.0, wgmma;
+        wgmma_bf16_tn_128x128 [K K] Full 128 x 128 x 64, 1, 560.0, wgmma;
         wgmma_bf16_nt [MN MN] Full 128 x 256 x 64, 1, 690.0, wgmma;
+        wgmma_bf16_nt_128x128 [MN MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
         wgmma_bf16_nn [MN K] Full 128 x 256 x 64, 1, 690.0, wgmma;
+        wgmma_bf16_nn_128x128 [MN K] Full 128 x 128 x 64, 1, 560.0, wgmma;
         wgmma_bf16_tt [K MN] Full 128 x 256 x 64, 1, 690.0, wgmma;
+        wgmma_bf16_tt_128x128 [K MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
         matmul_bf16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
         matmul_bf16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
         matmul_bf16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;

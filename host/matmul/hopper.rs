@@ -2,6 +2,7 @@
 
 use super::element::{Operand, Output};
 use super::operand::View;
+use crate::device::{Arch, Device};
 use crate::launch::Grid;
 use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
@@ -24,6 +25,11 @@ const ROW: u32 = 128;
 /// Strides of tensor maps are multiples of this, in bytes, and less than [`STRIDES`].
 const ALIGN: u64 = 16;
 const STRIDES: u64 = 1 << 40;
+
+/// Whether a device has TMA and `wgmma`: they are sm_90a's, and no other architecture's.
+pub(super) fn is_there(device: &Device) -> bool {
+    device.arch() == Arch::new(9, 0)
+}
 
 /// Whether TMA can load an operand whose rows are `leading` elements apart: no row lies twice, and none too far.
 pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
@@ -89,6 +95,8 @@ pub(super) struct Target {
     pub wide: bool,
     /// Whether a tensor map may write it: addresses and strides are multiples of 16 bytes.
     pub aligned: bool,
+    /// Whether what lies between the end of a row and the next multiple of 16 bytes may be written too.
+    pub padded: bool,
     /// Parts, batches or splits of them, and their distance in elements.
     pub parts: (u32, i64),
 }
@@ -128,8 +136,10 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let element = if target.wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
     let (parts, part) = target.parts;
     let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
-    arguments.tensor_c =
-        u32::from(target.aligned && !(m > 1 && far(arguments.ldc)) && !(parts > 1 && far(part)));
+    // TMA stores whole pieces of 16 bytes, also where a row ends within one (seen on an H200).
+    let whole = (u64::from(n) * element.bytes()).is_multiple_of(ALIGN) || target.padded;
+    let near = !(m > 1 && far(arguments.ldc)) && !(parts > 1 && far(part));
+    arguments.tensor_c = u32::from(target.aligned && whole && near);
     let c = match arguments.tensor_c {
         // It is not looked at.
         0 => a.clone(),

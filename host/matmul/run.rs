@@ -5,7 +5,7 @@ use super::element::{Code, Major, Operand, Output, Precision};
 use super::hopper::{self, Target};
 use super::operand::View;
 use super::plan::{Forced, Plan, Question, plan};
-use crate::device::{Arch, Device};
+use crate::device::Device;
 use crate::kernels::mma::{Activation, Arguments};
 use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64};
 use crate::launch::Grid;
@@ -246,13 +246,13 @@ fn planned<T: Operand, U: Element>(
         finished_apart: problem.needs_more() || problem.scattered || !problem.c_is_aligned(),
         multiprocessors: device.properties().multiprocessors,
         shared_bytes: device.properties().shared_bytes_per_block,
-        wgmma: device.arch() == Arch::new(9, 0),
+        wgmma: hopper::is_there(device),
         forced: request.forced,
     };
     let measured = request.measured.and_then(|forced| plan(&Question { forced, ..question }));
     measured.or_else(|| plan(&question)).ok_or_else(|| {
         let tiles: Vec<String> =
-            super::element::tiles::<T>(request.precision).iter().map(|(m, n)| format!("{m} x {n}")).collect();
+            super::element::tiles::<T>(request.precision, question.wgmma).iter().map(|(m, n)| format!("{m} x {n}")).collect();
         let (m, n) = request.forced.tile.unwrap_or_default();
         let detail = format!(
             "no kernel for {} in {:?} precision has a tile of {m} x {n} and fits into the {} bytes of shared memory that a \
@@ -557,6 +557,8 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                         address: arguments.c.address(),
                         wide: sums.is_some() || U::WIDE,
                         aligned: sums.is_some() || problem.c_is_aligned() || problem.scattered,
+                        // Rows of workspaces end at multiples of 16 bytes.
+                        padded: sums.is_some() || problem.scattered,
                         parts: match sums {
                             Some(_) => (count * plan.splits, split_c),
                             None => (count, batch_c),

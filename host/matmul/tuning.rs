@@ -321,7 +321,7 @@ mod tests {
             (plan.tile, plan.splits)
         };
         let alone = plan(view.clone());
-        let largest = *view.tiles().last().unwrap();
+        let largest = *view.tiles(&device).last().unwrap();
         for (tile, splits) in [(largest, 2), ((64, 64), 8), ((64, 64), 1)] {
             let mut tuning = Tuning::default();
             tuning.insert(&device, of.clone(), Choice { tile, splits, seconds: 1.0 });

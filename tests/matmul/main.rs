@@ -87,8 +87,11 @@ where
     for device in devices() {
         let (cases, most) = if device.is_gpu() { (150, 300) } else { (12, 80) };
         let mut rng = rng(&[cases, most]);
+        let tiles = tiles(&device, setup);
         for seed in 0..cases as u64 {
-            let case = Case::any::<T>(&mut rng, most);
+            let mut case = Case::any::<T>(&mut rng, most);
+            // What is taken by itself, and in turn every kernel.
+            case.tile = tiles.get(seed as usize % (tiles.len() + 1)).copied();
             check(&device, &case, bound, seed, setup);
         }
     }
@@ -97,7 +100,7 @@ where
 fn tiles<T: Operand + Number, U: Output<T> + Number>(device: &Device, setup: Setup<T, U>) -> Vec<(u32, u32)> {
     let nothing = device.alloc_zeroed::<T>(1).unwrap();
     let matrix = || moye::Matrix::row_major(&nothing, 1, 1).unwrap();
-    setup(Matmul::new(matrix(), matrix())).tiles()
+    setup(Matmul::new(matrix(), matrix())).tiles(device)
 }
 
 macro_rules! types {
@@ -145,6 +148,37 @@ fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, 
             check::<f16, f16>(&device, &case, 5e-4, 0, |product| product);
         }
     }
+}
+
+/// Rows that start at multiples of 16 bytes and end within: what lies between them is neither added up nor written.
+fn ends_within_a_piece<T, U>(bound: f64, setup: Setup<T, U>)
+where
+    T: Operand + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        for tile in tiles(&device, setup) {
+            for lies in 0..8usize {
+                // Rows of 112 elements with 99 to 107 in them.
+                let extents = [(99, 107), (107, 101), (99, 101)];
+                let lie = |i: usize| {
+                    let (rows, columns) = extents[i];
+                    if lies >> i & 1 == 0 { Lie::Rows(112 - columns) } else { Lie::Columns(112 - rows) }
+                };
+                let case = Case { tile: Some(tile), ..Case::new((99, 101, 107), [lie(0), lie(1), lie(2)]) };
+                check(&device, &case, bound, lies as u64, setup);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_end_within_sixteen_bytes() {
+    ends_within_a_piece::<f16, f16>(5e-4, |product| product);
+    ends_within_a_piece::<bf16, f32>(2e-6, |product| product);
+    ends_within_a_piece::<f32, f32>(2e-6, |product| product.tf32());
+    ends_within_a_piece::<i8, i32>(0.0, |product| product);
 }
 
 #[test]

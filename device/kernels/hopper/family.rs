@@ -3,8 +3,9 @@
 use super::config::{ArgumentsOf, WgmmaConfig, WgmmaStorage};
 use super::matmul::matmul;
 use crate::atom::wgmma::{
-    K_MAJOR, MN_MAJOR, SM90_64x256x8_F32TF32TF32_SS_TN, SM90_64x256x16_F32BF16BF16_SS,
-    SM90_64x256x16_F32F16F16_SS, SM90_64x256x32_S32S8S8_SS_TN,
+    K_MAJOR, MN_MAJOR, SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS,
+    SM90_64x256x8_F32TF32TF32_SS_TN, SM90_64x256x16_F32BF16BF16_SS, SM90_64x256x16_F32F16F16_SS,
+    SM90_64x256x32_S32S8S8_SS_TN,
 };
 use crate::memory::TensorMap;
 use half::{bf16, f16};
@@ -68,6 +69,22 @@ wgmma! {
     wgmma_bf16_nn = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
     wgmma_bf16_tt = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128.
+    wgmma_f16_tn_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_f16_nt_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<MN_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_f16_nn_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_f16_tt_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_tn_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_nt_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_nn_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in tf32, which the tensor map rounds to, with K contiguous in both, tiles of 128 x 256.
     wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
     /// `c = a * b` of 8-bit integers with K contiguous in both, sums in 32 bits that wrap, tiles of 128 x 256.

@@ -33,33 +33,34 @@ pub trait Staged: Sized + 'static {
     const THREADS: u32;
 }
 
-/// Rows of a tile of C as (BLK_N, BLK_M): each thread has 16 bytes of `O` along N, neighbours follow each other.
+/// Rows of a tile of C as (BLK_N, BLK_M): each thread has 16 bytes of `O` along N where rows are `WHOLE`, start at multiples of
+/// 16 bytes, and one element otherwise, so that what a warp writes lies together; neighbours follow each other.
 ///
 /// `T` is the element that is partitioned, which may be another than `O`: the sums, and what is written of them.
-struct Rows<T, O, G>(PhantomData<(T, O, G)>);
+struct Rows<T, O, G, const WHOLE: bool>(PhantomData<(T, O, G)>);
 
-impl<T, O, G> Clone for Rows<T, O, G> {
+impl<T, O, G, const WHOLE: bool> Clone for Rows<T, O, G, WHOLE> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T, O, G> Copy for Rows<T, O, G> {}
-impl<T, O, G> Default for Rows<T, O, G> {
+impl<T, O, G, const WHOLE: bool> Copy for Rows<T, O, G, WHOLE> {}
+impl<T, O, G, const WHOLE: bool> Default for Rows<T, O, G, WHOLE> {
     fn default() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<T, O: Element, G: Staged> Rows<T, O, G> {
+impl<T, O: Element, G: Staged, const WHOLE: bool> Rows<T, O, G, WHOLE> {
     /// Elements that a thread has of a row.
-    const VECTOR: usize = 16 / O::BYTES;
+    const VECTOR: usize = if WHOLE { 16 / O::BYTES } else { 1 };
     /// Threads of a row.
     const ACROSS: u32 = G::TileC::LAYOUT.extent(1) as u32 / Self::VECTOR as u32;
     /// Rows that the block has at a time.
     const AT_ONCE: u32 = G::THREADS / Self::ACROSS;
 }
 
-impl<T: Element, O: Element, G: Staged> StaticTiledCopy for Rows<T, O, G> {
+impl<T: Element, O: Element, G: Staged, const WHOLE: bool> StaticTiledCopy for Rows<T, O, G, WHOLE> {
     type Atom = AutoVectorizingCopy;
     type Element = T;
     const COPY: TiledCopy<AutoVectorizingCopy, T> = {
@@ -123,7 +124,7 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
     // SAFETY: the caller's contract, and the alignment as promised.
     unsafe {
         if whole {
-            rows_of::<G, O, _>(
+            rows_of::<G, O, _, true>(
                 arguments,
                 s_c,
                 c,
@@ -132,7 +133,7 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
                 place,
             );
         } else {
-            rows_of::<G, O, _>(arguments, s_c, c, UnitStride::<0>(arguments.ldc), bias, place);
+            rows_of::<G, O, _, false>(arguments, s_c, c, UnitStride::<0>(arguments.ldc), bias, place);
         }
     }
 }
@@ -142,7 +143,7 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
 /// # Safety
 /// As [`rows`].
 #[inline(always)]
-unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides>(
+unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides, const WHOLE: bool>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
     s_c: SharedTensor<G::Sum, G::Sums>,
     c: GlobalMut<O>,
@@ -159,15 +160,15 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides>(
     let g_bias = m_bias.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
     let s_c = s_c.with_layout::<Transposed<G::Sums>>(); // (BLK_N, BLK_M)
 
-    let out = Rows::<O, O, G>::get_slice(thread);
+    let out = Rows::<O, O, G, WHOLE>::get_slice(thread);
     let t_g_c = out.partition_d(g_c); // (CPY, CPY_N, CPY_M)
     let t_g_bias = out.partition_s(g_bias); // (CPY, CPY_N, CPY_M)
-    let t_s_c = Rows::<G::Sum, O, G>::get_slice(thread).partition_s(s_c); // (CPY, CPY_N, CPY_M)
+    let t_s_c = Rows::<G::Sum, O, G, WHOLE>::get_slice(thread).partition_s(s_c); // (CPY, CPY_N, CPY_M)
 
     let block_m = const { G::TileC::LAYOUT.extent(0) as u32 };
     let left = arguments.m - first_m;
     let rows = if left < block_m { left } else { block_m };
-    let mut row = thread / Rows::<O, O, G>::ACROSS;
+    let mut row = thread / Rows::<O, O, G, WHOLE>::ACROSS;
     let mut i = 0;
     // The end is known at run time, so that this stays a loop: its body is long, and runs little.
     while row < rows {
@@ -186,7 +187,7 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides>(
             finish(arguments, &sums, &t_bias, &mut results);
             copy(&results, &mut to);
         }
-        row += Rows::<O, O, G>::AT_ONCE;
+        row += Rows::<O, O, G, WHOLE>::AT_ONCE;
         i += 1;
     }
 }
