@@ -181,6 +181,17 @@ pub enum Error {
     /// A limit of tensor maps that is not kept.
     #[error("there can be no such tensor map: {0}")]
     TensorMap(#[source] moye_sim::TensorMapError),
+    /// A tensor that a tile cannot be moved to and from.
+    #[error("there can be no tensor map for the tile: {0}")]
+    TensorOfTile(#[source] moye_device::atom::tma::TmaMapError),
+    /// A tensor that reaches beyond its buffer.
+    #[error("a tensor map of {elements} elements, and the buffer has {len}")]
+    TensorBeyondBuffer {
+        /// One more than the largest index of the tensor's layout.
+        elements: i64,
+        /// The buffer's elements.
+        len: usize,
+    },
     /// Clusters that the grid cannot be divided into, or that no device has.
     #[error(
         "`{kernel}` cannot be launched in clusters of {cluster} blocks: the grid has {blocks} along {axis}, which must be a \

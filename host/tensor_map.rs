@@ -2,7 +2,10 @@
 
 use crate::device::{Backend, Device};
 use crate::launch::KernelArg;
+use crate::memory::Buffer;
 use crate::{Error, Result, driver};
+use moye_device::atom::tma::{TmaElement, TmaTile};
+use moye_device::layout::Layout;
 use moye_device::memory::TensorMap as Parameter;
 use moye_sim::TensorMap as Fields;
 
@@ -41,6 +44,41 @@ impl TensorMap {
                 .map_err(|code| Error::of_code("cuTensorMapEncodeTiled", code))?,
         };
         Ok(Self { device: device.clone(), fields: *fields, words })
+    }
+
+    /// The map by which tiles of a tensor in `buffer` are moved: `tile` says what a tile is in shared memory, `tensor` how the
+    /// tensor lies in the buffer, from its first element on.
+    ///
+    /// ```
+    /// use moye::{Device, TensorMap};
+    /// use moye::layout::{ComposedLayout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
+    /// use moye_device::atom::tma::TmaTile;
+    ///
+    /// const A: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 32).tile_to_shape(tuple!((128, 32)));
+    /// const TILE: TmaTile = TmaTile::new(A, 32);
+    ///
+    /// let device = Device::sim();
+    /// let a = device.alloc_zeroed::<f32>(1000 * 512)?;
+    /// let map = TensorMap::of_tile(&device, &TILE, &a, &layout!((1000, 512):(512, 1)))?;
+    /// assert_eq!(map.fields().box_bytes(), u64::from(TILE.bytes()));
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TensorOfTile`] for a tensor that does not go with the tile or that TMA does not take,
+    /// [`Error::TensorBeyondBuffer`] for one that is larger than the buffer; the driver's own.
+    pub fn of_tile<T: TmaElement>(
+        device: &Device,
+        tile: &TmaTile,
+        buffer: &Buffer<T>,
+        tensor: &Layout,
+    ) -> Result<Self> {
+        let elements = tensor.cosize();
+        if elements as u64 > buffer.len() as u64 {
+            return Err(Error::TensorBeyondBuffer { elements, len: buffer.len() });
+        }
+        let fields = tile.tensor_map(T::ELEMENT, buffer.address(), tensor).map_err(Error::TensorOfTile)?;
+        Self::new(device, &fields)
     }
 
     /// What it was made of.

@@ -80,14 +80,14 @@ pub fn tiler(input: TokenStream) -> TokenStream {
 /// ```text
 /// wgmma {
 ///     majors; SM90_64x8x16_F32F16F16_SS wgmma_m64n8k16_f32_f16_f16_ss; SM90_64x8x16_F32F16F16_RS wgmma_m64n8k16_f32_f16_f16_rs;
-///     "m64n8k16.f32.f16.f16"; [64, 8, 16]; Float;
+///     "m64n8k16.f32.f16.f16"; needs 8.0; [64, 8, 16]; Float;
 ///     d f32 4 "{0}, {1}, {2}, {3}" [0 1 2 3]; a f16; b f16
 /// }
 /// ```
 ///
 /// First what may be chosen: `majors` (which mode of A and B is contiguous, and their signs), `scaled` (their signs) or
-/// `plain` (nothing). Then the atoms and functions with A in shared memory and in registers, the instruction's text, its
-/// extents m, n and k, how products are summed, and the number types, of D with the registers of a thread.
+/// `plain` (nothing). Then the atoms and functions with A in shared memory and in registers, the instruction's text, the PTX
+/// version that has it, its extents m, n and k, how products are summed, and the number types, of D with the registers of a thread.
 #[proc_macro]
 pub fn for_each_wgmma(callback: TokenStream) -> TokenStream {
     wgmma::for_each(callback.into()).into()

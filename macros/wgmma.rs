@@ -19,6 +19,8 @@ struct Family {
     sum: &'static str,
     /// What follows the types in PTX, and in names.
     suffix: (&'static str, &'static str),
+    /// The PTX version that has it.
+    version: f32,
     /// Whether N counts in steps of 8 up to 256, or as for integers.
     every_n: bool,
 }
@@ -57,6 +59,7 @@ fn families() -> Vec<Family> {
             d_bits: if d == "f32" { 32 } else { 16 },
             sum: "Float",
             suffix: ("", ""),
+            version: 8.0,
             every_n: true,
         }
     };
@@ -83,6 +86,8 @@ fn families() -> Vec<Family> {
                     d_bits: 32,
                     sum,
                     suffix,
+                    // Of mixed signs: later (seen with ptxas 13.0).
+                    version: if a == b { 8.0 } else { 8.4 },
                     every_n: false,
                 });
             }
@@ -97,6 +102,7 @@ fn families() -> Vec<Family> {
         d_bits: 32,
         sum: "AndPopc",
         suffix: (".and.popc", "_ANDPOPC"),
+        version: 8.0,
         every_n: false,
     });
     families
@@ -132,10 +138,11 @@ fn row(family: &Family, n: usize) -> TokenStream {
     let list = (0..count).map(|i| format!("{{{i}}}")).collect::<Vec<_>>().join(", ");
     let indices = (0..count).map(Literal::usize_unsuffixed);
     let count = Literal::usize_unsuffixed(count);
+    let version = Literal::f32_unsuffixed(family.version);
     let (n, k) = (Literal::usize_unsuffixed(n), Literal::usize_unsuffixed(k));
     quote! {
         wgmma {
-            #kind; #ss #ss_function; #rs #rs_function; #text; [64, #n, #k]; #sum;
+            #kind; #ss #ss_function; #rs #rs_function; #text; needs #version; [64, #n, #k]; #sum;
             d #d #count #list [#(#indices)*]; a #a; b #b
         }
     }

@@ -6,6 +6,7 @@ pub mod mma;
 mod tiled_copy;
 mod tiled_mma;
 mod tiling;
+pub mod tma;
 pub mod wgmma;
 
 pub use tiled_copy::{

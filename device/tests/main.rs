@@ -13,6 +13,7 @@ mod golden_cute_cpp;
 mod golden_pycute;
 mod golden_rejected;
 mod golden_tiling;
+mod hopper;
 mod laws;
 mod layout_edges;
 mod layout_messages;

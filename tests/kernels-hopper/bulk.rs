@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use moye_device::arch::*;
 use moye_device::kernel;
-use moye_device::memory::{Global, GlobalMut, Shared, SharedArray, TensorMapPointer};
+use moye_device::memory::{Global, GlobalMut, Shared, SharedArray, TensorMap};
 use moye_device::static_layout;
 
 /// Words of shared memory that a copy may fill: 64 KiB.
@@ -74,31 +74,31 @@ unsafe fn stored(bytes: u32, source: Global<u32>, store: impl Fn(u32)) {
 macro_rules! tensors {
     ($($rank:literal $load:ident $store:ident $add:ident $prefetch:ident: $($c:ident)*;)*) => { $(
         #[kernel(threads = 128, shared = TileStorage)]
-        pub unsafe fn $load(map: TensorMapPointer, bytes: u32, output: GlobalMut<u32>, $($c: i32),*) {
+        pub unsafe fn $load(map: TensorMap, bytes: u32, output: GlobalMut<u32>, $($c: i32),*) {
             // SAFETY: the kernel's own contract.
             unsafe {
                 loaded(bytes, output, |tile, barrier| {
-                    tensor_load::<$rank>(tile, map, [$($c),*], barrier, None, None)
+                    tensor_load::<$rank>(tile, map.pointer(), [$($c),*], barrier, None, None)
                 })
             }
         }
 
         #[kernel(threads = 128, shared = TileStorage)]
-        pub unsafe fn $store(map: TensorMapPointer, bytes: u32, source: Global<u32>, $($c: i32),*) {
+        pub unsafe fn $store(map: TensorMap, bytes: u32, source: Global<u32>, $($c: i32),*) {
             // SAFETY: the kernel's own contract.
-            unsafe { stored(bytes, source, |tile| tensor_store::<$rank>(map, [$($c),*], tile, None)) }
+            unsafe { stored(bytes, source, |tile| tensor_store::<$rank>(map.pointer(), [$($c),*], tile, None)) }
         }
 
         #[kernel(threads = 128, shared = TileStorage)]
-        pub unsafe fn $add(map: TensorMapPointer, bytes: u32, source: Global<u32>, $($c: i32),*) {
+        pub unsafe fn $add(map: TensorMap, bytes: u32, source: Global<u32>, $($c: i32),*) {
             // SAFETY: the kernel's own contract.
-            unsafe { stored(bytes, source, |tile| tensor_reduce_add::<$rank>(map, [$($c),*], tile, None)) }
+            unsafe { stored(bytes, source, |tile| tensor_reduce_add::<$rank>(map.pointer(), [$($c),*], tile, None)) }
         }
 
         #[kernel(threads = 32)]
-        pub unsafe fn $prefetch(map: TensorMapPointer, $($c: i32),*) {
+        pub unsafe fn $prefetch(map: TensorMap, $($c: i32),*) {
             // SAFETY: the kernel's own contract.
-            unsafe { tensor_prefetch::<$rank>(map, [$($c),*]) };
+            unsafe { tensor_prefetch::<$rank>(map.pointer(), [$($c),*]) };
         }
     )* };
 }
@@ -112,23 +112,23 @@ tensors! {
 
 /// As `load_2d`, with a policy for L2 and a fetch of the map before.
 #[kernel(threads = 128, shared = TileStorage)]
-pub unsafe fn load_2d_policy(map: TensorMapPointer, bytes: u32, output: GlobalMut<u32>, c0: i32, c1: i32) {
+pub unsafe fn load_2d_policy(map: TensorMap, bytes: u32, output: GlobalMut<u32>, c0: i32, c1: i32) {
     // SAFETY: the kernel's own contract.
     unsafe {
-        prefetch_tensor_map(map);
+        prefetch_tensor_map(map.pointer());
         loaded(bytes, output, |tile, barrier| {
-            tensor_load(tile, map, [c0, c1], barrier, None, Some(CachePolicy::new(L2Evict::First)))
+            tensor_load(tile, map.pointer(), [c0, c1], barrier, None, Some(CachePolicy::new(L2Evict::First)))
         })
     }
 }
 
 /// As `store_2d`, with a policy for L2.
 #[kernel(threads = 128, shared = TileStorage)]
-pub unsafe fn store_2d_policy(map: TensorMapPointer, bytes: u32, source: Global<u32>, c0: i32, c1: i32) {
+pub unsafe fn store_2d_policy(map: TensorMap, bytes: u32, source: Global<u32>, c0: i32, c1: i32) {
     // SAFETY: the kernel's own contract.
     unsafe {
         stored(bytes, source, |tile| {
-            tensor_store(map, [c0, c1], tile, Some(CachePolicy::new(L2Evict::First)))
+            tensor_store(map.pointer(), [c0, c1], tile, Some(CachePolicy::new(L2Evict::First)))
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::barriers::SlotStorage;
 use moye_device::arch::*;
 use moye_device::kernel;
-use moye_device::memory::{Global, GlobalMut, Shared, TensorMapPointer};
+use moye_device::memory::{Global, GlobalMut, Shared, TensorMap};
 
 /// Each block writes where it is: its number in the cluster and how many there are, its index and their extents.
 #[kernel(threads = 32)]
@@ -136,7 +136,7 @@ pub unsafe fn multicast_bytes(source: Global<u32>, output: GlobalMut<u32>) {
 /// The same with boxes of a tensor of one dimension, and a policy for L2; a block tells the next one's mbarrier what is to
 /// come.
 #[kernel(threads = 64, shared = SlotStorage)]
-pub unsafe fn multicast_tensor(map: TensorMapPointer, output: GlobalMut<u32>) {
+pub unsafe fn multicast_tensor(map: TensorMap, output: GlobalMut<u32>) {
     let (thread, rank, size) = (thread_idx().x, cluster_rank(), cluster_size());
     // SAFETY: the map's boxes have 32 words, of which two fit; `output` has 64 words for each block.
     unsafe {
@@ -154,7 +154,7 @@ pub unsafe fn multicast_tensor(map: TensorMapPointer, output: GlobalMut<u32>) {
         if thread == 0 && rank < 2 {
             let part = slots.offset(32 * rank as i32).address();
             let policy = CachePolicy::new(L2Evict::Last);
-            tensor_load(part, map, [32 * rank as i32], barrier, Some(0b1111), Some(policy));
+            tensor_load(part, map.pointer(), [32 * rank as i32], barrier, Some(0b1111), Some(policy));
         }
         mbarrier_wait_parity(barrier, 0);
         output.write(i64::from(64 * block_idx().x + thread), slots.read(thread as i32));

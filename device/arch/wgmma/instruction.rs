@@ -72,7 +72,7 @@ macro_rules! emulation {
 /// One function. `generics` are what may be chosen.
 macro_rules! instruction {
     (
-        $kind:literal, $atom:ident, $function:ident, $text:literal, $n:literal, $sum:ident,
+        $kind:literal, $atom:ident, $function:ident, $text:literal $ptx:literal, $n:literal, $sum:ident,
         $d:ident $count:literal $list:literal $indices:tt, $a:ident, $b:ident,
         $a_parameter:ident $a_register:ty, $a_text:literal $a_operand:tt, $a_simulated:expr,
         <$($generic:ident),*> $tail:literal $tail_operands:tt, $majors:tt, $negates:tt
@@ -93,7 +93,7 @@ macro_rules! instruction {
             b: u64,
             adds: bool,
         ) {
-            needs!(concat!("wgmma.mma_async.sync.aligned.", $text, " (the atom ", stringify!($atom), ")"), sm_90a 8.0);
+            needs!(concat!("wgmma.mma_async.sync.aligned.", $text, " (the atom ", stringify!($atom), ")"), sm_90a $ptx);
             #[cfg(target_arch = "nvptx64")]
             assembly!($text, $list $indices, d, $a_text $a_operand, b, adds, $tail $tail_operands);
             #[cfg(not(target_arch = "nvptx64"))]
@@ -104,10 +104,10 @@ macro_rules! instruction {
 
 macro_rules! instructions {
     ($(wgmma {
-        $kind:ident; $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal;
+        $kind:ident; $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal; needs $ptx:literal;
         [$m:literal, $n:literal, $k:literal]; $sum:ident; d $d:ident $count:literal $list:literal $indices:tt; a $a:ident; b $b:ident
     })*) => { $(
-        both!($kind, $ss $ss_function, $rs $rs_function, $text, $n, $sum, $d $count $list $indices, $a, $b);
+        both!($kind, $ss $ss_function, $rs $rs_function, $text $ptx, $n, $sum, $d $count $list $indices, $a, $b);
     )* };
 }
 
@@ -140,17 +140,17 @@ macro_rules! both {
     };
     (
         @ $ss:ident $ss_function:ident, $rs:ident $rs_function:ident,
-        ($text:literal, $n:literal, $sum:ident, $d:ident $count:literal $list:literal $indices:tt, $a:ident, $b:ident),
+        ($text:literal $ptx:literal, $n:literal, $sum:ident, $d:ident $count:literal $list:literal $indices:tt, $a:ident, $b:ident),
         <$($ss_generic:ident),*> $ss_tail:literal $ss_operands:tt, $ss_majors:tt, $ss_negates:tt;
         <$($rs_generic:ident),*> $rs_tail:literal $rs_operands:tt, $rs_majors:tt, $rs_negates:tt
     ) => {
         instruction!(
-            "with A in shared memory", $ss, $ss_function, $text, $n, $sum, $d $count $list $indices, $a, $b,
+            "with A in shared memory", $ss, $ss_function, $text $ptx, $n, $sum, $d $count $list $indices, $a, $b,
             a u64, "{a}" (a = in(reg64) a,), WgmmaA::Shared,
             <$($ss_generic),*> $ss_tail $ss_operands, $ss_majors, $ss_negates
         );
         instruction!(
-            "with A in registers", $rs, $rs_function, $text, $n, $sum, $d $count $list $indices, $a, $b,
+            "with A in registers", $rs, $rs_function, $text $ptx, $n, $sum, $d $count $list $indices, $a, $b,
             a [u32; 4], "{{{a0}, {a1}, {a2}, {a3}}}"
             (a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2], a3 = in(reg32) a[3],), WgmmaA::Registers,
             <$($rs_generic),*> $rs_tail $rs_operands, $rs_majors, $rs_negates

@@ -31,6 +31,8 @@ pub trait WgmmaAtom: Copy + Default + Send + Sync + 'static {
     const NAME: &'static str;
     /// The PTX instruction.
     const INSTRUCTION: &'static str;
+    /// The PTX version that has it.
+    const PTX_VERSION: (u32, u32);
     /// The extents m, n and k.
     const SHAPE_MNK: [i64; 3];
     /// The threads of a warpgroup.

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 
 macro_rules! atom {
     (
-        $name:ident, $function:ident, $text:literal, $n:literal, $k:literal, $d:ident $count:literal, $a:ident, $b:ident,
+        $name:ident, $function:ident, $text:literal $ptx:literal, $n:literal, $k:literal, $d:ident $count:literal, $a:ident, $b:ident,
         $operand:ty, $layout:expr, <$($generic:ident),*>, $major_a:expr, $major_b:expr
     ) => {
         #[doc = concat!("`wgmma.mma_async.sync.aligned.", $text, "`.")]
@@ -20,6 +20,7 @@ macro_rules! atom {
         impl<$(const $generic: bool),*> WgmmaAtom for $name<$($generic),*> {
             const NAME: &'static str = stringify!($name);
             const INSTRUCTION: &'static str = concat!("wgmma.mma_async.sync.aligned.", $text);
+            const PTX_VERSION: (u32, u32) = (8, ($ptx * 10.0 + 0.5) as u32 - 80);
             const SHAPE_MNK: [i64; 3] = [64, $n, $k];
             const THR_ID: Layout = fragments::SM90_Warpgroup;
             const A: Layout = $layout;
@@ -49,17 +50,17 @@ macro_rules! both {
     (plain $rest:tt) => { both!(@ $rest <>, false, false; <>, false, false); };
     (
         @ {
-            $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal; $n:literal $k:literal;
+            $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal $ptx:literal; $n:literal $k:literal;
             $d:ident $count:literal $a:ident $b:ident
         }
         <$($ss_generic:ident),*>, $ss_a:expr, $ss_b:expr; <$($rs_generic:ident),*>, $rs_a:expr, $rs_b:expr
     ) => {
         atom!(
-            $ss, $ss_function, $text, $n, $k, $d $count, $a, $b,
+            $ss, $ss_function, $text $ptx, $n, $k, $d $count, $a, $b,
             u64, fragments::shared_operand(64, $k), <$($ss_generic),*>, $ss_a, $ss_b
         );
         atom!(
-            $rs, $rs_function, $text, $n, $k, $d $count, $a, $b,
+            $rs, $rs_function, $text $ptx, $n, $k, $d $count, $a, $b,
             [u32; 4], fragments::registers_a(<$a as Number>::WIDTH as i64), <$($rs_generic),*>, $rs_a, $rs_b
         );
     };
@@ -67,10 +68,10 @@ macro_rules! both {
 
 macro_rules! atoms {
     ($(wgmma {
-        $kind:ident; $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal;
+        $kind:ident; $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal; needs $ptx:literal;
         [$m:literal, $n:literal, $k:literal]; $sum:ident; d $d:ident $count:literal $list:literal $indices:tt; a $a:ident; b $b:ident
     })*) => { $(
-        both!($kind { $ss $ss_function; $rs $rs_function; $text; $n $k; $d $count $a $b });
+        both!($kind { $ss $ss_function; $rs $rs_function; $text $ptx; $n $k; $d $count $a $b });
     )* };
 }
 crate::for_each_wgmma!(atoms);

@@ -14,6 +14,8 @@ pub struct WgmmaInfo {
     pub name: &'static str,
     /// See [`WgmmaAtom::INSTRUCTION`].
     pub instruction: &'static str,
+    /// See [`WgmmaAtom::PTX_VERSION`].
+    pub ptx_version: (u32, u32),
     /// See [`WgmmaAtom::SHAPE_MNK`].
     pub shape_mnk: [i64; 3],
     /// Whether A lies in registers.
@@ -32,6 +34,7 @@ impl WgmmaInfo {
         Self {
             name: M::NAME,
             instruction: M::INSTRUCTION,
+            ptx_version: M::PTX_VERSION,
             shape_mnk: M::SHAPE_MNK,
             a_in_registers: M::OperandA::IN_REGISTERS,
             types: [M::A::NAME, M::B::NAME, M::D::NAME],

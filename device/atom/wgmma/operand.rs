@@ -146,8 +146,15 @@ impl SharedOperand {
         self.blocks[1]
     }
 
+    /// Where the part of instruction `mn` along M (or N) begins, in bytes from the start of the tile: for a number that is
+    /// known only when the kernel runs, which is multiplied with this of 1 where parts are equally far apart.
+    pub const fn offset_mn(&self, mn: usize) -> u32 {
+        16 * self.mn[mn]
+    }
+
     /// The descriptor of an instruction's part of the tile at a shared address: instruction `mn` along M (or N) and `k`
-    /// along K. The address is a multiple of 16, and with a swizzle of the bytes that it repeats after: 256, 512 or 1,024.
+    /// along K, constants both, since others would have to be looked up in memory. The address is a multiple of 16, and with a
+    /// swizzle of the bytes that it repeats after: 256, 512 or 1,024.
     #[inline(always)]
     #[must_use]
     pub const fn descriptor(&self, address: u32, mn: usize, k: usize) -> u64 {

@@ -1,0 +1,139 @@
+//! The tensor map of a tile, on the host.
+
+use super::tile::{MAX_RANK, TmaTile};
+use crate::layout::Layout;
+use crate::memory::Element;
+use crate::number::{F8E4M3, F8E5M2, Tf32};
+use core::fmt;
+use half::{bf16, f16};
+use moye_sim::{TensorElement, TensorMap, TensorMapError, TensorSwizzle};
+
+/// Why a tensor has no map for a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TmaMapError {
+    /// The tensor has another number of modes than the tile.
+    Rank {
+        /// Those of the tensor.
+        tensor: usize,
+        /// Those of the tile.
+        tile: usize,
+    },
+    /// The element has another size than those of the tile.
+    Element {
+        /// Its bits.
+        element: i64,
+        /// Those of the tile's.
+        tile: i64,
+    },
+    /// The mode that is contiguous in the tile is not so in the tensor, or a mode nests.
+    Contiguous {
+        /// The mode.
+        mode: usize,
+        /// Its stride in the tensor.
+        stride: i64,
+    },
+    /// A mode of the tensor is not one extent with one stride.
+    Nested {
+        /// The mode.
+        mode: usize,
+    },
+    /// A limit of tensor maps.
+    Limit(TensorMapError),
+}
+
+impl fmt::Display for TmaMapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rank { tensor, tile } => {
+                write!(f, "a tensor of {tensor} modes, and a tile of {tile}: they must be as many")
+            }
+            Self::Element { element, tile } => {
+                write!(f, "elements of {element} bits, and a tile of elements of {tile} bits")
+            }
+            Self::Contiguous { mode, stride } => write!(
+                f,
+                "mode {mode} is contiguous in the tile and has the stride {stride} in the tensor, where it must be 1: TMA does \
+                 not transpose"
+            ),
+            Self::Nested { mode } => {
+                write!(f, "mode {mode} of the tensor nests; a dimension has one extent and one stride")
+            }
+            Self::Limit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for TmaMapError {}
+
+impl From<TensorMapError> for TmaMapError {
+    fn from(limit: TensorMapError) -> Self {
+        Self::Limit(limit)
+    }
+}
+
+/// An element type with what tensor maps call it. Those that they do not tell apart are moved as bits.
+pub trait TmaElement: Element {
+    /// The type in tensor maps.
+    const ELEMENT: TensorElement;
+}
+
+macro_rules! elements {
+    ($($t:ty = $element:ident),*) => { $(
+        impl TmaElement for $t {
+            const ELEMENT: TensorElement = TensorElement::$element;
+        }
+    )* };
+}
+elements! {
+    u8 = U8, i8 = U8, F8E4M3 = U8, F8E5M2 = U8, u16 = U16, i16 = U16, f16 = F16, bf16 = Bf16, u32 = U32, i32 = I32,
+    f32 = F32, Tf32 = F32, u64 = U64, i64 = I64, f64 = F64
+}
+
+impl TmaTile {
+    /// The tensor map by which the tile is moved to and from a tensor at `address`, whose layout counts elements and has the
+    /// tile's modes. Further settings (what lies outside, L2) are the map's own.
+    ///
+    /// # Errors
+    /// A tensor that TMA does not take, with the numbers.
+    pub fn tensor_map(
+        &self,
+        element: TensorElement,
+        address: u64,
+        tensor: &Layout,
+    ) -> Result<TensorMap, TmaMapError> {
+        if tensor.rank() != self.rank {
+            return Err(TmaMapError::Rank { tensor: tensor.rank(), tile: self.rank });
+        }
+        let bits = 8 * element.bytes() as i64;
+        if bits != self.bits {
+            return Err(TmaMapError::Element { element: bits, tile: self.bits });
+        }
+        let mut extents = [1; MAX_RANK];
+        let mut strides = [0; MAX_RANK];
+        for (dimension, &mode) in self.modes[..self.rank].iter().enumerate() {
+            let layout = tensor.mode(mode).flatten();
+            if layout.leaves() != 1 {
+                return Err(TmaMapError::Nested { mode });
+            }
+            let stride = if layout.size() > 1 { layout.at(1) } else { 1 };
+            if dimension == 0 && stride != 1 {
+                return Err(TmaMapError::Contiguous { mode, stride });
+            }
+            extents[dimension] = layout.size() as u64;
+            // Of a single element any stride will do that is a multiple of 16 bytes.
+            strides[dimension] = if layout.size() > 1 { stride as u64 * element.bytes() } else { 16 };
+        }
+        let swizzle = [TensorSwizzle::None, TensorSwizzle::B32, TensorSwizzle::B64, TensorSwizzle::B128];
+        let map = TensorMap::new(
+            element,
+            address,
+            &extents[..self.rank],
+            &strides[1..self.rank],
+            &self.box_extents[..self.rank],
+        )
+        .with_swizzle(swizzle[self.swizzle as usize]);
+        map.check().map_err(TmaMapError::Limit)?;
+        Ok(map)
+    }
+}

@@ -1,0 +1,290 @@
+//! A tile as boxes.
+//!
+//! A layout is a sum of what its modes contribute, and a box of extents `(e0, e1, ...)` is dense: element `(i0, i1, ...)` at
+//! `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by mode, in the order of their strides: the first mode gives
+//! the elements that follow each other from 0 on; the next as many as lie `e0` apart; the next as many as lie `e0 e1` apart;
+//! and so on, each a divisor of the mode's extent. The rest of the tile is more boxes of the same extents, at the offsets that
+//! the layout gives their first elements.
+
+use super::error::{Reason, TmaLayoutError};
+use crate::arch::{CachePolicy, tensor_load, tensor_reduce_add, tensor_store};
+use crate::layout::{ComposedLayout, Layout};
+use crate::memory::TensorMapPointer;
+
+pub(super) const MAX_RANK: usize = 5;
+const MAX_COPIES: usize = 32;
+
+/// The boxes that make up a tile in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TmaTile {
+    pub(super) rank: usize,
+    /// For each dimension of the tensor, the fastest first, the mode of the tile.
+    pub(super) modes: [usize; MAX_RANK],
+    /// By dimension.
+    pub(super) box_extents: [u32; MAX_RANK],
+    /// 0 for none, then 1 to 3 for spans of 32, 64 and 128 bytes.
+    pub(super) swizzle: u32,
+    /// The bits of an element.
+    pub(super) bits: i64,
+    copies: usize,
+    /// Where each box begins, in elements by dimension, and in bytes of shared memory.
+    starts: [[i32; MAX_RANK]; MAX_COPIES],
+    offsets: [u32; MAX_COPIES],
+}
+
+impl TmaTile {
+    /// The boxes of a tile whose modes are those of the tensor, of elements of `bits` bits.
+    ///
+    /// # Panics
+    /// Where there are none; in a `const` that is an error of the compiler, with the reason.
+    #[track_caller]
+    #[must_use]
+    pub const fn new(layout: ComposedLayout, bits: i64) -> Self {
+        match Self::try_new(&layout, bits) {
+            Ok(tile) => tile,
+            Err(error) => panic!("{}", error.text()),
+        }
+    }
+
+    /// [`TmaTile::new`] as a `Result`.
+    ///
+    /// # Errors
+    /// Where the tile is not made of boxes.
+    pub const fn try_new(layout: &ComposedLayout, bits: i64) -> Result<Self, TmaLayoutError> {
+        match Self::of(layout, bits) {
+            Ok(tile) => Ok(tile),
+            Err(reason) => Err(TmaLayoutError::new(layout, bits, reason)),
+        }
+    }
+
+    const fn of(layout: &ComposedLayout, bits: i64) -> Result<Self, Reason> {
+        if !matches!(bits, 8 | 16 | 32 | 64) {
+            return Err(Reason::Element(bits));
+        }
+        let rank = layout.rank();
+        if rank < 1 || rank > MAX_RANK {
+            return Err(Reason::Rank(rank));
+        }
+        if layout.offset != 0 {
+            return Err(Reason::Offset(layout.offset));
+        }
+        let swizzle = layout.swizzle;
+        let piece = 128 / bits;
+        if swizzle.bits() > 0
+            && (swizzle.bits() > 3 || swizzle.base() != piece.ilog2() as i64 || swizzle.shift() != 3)
+        {
+            return Err(Reason::Swizzle);
+        }
+        let mut tile = Self {
+            rank,
+            modes: order(&layout.layout),
+            box_extents: [1; MAX_RANK],
+            swizzle: swizzle.bits() as u32,
+            bits,
+            copies: 0,
+            starts: [[0; MAX_RANK]; MAX_COPIES],
+            offsets: [0; MAX_COPIES],
+        };
+        if let Err(reason) = tile.find_box(&layout.layout) {
+            return Err(reason);
+        }
+        if let Err(reason) = tile.find_starts(&layout.layout) {
+            return Err(reason);
+        }
+        Ok(tile)
+    }
+
+    /// The largest box.
+    const fn find_box(&mut self, layout: &Layout) -> Result<(), Reason> {
+        let piece = 128 / self.bits;
+        // No more than the span of the swizzle, or what a box may have.
+        let longest = if self.swizzle > 0 { piece << self.swizzle } else { 256 };
+        let mut step = 1;
+        let mut dimension = 0;
+        while dimension < self.rank {
+            let mode = layout.mode(self.modes[dimension]);
+            let most = if dimension == 0 { longest } else { 256 };
+            let extent = run(&mode, step, most);
+            if dimension == 0 {
+                if extent == 1 && mode.size() > 1 {
+                    return Err(Reason::NotContiguous);
+                }
+                if extent % piece != 0 {
+                    return Err(Reason::Row { extent, bits: self.bits });
+                }
+                if self.swizzle > 0 && extent != longest {
+                    return Err(Reason::Span { extent, span: longest });
+                }
+            }
+            self.box_extents[dimension] = extent as u32;
+            step *= extent;
+            dimension += 1;
+        }
+        Ok(())
+    }
+
+    /// The places of all boxes.
+    const fn find_starts(&mut self, layout: &Layout) -> Result<(), Reason> {
+        let mut copies = 1;
+        let mut dimension = 0;
+        while dimension < self.rank {
+            copies *= layout.extent(self.modes[dimension]) / self.box_extents[dimension] as i64;
+            dimension += 1;
+        }
+        if copies > MAX_COPIES as i64 {
+            return Err(Reason::Copies { copies });
+        }
+        self.copies = copies as usize;
+        // Boxes begin at multiples of 128 bytes, with a swizzle at those that it repeats after.
+        let aligned = if self.swizzle > 0 { 8 * (128 / self.bits) << self.swizzle } else { 1024 / self.bits };
+        let mut copy = 0;
+        while copy < self.copies {
+            let mut rest = copy as i64;
+            let mut offset = 0;
+            let mut dimension = 0;
+            while dimension < self.rank {
+                let mode = layout.mode(self.modes[dimension]);
+                let extent = self.box_extents[dimension] as i64;
+                let start = rest % (mode.size() / extent) * extent;
+                rest /= mode.size() / extent;
+                self.starts[copy][dimension] = start as i32;
+                offset += mode.at(start);
+                dimension += 1;
+            }
+            if offset % aligned != 0 {
+                return Err(Reason::Start { offset, elements: aligned });
+            }
+            self.offsets[copy] = (offset * self.bits / 8) as u32;
+            copy += 1;
+        }
+        Ok(())
+    }
+
+    /// How many tensor copies move the tile.
+    pub const fn copies(&self) -> usize {
+        self.copies
+    }
+
+    /// The bytes of the tile: what its mbarrier is told of.
+    pub const fn bytes(&self) -> u32 {
+        let mut bytes = self.copies as u32 * self.bits as u32 / 8;
+        let mut dimension = 0;
+        while dimension < self.rank {
+            bytes *= self.box_extents[dimension];
+            dimension += 1;
+        }
+        bytes
+    }
+
+    /// The start of a box, in the tensor's dimensions: `start` is that of the tile, by modes.
+    #[inline(always)]
+    const fn start<const R: usize>(&self, copy: usize, start: [i32; R]) -> [i32; R] {
+        let mut result = [0; R];
+        let mut dimension = 0;
+        while dimension < R {
+            result[dimension] = start[self.modes[dimension]] + self.starts[copy][dimension];
+            dimension += 1;
+        }
+        result
+    }
+
+    /// Has the tile loaded to the shared address `tile`, that of its first element, from where `start` says by modes; its
+    /// [`bytes`](Self::bytes) arrive at `mbarrier`. By one thread.
+    ///
+    /// `R` is the number of the tile's modes.
+    ///
+    /// # Safety
+    /// As of [`tensor_load`], for a map that [`tensor_map`](Self::tensor_map) made; `tile` is a multiple of 128, with a
+    /// swizzle of 1,024.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load<const R: usize>(
+        &self,
+        tile: u32,
+        map: TensorMapPointer,
+        start: [i32; R],
+        mbarrier: u32,
+        multicast: Option<u16>,
+        policy: Option<CachePolicy>,
+    ) {
+        let mut copy = 0;
+        while copy < self.copies {
+            let at = self.start(copy, start);
+            // SAFETY: the caller's contract.
+            unsafe { tensor_load(tile + self.offsets[copy], map, at, mbarrier, multicast, policy) };
+            copy += 1;
+        }
+    }
+
+    /// Has the tile at the shared address `tile` stored to where `start` says, as far as that lies in the tensor. By one
+    /// thread, which makes a group of it.
+    ///
+    /// # Safety
+    /// As of [`tensor_store`], for a map that [`tensor_map`](Self::tensor_map) made; addresses as of [`load`](Self::load).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store<const R: usize>(
+        &self,
+        map: TensorMapPointer,
+        start: [i32; R],
+        tile: u32,
+        policy: Option<CachePolicy>,
+    ) {
+        let mut copy = 0;
+        while copy < self.copies {
+            let at = self.start(copy, start);
+            // SAFETY: the caller's contract.
+            unsafe { tensor_store(map, at, tile + self.offsets[copy], policy) };
+            copy += 1;
+        }
+    }
+
+    /// [`store`](Self::store) that adds to what is there.
+    ///
+    /// # Safety
+    /// As of [`store`](Self::store).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn reduce_add<const R: usize>(&self, map: TensorMapPointer, start: [i32; R], tile: u32) {
+        let mut copy = 0;
+        while copy < self.copies {
+            let at = self.start(copy, start);
+            // SAFETY: the caller's contract.
+            unsafe { tensor_reduce_add(map, at, tile + self.offsets[copy], None) };
+            copy += 1;
+        }
+    }
+}
+
+/// How far a mode's elements lie `step` apart from 0 on: a divisor of its extent, `most` at the most.
+const fn run(mode: &Layout, step: i64, most: i64) -> i64 {
+    let mut length = 1;
+    while length < mode.size() && length < most && mode.at(length) == length * step {
+        length += 1;
+    }
+    while mode.size() % length != 0 {
+        length -= 1;
+    }
+    length
+}
+
+/// The modes by ascending stride of their second elements; those of one element come last.
+const fn order(layout: &Layout) -> [usize; MAX_RANK] {
+    let mut modes = [0; MAX_RANK];
+    let mut i = 0;
+    while i < layout.rank() {
+        let mut at = i;
+        while at > 0 && stride(layout, modes[at - 1]) > stride(layout, i) {
+            modes[at] = modes[at - 1];
+            at -= 1;
+        }
+        modes[at] = i;
+        i += 1;
+    }
+    modes
+}
+
+const fn stride(layout: &Layout, mode: usize) -> i64 {
+    let mode = layout.mode(mode);
+    if mode.size() > 1 { mode.at(1) } else { i64::MAX }
+}

@@ -1,0 +1,305 @@
+//! Bulk copies and tensor copies, against what a host loop moves.
+
+use crate::{PTX, devices};
+use half::{bf16, f16};
+use moye::{
+    Buffer, Device, Element, Error, Global, GlobalMut, Grid, Kernel, Module, TensorElement, TensorMap,
+    TensorMapFields as Description, TensorSwizzle,
+};
+use moye_kernels_hopper as kernels;
+
+/// Words that count up.
+fn counted(count: usize) -> Vec<u32> {
+    (0..count as u32).map(|i| i.wrapping_mul(0x9E37_79B9) | 1).collect()
+}
+
+/// A tensor of words for the test: its extents, its strides in words, the box.
+#[derive(Clone, Copy)]
+struct Case {
+    extents: &'static [u64],
+    strides: &'static [u64],
+    boxes: &'static [u32],
+}
+
+/// For each rank one whose rows have gaps between them.
+const CASES: [Case; 5] = [
+    Case { extents: &[100], strides: &[], boxes: &[64] },
+    Case { extents: &[30, 17], strides: &[32], boxes: &[32, 9] },
+    Case { extents: &[12, 5, 7], strides: &[12, 64], boxes: &[8, 4, 3] },
+    Case { extents: &[8, 3, 4, 5], strides: &[8, 28, 112], boxes: &[4, 3, 2, 4] },
+    Case { extents: &[4, 3, 2, 3, 2], strides: &[4, 12, 24, 72], boxes: &[4, 2, 2, 2, 2] },
+];
+
+impl Case {
+    fn rank(&self) -> usize {
+        self.extents.len()
+    }
+
+    fn span(&self) -> usize {
+        let rows = self.strides.iter().zip(&self.extents[1..]).map(|(s, e)| s * (e - 1)).sum::<u64>();
+        (rows + self.extents[0]) as usize
+    }
+
+    fn map(&self, address: u64) -> Description {
+        let strides: Vec<u64> = self.strides.iter().map(|stride| 4 * stride).collect();
+        Description::new(TensorElement::U32, address, self.extents, &strides, self.boxes)
+    }
+
+    fn words(&self) -> usize {
+        self.boxes.iter().product::<u32>() as usize
+    }
+
+    /// For each element of the box that begins at `start`, its index in the buffer, where it lies in the tensor.
+    fn elements(&self, start: &[i32]) -> Vec<Option<usize>> {
+        let index = |at: usize| {
+            let mut rest = at as i64;
+            let mut index = 0;
+            for d in 0..self.rank() {
+                let coordinate = i64::from(start[d]) + rest % i64::from(self.boxes[d]);
+                rest /= i64::from(self.boxes[d]);
+                if coordinate < 0 || coordinate >= self.extents[d] as i64 {
+                    return None;
+                }
+                index += coordinate * if d == 0 { 1 } else { self.strides[d - 1] as i64 };
+            }
+            Some(index as usize)
+        };
+        (0..self.words()).map(index).collect()
+    }
+
+    /// Starts inside, over each edge, and outside.
+    fn starts(&self) -> Vec<Vec<i32>> {
+        let all = |f: &dyn Fn(usize) -> i32| (0..self.rank()).map(f).collect::<Vec<_>>();
+        let mut starts =
+            vec![all(&|_| 0), all(&|d| self.extents[d] as i32 - 1), all(&|_| -1), all(&|_| -300)];
+        for d in 0..self.rank() {
+            starts.push(all(&|other| if other == d { self.extents[d] as i32 - 2 } else { 0 }));
+        }
+        starts
+    }
+}
+
+/// Which kernels of a rank.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Load,
+    Store,
+    Add,
+}
+
+macro_rules! launch {
+    ($module:ident, $what:ident, $map:ident, $bytes:ident, $buffer:ident, $start:ident:
+        $($rank:literal $load:ident $store:ident $add:ident: $($d:literal)*;)*) => {
+        match $start.len() {
+            $($rank => {
+                let grid = Grid::new(1, 128);
+                // SAFETY: the buffer has as many bytes as the box, and the map's tensor lives.
+                unsafe {
+                    match $what {
+                        What::Load => $module.launch(&kernels::$load, grid, ($map, $bytes, &mut *$buffer, $($start[$d]),*)),
+                        What::Store => $module.launch(&kernels::$store, grid, ($map, $bytes, &*$buffer, $($start[$d]),*)),
+                        What::Add => $module.launch(&kernels::$add, grid, ($map, $bytes, &*$buffer, $($start[$d]),*)),
+                    }
+                }
+            })*
+            rank => panic!("no kernel of rank {rank}"),
+        }
+    };
+}
+
+/// One copy of a box that is `buffer` as it lies in shared memory.
+fn copy(module: &Module, what: What, map: &TensorMap, buffer: &mut Buffer<u32>, start: &[i32]) {
+    let bytes = map.fields().box_bytes() as u32;
+    launch!(module, what, map, bytes, buffer, start:
+        1 load_1d store_1d add_1d: 0;
+        2 load_2d store_2d add_2d: 0 1;
+        3 load_3d store_3d add_3d: 0 1 2;
+        4 load_4d store_4d add_4d: 0 1 2 3;
+        5 load_5d store_5d add_5d: 0 1 2 3 4;
+    )
+    .unwrap();
+}
+
+#[test]
+fn boxes_of_every_rank_are_loaded_stored_and_added() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        for case in CASES {
+            let tensor = counted(case.span());
+            let patch: Vec<u32> = counted(case.words()).iter().map(|word| word ^ 0x5555).collect();
+            for start in case.starts() {
+                let context = format!("rank {} at {start:?} on {}", case.rank(), device.name());
+                let elements = case.elements(&start);
+
+                let buffer = device.upload(&tensor).unwrap();
+                let map = TensorMap::new(&device, &case.map(buffer.address())).unwrap();
+                let mut loaded = device.alloc_uninit::<u32>(case.words()).unwrap();
+                copy(&module, What::Load, &map, &mut loaded, &start);
+                let expected: Vec<u32> = elements.iter().map(|at| at.map_or(0, |at| tensor[at])).collect();
+                assert_eq!(loaded.download().unwrap(), expected, "loaded, {context}");
+
+                for what in [What::Store, What::Add] {
+                    let buffer = device.upload(&tensor).unwrap();
+                    let map = TensorMap::new(&device, &case.map(buffer.address())).unwrap();
+                    copy(&module, what, &map, &mut device.upload(&patch).unwrap(), &start);
+                    let mut expected = tensor.clone();
+                    for (at, word) in
+                        elements.iter().zip(&patch).filter_map(|(at, word)| Some((((*at)?), word)))
+                    {
+                        expected[at] =
+                            if what == What::Add { expected[at].wrapping_add(*word) } else { *word };
+                    }
+                    assert_eq!(buffer.download().unwrap(), expected, "stored or added, {context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn swizzles_exchange_pieces_of_rows() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        for swizzle in [TensorSwizzle::B32, TensorSwizzle::B64, TensorSwizzle::B128] {
+            let columns = swizzle.span().unwrap() as u32 / 4;
+            let case = [48_u64, 40];
+            let tensor = counted(48 * 40);
+            let buffer = device.upload(&tensor).unwrap();
+            let description =
+                Description::new(TensorElement::U32, buffer.address(), &case, &[192], &[columns, 32])
+                    .with_swizzle(swizzle);
+            let map = TensorMap::new(&device, &description).unwrap();
+            let words = (columns * 32) as usize;
+            let mut loaded = device.alloc_uninit::<u32>(words).unwrap();
+            let start = [5_i32, 20];
+            // Without and with a policy for L2.
+            let kernels: [&Kernel<_>; 2] = [&kernels::load_2d, &kernels::load_2d_policy];
+            for kernel in kernels {
+                let arguments = (&map, 4 * words as u32, &mut loaded, start[0], start[1]);
+                // SAFETY: the buffer has as many bytes as the box.
+                unsafe { module.launch(kernel, Grid::new(1, 128), arguments) }.unwrap();
+                let got = loaded.download().unwrap();
+                for (at, _) in got.iter().enumerate() {
+                    let (x, y) = (start[0] as usize + at % columns as usize, 20 + at / columns as usize);
+                    let expected = if x < 48 && y < 40 { tensor[x + 48 * y] } else { 0 };
+                    // The tile begins at a multiple of 1,024 bytes.
+                    let place = swizzle.apply(4 * at as u32) as usize / 4;
+                    assert_eq!(got[place], expected, "({x}, {y}), {swizzle:?} on {}", device.name());
+                }
+            }
+            // And back to another tensor, from the swizzled image.
+            let target = device.alloc_zeroed::<u32>(48 * 40).unwrap();
+            let back = Description { address: target.address(), ..description };
+            let back = TensorMap::new(&device, &back).unwrap();
+            let kernels: [&Kernel<_>; 2] = [&kernels::store_2d, &kernels::store_2d_policy];
+            for kernel in kernels {
+                let arguments = (&back, 4 * words as u32, &loaded, start[0], start[1]);
+                // SAFETY: as above.
+                unsafe { module.launch(kernel, Grid::new(1, 128), arguments) }.unwrap();
+            }
+            for (at, value) in target.download().unwrap().into_iter().enumerate() {
+                let (x, y) = (at as i32 % 48 - start[0], at as i32 / 48 - start[1]);
+                let inside = (0..columns as i32).contains(&x) && (0..32).contains(&y);
+                assert_eq!(
+                    value,
+                    if inside { tensor[at] } else { 0 },
+                    "{at}, {swizzle:?} on {}",
+                    device.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn prefetches_change_nothing() {
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let maps: Vec<_> = CASES
+            .iter()
+            .map(|case| {
+                let buffer = device.upload(&counted(case.span())).unwrap();
+                let map = TensorMap::new(&device, &case.map(buffer.address())).unwrap();
+                (buffer, map)
+            })
+            .collect();
+        let grid = Grid::new(1, 32);
+        // SAFETY: the maps' tensors live.
+        unsafe {
+            module.launch(&kernels::prefetch_1d, grid, (&maps[0].1, 0)).unwrap();
+            module.launch(&kernels::prefetch_2d, grid, (&maps[1].1, 0, 1)).unwrap();
+            module.launch(&kernels::prefetch_3d, grid, (&maps[2].1, 0, 1, 2)).unwrap();
+            module.launch(&kernels::prefetch_4d, grid, (&maps[3].1, 0, 1, 2, 3)).unwrap();
+            module.launch(&kernels::prefetch_5d, grid, (&maps[4].1, 0, 1, 0, 1, 0)).unwrap();
+        }
+        device.synchronize().unwrap();
+        for (case, (buffer, _)) in CASES.iter().zip(&maps) {
+            assert_eq!(buffer.download().unwrap(), counted(case.span()));
+        }
+    }
+}
+
+type Bytes = Kernel<(Global<u32>, u32, GlobalMut<u32>)>;
+
+fn move_bytes(device: &Device, kernel: &Bytes, source: &[u32], target: &[u32]) -> Vec<u32> {
+    let module = device.load(&PTX).unwrap();
+    let from = device.upload(source).unwrap();
+    let mut to = device.upload(target).unwrap();
+    let bytes = 4 * source.len() as u32;
+    // SAFETY: both have as many bytes.
+    unsafe { module.launch(kernel, Grid::new(1, 128), (&from, bytes, &mut to)) }.unwrap();
+    to.download().unwrap()
+}
+
+#[test]
+fn bytes_go_there_and_back() {
+    for device in devices() {
+        for words in [4, 32, 1000, 12_000] {
+            let source = counted(words);
+            for kernel in [&kernels::load_bytes, &kernels::load_bytes_policy, &kernels::store_bytes] {
+                let got = move_bytes(&device, kernel, &source, &vec![0; words]);
+                assert_eq!(got, source, "{words} words by {} on {}", kernel.name(), device.name());
+            }
+        }
+    }
+}
+
+/// The words of small numbers.
+fn words_of<T: Element>(numbers: &[T]) -> Vec<u32> {
+    // SAFETY: plain numbers, as many bytes as a multiple of four.
+    unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast::<u32>(), size_of_val(numbers) / 4) }.to_vec()
+}
+
+fn adds<T: Element>(device: &Device, kernel: &Bytes, number: impl Fn(i32) -> T) {
+    // Small whole numbers, whose sums every type holds.
+    let (a, b): (Vec<T>, Vec<T>) = (0..256).map(|i| (number(i % 23), number(i % 17))).unzip();
+    let sums: Vec<T> = (0..256).map(|i| number(i % 23 + i % 17)).collect();
+    let got = move_bytes(device, kernel, &words_of(&a), &words_of(&b));
+    assert_eq!(got, words_of(&sums), "{} on {}", kernel.name(), device.name());
+}
+
+#[test]
+fn bytes_are_added_as_numbers() {
+    for device in devices() {
+        adds(&device, &kernels::add_bytes_u32, |i| i as u32);
+        adds(&device, &kernels::add_bytes_i32, |i| -i);
+        adds(&device, &kernels::add_bytes_u64, |i| i as u64);
+        adds(&device, &kernels::add_bytes_f32, |i| -i as f32);
+        adds(&device, &kernels::add_bytes_f64, |i| f64::from(i));
+        adds(&device, &kernels::add_bytes_f16, |i| f16::from_f32(i as f32));
+        adds(&device, &kernels::add_bytes_bf16, |i| bf16::from_f32(-i as f32));
+    }
+}
+
+#[test]
+fn tensors_that_tma_does_not_take_are_refused_with_the_numbers() {
+    for device in devices() {
+        let odd = Description::new(TensorElement::U32, 0x1000, &[30, 17], &[4 * 30], &[32, 9]);
+        let error = TensorMap::new(&device, &odd).unwrap_err();
+        assert!(matches!(error, Error::TensorMap(_)), "{error}");
+        assert!(
+            error.to_string().contains("120 bytes; it must be a multiple of 16 (112 and 128 are)"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! What sm_90a brings, instruction by instruction, in the simulator and on a GPU that has it: barriers, clusters, bulk copies,
+//! tensor copies, `wgmma`.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[allow(dead_code, reason = "what the tests of mma.sync ask for besides")]
+#[path = "../mma_atoms/numbers.rs"]
+mod numbers;
+
+mod barriers;
+mod bulk;
+mod cluster;
+mod majors;
+mod matrix;
+mod wgmma;
+
+use moye::{Arch, Device, Ptx};
+
+static PTX: Ptx = Ptx::new("moye-kernels-hopper", moye_kernels_hopper::PTX);
+static WGMMA_PTX: Ptx = Ptx::new("moye-kernels-wgmma", moye_kernels_wgmma::PTX);
+
+/// The simulator, and the GPU where it is of the one architecture that has these instructions.
+fn devices() -> Vec<Device> {
+    let has = |device: &Device| !device.is_gpu() || device.arch() == Arch::new(9, 0);
+    common::devices().into_iter().filter(has).collect()
+}

@@ -1,0 +1,5 @@
+//! Compiles these kernels to PTX for sm_90a, which alone has all of their instructions.
+
+fn main() {
+    moye_build::PtxBuilder::new(".").arch("sm_90a").rustflag("-Ctarget-feature=+ptx84").build_or_exit();
+}
