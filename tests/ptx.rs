@@ -178,6 +178,46 @@ fn transposes_move_each_element_once_through_shared_memory(
 const ORDERS: [(&str, bool, bool); 4] =
     [("tn", false, false), ("nt", true, true), ("nn", true, false), ("tt", false, true)];
 
+#[test]
+fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it() {
+    let half = |t: &str, n: u32| format!("wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{t}.{t}");
+    let mut family = vec![
+        (
+            "wgmma_tf32_tn".to_owned(),
+            "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32".to_owned(),
+            [1, 1],
+        ),
+        ("wgmma_s8_tn".to_owned(), "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8".to_owned(), [1, 1]),
+    ];
+    for t in ["f16", "bf16"] {
+        for (order, a, b) in ORDERS {
+            // 64 elements along M or N a box, where these are contiguous.
+            let boxes = |n: usize| [if a { 2 } else { 1 }, if b { n / 64 } else { 1 }];
+            family.push((format!("wgmma_{t}_{order}"), half(t, 256), boxes(256)));
+            family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes(128)));
+        }
+    }
+    for (name, instruction, boxes) in &family {
+        let kernel = function("sm_90a", name);
+        assert_eq!(kernel.count(instruction), 4, "128 bytes of K: {name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("wgmma.mma_async"), 4, "{name} has no other: {:?}", kernel.instructions);
+        let loads = kernel.count("cp.async.bulk.tensor.3d.shared");
+        let of_stage: usize = boxes.iter().sum();
+        assert!(
+            loads > 0 && loads.is_multiple_of(of_stage),
+            "{name} loads {of_stage} boxes a stage, in a loop that may be unrolled: {:?}",
+            kernel.instructions
+        );
+        for (what, count) in [("setmaxnreg", 2), ("griddepcontrol", 2)] {
+            assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
+        }
+        assert!(kernel.count("cp.async.bulk.tensor.3d.global") > 0, "{name}: {:?}", kernel.instructions);
+    }
+    let shipped = module("sm_90a").kernels.iter().filter(|kernel| kernel.name.starts_with("wgmma")).count();
+    assert_eq!(shipped, family.len(), "the kernels of this family");
+    assert!(module("sm_80").kernels.iter().all(|kernel| !kernel.name.starts_with("wgmma")), "sm_80 has none");
+}
+
 #[rstest]
 fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
     #[values("sm_80", "sm_90a")] arch: &str,
@@ -228,7 +268,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
             kernel.instructions
         );
     }
-    let others = ["copy", "transpose", "pack", "finish", "sgemm", "matmul_f32", "ladder"];
+    let others = ["copy", "transpose", "pack", "finish", "sgemm", "matmul_f32", "ladder", "wgmma"];
     for kernel in &module(arch).kernels {
         assert!(
             family.iter().any(|(name, ..)| *name == kernel.name)

@@ -67,6 +67,13 @@ impl Case {
         (0..self.words()).map(index).collect()
     }
 
+    /// Whether a word is no element of the tensor, but lies in 16 bytes with the end of a row.
+    fn is_behind_a_row(&self, at: usize) -> bool {
+        let extent = self.extents[0] as usize;
+        let place = self.strides.iter().rev().fold(at, |rest, &stride| rest % stride as usize);
+        (extent..extent.next_multiple_of(4)).contains(&place)
+    }
+
     /// Starts inside, over each edge, and outside.
     fn starts(&self) -> Vec<Vec<i32>> {
         let all = |f: &dyn Fn(usize) -> i32| (0..self.rank()).map(f).collect::<Vec<_>>();
@@ -149,7 +156,14 @@ fn boxes_of_every_rank_are_loaded_stored_and_added() {
                         expected[at] =
                             if what == What::Add { expected[at].wrapping_add(*word) } else { *word };
                     }
-                    assert_eq!(buffer.download().unwrap(), expected, "stored or added, {context}");
+                    let mut got = buffer.download().unwrap();
+                    // What a row leaves of its last 16 bytes is written or not.
+                    for (at, got) in got.iter_mut().enumerate() {
+                        if case.is_behind_a_row(at) {
+                            *got = expected[at];
+                        }
+                    }
+                    assert!(got == expected, "stored or added, {context}");
                 }
             }
         }
