@@ -136,7 +136,7 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let element = if target.wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
     let (parts, part) = target.parts;
     let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
-    // TMA stores whole pieces of 16 bytes, also where a row ends within one (seen on an H200).
+    // An H200 stores whole pieces of 16 bytes, also where a row ends within one (seen).
     let whole = (u64::from(n) * element.bytes()).is_multiple_of(ALIGN) || target.padded;
     let near = !(m > 1 && far(arguments.ldc)) && !(parts > 1 && far(part));
     arguments.tensor_c = u32::from(target.aligned && whole && near);

@@ -76,13 +76,12 @@ impl Tile {
         bytes
     }
 
-    /// Calls `part(address, bytes)` for each part of the box that lies in the tensor, `bytes` being those of the box there. A row that
-    /// ends within 16 bytes is stored up to the next multiple of them (seen on an H200), as far as the box goes.
+    /// Calls `part(address, bytes)` for each part of the box that lies in the tensor, `bytes` being those of the box there. An H200
+    /// stores a row that ends within 16 bytes up to the next multiple of them (seen); here what is no element stays as it is.
     pub(crate) fn for_each_part(&self, bytes: &[u8], mut part: impl FnMut(u64, &[u8])) {
         for (place, row) in bytes.chunks_exact(self.row_bytes()).zip(self.rows()) {
             if let Some(Row { address, before, bytes }) = row {
-                let end = (before + bytes.next_multiple_of(16)).min(place.len());
-                part(address, &place[before..end]);
+                part(address, &place[before..before + bytes]);
             }
         }
     }
