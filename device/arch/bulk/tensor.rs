@@ -128,6 +128,8 @@ macro_rules! stores {
 stores! {
     $
     /// Stores a box from shared memory (`cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`).
+    ///
+    /// Where a row of the tensor ends within 16 bytes, what is left of them is written too (seen on an H200).
     tensor_store "cp.async.bulk.tensor" ".global.shared::cta" tensor_store;
     /// Adds a box of shared memory to the elements of a tensor (`cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`).
     tensor_reduce_add "cp.reduce.async.bulk.tensor" ".global.shared::cta.add" tensor_reduce_add;
