@@ -136,7 +136,8 @@ impl TmaTile {
         }
         self.copies = copies as usize;
         // Boxes begin at multiples of 128 bytes, with a swizzle at those that it repeats after.
-        let aligned = if self.swizzle > 0 { 8 * (128 / self.bits) << self.swizzle } else { 1024 / self.bits };
+        let aligned =
+            if self.swizzle > 0 { (8 * (128 / self.bits)) << self.swizzle } else { 1024 / self.bits };
         let mut copy = 0;
         while copy < self.copies {
             let mut rest = copy as i64;

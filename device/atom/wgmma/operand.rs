@@ -248,8 +248,7 @@ impl Tile {
         mode: usize,
         part: i64,
         step: i64,
-        width: i64,
-        inner: i64,
+        (width, inner): (i64, i64),
         otherwise: i64,
     ) -> Result<i64, Reason> {
         let count = part / step;
@@ -277,12 +276,12 @@ impl Tile {
         if let Err(reason) = self.check_pieces(k, mn, [1, 0]) {
             return Err(reason);
         }
-        let stride = match self.check_mode(mn, 0, self.rows, 1, 8, self.row, self.pattern()) {
+        let stride = match self.check_mode(mn, 0, self.rows, 1, (8, self.row), self.pattern()) {
             Ok(stride) => stride,
             Err(reason) => return Err(reason),
         };
         // Two pieces along K: with a swizzle they follow each other.
-        let leading = match self.check_mode(k, 1, self.depth, self.piece, 1, 0, 1) {
+        let leading = match self.check_mode(k, 1, self.depth, self.piece, (1, 0), 1) {
             Ok(leading) => leading,
             Err(reason) => return Err(reason),
         };
@@ -302,11 +301,11 @@ impl Tile {
         if self.rows % row != 0 {
             return Err(Reason::RowTooLong { row, rows: self.rows });
         }
-        let across = match self.check_mode(mn, 0, self.rows, self.piece, self.row, 1, self.pattern()) {
+        let across = match self.check_mode(mn, 0, self.rows, self.piece, (self.row, 1), self.pattern()) {
             Ok(across) => across,
             Err(reason) => return Err(reason),
         };
-        let along = match self.check_mode(k, 1, self.depth, 1, 8, self.row, self.pattern()) {
+        let along = match self.check_mode(k, 1, self.depth, 1, (8, self.row), self.pattern()) {
             Ok(along) => along,
             Err(reason) => return Err(reason),
         };
