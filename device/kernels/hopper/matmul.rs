@@ -99,7 +99,7 @@ unsafe fn load<G: WgmmaConfig>(
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
-        while let Some(work) = tiles.next() {
+        while let Some(work) = tiles.take_next() {
             let (row, column) = ((work.m * G::BLK_M) as i32, (work.n * G::BLK_N) as i32);
             // One batch is the same for all where they have no distance.
             let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
@@ -153,7 +153,7 @@ unsafe fn multiply<G: WgmmaConfig>(
 ) {
     let parts = writer.parts;
     let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
-    while let Some(work) = tiles.next() {
+    while let Some(work) = tiles.take_next() {
         let (_, count) = stages_of::<G>(arguments, work);
         let mut before = None;
         let mut stage = 0;

@@ -54,7 +54,7 @@ impl Schedule {
 
     /// The block's next tile.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Work> {
+    pub fn take_next(&mut self) -> Option<Work> {
         if self.next >= self.count {
             return None;
         }
@@ -78,6 +78,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
     use std::collections::HashSet;
 
@@ -89,7 +90,7 @@ mod tests {
                 let mut seen = HashSet::new();
                 for block in 0..blocks {
                     let mut tiles = Schedule::new((block, blocks), (m, n), (128, 256), (splits, batches));
-                    while let Some(Work { m: tm, n: tn, batch, split }) = tiles.next() {
+                    while let Some(Work { m: tm, n: tn, batch, split }) = tiles.take_next() {
                         assert!(tm * 128 < m && tn * 256 < n && batch < batches && split < splits);
                         assert!(seen.insert((tm, tn, batch, split)), "({tm}, {tn}) of ({m}, {n}) came twice");
                     }

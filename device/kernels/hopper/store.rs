@@ -103,7 +103,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
                     while j < 4 {
                         let at = from + 8 * j;
                         let piece = 2 * j as u32 + lane / 16;
-                        let address = base + row * ROW + ((piece ^ row % 8) << 4);
+                        let address = base + row * ROW + ((piece ^ (row % 8)) << 4);
                         let pairs =
                             [pair(at), pair(at + 2), pair(at + 4), pair(at + 6)].map(|bits| bits as u32);
                         stmatrix_x4(address, pairs);
@@ -116,7 +116,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
                         let at = from + 4 * j;
                         let piece = 2 * j as u32 + lane % 4 / 2;
                         // Eight rows below, the same pieces are exchanged.
-                        let address = base + row * ROW + ((piece ^ row % 8) << 4) + lane % 2 * 8;
+                        let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + lane % 2 * 8;
                         u64::store_shared(address, pair(at));
                         u64::store_shared(address + 8 * ROW, pair(at + 2));
                         j += 1;
