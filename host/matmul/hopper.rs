@@ -138,8 +138,8 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
     // An H200 stores whole pieces of 16 bytes, also where a row ends within one (seen).
     let whole = (u64::from(n) * element.bytes()).is_multiple_of(ALIGN) || target.padded;
-    let near = !(m > 1 && far(arguments.ldc)) && !(parts > 1 && far(part));
-    arguments.tensor_c = u32::from(target.aligned && whole && near);
+    let too_far = m > 1 && far(arguments.ldc) || parts > 1 && far(part);
+    arguments.tensor_c = u32::from(target.aligned && whole && !too_far);
     let c = match arguments.tensor_c {
         // It is not looked at.
         0 => a.clone(),
