@@ -54,8 +54,8 @@ impl Case {
         let index = |at: usize| {
             let mut rest = at as i64;
             let mut index = 0;
-            for d in 0..self.rank() {
-                let coordinate = i64::from(start[d]) + rest % i64::from(self.boxes[d]);
+            for (d, &first) in start.iter().enumerate() {
+                let coordinate = i64::from(first) + rest % i64::from(self.boxes[d]);
                 rest /= i64::from(self.boxes[d]);
                 if coordinate < 0 || coordinate >= self.extents[d] as i64 {
                     return None;
@@ -299,7 +299,7 @@ fn bytes_are_added_as_numbers() {
         adds(&device, &kernels::add_bytes_i32, |i| -i);
         adds(&device, &kernels::add_bytes_u64, |i| i as u64);
         adds(&device, &kernels::add_bytes_f32, |i| -i as f32);
-        adds(&device, &kernels::add_bytes_f64, |i| f64::from(i));
+        adds(&device, &kernels::add_bytes_f64, f64::from);
         adds(&device, &kernels::add_bytes_f16, |i| f16::from_f32(i as f32));
         adds(&device, &kernels::add_bytes_bf16, |i| bf16::from_f32(-i as f32));
     }
