@@ -41,8 +41,8 @@ impl Facts {
         })
     }
 
-    /// 10^12 operations a second of the instructions that the kernels use, `mma.sync` or fused multiply-adds; `None` for an
-    /// architecture whose rates are not known here.
+    /// 10^12 operations a second of the instructions that the kernels use, `wgmma`, `mma.sync` or fused multiply-adds; `None` for
+    /// an architecture whose rates are not known here.
     pub fn limit(&self, kind: Kind) -> Option<f64> {
         let rate = operations_per_clock(self.capability, kind)?;
         Some(f64::from(self.multiprocessors) * self.clock * rate / 1e12)
@@ -59,9 +59,9 @@ impl Facts {
 /// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz do 165.2 and 330.3 TFLOP/s of f16, 82.6 of tf32,
 ///   82.6 of f32, 660.6 TOP/s of int8; likewise.
 /// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock, 2048 of tf32, 8192 of int8,
-///   which only `wgmma` reaches. `mma.sync` from registers alone gave 645 TFLOP/s of f16 on an H200 at 1,980 MHz, which is
-///   0.602 of that (docs/decisions/0007), and 324 of tf32; of int8 the same share is assumed. f64 has `mma.sync` alone, 256
-///   operations by the whitepaper; f32 does 256 on 128 lanes.
+///   by `wgmma`. f16 with sums in f16 goes by `mma.sync` here, which from registers alone gave 645 TFLOP/s of f16 on an H200 at
+///   1,980 MHz, 0.602 of that (docs/decisions/0007). f64 has `mma.sync` alone, 256 operations by the whitepaper; f32 does 256
+///   on 128 lanes.
 fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
     const MMA_SYNC_OF_WGMMA: f64 = 0.602;
     Some(match (capability, kind) {
@@ -74,9 +74,10 @@ fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
         ((8, 6 | 9), Kind::F16Sums) => 1024.0,
         ((8, 6 | 9), Kind::I8) => 2048.0,
         ((9, 0), Kind::F32 | Kind::F64) => 256.0,
-        ((9, 0), Kind::Tf32) => 2048.0 * MMA_SYNC_OF_WGMMA,
-        ((9, 0), Kind::F16 | Kind::F16Sums | Kind::Bf16) => 4096.0 * MMA_SYNC_OF_WGMMA,
-        ((9, 0), Kind::I8) => 8192.0 * MMA_SYNC_OF_WGMMA,
+        ((9, 0), Kind::Tf32) => 2048.0,
+        ((9, 0), Kind::F16 | Kind::Bf16) => 4096.0,
+        ((9, 0), Kind::F16Sums) => 4096.0 * MMA_SYNC_OF_WGMMA,
+        ((9, 0), Kind::I8) => 8192.0,
         _ => return None,
     })
 }
@@ -113,9 +114,10 @@ mod tests {
             (&rtx_4090, Kind::F32, 82.6),
             (&h200, Kind::F32, 66.9),
             (&h200, Kind::F64, 66.9),
-            (&h200, Kind::F16, 645.0),
-            (&h200, Kind::Tf32, 324.0),
-            (&h200, Kind::I8, 1290.0),
+            (&h200, Kind::F16, 1070.0),
+            (&h200, Kind::F16Sums, 645.0),
+            (&h200, Kind::Tf32, 535.0),
+            (&h200, Kind::I8, 2140.0),
         ] {
             let limit = machine.limit(kind).unwrap();
             assert!((limit / expected - 1.0).abs() < 0.01, "{machine:?} {kind}: {limit}");
