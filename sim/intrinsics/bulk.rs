@@ -36,6 +36,14 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
     if map.rank != R {
         return Err(invalid(format!("{R} coordinates for a tensor of {} dimensions", map.rank)));
     }
+    // What is not so is an illegal instruction to an H200 (seen with loads).
+    let first = i64::from(start[0]) * map.element.bytes() as i64;
+    if first % 16 != 0 {
+        let (start, bytes) = (start[0], map.element.bytes());
+        return Err(invalid(format!(
+            "the box begins at element {start} of {bytes} bytes along dimension 0; a box begins at a multiple of 16 bytes there"
+        )));
+    }
     Ok(Tile { map, start: std::array::from_fn(|d| start.get(d).copied().unwrap_or(0)) })
 }
 

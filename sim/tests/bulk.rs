@@ -60,7 +60,7 @@ fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
         };
         let (from, to) = (upload(&memory, &map(source.address())), upload(&memory, &map(target.address())));
         let (from, to) = (from.address(), to.address());
-        for start in [[0, 0], [3, 2], [-2, -1], [17, 9], [20, 0], [-40, 3]] {
+        for start in [[0, 0], [4, 2], [-4, -1], [16, 9], [20, 0], [-40, 3]] {
             (0..200).for_each(|i| target.write(i, 0));
             let kernel = || {
                 load_and_wait(4 * columns * rows, || tensor_load(tile(), from, start, barrier(), None));
@@ -253,4 +253,6 @@ fn a_load_that_no_one_expected_and_bad_operands_are_told() {
     let at = map.address();
     let text = told(&|| tensor_load(tile(), at, [0, 0, 0], barrier(), None));
     assert!(text.contains("3 coordinates for a tensor of 2 dimensions"), "{text}");
+    let text = told(&|| tensor_load(tile(), at, [5, 0], barrier(), None));
+    assert!(text.contains("begins at element 5 of 4 bytes along dimension 0"), "{text}");
 }

@@ -45,10 +45,12 @@ unsafe fn loaded(bytes: u32, output: GlobalMut<u32>, load: impl Fn(u32, u32)) {
         if thread_idx().x == 0 {
             mbarrier_init(barrier, 1);
             fence_mbarrier_init();
+        }
+        sync_threads();
+        if thread_idx().x == 0 {
             mbarrier_arrive_expect_tx(barrier, bytes);
             load(tile.address(), barrier);
         }
-        sync_threads();
         mbarrier_wait_parity(barrier, 0);
         for_each(bytes / 4, |at| output.write(at.into(), tile.read(at as i32)));
     }

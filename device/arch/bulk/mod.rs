@@ -11,7 +11,8 @@
 //! `policy` says how long L2 is to keep what is touched.
 //!
 //! A tensor copy moves the box of the tensor map's extents that begins at `start`, a coordinate for each dimension, the
-//! fastest first, negative ones included. What lies outside of the tensor is loaded as zeros (or NaNs), and not stored.
+//! fastest first, negative ones included; that of dimension 0 is a multiple of 16 bytes, or the instruction is illegal (seen with
+//! loads on an H200). What lies outside of the tensor is loaded as zeros (or NaNs), and not stored.
 
 mod copy;
 mod group;
