@@ -280,12 +280,12 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
 fn random_products_of_every_type_are_right() {
     let folder = TempDir::new().unwrap();
     for (options, kernel) in [
-        (&["--dtype", "f16"][..], "matmul_f16_"),
-        (&["--dtype", "f16", "--f16-sums"], "matmul_f16_acc_"),
-        (&["--dtype", "bf16", "--f32-output"], "matmul_bf16_"),
-        (&["--tf32"], "matmul_tf32_"),
-        (&["--dtype", "f64"], "matmul_f64_"),
-        (&["--dtype", "i8"], "matmul_s8_"),
+        (&["--dtype", "f16"][..], "_f16_"),
+        (&["--dtype", "f16", "--f16-sums"], "_f16_acc_"),
+        (&["--dtype", "bf16", "--f32-output"], "_bf16_"),
+        (&["--tf32"], "_tf32_"),
+        (&["--dtype", "f64"], "_f64_"),
+        (&["--dtype", "i8"], "_s8_"),
     ] {
         let said = succeeded(&moye(folder.path(), &[&["matmul"], options].concat()));
         assert!(said.contains(kernel) && said.contains("256 x 256 x 64"), "{options:?}: {said}");

@@ -84,7 +84,7 @@ macro_rules! instruction {
         ///
         /// # Safety
         /// All lanes of all four warps of the warpgroup execute it with the same descriptors and `adds`, in the order that the
-        /// [module](self) tells. The descriptors are those of matrices in the block's shared memory.
+        /// [module](crate::arch::wgmma) tells. The descriptors are those of matrices in the block's shared memory.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $function<$(const $generic: bool),*>(

@@ -43,7 +43,7 @@ impl WgmmaInfo {
         }
     }
 
-    /// See [`WgmmaAtom::A`].
+    /// See [`WgmmaAtom::A`](const@WgmmaAtom::A).
     pub const fn a(&self) -> Layout {
         let [m, _, k] = self.shape_mnk;
         if self.a_in_registers {
@@ -53,7 +53,7 @@ impl WgmmaInfo {
         }
     }
 
-    /// See [`WgmmaAtom::C`].
+    /// See [`WgmmaAtom::C`](const@WgmmaAtom::C).
     pub const fn c(&self) -> Layout {
         fragments::accumulators(self.shape_mnk[1])
     }
