@@ -3,10 +3,14 @@
 #[cfg(not(target_arch = "nvptx64"))]
 use super::registers::words;
 use crate::arch::target::needs;
+use crate::number::Number;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::number::Scalar;
-use crate::number::{B1, F8E4M3, F8E5M2, Number, Tf32};
-use half::{bf16, f16};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::number::{B1, F8E4M3, F8E5M2, Tf32};
+#[cfg(not(target_arch = "nvptx64"))]
+use half::bf16;
+use half::f16;
 #[cfg(not(target_arch = "nvptx64"))]
 use moye_sim::intrinsics::{MmaSum, Wgmma, WgmmaA, WgmmaNumber, WgmmaResult};
 
