@@ -34,8 +34,6 @@ pub trait WgmmaConfig: Sized + 'static {
     type Atom: WgmmaAtom<OperandA = u64, Accumulators: Accumulators<Register = Self::Sum>>;
     /// Rows of a block's tile of C: 64 for each consuming warpgroup.
     const BLK_M: u32;
-    /// Stages in shared memory.
-    const STAGES: u32;
 
     /// Warpgroups that multiply.
     const CONSUMERS: u32 = {
@@ -131,12 +129,11 @@ impl<G> Clone for Parts<G> {
 }
 impl<G> Copy for Parts<G> {}
 
-/// The most stages that a kernel has: the type of the pipeline names a number.
+/// Stages in shared memory, of every kernel.
 pub const STAGES: u32 = 4;
 
 impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
     const BYTES: usize = {
-        assert!(G::STAGES == STAGES, "the pipeline has four stages");
         let stages = STAGES * (G::BYTES_A + G::BYTES_B);
         (stages + G::CONSUMERS * BOXES_C * BOX_C) as usize + PipelineStorage::<STAGES>::BYTES
     };

@@ -29,7 +29,6 @@ macro_rules! wgmma {
                 type Output = $output;
                 type Atom = $atom;
                 const BLK_M: u32 = $rows;
-                const STAGES: u32 = 4;
             }
 
             const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows");

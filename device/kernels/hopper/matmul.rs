@@ -124,7 +124,7 @@ unsafe fn load<G: WgmmaConfig>(
 /// As [`tensor_load`].
 #[inline(always)]
 unsafe fn load_boxes(boxes: Boxes, map: TensorMapPointer, [mn, k, batch]: [i32; 3], to: u32, barrier: u32) {
-    let [inner, outer] = boxes.extents;
+    let rows = boxes.extents[1];
     let mut i = 0;
     while i < boxes.count {
         let mn = mn + (i * boxes.step()) as i32;
@@ -132,10 +132,8 @@ unsafe fn load_boxes(boxes: Boxes, map: TensorMapPointer, [mn, k, batch]: [i32; 
             Major::K => [k, mn, batch],
             Major::Mn => [mn, k, batch],
         };
-        // A box is rows of 128 bytes.
-        let _ = inner;
         // SAFETY: the caller's contract.
-        unsafe { tensor_load(to + i * outer * super::config::ROW, map, start, barrier, None, None) };
+        unsafe { tensor_load(to + i * rows * super::config::ROW, map, start, barrier, None, None) };
         i += 1;
     }
 }

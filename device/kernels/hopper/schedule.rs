@@ -46,12 +46,6 @@ impl Schedule {
         Self { next: block, step: blocks, tiles_m, tiles_n, group: GROUP / tile_m, splits, count }
     }
 
-    /// How many tiles all blocks have together.
-    #[must_use]
-    pub const fn count(&self) -> u32 {
-        self.count
-    }
-
     /// The block's next tile.
     #[inline(always)]
     pub fn take_next(&mut self) -> Option<Work> {

@@ -4,7 +4,7 @@
 //! pairs at row `16 w + t / 4` and at eight rows below, columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes,
 //! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
 
-use super::config::{ATOM_M, BOX_C, BOXES_C, ROW, WARPGROUP, WgmmaConfig};
+use super::config::{BOX_C, BOXES_C, ROW, WARPGROUP, WgmmaConfig};
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{
     self, Fma as _, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
@@ -139,5 +139,4 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
         }
         first += count;
     }
-    const { assert!(BOX_C == ATOM_M * ROW) };
 }
