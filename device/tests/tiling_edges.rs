@@ -4,7 +4,7 @@
 use half::f16;
 use moye_device::algorithm::{copy, copy_if, copy_tiled, fill};
 use moye_device::arch::{shared_base, sync_threads, thread_idx};
-use moye_device::atom::copy::{DefaultCopy, SM75_U32x4_LDSM_N, UniversalCopy};
+use moye_device::atom::copy::{DefaultCopy, SM75_U32x4_LDSM_N, UniversalCopy, values_of};
 use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
 use moye_device::atom::{End, Operand, Permutation, StaticTiledCopy, TiledCopy, TiledMma, TilingError};
 use moye_device::layout::{IntTuple, Layout, Tiler, layout, make_col_major, make_ordered_layout, tuple};
@@ -87,7 +87,12 @@ fn permutations_that_name_an_element_twice_or_beyond_the_tile_are_refused() {
 #[test]
 fn elements_wider_than_what_an_atom_moves_are_refused_with_what_would_do() {
     let narrow = TiledCopy::<UniversalCopy<u16>, f32>::try_new(layout!((32, 1)), layout!((1, 1)));
-    refused(narrow, &["32 bits", "at most 16 bits"]);
+    refused(narrow, &["moves 16 bits", "elements of 32 bits", "an atom that moves 32"]);
+    let torn =
+        TiledCopy::<UniversalCopy<u32>, moye_device::number::Complex64>::try_new(layout!(32), layout!(1));
+    refused(torn, &["moves 32 bits", "elements of 128 bits"]);
+    // CuTe counts half an element as one, and so does the atom by itself.
+    assert_eq!(values_of::<UniversalCopy<u16>, f32>().num_val_src(), 1);
     refused(
         TiledCopy::<SM75_U32x4_LDSM_N, f64>::try_new(layout!((32, 1)), layout!((1, 4))),
         &["64 bits", "at most 32 bits"],
@@ -139,9 +144,9 @@ proptest! {
     ) {
         let layout = make_ordered_layout(IntTuple::flat(&atoms), IntTuple::flat(&order));
         let [m, n, k] = [16 * atoms[0], 8 * atoms[1], 16 * atoms[2]];
-        // Rows in the order 0, 2, 4, ..., 1, 3, 5, ...
+        // The rows of each atom in the order 0, 2, 4, ..., 1, 3, 5, ...
         let rows = if interleaved {
-            Permutation::Layout(Layout::new(IntTuple::flat(&[m / 2, 2]), IntTuple::flat(&[2, 1])))
+            Permutation::Layout(Layout::concat(&[layout!((8, 2):(2, 1)), Layout::new(IntTuple::int(atoms[0]), IntTuple::int(16))]))
         } else {
             Permutation::Atoms
         };

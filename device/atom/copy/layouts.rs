@@ -47,6 +47,13 @@ pub enum AtomError {
         /// The most bits that an element may have.
         most: i64,
     },
+    /// What the instruction moves for a thread at once is no whole number of elements.
+    Wide {
+        /// The bits of an element.
+        element_bits: i64,
+        /// The bits that it moves.
+        moved: i64,
+    },
     /// No element has this size.
     Width {
         /// The bits of an element.
@@ -77,6 +84,15 @@ impl AtomError {
                 .str(" consecutive bits belong to one thread; take elements of at most ")
                 .int(*most)
                 .str(" bits, or another atom"),
+            Self::Wide { element_bits, moved } => text
+                .str("the atom moves ")
+                .int(*moved)
+                .str(" bits at once, which are no whole number of elements of ")
+                .int(*element_bits)
+                .str(" bits; take elements of at most ")
+                .int(*moved)
+                .str(" bits that divide it, or an atom that moves ")
+                .int(*element_bits),
             Self::Width { element_bits } => {
                 text.str("an element of ").int(*element_bits).str(" bits; it has at least 1")
             }
@@ -114,6 +130,26 @@ impl BitLayouts {
             Err(error) => return Err(error),
         };
         Ok(ValueLayouts { bits, thr_id: self.thr_id, src, dst, reference })
+    }
+
+    /// [`try_values`](Self::try_values) of elements that the instruction moves whole. CuTe counts a part of an element as one,
+    /// which nothing can copy.
+    ///
+    /// # Errors
+    /// Where elements of that size would be torn between threads, or what is moved at once is no whole number of them.
+    pub const fn try_whole_values(&self, bits: i64) -> Result<ValueLayouts, AtomError> {
+        let values = match self.try_values(bits) {
+            Ok(values) => values,
+            Err(error) => return Err(error),
+        };
+        // An atom that leaves the width to the tensors moves any element.
+        if self.src_bytes() > 0 {
+            let (from, to) = (self.src.extent(1), self.dst.extent(1));
+            if values.num_val_src() * bits != from || values.num_val_dst() * bits != to {
+                return Err(AtomError::Wide { element_bits: bits, moved: if from < to { from } else { to } });
+            }
+        }
+        Ok(values)
     }
 }
 

@@ -51,7 +51,7 @@ impl<A, T> Copy for TiledCopy<A, T> {}
 
 impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// The atom's layouts in elements of `T`.
-    const ATOM: Result<ValueLayouts, TilingError> = match A::LAYOUTS.try_values(T::BITS) {
+    const ATOM: Result<ValueLayouts, TilingError> = match A::LAYOUTS.try_whole_values(T::BITS) {
         Ok(values) => Ok(values),
         Err(error) => Err(error.tiling("TiledCopy")),
     };

@@ -46,7 +46,7 @@ fn values_of(atom: &str, element: &str) -> Result<ValueLayouts> {
         let all: Vec<_> = copy_atoms().iter().map(ToString::to_string).collect();
         bail!("--atom {atom:?}: there is no copy atom of this name; there are {}", all.join(", "));
     };
-    info.layouts.try_values(bits).with_context(|| format!("{atom} for {element}"))
+    info.layouts.try_whole_values(bits).with_context(|| format!("{atom} for {element}"))
 }
 
 /// A named MMA atom, tiled.
