@@ -80,6 +80,7 @@ impl Mul for Complex64 {
 
 /// The number that the three sums make up.
 impl From<GaussComplex> for Complex64 {
+    #[inline(always)]
     fn from(sums: GaussComplex) -> Self {
         let GaussComplex { t0, t1, t2 } = sums;
         Self::new(t0 - t1, t2 - t0 - t1)

@@ -15,6 +15,8 @@ pub mod operand;
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
 pub mod packed;
 mod product;
+#[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
+pub mod results;
 
 // On the host all kernels are there; a PTX has either those of sm_80 or those of sm_90.
 #[cfg(not(all(target_arch = "nvptx64", feature = "sm_90")))]
