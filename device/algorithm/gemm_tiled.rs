@@ -2,9 +2,10 @@
 
 use crate::arch::mma::Registers as AtomRegisters;
 use crate::atom::mma::MmaAtom;
-use crate::atom::{StaticTiledMma, TilingError};
+use crate::atom::{StaticTiledMma, TilingError, stands_for};
 use crate::layout::{IntTuple, Layout, make_col_major};
 use crate::memory::{Element, Storable};
+use crate::number::Number;
 use crate::tensor::{Access, AccessMut, Fragment, StaticLayout, Tensor, run_of};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -225,8 +226,8 @@ where
 /// | `(V, M)` | `(V, N)` | `(V, M, N)` |
 /// | `(V, M, K)` | `(V, N, K)` | `(V, M, N)` |
 ///
-/// Elements are taken as the atom's by their bits: f32 for an atom of tf32, whose upper 19 bits it multiplies. That they
-/// mean what the atom takes them for is the caller's part.
+/// The elements are the atom's. f32 stands for tf32, whose 19 bits are its upper ones, and an unsigned integer for the bits of a
+/// float; anything else does not compile.
 ///
 /// Atoms whose results have another type than what they add to (`SM70_8x8x4_F32F16F16F16_TN` and its like) cannot take their
 /// results' place: [`gemm_tiled_into`] has two tensors.
@@ -251,7 +252,7 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     LB: StaticLayout,
     LC: StaticLayout,
 {
-    const { fills::<RegistersC<M>, C::Element>("c", <M::Atom as MmaAtom>::C.extent(1)) };
+    const { fills::<RegistersC<M>, C::Element, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1)) };
     // SAFETY: the caller's contract.
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }
 }
@@ -357,8 +358,8 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     LC: StaticLayout,
 {
     const {
-        fills::<RegistersC<M>, C::Element>("c", <M::Atom as MmaAtom>::C.extent(1));
-        fills::<RegistersD<M>, D::Element>("d", <M::Atom as MmaAtom>::D.extent(1));
+        fills::<RegistersC<M>, C::Element, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1));
+        fills::<RegistersD<M>, D::Element, <M::Atom as MmaAtom>::D>("d", <M::Atom as MmaAtom>::D.extent(1));
         let values = [
             <M::Atom as MmaAtom>::A.extent(1),
             <M::Atom as MmaAtom>::B.extent(1),
@@ -386,8 +387,8 @@ where
     LC: StaticLayout,
 {
     const {
-        fills::<RegistersA<M>, A::Element>("a", <M::Atom as MmaAtom>::A.extent(1));
-        fills::<RegistersB<M>, B::Element>("b", <M::Atom as MmaAtom>::B.extent(1));
+        fills::<RegistersA<M>, A::Element, <M::Atom as MmaAtom>::A>("a", <M::Atom as MmaAtom>::A.extent(1));
+        fills::<RegistersB<M>, B::Element, <M::Atom as MmaAtom>::B>("b", <M::Atom as MmaAtom>::B.extent(1));
     };
     let Extents { m, n, k: steps, values } = const { Product::<M, LA, LB, LC>::EXTENTS };
     for k in 0..steps {
@@ -416,8 +417,8 @@ where
     }
 }
 
-/// The values that a thread gives to the atom fill its registers, or the product does not compile.
-const fn fills<R: AtomRegisters, T: Storable>(operand: &str, values: i64) {
+/// The values that a thread gives to the atom fill its registers and are of its kind, or the product does not compile.
+const fn fills<R: AtomRegisters, T: Storable, N: Number>(operand: &str, values: i64) {
     let (bits, room) = (values * T::BITS, R::COUNT as i64 * 8 * <R::Register as Element>::BYTES as i64);
     if bits != room {
         TilingError::of(WHAT)
@@ -434,6 +435,17 @@ const fn fills<R: AtomRegisters, T: Storable>(operand: &str, values: i64) {
             .str(" bits, and the atom's registers have ")
             .int(room)
             .str(": convert the elements, or take another atom")
+            .raise();
+    }
+    if !stands_for(<T as Storable>::NAME, N::NAME) {
+        TilingError::of(WHAT)
+            .str("the elements of ")
+            .str(operand)
+            .str(" are ")
+            .str(<T as Storable>::NAME)
+            .str(", and the atom takes ")
+            .str(N::NAME)
+            .str(": convert the elements, or take the atom of theirs")
             .raise();
     }
 }

@@ -13,6 +13,7 @@ pub use tiled_copy::{
     make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,
     try_make_tiled_copy_c,
 };
+pub(crate) use tiled_mma::stands_for;
 pub use tiled_mma::{
     AccumulatorOf, FragmentOf, MmaTiling, OfA, OfB, OfC, OfD, Operand, OperandKind, PartitionMma,
     Permutation, StaticTiledMma, ThrMma, TiledMma,

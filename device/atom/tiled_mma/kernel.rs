@@ -265,4 +265,76 @@ const fn same_width<T: Storable, N: crate::number::Number, O: OperandKind>() {
             .str(" bits: convert the elements, or take another atom")
             .raise();
     }
+    if !matches!(O::OPERAND, Operand::C | Operand::D) && !stands_for(T::NAME, N::NAME) {
+        crate::atom::TilingError::of("TiledMma")
+            .str("the tensor's elements are ")
+            .str(T::NAME)
+            .str(", and the atom multiplies ")
+            .str(N::NAME)
+            .str(": convert the elements, or take the atom of theirs")
+            .raise();
+    }
+}
+
+/// Whether elements of the name `element` may stand for an atom's numbers of the name `number`: they are these; or f32, of which tf32
+/// are the upper bits; or plain bits (an unsigned integer) of a float.
+pub(crate) const fn stands_for(element: &str, number: &str) -> bool {
+    let (element, number) = (element.as_bytes(), number.as_bytes());
+    // `i8` of Rust is PTX's `s8`.
+    let same_kind = element[0] == number[0] || element[0] == b'i' && number[0] == b's';
+    if same_kind && element.len() == number.len() {
+        let mut at = 1;
+        while at < element.len() && element[at] == number[at] {
+            at += 1;
+        }
+        if at == element.len() {
+            return true;
+        }
+    }
+    let integer = matches!(number[0], b's' | b'u') || number[0] == b'b' && number[1] == b'1';
+    let is_tf32 = number[0] == b't';
+    element[0] == b'u' && !integer || is_tf32 && element[0] == b'f'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stands_for;
+
+    #[test]
+    fn elements_stand_for_numbers_of_their_kind_and_bits_for_floats() {
+        for (element, number) in [
+            ("f16", "f16"),
+            ("bf16", "bf16"),
+            ("f32", "tf32"),
+            ("tf32", "tf32"),
+            ("i8", "s8"),
+            ("u8", "u8"),
+            ("i32", "s32"),
+            ("s4", "s4"),
+            ("b1", "b1"),
+            ("u8", "e4m3"),
+            ("u16", "bf16"),
+            ("u32", "tf32"),
+            ("c64", "c64"),
+            ("gc64", "gc64"),
+        ] {
+            assert!(stands_for(element, number), "{element} for {number}");
+        }
+        for (element, number) in [
+            ("bf16", "f16"),
+            ("f16", "bf16"),
+            ("i16", "f16"),
+            ("e5m2", "e4m3"),
+            ("u8", "s8"),
+            ("i8", "u8"),
+            ("i8", "e4m3"),
+            ("u4", "s4"),
+            ("f32", "s32"),
+            ("u32", "s32"),
+            ("f32", "f64"),
+            ("i32", "tf32"),
+        ] {
+            assert!(!stands_for(element, number), "{element} for {number}");
+        }
+    }
 }

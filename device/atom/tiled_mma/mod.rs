@@ -18,6 +18,7 @@
 mod kernel;
 pub(crate) mod partition;
 
+pub(crate) use kernel::stands_for;
 pub use kernel::{
     AccumulatorOf, FragmentOf, OfA, OfB, OfC, OfD, OperandKind, PartitionMma, StaticTiledMma, ThrMma,
 };
@@ -44,6 +45,8 @@ impl<A> Copy for TiledMma<A> {}
 
 impl<A: MmaAtom> TiledMma<A> {
     /// Atoms side by side along M, N and K as `atoms` says, `(2, 2, 1)` say: CuTe's `make_tiled_mma`.
+    ///
+    /// Atoms side by side along K have sums of their own of the same elements of C, as in CuTe: the kernel adds them up.
     ///
     /// # Panics
     /// In a `const`: does not compile. Where [`try_new`](Self::try_new) gives an error.
