@@ -99,6 +99,9 @@ const SM_80: &[(&str, &str)] = &[
     ("mbarrier_counted", "mbarrier.arrive.shared.b64"),
     ("mbarrier_counted", "mbarrier.test_wait.shared.b64"),
     ("mbarrier_counted", "cp.async.mbarrier.arrive.noinc.shared.b64"),
+    ("mbarrier_uncounted", "mbarrier.init.shared.b64"),
+    ("mbarrier_uncounted", "mbarrier.arrive.shared.b64"),
+    ("mbarrier_uncounted", "mbarrier.test_wait.shared.b64"),
     ("mbarrier_uncounted", "cp.async.mbarrier.arrive.shared.b64"),
     ("prefetched", "prefetch.global.L2"),
     ("policy_last", "createpolicy.fractional.L2::evict_last.b64"),
@@ -348,8 +351,10 @@ impl Frame {
             "stsm" => [registers(kernel), 4, 4, 0],
             "movm" => [1, 1, 0, 0],
             "shuffle" if ["shuffle_xor1", "shuffle_xor4"].contains(&kernel) => [2, 2, 0, 0],
-            // Their instructions are the load and the store.
-            "copy" | "policy" => [0; 4],
+            // Their instructions are the load and the store; one of a policy stands for all.
+            "copy" => [0; 4],
+            "policy" if kernel == "policy_last" => [0; 4],
+            "policy" => [1, 1, 0, 0],
             // What was in shared memory before, the predicate, and the way out.
             "ca" | "cg" if kernel.ends_with('b') => [0, 1, 1, 0],
             "ca" | "cg" => [usize::from(kernel.ends_with("_if")), 1, 1, 1],
