@@ -2,7 +2,7 @@
 
 use crate::arch::{CpAsyncSize, Word, Word64x2, Word128, cp_async};
 use crate::atom::TilingError;
-use crate::layout::{Layout, Text};
+use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{
     Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor, run_of,
@@ -37,16 +37,17 @@ const fn access_bits<T: Storable>(run: usize) -> i64 {
 /// The two tensors of a copy have the same number of elements, or the copy does not compile.
 const fn same_size(source: Layout, destination: Layout) {
     if source.size() != destination.size() {
-        let mut text = Text::<400>::new();
-        text.str("copy: the source ");
-        text.layout(&source);
-        text.str(" has ");
-        text.int(source.size());
-        text.str(" elements and the destination ");
-        text.layout(&destination);
-        text.str(" has ");
-        text.int(destination.size());
-        panic!("{}", text.as_str());
+        TilingError::of("copy")
+            .str("the source ")
+            .layout(&source)
+            .str(" has ")
+            .int(source.size())
+            .str(" elements and the destination ")
+            .layout(&destination)
+            .str(" has ")
+            .int(destination.size())
+            .str(": take tensors of as many, which go together index by index")
+            .raise();
     }
 }
 

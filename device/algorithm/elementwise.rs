@@ -1,23 +1,23 @@
 //! Functions of elements: `transform`, `axpby`.
 
 use crate::arch::Fma;
-use crate::layout::{Layout, Text};
+use crate::atom::TilingError;
+use crate::layout::Layout;
 use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor};
 
 /// The tensors have the same number of elements, or the call does not compile.
 const fn same_size(what: &str, from: Layout, to: Layout) {
     if from.size() != to.size() {
-        let mut text = Text::<400>::new();
-        text.str(what);
-        text.str(": ");
-        text.layout(&from);
-        text.str(" has ");
-        text.int(from.size());
-        text.str(" elements and ");
-        text.layout(&to);
-        text.str(" has ");
-        text.int(to.size());
-        panic!("{}", text.as_str());
+        TilingError::of(what)
+            .layout(&from)
+            .str(" has ")
+            .int(from.size())
+            .str(" elements and ")
+            .layout(&to)
+            .str(" has ")
+            .int(to.size())
+            .str(": take tensors of as many, which go together index by index")
+            .raise();
     }
 }
 

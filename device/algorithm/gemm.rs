@@ -1,7 +1,8 @@
 //! `gemm`: a thread's part of a matrix product.
 
 use crate::arch::Fma;
-use crate::layout::{Layout, Text};
+use crate::atom::TilingError;
+use crate::layout::Layout;
 use crate::tensor::{Access, Engine, Fragment, FragmentLike, ModeOf, StaticLayout, Tensor};
 
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k`, by fused multiply-adds: `a` is `(M, K)`, `b` is `(N, K)` and the
@@ -61,16 +62,17 @@ const fn extents(a: Layout, b: Layout, c: Layout) -> (usize, usize, usize) {
         None
     };
     if let Some(wrong) = wrong {
-        let mut text = Text::<600>::new();
-        text.str("gemm takes a (M, K), b (N, K) and c (M, N); with a = ");
-        text.layout(&a);
-        text.str(", b = ");
-        text.layout(&b);
-        text.str(" and c = ");
-        text.layout(&c);
-        text.str(" ");
-        text.str(wrong);
-        panic!("{}", text.as_str());
+        TilingError::of("gemm")
+            .str("the operands are a (M, K), b (N, K) and c (M, N); with a = ")
+            .layout(&a)
+            .str(", b = ")
+            .layout(&b)
+            .str(" and c = ")
+            .layout(&c)
+            .str(": ")
+            .str(wrong)
+            .str("; take parts of tiles that agree")
+            .raise();
     }
     (a.extent(0) as usize, b.extent(0) as usize, a.extent(1) as usize)
 }

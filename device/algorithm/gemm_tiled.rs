@@ -99,6 +99,7 @@ const fn operands(sum: &str, why: &str, values: [i64; 3], a: Layout, b: Layout, 
         .layout(&c)
         .str(": ")
         .str(why)
+        .str("; partition all of them by this tiled MMA, of tiles that agree")
         .raise()
 }
 
@@ -211,6 +212,16 @@ where
     }
 }
 
+/// An atom whose results have the type of what it adds to, and may take its place.
+#[diagnostic::on_unimplemented(
+    message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
+    label = "results and sums of two types",
+    note = "`gemm_tiled_into` has a tensor for the results beside the one that is added to"
+)]
+pub trait AddsInPlace: MmaAtom<RegistersD = <Self as MmaAtom>::RegistersC> {}
+
+impl<A: MmaAtom<RegistersD = <A as MmaAtom>::RegistersC>> AddsInPlace for A {}
+
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k` by the atom of `M`: a thread's parts `(MMA, MMA_M, MMA_K)` of A,
 /// `(MMA, MMA_N, MMA_K)` of B and `(MMA, MMA_M, MMA_N)` of C. CuTe's `gemm(tiled_mma, a, b, c)`.
 ///
@@ -243,8 +254,7 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     b: &Tensor<B, LB>,
     c: &mut Tensor<C, LC>,
 ) where
-    M: StaticTiledMma,
-    M::Atom: MmaAtom<RegistersD = <M::Atom as MmaAtom>::RegistersC>,
+    M: StaticTiledMma<Atom: AddsInPlace>,
     A: Access,
     B: Access,
     C: AccessMut,

@@ -74,4 +74,4 @@ pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, co
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use gemm::gemm;
-pub use gemm_tiled::{gemm_tiled, gemm_tiled_into};
+pub use gemm_tiled::{AddsInPlace, gemm_tiled, gemm_tiled_into};

@@ -2,7 +2,7 @@
 
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::tables::{Digits, Offsets, run};
-use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
+use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor, refuse};
 use crate::arch::Word;
 use crate::layout::{Layout, Text};
 use crate::memory::{GlobalPackedMut, GlobalPointer, GlobalPointerMut, Storable};
@@ -168,7 +168,7 @@ const fn extents_of_tile(tile: Layout) -> [u32; 2] {
         text.str(" has ");
         text.int(tile.rank() as i64);
         text.str(": a row is (1, n), a column (m, 1); of a batch take the matrix first");
-        panic!("{}", text.as_str());
+        refuse(&text);
     }
     [tile.extent(0) as u32, tile.extent(1) as u32]
 }

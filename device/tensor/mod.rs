@@ -38,6 +38,12 @@ pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zer
 use crate::memory::Storable;
 use core::marker::PhantomData;
 
+/// Ends constant evaluation with the text.
+#[track_caller]
+const fn refuse<const N: usize>(text: &crate::layout::Text<N>) -> ! {
+    panic!("{}", text.as_str())
+}
+
 /// Elements of an engine, named by a layout.
 pub struct Tensor<E, L> {
     engine: E,

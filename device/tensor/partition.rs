@@ -10,7 +10,7 @@
 
 use super::static_layout::{Divisors, StaticLayout};
 use super::tables::moved;
-use super::{Partitioned, Tensor};
+use super::{Partitioned, Tensor, refuse};
 use crate::arch::simulator_assert;
 use crate::layout::{
     IntTuple, Layout, Swizzle, Text, Tiler, composition, make_layout, right_inverse, zipped_divide,
@@ -103,7 +103,7 @@ const fn divided(tile: Layout, threads: Layout, kept: [bool; 4]) -> Layout {
         text.str(" elements of ");
         text.int(tile.size());
         text.str(": take a tile whose extents are multiples of theirs, or other threads");
-        panic!("{}", text.as_str());
+        refuse(&text);
     }
     parts
 }
