@@ -1,34 +1,38 @@
 //! Ctrl-C, a hang-up of the terminal, a request to end: what is unfinished goes before the process does.
 
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{NamedTempFile, PersistError};
 
-/// The temporary file that goes.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// The temporary files that go.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a temporary file, the only one of the process, that an interrupt removes until it has been given its name by
-/// [`finish`].
+/// Makes a temporary file that an interrupt removes until it has been given its name by [`finish`].
 pub fn begin(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     unix::handle();
     // The lock is kept from the making to the note of it.
     let mut unfinished = unfinished();
     let file = make()?;
-    *unfinished = Some(file.path().to_owned());
+    unfinished.push(file.path().to_owned());
     Ok(file)
 }
 
-/// Gives the file its name, before an interrupt or not at all.
-pub fn finish<T>(persist: impl FnOnce() -> Result<T, PersistError>) -> Result<T, PersistError> {
+/// Gives a temporary file its name, before an interrupt or not at all.
+pub fn finish(
+    file: NamedTempFile,
+    persist: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
+) -> Result<File, PersistError> {
     let mut unfinished = unfinished();
-    let done = persist()?;
-    *unfinished = None;
+    let temporary: &Path = &file.path().to_owned();
+    let done = persist(file)?;
+    unfinished.retain(|path| path != temporary);
     Ok(done)
 }
 
@@ -43,19 +47,19 @@ mod unix {
     use std::sync::Once;
     use std::{fs, ptr, thread};
 
-    /// Has the signals that would end the process wait for the file to be removed.
+    /// Has the signals that would end the process wait for the files to be removed.
     pub fn handle() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             // What is ignored stays so: `nohup` ignores the hang-up, a shell's background jobs Ctrl-C.
             let fatal = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !ignored(signal));
-            // Where no handler can be had, signals do what they always do, and the file is left behind.
+            // Where no handler can be had, signals do what they always do, and files are left behind.
             let Ok(mut signals) = Signals::new(fatal) else { return };
             thread::spawn(move || {
                 for signal in signals.forever() {
                     // The lock is kept: no file is made and none gets its name after this.
                     let unfinished = unfinished();
-                    if let Some(path) = unfinished.as_ref() {
+                    for path in unfinished.iter() {
                         let _ = fs::remove_file(path);
                     }
                     // After a hang-up nobody listens.

@@ -104,7 +104,7 @@ impl Output {
                 contents(temporary.as_file_mut()).with_context(cannot)?;
                 // Some file systems tell only now that they are full.
                 temporary.as_file().sync_all().with_context(cannot)?;
-                let named = interrupt::finish(|| match force {
+                let named = interrupt::finish(temporary, |temporary| match force {
                     true => temporary.persist(&path),
                     false => temporary.persist_noclobber(&path),
                 });

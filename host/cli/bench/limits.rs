@@ -42,10 +42,10 @@ impl Facts {
     }
 
     /// 10^12 operations a second of the instructions that the kernels use, `wgmma`, `mma.sync` or fused multiply-adds; `None` for
-    /// an architecture whose rates are not known here.
+    /// an architecture whose rates are not known here, or where the driver does not tell the clock.
     pub fn limit(&self, kind: Kind) -> Option<f64> {
         let rate = operations_per_clock(self.capability, kind)?;
-        Some(f64::from(self.multiprocessors) * self.clock * rate / 1e12)
+        Some(f64::from(self.multiprocessors) * self.clock * rate / 1e12).filter(|&limit| limit > 0.0)
     }
 }
 
@@ -124,5 +124,6 @@ mod tests {
         }
         assert_eq!(rtx_4090.limit(Kind::F64), None, "it has no tensor cores for f64");
         assert_eq!(machine((12, 0), 1, 1.0).limit(Kind::F16), None);
+        assert_eq!(machine((9, 0), 132, 0.0).limit(Kind::F16), None, "no clock was told");
     }
 }

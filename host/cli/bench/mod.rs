@@ -47,8 +47,8 @@ pub struct Bench {
     /// Sizes, each `N` or `MxNxK` (a copy has M x N), separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "SIZES")]
     sizes: Vec<Size>,
-    /// The bytes of an element that is copied or transposed, separated by commas.
-    #[arg(long, value_delimiter = ',', default_values_t = [4], value_name = "BYTES")]
+    /// The bytes of an element that is copied or transposed, separated by commas; 4 without it.
+    #[arg(long, value_delimiter = ',', value_name = "BYTES")]
     element_bytes: Vec<usize>,
     /// What products are measured beside.
     #[arg(long, value_enum, default_value_t = Against::Cublas, value_name = "LIBRARY")]
@@ -159,7 +159,7 @@ impl GpuArgument {
 
 impl Bench {
     pub fn run(self) -> Result<()> {
-        let works = self.works();
+        let works = self.works()?;
         let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
         let device = self.device.open("bench")?;
         let place =
@@ -224,13 +224,28 @@ impl Bench {
     }
 
     /// What is to be measured, with what is asked of it.
-    fn works(&self) -> Vec<(Work, Option<Goal>)> {
+    ///
+    /// # Errors
+    /// An option has nothing to do with what is named.
+    fn works(&self) -> Result<Vec<(Work, Option<Goal>)>> {
         let named = !(self.work.is_empty()
             && self.types.is_empty()
             && self.majors.is_empty()
-            && self.sizes.is_empty());
+            && self.sizes.is_empty()
+            && self.element_bytes.is_empty());
         if !named {
-            return suite::rows().into_iter().map(|(work, goal)| (work, Some(goal))).collect();
+            return Ok(suite::rows().into_iter().map(|(work, goal)| (work, Some(goal))).collect());
+        }
+        let moves = self.work.iter().any(|work| *work != What::Matmul);
+        let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
+        if !multiplies && !self.types.is_empty() {
+            bail!("--types is of products, and none is named: add `matmul`, or say --element-bytes");
+        }
+        if !multiplies && !self.majors.is_empty() {
+            bail!("--majors is of products, and none is named: add `matmul`, or leave it out");
+        }
+        if !moves && !self.element_bytes.is_empty() {
+            bail!("--element-bytes is of copies and transposes, and none is named: add `copy` or `transpose`");
         }
         let or = |given: &[Size], otherwise: &[usize]| match given {
             [] => otherwise.iter().copied().map(Size::cube).collect(),
@@ -252,7 +267,8 @@ impl Bench {
                     }
                 }
                 What::Copy | What::Transpose => {
-                    for &bytes in &self.element_bytes {
+                    let widths = if self.element_bytes.is_empty() { &[4][..] } else { &self.element_bytes };
+                    for &bytes in widths {
                         for Size { m: rows, n: cols, .. } in or(&self.sizes, &MATRICES) {
                             works.push(match what {
                                 What::Copy => Work::Copy { bytes, rows, cols },
@@ -263,7 +279,7 @@ impl Bench {
                 }
             }
         }
-        works.into_iter().map(|work| (work, None)).collect()
+        Ok(works.into_iter().map(|work| (work, None)).collect())
     }
 
     fn conditions(&self, device: &Device, monitor: Result<&Monitor, &String>) -> Conditions {
@@ -300,10 +316,11 @@ fn tell(
     let flushed = if conditions.flush_l2 { ", L2 flushed before each launch" } else { "" };
     report.line("how", format_args!("medians of {rounds} rounds in turn, {warm_up} ms of warm-up{flushed}"));
     match facts {
-        Ok(facts) => report.line(
+        Ok(facts) if facts.clock > 0.0 && facts.memory_rate > 0.0 => report.line(
             "limits",
             format_args!("{:.0} MHz at most, memory {:.0} GB/s", facts.clock / 1e6, facts.memory_rate / 1e9),
         ),
+        Ok(_) => report.line("limits", "not known: the driver tells no clocks"),
         Err(error) => report.line("limits", format_args!("not known: {error:#}")),
     }
     match &conditions.unseen {
@@ -357,7 +374,21 @@ mod tests {
 
     fn works(arguments: &[&str]) -> Vec<Work> {
         let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());
-        program.bench.works().into_iter().map(|(work, _)| work).collect()
+        program.bench.works().unwrap().into_iter().map(|(work, _)| work).collect()
+    }
+
+    #[test]
+    fn an_option_that_does_not_apply_is_refused() {
+        for (arguments, says) in [
+            (&["copy", "--types", "f16"][..], "--types is of products"),
+            (&["copy", "transpose", "--majors", "nt"], "--majors is of products"),
+            (&["--element-bytes", "2"], "--element-bytes is of copies and transposes"),
+            (&["matmul", "--element-bytes", "2"], "add `copy` or `transpose`"),
+        ] {
+            let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());
+            let said = program.bench.works().unwrap_err().to_string();
+            assert!(said.contains(says), "{arguments:?}: {said}");
+        }
     }
 
     #[test]

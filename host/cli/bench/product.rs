@@ -98,11 +98,9 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         let (Size { m, n, k }, [a, b]) = (self.size, &self.host);
         let (step_a, step_b) =
             (if self.majors.a { (k, 1) } else { (1, m) }, if self.majors.b { (1, n) } else { (k, 1) });
-        let samples = SAMPLES.min(m.saturating_mul(n));
-        let (difference, norm) = (0..samples)
+        let (difference, norm) = samples(m, n)
             .into_par_iter()
-            .map(|sample| {
-                let (i, j) = (sample * 7919 % m, sample * 104_729 % n);
+            .map(|(i, j)| {
                 let sum: f64 = (0..k)
                     .map(|l| {
                         a[i * step_a.0 + l * step_a.1].to_f64() * b[j * step_b.0 + l * step_b.1].to_f64()
@@ -117,6 +115,17 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
     fn addresses(&self, c: &Buffer<U>) -> [u64; 3] {
         [self.operands[0].address(), self.operands[1].address(), c.address()]
     }
+}
+
+/// Places in a matrix: its corners, and others from anywhere.
+fn samples(m: usize, n: usize) -> Vec<(usize, usize)> {
+    if m == 0 || n == 0 {
+        return Vec::new();
+    }
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut places = vec![(0, 0), (m - 1, 0), (0, n - 1), (m - 1, n - 1)];
+    places.extend((places.len()..SAMPLES).map(|_| (random.usize(..m), random.usize(..n))));
+    places
 }
 
 /// Random numbers, always the same of a seed.
@@ -286,6 +295,25 @@ mod tests {
             let told = row(&measure, Kind::F16, Majors::TN, size).unwrap();
             assert_eq!(told.kernel, "matmul_f16_tn_64x64, K in 8 parts");
         });
+    }
+
+    #[test]
+    fn samples_are_from_everywhere_whatever_the_extents_divide() {
+        for (m, n) in [(1, 1), (7919, 104_729), (4096, 64), (3, 100_000)] {
+            let places = samples(m, n);
+            assert!(places.iter().all(|&(i, j)| i < m && j < n));
+            let distinct = |mut of: Vec<usize>| {
+                of.sort_unstable();
+                of.dedup();
+                of.len()
+            };
+            let (rows, columns) =
+                (places.iter().map(|place| place.0).collect(), places.iter().map(|place| place.1).collect());
+            // Of 500 draws from 64 or more, most are different; of few places all are met.
+            assert!(distinct(rows) >= m.min(SAMPLES / 10), "{m} x {n}");
+            assert!(distinct(columns) >= n.min(SAMPLES / 10), "{m} x {n}");
+        }
+        assert!(samples(0, 5).is_empty());
     }
 
     #[test]
