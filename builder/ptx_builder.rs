@@ -178,9 +178,16 @@ impl PtxBuilder {
     }
 
     /// [`build`](Self::build) for a build script: an error is printed, as rustc printed it where it is one in the
-    /// crate's code, and ends the script.
+    /// crate's code, and ends the script. Warnings in the crate's device code are shown as the build script's.
     pub fn build_or_exit(&self) -> PtxSet {
-        self.build().unwrap_or_else(|error| {
+        let built = self.build();
+        // Cargo shows a build script's warnings line by line.
+        for warning in built.iter().flat_map(|set| &set.warnings) {
+            for line in warning.trim_end().lines() {
+                println!("cargo::warning={line}");
+            }
+        }
+        built.unwrap_or_else(|error| {
             match error {
                 BuildError::Compile { .. } => eprintln!("{error}"),
                 _ => eprintln!("error: {error}"),

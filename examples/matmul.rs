@@ -27,9 +27,11 @@ fn main() -> Result<()> {
     };
 
     let c = c_buffer.download()?;
-    for (i, j) in [(0, 0), (m / 2, n / 3), (m - 1, n - 1)] {
-        let expected: f32 = (0..k).map(|l| a_elements[i * k + l] * b_elements[j * k + l]).sum();
-        assert_eq!(c[i * n + j], expected, "element ({i}, {j})");
+    for (i, row) in a_elements.chunks_exact(k).enumerate() {
+        for (j, column) in b_elements.chunks_exact(k).enumerate() {
+            let expected: f32 = row.iter().zip(column).map(|(x, y)| x * y).sum();
+            assert_eq!(c[i * n + j], expected, "element ({i}, {j})");
+        }
     }
     let flops = 2.0 * (m * n * k) as f64;
     println!("{m} x {n} x {k} f32, {time:?}, {:.3} TFLOP/s", flops / time.as_secs_f64() / 1e12);

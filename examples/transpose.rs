@@ -2,11 +2,11 @@
 //!
 //! A warp that writes a column of the tile and a warp that reads a row of it must both touch 32 different banks. The
 //! layout `(32,32):(1,33)` does that, and this example first shows why, with the layout algebra that the kernel uses,
-//! then transposes with the library's fastest kernel (`device/kernels/lines.rs`), whose tile of
-//! 64 x 64 is padded in the same way; the one explained here is `device/kernels/transpose.rs`.
+//! then launches that kernel: read `device/kernels/transpose.rs` beside this page. (`moye::transpose` takes matrices of any
+//! strides, and a kernel with a larger tile that is padded in the same way.)
 
 use moye::layout::{Layout, layout};
-use moye::{Device, Matrix, MatrixMut, Result, transpose};
+use moye::{Device, Grid, Result, kernels};
 
 /// How many of the 32 banks a warp touches that walks along mode `mode` of a layout of 4-byte elements.
 fn banks(tile: Layout, mode: usize) -> usize {
@@ -30,13 +30,17 @@ fn main() -> Result<()> {
     let src = device.upload(&elements)?;
     let mut dst = device.alloc_uninit::<f32>(rows * cols)?;
 
-    // Matrices are views with any strides; here both are row-major.
-    let a = Matrix::row_major(&src, rows, cols)?;
-    let time = {
-        let mut b = MatrixMut::row_major(&mut dst, cols, rows)?;
-        transpose(&device, &a, &mut b)?; // The first launch also compiles the PTX for this GPU.
-        device.time(|_| transpose(&device, &a, &mut b))?
+    // Both matrices are row-major, so that their last mode is the fast one. The kernel wants it first: it sees the source as
+    // cols x rows, the destination as rows x cols, both column-major.
+    let (m, n) = (cols as u32, rows as u32);
+    let grid = Grid::new((m.div_ceil(32), n.div_ceil(32)), 256);
+    let mut launch = || {
+        let arguments = (&src, &mut dst, m, n, 1_i64, cols as i64, 1_i64, rows as i64);
+        // SAFETY: both buffers hold rows * cols elements, and these are the strides of column-major matrices of these extents.
+        unsafe { device.launch(&kernels::transpose, grid, arguments) }
     };
+    launch()?; // The first launch also compiles the PTX for this GPU.
+    let time = device.time(|_| launch())?;
 
     let transposed = dst.download()?;
     for row in 0..rows {

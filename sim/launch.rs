@@ -2,7 +2,8 @@
 
 use crate::Dim3;
 use crate::block::{
-    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, RawFault, Worker, install_hook, within_simulated_thread,
+    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, RawFault, Worker, install_guard, install_hook,
+    within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
@@ -173,6 +174,7 @@ impl<'a> Launch<'a> {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
         }
         install_hook();
+        install_guard();
         let started = Instant::now();
         let grid = Grid {
             launch: self,

@@ -25,8 +25,10 @@ const HOST_ONLY: &[&str] = &[
     "xtask",
     "moye-compile-errors",
     "moye-kernels-copy",
+    "moye-kernels-hopper",
     "moye-kernels-mma",
     "moye-kernels-tiled",
+    "moye-kernels-wgmma",
     "moye-device",
     "moye-sim",
 ];

@@ -56,15 +56,11 @@ fn run() -> Result<ExitCode> {
         "demo" => {
             nothing_more(&mut arguments)?;
             setup::core_source(&checkout)?;
-            return steps::exit_code(checkout.cargo().args([
-                "run",
-                "--release",
-                "--quiet",
-                "--bin",
-                "moye",
-                "--",
-                "matmul",
-            ]));
+            // Cargo tells what it builds, minutes at the first time; the demonstration itself starts on a line of its own.
+            steps::must(checkout.cargo().args(["build", "--release", "--bin", "moye"]))?;
+            let mut demo = checkout.cargo();
+            demo.args(["run", "--release", "--quiet", "--bin", "moye", "--", "matmul"]);
+            return steps::exit_code(&mut demo);
         }
         "test" => return test::run(&checkout, &values(&mut arguments)?),
         "ptx" => {

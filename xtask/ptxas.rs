@@ -2,7 +2,7 @@
 
 use crate::checkout::Checkout;
 use crate::steps::quietly;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use moye_build::report::Ptxas;
 use std::fs;
 use std::process::Command;
@@ -26,13 +26,19 @@ const OLDER: Package =
 pub fn ensure(checkout: &Checkout) -> Result<()> {
     let older = || Ptxas::find_for("sm_50".parse().expect("an architecture's name"));
     let wanted: [(Package, &dyn Fn() -> Option<Ptxas>); 2] = [(NEWEST, &Ptxas::find), (OLDER, &older)];
-    for (package, found) in wanted {
-        if found().is_none() {
-            fetch(&package, checkout)?;
-            found().with_context(|| format!("{} was fetched but is not found", package.name))?;
-        }
-    }
-    Ok(())
+    // One that cannot be had leaves the other.
+    let missing: Vec<_> = wanted
+        .iter()
+        .filter(|(_, found)| found().is_none())
+        .filter_map(|(package, found)| {
+            let fetched = fetch(package, checkout).and_then(|()| match found() {
+                Some(_) => Ok(()),
+                None => bail!("it was fetched but is not found"),
+            });
+            fetched.err().map(|error| format!("{}: {error:#}", package.name))
+        })
+        .collect();
+    if missing.is_empty() { Ok(()) } else { bail!("{}", missing.join("; ")) }
 }
 
 /// Unpacks a package's program into `.toolchain/ptxas`.

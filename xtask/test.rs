@@ -135,9 +135,14 @@ fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
     })
 }
 
-/// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one.
+/// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one. It ends with an error where something is
+/// missing, but tells all the same.
 fn no_gpu(checkout: &Checkout) -> Option<String> {
-    let output = checkout.cargo().args(["run", "--quiet", "--bin", "moye", "--", "doctor"]).output().ok()?;
+    let output = checkout.cargo().args(["run", "--quiet", "--bin", "moye", "--", "doctor"]).output();
+    let output = match output {
+        Ok(output) if output.status.code().is_some() && !output.stdout.is_empty() => output,
+        _ => return Some("`moye doctor` cannot be run, so it is not known whether there is one".to_owned()),
+    };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let found = |part: &str| {
         let line = text.lines().find(|line| line.starts_with(part))?;

@@ -141,6 +141,9 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// With two numbers the result is `(BLK_0, BLK_1)`. With [`All`] in one place it is `(BLK_0, BLK_1, rest)`: the
     /// tiles along that axis, of which [`Tensor::tile`] takes one. Tiles may hang over the matrix's edge; the elements
     /// outside do not exist.
+    ///
+    /// MoYe.jl's `@tile`.
+    #[doc(alias = "@tile")]
     #[inline(always)]
     pub fn local_tile<T: StaticLayout, C: TileCoordinate>(
         self,

@@ -158,6 +158,9 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
     ///
     /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`. Threads that do not divide the tile
     /// do not compile.
+    ///
+    /// MoYe.jl's `@parallelize`.
+    #[doc(alias = "@parallelize")]
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_partition<T: StaticLayout>(self, thread: u32) -> Tensor<E, PartitionOf<L, T>> {

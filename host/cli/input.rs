@@ -10,6 +10,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// What every NumPy file begins with.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
 /// A NumPy file in memory.
 pub struct NpyFile {
     path: PathBuf,
@@ -31,7 +34,12 @@ impl NpyFile {
             .try_reserve_exact(len)
             .map_err(|_| anyhow!("cannot read {}: there is no memory for its {len} bytes", path.display()))?;
         let bar = progress::bytes("reading", metadata.len());
-        bar.wrap_read(file).read_to_end(&mut bytes).with_context(cannot)?;
+        let mut reader = bar.wrap_read(file);
+        // What is no such file is told before all of it is read: a device may have no end.
+        reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot)?;
+        if bytes == MAGIC {
+            reader.read_to_end(&mut bytes).with_context(cannot)?;
+        }
         bar.finish_and_clear();
         Ok(Self { path: path.to_owned(), bytes })
     }

@@ -67,7 +67,13 @@ impl Output {
             io::ErrorKind::NotFound => {
                 anyhow!("cannot write {}: there is no folder {}", path.display(), folder.display())
             }
-            _ => anyhow!("cannot write {}: {error}", path.display()),
+            // The error itself names the temporary file.
+            kind => match error.raw_os_error() {
+                Some(code) => {
+                    anyhow!("cannot write {}: {}", path.display(), io::Error::from_raw_os_error(code))
+                }
+                None => anyhow!("cannot write {}: {kind}", path.display()),
+            },
         })?;
         if let Some(mode) = mode {
             // A file that is replaced keeps who may read and write it.

@@ -113,7 +113,10 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     };
     let (time, runs) = if device.is_gpu() {
         // The first launch loads the kernels.
-        let bar = progress::launches(RUNS, once(&mut c_data)?);
+        let loading = progress::loading(device);
+        let each = once(&mut c_data);
+        loading.finish_and_clear();
+        let bar = progress::launches(RUNS, each?);
         let mut times =
             (0..RUNS).map(|_| once(&mut c_data).inspect(|_| bar.inc(1))).collect::<Result<Vec<_>, _>>()?;
         bar.finish_and_clear();

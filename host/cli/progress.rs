@@ -26,6 +26,16 @@ pub fn launches(count: usize, each: Duration) -> ProgressBar {
     styled(count as u64, "{msg:8} {wide_bar} {pos}/{len} launches {eta}").with_message("running")
 }
 
+/// A sign of life while the driver compiles the kernels, at the first launch on a GPU.
+pub fn loading(device: &Device) -> ProgressBar {
+    if !device.is_gpu() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message("the driver compiles the kernels");
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
 /// Shows the blocks of the launches on a simulator, until the bar is cleared.
 pub fn blocks(device: &Device) -> ProgressBar {
     if device.is_gpu() {

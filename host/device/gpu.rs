@@ -81,6 +81,11 @@ impl Gpu {
         &self.properties
     }
 
+    /// The GPU with its index, for messages.
+    pub fn label(&self) -> String {
+        format!("GPU {} ({})", self.index, self.properties.name)
+    }
+
     /// The stream that launches go to by default.
     pub fn stream(&self) -> &Stream {
         &self.stream

@@ -181,7 +181,7 @@ impl Device {
     /// The device with its index, for messages: `GPU 0 (NVIDIA H200)` or `simulator`.
     pub(crate) fn label(&self) -> String {
         match &self.0 {
-            Backend::Gpu(gpu) => format!("GPU {} ({})", gpu.index(), gpu.properties().name),
+            Backend::Gpu(gpu) => gpu.label(),
             Backend::Sim(simulator) => format!("simulator {}", simulator.number()),
         }
     }

@@ -102,6 +102,11 @@ impl Loaded {
         if !functions.contains_key(kernel) {
             let function = Arc::new(self.look_up(gpu, kernel, package)?);
             let own = function.attributes.static_shared_bytes;
+            let limit = gpu.properties().shared_bytes_per_block;
+            if own + shared_bytes > limit {
+                let asked = own + shared_bytes;
+                return Err(Error::SharedMemory { kernel, asked, limit, device: gpu.label() });
+            }
             let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
             functions.insert(kernel, Known { function, allowed });
         }

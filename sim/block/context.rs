@@ -6,6 +6,7 @@ use super::bulk_store::BulkStores;
 use super::cluster::Cluster;
 use super::collective::Pending;
 use super::cp_async::CpAsyncQueue;
+use super::overflow::{RESERVE, stack_pointer};
 use super::panics::Unwound;
 use super::shared::SharedMemory;
 use super::wgmma::WgmmaQueue;
@@ -54,6 +55,8 @@ pub(crate) struct Wait {
 /// One simulated thread.
 pub(crate) struct Thread {
     pub(crate) index: Dim3,
+    /// The lowest address of its stack, and the bytes above it that a kernel may use; set when it starts.
+    pub(crate) stack: Cell<(usize, usize)>,
     /// Where the thread switches away; set when it starts.
     pub(crate) yielder: Cell<*const ThreadYielder>,
     pub(crate) wait: Cell<Option<Wait>>,
@@ -75,6 +78,10 @@ pub(crate) struct RawFault {
 pub(crate) struct BlockContext {
     // What every access touches comes first.
     steps_left: Cell<u32>,
+    /// How many of the steps that were not counted yet only asked for an index.
+    asked: Cell<u64>,
+    /// The lowest address of the running thread's stack at which an intrinsic may still begin.
+    stack_floor: Cell<usize>,
     /// The allocation that was last found.
     pub(crate) found: Cell<Span>,
     pub(crate) shared: SharedMemory,
@@ -117,7 +124,7 @@ pub(crate) struct BlockContext {
     accesses: Cell<u64>,
     /// Rendezvous since the last exit.
     rendezvous: Cell<u64>,
-    /// Intrinsics called by all blocks that ran here.
+    /// Memory accesses of all blocks that ran here.
     pub(crate) total_steps: Cell<u64>,
 }
 
@@ -163,6 +170,7 @@ impl BlockContext {
         let count = block_dim.count() as u32;
         let thread = |linear: u32| Thread {
             index: block_dim.index_of(linear.into()),
+            stack: Cell::new((0, 0)),
             yielder: Cell::new(ptr::null()),
             wait: Cell::new(None),
             exited: Cell::new(false),
@@ -173,6 +181,8 @@ impl BlockContext {
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
             steps_left: Cell::new(0),
+            asked: Cell::new(0),
+            stack_floor: Cell::new(0),
             found: Cell::new(Span::EMPTY),
             shared: SharedMemory::new(shared_bytes),
             thread_index: Cell::new(Dim3::new(0, 0, 0)),
@@ -243,13 +253,42 @@ impl BlockContext {
         &self.threads[self.running.get() as usize]
     }
 
-    /// Counts one access; after many, lets the other threads run.
+    /// The bytes of stack that the running thread has.
+    pub(crate) fn stack_bytes(&self) -> usize {
+        self.thread().stack.get().1
+    }
+
+    /// Counts one access; after many, lets the other threads run. Faults where the stack is used up.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn step(&self) {
+        if stack_pointer() < self.stack_floor.get() {
+            self.stack_used_up();
+        }
         match self.steps_left.get().checked_sub(1) {
             Some(left) => self.steps_left.set(left),
             None => self.slice_spent(),
+        }
+    }
+
+    /// As [`step`](Self::step), for what is no access: it may be all that a loop without end does.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn ask(&self) {
+        let left = self.steps_left.get();
+        self.step();
+        // A step that found its slice spent is not counted.
+        if self.steps_left.get() < left {
+            self.asked.set(self.asked.get() + 1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn stack_used_up(&self) {
+        if !std::thread::panicking() {
+            self.raise(Location::caller(), FaultKind::StackOverrun { bytes: self.stack_bytes() });
         }
     }
 
@@ -263,7 +302,7 @@ impl BlockContext {
         let location = Location::caller();
         self.count_steps();
         if self.accesses.get() > self.limits.accesses {
-            let what = "memory accesses since any of them came to a barrier, a warp operation or its end";
+            let what = "accesses to memory or indices since any of them came to a barrier, a warp operation or its end";
             self.no_progress(location, self.accesses.get(), what);
         }
         // What it polls for may be up to another block, on another OS thread.
@@ -282,7 +321,7 @@ impl BlockContext {
     fn count_steps(&self) {
         let made = u64::from(SLICE - self.steps_left.replace(SLICE));
         self.accesses.set(self.accesses.get() + made);
-        self.total_steps.set(self.total_steps.get() + made);
+        self.total_steps.set(self.total_steps.get() + made - self.asked.take());
     }
 
     /// Notes that threads of the block met, which is progress unless they do so without end.
@@ -321,6 +360,7 @@ impl BlockContext {
         self.running.set(linear);
         self.thread_index.set(self.threads[linear as usize].index);
         self.steps_left.set(SLICE);
+        self.stack_floor.set(self.threads[linear as usize].stack.get().0 + RESERVE);
         CURRENT.set(self);
         let result = switch();
         CURRENT.set(ptr::null());

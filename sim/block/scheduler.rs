@@ -3,9 +3,11 @@
 use super::WARP_SIZE;
 use super::cluster::Cluster;
 use super::context::{BlockContext, RawFault, Resume, TURNS, ThreadYielder};
+use super::overflow::Watched;
 use super::stack::{StackPool, ThreadStack};
 use crate::Dim3;
 use crate::fault::{FaultKind, WaitPlace, WaitingThreads};
+use corosensei::stack::Stack as _;
 use corosensei::{Coroutine, CoroutineResult};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -124,7 +126,11 @@ impl<'a> Worker<'a> {
                 }
             },
         };
-        let result = context.with_current(linear, || thread.resume(resume));
+        let (limit, _) = context.threads[linear as usize].stack.get();
+        let result = context.with_current(linear, || {
+            let _watched = Watched::new(&*thread, limit);
+            thread.resume(resume)
+        });
         if let CoroutineResult::Return(()) = result {
             if resume == Resume::Run {
                 context.note_exit();
@@ -203,6 +209,7 @@ fn next_ready(context: &BlockContext, last: u32) -> Option<u32> {
 
 /// A thread of the block, not started.
 fn spawn(context: &BlockContext, entry: &(dyn Fn() + Sync), linear: u32, stack: ThreadStack) -> Thread {
+    context.threads[linear as usize].stack.set((stack.limit().get(), stack.usable()));
     let body = move |yielder: &ThreadYielder, _: Resume| {
         context.threads[linear as usize].yielder.set(yielder);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(entry)) {

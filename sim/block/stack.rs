@@ -12,6 +12,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 pub(crate) struct ThreadStack {
     inner: DefaultStack,
     base: StackPointer,
+    /// Bytes that were asked for.
+    bytes: usize,
 }
 
 /// Distances between the first frames of stacks made one after another, and how many different ones there are.
@@ -24,7 +26,12 @@ impl ThreadStack {
         let inner = DefaultStack::new(bytes + COLOURS * COLOUR_BYTES)?;
         let base =
             NonZeroUsize::new(inner.base().get() - shift).expect("the stack holds more than the shift");
-        Ok(Self { inner, base })
+        Ok(Self { inner, base, bytes })
+    }
+
+    /// The bytes that a thread was promised.
+    pub(crate) fn usable(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -311,6 +311,14 @@ pub enum FaultKind {
         /// What the host said.
         error: String,
     },
+    /// A thread used up its stack: by recursion without end, or arrays that are too large.
+    #[error(
+        "the simulated thread's stack of {bytes} bytes is used up: a recursion without end, or arrays that want more (Launch::stack_bytes)"
+    )]
+    StackOverrun {
+        /// The stack's size.
+        bytes: usize,
+    },
     /// The kernel panicked.
     #[error("the kernel panicked: {message}")]
     Panicked {

@@ -1,55 +1,64 @@
 //! Where a thread is in its grid, and how large block and grid are.
 
 use crate::Dim3;
-use crate::block::{SHARED_BASE, WARP_SIZE, current};
+use crate::block::{BlockContext, SHARED_BASE, WARP_SIZE, current};
+
+/// The block of the thread that asks: a loop that only asks for its index is noticed too, if it never ends.
+#[inline]
+#[track_caller]
+fn asked<'a>() -> &'a BlockContext {
+    let block = current();
+    block.ask();
+    block
+}
 
 /// The thread's index in its block.
 #[inline]
 #[track_caller]
 pub fn thread_idx() -> Dim3 {
-    current().thread_index.get()
+    asked().thread_index.get()
 }
 
 /// The block's index in the grid.
 #[inline]
 #[track_caller]
 pub fn block_idx() -> Dim3 {
-    current().block_index.get()
+    asked().block_index.get()
 }
 
 /// The extents of a block, in threads.
 #[inline]
 #[track_caller]
 pub fn block_dim() -> Dim3 {
-    current().block_dim
+    asked().block_dim
 }
 
 /// The extents of the grid, in blocks.
 #[inline]
 #[track_caller]
 pub fn grid_dim() -> Dim3 {
-    current().grid_dim
+    asked().grid_dim
 }
 
 /// The thread's lane in its warp, 0 to 31. Threads fill warps in the order of their index, `x` running fastest.
 #[inline]
 #[track_caller]
 pub fn lane_id() -> u32 {
-    current().running.get() % WARP_SIZE
+    asked().running.get() % WARP_SIZE
 }
 
 /// The thread's warp in its block.
 #[inline]
 #[track_caller]
 pub fn warp_id() -> u32 {
-    current().running.get() / WARP_SIZE
+    asked().running.get() / WARP_SIZE
 }
 
 /// The block's shared memory in bytes, as the launch gave it.
 #[inline]
 #[track_caller]
 pub fn dynamic_shared_bytes() -> u32 {
-    current().shared.bytes() as u32
+    asked().shared.bytes() as u32
 }
 
 /// The shared address of the first byte of the block's shared memory: 1024 always.

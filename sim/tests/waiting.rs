@@ -239,3 +239,61 @@ fn a_kernel_that_catches_the_unwinding_is_ended_nevertheless() {
     });
     assert_eq!(error.thread, Dim3::new(1, 0, 0), "{error}");
 }
+
+/// Calls itself until the stack ends, without an intrinsic.
+#[inline(never)]
+fn recurses(depth: u64) -> u64 {
+    let here = std::hint::black_box([depth; 16]);
+    if std::hint::black_box(depth) == u64::MAX { depth } else { 1 + recurses(depth + 1) + here[15] }
+}
+
+/// The same, with one in each call.
+#[inline(never)]
+fn recurses_through_intrinsics(depth: u32) -> u32 {
+    let here = std::hint::black_box([depth; 16]);
+    if thread_idx().x == u32::MAX { depth } else { 1 + recurses_through_intrinsics(depth + 1) + here[15] }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn a_thread_that_overruns_its_stack_is_a_fault_and_the_process_goes_on() {
+    let memory = GlobalMemory::new();
+    for _ in 0..3 {
+        let error = fault(launch(&memory, 64).stack_bytes(64 * 1024), &|| {
+            sync_threads();
+            if thread_idx().x == 40 {
+                std::hint::black_box(recurses(0));
+            }
+            sync_threads();
+        });
+        assert_eq!(error.kind, FaultKind::StackOverrun { bytes: 64 * 1024 }, "{error}");
+        assert_eq!(error.thread, Dim3::new(40, 0, 0));
+        assert!(error.to_string().contains("stack of 65536 bytes is used up"), "{error}");
+    }
+    // An array that goes past the guard in one step.
+    let error = fault(launch(&memory, 32), &|| {
+        std::hint::black_box([0u8; 1 << 20]);
+    });
+    assert!(matches!(error.kind, FaultKind::StackOverrun { .. }), "{error}");
+    launch(&memory, 64).run(&sync_threads).unwrap();
+}
+
+#[test]
+fn intrinsics_fault_before_the_stack_ends() {
+    let memory = GlobalMemory::new();
+    let error = fault(launch(&memory, 64), &|| {
+        if thread_idx().x == 3 {
+            std::hint::black_box(recurses_through_intrinsics(0));
+        }
+        sync_threads();
+    });
+    assert_eq!(error.kind, FaultKind::StackOverrun { bytes: 256 * 1024 }, "{error}");
+    assert!(error.location.is_some(), "the line of the intrinsic: {error}");
+}
+
+#[test]
+fn a_loop_that_only_asks_for_its_index_is_noticed() {
+    let memory = GlobalMemory::new();
+    let error = fault(launch(&memory, 32).access_budget(1 << 20), &|| while thread_idx().x == 0 {});
+    assert!(matches!(error.kind, FaultKind::NoProgress { .. }), "{error}");
+}

@@ -210,6 +210,15 @@ fn files_that_are_no_matrices_are_refused_with_what_to_do() {
 }
 
 #[test]
+#[cfg(unix)]
+fn what_is_no_matrix_is_refused_before_all_of_it_is_read() {
+    let folder = TempDir::new().unwrap();
+    // It has no end.
+    let said = failed(&moye(folder.path(), &["transpose", "/dev/zero", "-o", "c.npy"]));
+    assert_eq!(said, "/dev/zero is not a .npy file; write one with numpy.save");
+}
+
+#[test]
 fn types_that_a_command_has_no_kernel_for_are_refused_with_what_to_do() {
     let (folder, _) = two_files();
     let folder = folder.path();

@@ -245,7 +245,9 @@ impl Bench {
             bail!("--majors is of products, and none is named: add `matmul`, or leave it out");
         }
         if !moves && !self.element_bytes.is_empty() {
-            bail!("--element-bytes is of copies and transposes, and none is named: add `copy` or `transpose`");
+            bail!(
+                "--element-bytes is of copies and transposes, and none is named: add `copy` or `transpose`"
+            );
         }
         let or = |given: &[Size], otherwise: &[usize]| match given {
             [] => otherwise.iter().copied().map(Size::cube).collect(),

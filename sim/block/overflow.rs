@@ -1,0 +1,175 @@
+//! Threads that overrun their stacks: a fault, where the host lets a signal be told apart.
+//!
+//! An intrinsic looks whether it has [`RESERVE`] bytes left before it does anything, so that no work of the simulator is ever cut
+//! off half-way. Between intrinsics it is the guard page below the stack that is hit: the handler of its signal then has the
+//! coroutine return, with the fault recorded, in place of ending the process. Where there is no such handler (hosts other than
+//! Linux on x86-64) the process ends by the signal.
+
+/// Bytes of stack that an intrinsic may use, the unwinding after a fault included.
+pub(crate) const RESERVE: usize = 16 * 1024;
+
+/// Where the caller's stack ends now, more or less.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> usize {
+    let here = 0u8;
+    std::ptr::from_ref(&here).addr()
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) use guard::{Watched, install};
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) use unguarded::{Watched, install};
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+mod unguarded {
+    /// Nothing is watched here.
+    pub(crate) struct Watched;
+
+    impl Watched {
+        pub(crate) fn new<T>(_: &T, _: usize) -> Self {
+            Self
+        }
+    }
+
+    pub(crate) fn install() {}
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod guard {
+    use crate::block::context::{RawFault, current};
+    use crate::fault::FaultKind;
+    use corosensei::Coroutine;
+    use corosensei::stack::Stack;
+    use corosensei::trap::{CoroutineTrapHandler, TrapHandlerRegs};
+    use std::cell::Cell;
+    use std::ffi::{c_int, c_void};
+    use std::mem::MaybeUninit;
+    use std::ptr;
+    use std::sync::{Once, OnceLock};
+
+    /// The coroutine that runs on this OS thread, and the address where its guard page starts.
+    #[derive(Clone, Copy)]
+    struct Running {
+        trap: CoroutineTrapHandler<()>,
+        guard: usize,
+    }
+
+    thread_local! {
+        static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+    }
+
+    /// As long as it lives, an overrun of a coroutine's stack is a fault of its thread.
+    pub(crate) struct Watched;
+
+    impl Watched {
+        /// `limit` is the lowest address of the coroutine's stack, guard page included.
+        pub(crate) fn new<I, Y, S: Stack>(coroutine: &Coroutine<I, Y, (), S>, limit: usize) -> Self {
+            RUNNING.set(Some(Running { trap: coroutine.trap_handler(), guard: limit }));
+            Self
+        }
+    }
+
+    impl Drop for Watched {
+        fn drop(&mut self) {
+            RUNNING.set(None);
+        }
+    }
+
+    static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+    /// Installs, once in the life of the process, a handler of the guard pages' signal that passes on what is not the simulator's.
+    pub(crate) fn install() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            // SAFETY: a zeroed `sigaction` is a valid one; the handler is async-signal-safe where it acts (it reads a thread-local
+            // cell and writes to the coroutine's own stack), and the previous one is kept before the new one can be called.
+            unsafe {
+                let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
+                if libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr()) != 0 {
+                    return;
+                }
+                PREVIOUS.get_or_init(|| previous.assume_init());
+                let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                action.sa_sigaction =
+                    handle as unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
+                // On the signal stack that `std` gives every thread: the thread's own has no room.
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+                libc::sigemptyset(&raw mut action.sa_mask);
+                libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut());
+            }
+        });
+    }
+
+    /// # Safety
+    /// Called by the kernel for a SIGSEGV, with what it passes.
+    unsafe extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+        /// The smallest page of the architecture, which is what a guard is.
+        const PAGE: usize = 4096;
+        // SAFETY: with SA_SIGINFO the kernel passes both; the address is that of the access.
+        let (address, interrupted) =
+            unsafe { ((*info).si_addr().addr(), &mut *context.cast::<libc::ucontext_t>()) };
+        let registers = &mut interrupted.uc_mcontext.gregs;
+        if let Some(running) = RUNNING.get()
+            && (running.guard..running.guard + PAGE).contains(&address)
+            && running.trap.stack_ptr_in_bounds(registers[libc::REG_RSP as usize] as usize)
+        {
+            RUNNING.set(None);
+            // SAFETY: the coroutine runs, its stack pointer lies in its stack, and the registers are set as told. It was in the
+            // kernel's own code, which shares nothing that it could have left half done but global memory of the simulator: every
+            // intrinsic has its reserve.
+            let TrapHandlerRegs { rip, rsp, rbp, rdi, rsi } =
+                unsafe { running.trap.setup_trap_handler(overrun) };
+            for (register, value) in [
+                (libc::REG_RIP, rip),
+                (libc::REG_RSP, rsp),
+                (libc::REG_RBP, rbp),
+                (libc::REG_RDI, rdi),
+                (libc::REG_RSI, rsi),
+            ] {
+                registers[register as usize] = value as i64;
+            }
+            return;
+        }
+        // SAFETY: the process had this handler before, and the signal is its.
+        unsafe { pass_on(signal, info, context) };
+    }
+
+    /// What the coroutine does in place of all that it still had to do.
+    fn overrun() {
+        let block = current();
+        let thread = block.thread_index.get();
+        block.record(RawFault {
+            thread,
+            location: None,
+            kind: FaultKind::StackOverrun { bytes: block.stack_bytes() },
+        });
+    }
+
+    /// # Safety
+    /// As for [`handle`].
+    unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+        let default = libc::SIG_DFL;
+        let action = PREVIOUS.get();
+        // SAFETY: a handler is called as its flags say; without one, what the process would have done by itself happens when the
+        // access is repeated.
+        unsafe {
+            match action {
+                Some(action) if action.sa_sigaction != default && action.sa_sigaction != libc::SIG_IGN => {
+                    if action.sa_flags & libc::SA_SIGINFO != 0 {
+                        type Handler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+                        std::mem::transmute::<usize, Handler>(action.sa_sigaction)(signal, info, context);
+                    } else {
+                        type Handler = unsafe extern "C" fn(c_int);
+                        std::mem::transmute::<usize, Handler>(action.sa_sigaction)(signal);
+                    }
+                }
+                _ => {
+                    let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                    action.sa_sigaction = default;
+                    libc::sigaction(signal, &raw const action, ptr::null_mut());
+                }
+            }
+        }
+    }
+}
