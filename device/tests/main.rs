@@ -1,5 +1,7 @@
 //! The tests of the crate, in one program: linking a dozen costs more than compiling them.
 
+#[path = "../../tests/common/bytes.rs"]
+mod bytes;
 #[path = "../../tests/eval/golden/definition.rs"]
 mod definition;
 mod golden;
@@ -20,6 +22,7 @@ mod layout_messages;
 mod layout_text;
 mod mma_faults;
 mod mma_results;
+mod quad_pairs;
 mod slices_checked;
 mod static_layouts;
 mod tensors;

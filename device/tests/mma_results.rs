@@ -1,6 +1,7 @@
 //! Products whose results go elsewhere than what they are added to, on the simulator: atoms with results of another type, atoms of
 //! every kind, and every rank of operands.
 
+use crate::bytes::{bytes, of_bytes};
 use half::f16;
 use moye_device::algorithm::{clear, copy, gemm_tiled, gemm_tiled_into, transform};
 use moye_device::arch::thread_idx;
@@ -25,11 +26,6 @@ static_layout! {
     M4N3Across = layout!((4, 3):(3, 1));
 }
 
-fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
-    // SAFETY: elements are plain bits.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }.to_vec()
-}
-
 /// `D` of 32 x 16 for `A` of 32 x 12 and `B` of 16 x 12 down their columns, and `C`, by a launch of `kernel`.
 fn launch<A: Element, C: Element, D: Element>(
     threads: u32,
@@ -39,9 +35,9 @@ fn launch<A: Element, C: Element, D: Element>(
     kernel: impl Fn(Global<A>, Global<A>, Global<C>, GlobalMut<D>) + Sync,
 ) -> Vec<D> {
     let memory = GlobalMemory::new();
-    let upload = |bytes: Vec<u8>| {
+    let upload = |bytes: &[u8]| {
         let buffer = memory.alloc(bytes.len(), "operand").unwrap();
-        buffer.write(0, &bytes).unwrap();
+        buffer.write(0, bytes).unwrap();
         buffer
     };
     let (a, b, c) = (upload(bytes(a)), upload(bytes(b)), upload(bytes(c)));
@@ -59,8 +55,7 @@ fn launch<A: Element, C: Element, D: Element>(
         .unwrap();
     let mut result = vec![0; d.len()];
     d.read(0, &mut result).unwrap();
-    // SAFETY: as many elements as were written.
-    (0..32 * 16).map(|i| unsafe { result.as_ptr().cast::<D>().add(i).read_unaligned() }).collect()
+    result.chunks_exact(D::BYTES).map(of_bytes).collect()
 }
 
 fn a(i: usize) -> f32 {

@@ -46,6 +46,10 @@ impl<A> Copy for TiledMma<A> {}
 impl<A: MmaAtom> TiledMma<A> {
     /// Atoms side by side along M, N and K as `atoms` says, `(2, 2, 1)` say: CuTe's `make_tiled_mma`.
     ///
+    /// One or two of the 8 x 8 x 4 atoms of sm_70, each of eight lanes that lie apart in the warp, leave other lanes over: those
+    /// have the same elements, as in CuTe, and all 32 execute the instruction. Let lanes store their sums whose number is below
+    /// 4 or 8 in 16 (`lane & 12 == 0` for one atom, `lane & 8 == 0` for two).
+    ///
     /// Atoms side by side along K have sums of their own of the same elements of C, as in CuTe: the kernel adds them up.
     ///
     /// # Panics
@@ -58,7 +62,8 @@ impl<A: MmaAtom> TiledMma<A> {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ...
+    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or is of a number of quad pairs that
+    /// fills no warp.
     pub const fn try_new(atoms: Layout) -> Result<Self, TilingError> {
         Self::try_permuted(atoms, [Permutation::Atoms; 3])
     }
@@ -106,9 +111,9 @@ impl<A: MmaAtom> TiledMma<A> {
         self.tiling.thr_vmnk
     }
 
-    /// The number of threads.
+    /// The number of threads: [`MmaTiling::threads`].
     pub const fn threads(&self) -> i64 {
-        self.tiling.thr_vmnk.size()
+        self.tiling.threads()
     }
 
     /// The tile `(M, N, K)`.

@@ -7,8 +7,8 @@
 use super::super::tiled_copy::partition::unpacked;
 use super::super::tiling::{TilingError, by_algebra, or_raise};
 use crate::layout::{
-    IntTuple, Layout, Tiler, make_col_major, try_composition, try_composition_tiler, try_logical_divide,
-    try_right_inverse, try_tiled_product, try_zipped_divide,
+    IntTuple, Layout, LayoutError, Tiler, make_col_major, try_complement, try_composition,
+    try_composition_tiler, try_logical_divide, try_right_inverse, try_tiled_product, try_zipped_divide,
 };
 use crate::tensor::fragment_layout;
 
@@ -96,8 +96,7 @@ impl MmaTiling {
         let atoms = by_algebra!(WHAT, atoms.try_append_dim(3));
         let thr_vmnk = by_algebra!(WHAT, try_tiled_product(thr_id, Tiler::layout(atoms)));
         let tiling = Self { shape, layouts, permutation, thr_vmnk };
-        let inverse = by_algebra!(WHAT, try_right_inverse(thr_vmnk));
-        if inverse.size() != thr_vmnk.size() {
+        if by_algebra!(WHAT, try_right_inverse(atoms)).size() != atoms.size() {
             return Err(TilingError::of(WHAT)
                 .str("the layout of atoms ")
                 .layout(&atoms)
@@ -106,6 +105,21 @@ impl MmaTiling {
                 .str(", which leaves numbers out or uses one twice: it must number its ")
                 .int(atoms.size())
                 .str(" atoms 0, 1, 2, ..."));
+        }
+        let all = by_algebra!(WHAT, tiling.with_idle());
+        if by_algebra!(WHAT, try_right_inverse(all)).size() != all.size() {
+            return Err(TilingError::of(WHAT)
+                .str("an atom is executed by the threads ")
+                .layout(&thr_id)
+                .str(", and ")
+                .int(atoms.size())
+                .str(" of them by ")
+                .layout(&thr_vmnk)
+                .str(
+                    ", between which there are threads that no atom has and that cannot have the same as others: the 8 threads \
+                     of a quad pair are the lanes 0 to 3 and 16 to 19, and four quad pairs make a warp; take 1, 2 or a \
+                     multiple of 4 atoms, (2,2,1) say",
+                ));
         }
         let mut mode = 0;
         while mode < 3 {
@@ -129,6 +143,29 @@ impl MmaTiling {
             mode += 1;
         }
         Ok(tiling)
+    }
+
+    /// The threads that take part. CuTe's `size`, but for one or two quad pairs, whose eight or sixteen lanes lie apart in
+    /// their warp: there, all 32, of which those between have the same elements as others.
+    pub const fn threads(&self) -> i64 {
+        or_raise!(self.coordinates()).size()
+    }
+
+    /// The threads of `thr_vmnk`, and behind them how often those between have the same elements: `(V, M, N, K, copies)`.
+    const fn with_idle(&self) -> Result<Layout, LayoutError> {
+        match try_complement(self.thr_vmnk, self.thr_vmnk.cosize()) {
+            Ok(between) => Ok(Layout::concat(&[self.thr_vmnk, between])),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Thread to `(V, M, N, K)`, as a number. As CuTe's `get_slice`, which counts a thread by the strides of `thr_vmnk`: one that
+    /// no atom has counts like that one that has, whose number differs in the other digits alone.
+    const fn coordinates(&self) -> Result<Layout, TilingError> {
+        let all = by_algebra!(WHAT, self.with_idle());
+        let size = self.thr_vmnk.size();
+        let alike = Layout::new(IntTuple::flat(&[size, all.size() / size]), IntTuple::flat(&[1, 0]));
+        Ok(by_algebra!(WHAT, try_composition(alike, by_algebra!(WHAT, try_right_inverse(all)))))
     }
 
     /// Atoms along mode `mode` of M, N, K.
@@ -279,9 +316,11 @@ impl MmaTiling {
             Err(error) => return Err(error),
         };
         let threads = by_algebra!(WHAT, try_composition_tiler(parts.mode(0), self.with_all_modes(operand)));
-        // thread -> (V, M, N, K)
-        let coordinate = by_algebra!(WHAT, try_right_inverse(self.thr_vmnk));
-        Ok(Layout::concat(&[by_algebra!(WHAT, try_composition(threads, coordinate)), parts.mode(1)]))
+        let coordinates = match self.coordinates() {
+            Ok(coordinates) => coordinates,
+            Err(error) => return Err(error),
+        };
+        Ok(Layout::concat(&[by_algebra!(WHAT, try_composition(threads, coordinates)), parts.mode(1)]))
     }
 
     /// `(thread, value)` to the index in the operand's tile: CuTe's `get_layoutA_TV`, `B`, `C`.
