@@ -4,6 +4,9 @@
 //! Methods of the traits come in four: on global memory (a 64-bit address) and on shared memory (a 32-bit address), with
 //! the value from before (`atom`) and, for sums, without (`red`, which does not wait for it).
 //!
+//! Every GPU has those of integers and f32; sums of f64 need sm_60, of f16 pairs sm_60 and PTX 6.2, of bf16 pairs sm_90 and
+//! PTX 7.8 ("atom" in NVIDIA's "PTX ISA").
+//!
 //! Sums of floats depend on the order of the additions, which nobody knows. A sum of f32 in global memory flushes
 //! subnormal operands and results to zero, one in shared memory does not; so has the hardware it, and the simulator.
 
@@ -128,16 +131,17 @@ pub trait AtomicExchange: Element {
     unsafe fn atomic_compare_exchange_shared(address: u32, expected: Self, value: Self) -> Self;
 }
 
-/// One method that gives the old value: `atom` with the given operation, and the simulator's expression.
+/// One method that gives the old value: `atom` with the given operation, what it needs beyond every GPU's, and the simulator's
+/// expression.
 macro_rules! atom {
     (
         $name:ident($address:ident: $address_class:ident $address_ty:ty, $($operand:ident),+),
-        $ptx:expr, $class:ident $register:ty, $sm:literal $version:literal, $sim:expr
+        $ptx:expr, $class:ident $register:ty, [$($sm:literal $version:literal)?], $sim:expr
     ) => {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         unsafe fn $name($address: $address_ty, $($operand: Self),+) -> Self {
-            needs!($ptx, $sm $version);
+            $(needs!($ptx, $sm $version);)?
             #[cfg(target_arch = "nvptx64")]
             {
                 let old: $register;
@@ -160,11 +164,11 @@ macro_rules! atom {
 
 /// One method without a result: `red`.
 macro_rules! red {
-    ($name:ident($address_class:ident $address_ty:ty), $ptx:expr, $class:ident, $sm:literal $version:literal, $atom:ident) => {
+    ($name:ident($address_class:ident $address_ty:ty), $ptx:expr, $class:ident, [$($sm:literal $version:literal)?], $atom:ident) => {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         unsafe fn $name(address: $address_ty, value: Self) {
-            needs!($ptx, $sm $version);
+            $(needs!($ptx, $sm $version);)?
             #[cfg(target_arch = "nvptx64")]
             // SAFETY: the caller's contract.
             unsafe {
@@ -184,25 +188,25 @@ macro_rules! red {
 }
 
 macro_rules! add {
-    ($t:ty, $suffix:literal, $class:ident $register:ty, $sm:literal $version:literal, |$old:ident, $value:ident| $global:expr, $shared:expr) => {
+    ($t:ty, $suffix:literal, $class:ident $register:ty, $needs:tt, |$old:ident, $value:ident| $global:expr, $shared:expr) => {
         impl AtomicAdd for $t {
             atom!(atomic_add_global(address: reg64 u64, value), concat!("atom.global.add.", $suffix),
-                $class $register, $sm $version, sim_update(address, |$old: Self| { let $value = value; $global }));
+                $class $register, $needs, sim_update(address, |$old: Self| { let $value = value; $global }));
             atom!(atomic_add_shared(address: reg32 u32, value), concat!("atom.shared.add.", $suffix),
-                $class $register, $sm $version, sim_update(address, |$old: Self| { let $value = value; $shared }));
-            red!(reduce_add_global(reg64 u64), concat!("red.global.add.", $suffix), $class, $sm $version, atomic_add_global);
-            red!(reduce_add_shared(reg32 u32), concat!("red.shared.add.", $suffix), $class, $sm $version, atomic_add_shared);
+                $class $register, $needs, sim_update(address, |$old: Self| { let $value = value; $shared }));
+            red!(reduce_add_global(reg64 u64), concat!("red.global.add.", $suffix), $class, $needs, atomic_add_global);
+            red!(reduce_add_shared(reg32 u32), concat!("red.shared.add.", $suffix), $class, $needs, atomic_add_shared);
         }
     };
 }
-add!(u32, "u32", reg32 u32, 80 7.0, |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(i32, "s32", reg32 u32, 80 7.0, |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(u64, "u64", reg64 u64, 80 7.0, |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(i64, "u64", reg64 u64, 80 7.0, |old, value| old.wrapping_add(value), old.wrapping_add(value));
-add!(f32, "f32", reg32 u32, 80 7.0, |old, value| flushed(flushed(old) + flushed(value)), old + value);
-add!(f64, "f64", reg64 u64, 80 7.0, |old, value| old + value, old + value);
-add!(F16x2, "noftz.f16x2", reg32 u32, 80 7.0, |old, value| old + value, old + value);
-add!(Bf16x2, "noftz.bf16x2", reg32 u32, 90 7.8, |old, value| old + value, old + value);
+add!(u32, "u32", reg32 u32, [], |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(i32, "s32", reg32 u32, [], |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(u64, "u64", reg64 u64, [], |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(i64, "u64", reg64 u64, [], |old, value| old.wrapping_add(value), old.wrapping_add(value));
+add!(f32, "f32", reg32 u32, [], |old, value| flushed(flushed(old) + flushed(value)), old + value);
+add!(f64, "f64", reg64 u64, [60 5.0], |old, value| old + value, old + value);
+add!(F16x2, "noftz.f16x2", reg32 u32, [60 6.2], |old, value| old + value, old + value);
+add!(Bf16x2, "noftz.bf16x2", reg32 u32, [90 7.8], |old, value| old + value, old + value);
 
 /// Zero of the same sign for a subnormal.
 #[cfg(not(target_arch = "nvptx64"))]
@@ -247,25 +251,25 @@ macro_rules! integer {
     ($($t:ty, $suffix:literal, $bits:literal, $class:ident $register:ty;)*) => { $(
         impl AtomicInteger for $t {
             atom!(atomic_min_global(address: reg64 u64, value), concat!("atom.global.min.", $suffix),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old.min(value)));
+                $class $register, [], sim_update(address, |old: Self| old.min(value)));
             atom!(atomic_max_global(address: reg64 u64, value), concat!("atom.global.max.", $suffix),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old.max(value)));
+                $class $register, [], sim_update(address, |old: Self| old.max(value)));
             atom!(atomic_and_global(address: reg64 u64, value), concat!("atom.global.and.", $bits),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old & value));
+                $class $register, [], sim_update(address, |old: Self| old & value));
             atom!(atomic_or_global(address: reg64 u64, value), concat!("atom.global.or.", $bits),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old | value));
+                $class $register, [], sim_update(address, |old: Self| old | value));
             atom!(atomic_xor_global(address: reg64 u64, value), concat!("atom.global.xor.", $bits),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old ^ value));
+                $class $register, [], sim_update(address, |old: Self| old ^ value));
             atom!(atomic_min_shared(address: reg32 u32, value), concat!("atom.shared.min.", $suffix),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old.min(value)));
+                $class $register, [], sim_update(address, |old: Self| old.min(value)));
             atom!(atomic_max_shared(address: reg32 u32, value), concat!("atom.shared.max.", $suffix),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old.max(value)));
+                $class $register, [], sim_update(address, |old: Self| old.max(value)));
             atom!(atomic_and_shared(address: reg32 u32, value), concat!("atom.shared.and.", $bits),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old & value));
+                $class $register, [], sim_update(address, |old: Self| old & value));
             atom!(atomic_or_shared(address: reg32 u32, value), concat!("atom.shared.or.", $bits),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old | value));
+                $class $register, [], sim_update(address, |old: Self| old | value));
             atom!(atomic_xor_shared(address: reg32 u32, value), concat!("atom.shared.xor.", $bits),
-                $class $register, 80 7.0, sim_update(address, |old: Self| old ^ value));
+                $class $register, [], sim_update(address, |old: Self| old ^ value));
         }
     )* };
 }
@@ -280,14 +284,14 @@ macro_rules! exchange {
     ($($t:ty, $bits:literal, $class:ident $register:ty;)*) => { $(
         impl AtomicExchange for $t {
             atom!(atomic_exchange_global(address: reg64 u64, value), concat!("atom.global.exch.", $bits),
-                $class $register, 80 7.0, sim_update(address, |_: Self| value));
+                $class $register, [], sim_update(address, |_: Self| value));
             atom!(atomic_exchange_shared(address: reg32 u32, value), concat!("atom.shared.exch.", $bits),
-                $class $register, 80 7.0, sim_update(address, |_: Self| value));
+                $class $register, [], sim_update(address, |_: Self| value));
             atom!(atomic_compare_exchange_global(address: reg64 u64, expected, value),
-                concat!("atom.global.cas.", $bits), $class $register, 80 7.0,
+                concat!("atom.global.cas.", $bits), $class $register, [],
                 sim_update(address, |old: Self| if old.to_word() == expected.to_word() { value } else { old }));
             atom!(atomic_compare_exchange_shared(address: reg32 u32, expected, value),
-                concat!("atom.shared.cas.", $bits), $class $register, 80 7.0,
+                concat!("atom.shared.cas.", $bits), $class $register, [],
                 sim_update(address, |old: Self| if old.to_word() == expected.to_word() { value } else { old }));
         }
     )* };

@@ -114,7 +114,7 @@ pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_b
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destination: u32, source: u64) {
-    needs!("cp.async", 80 7.0);
+    needs!("cp.async (the atoms SM80_CP_ASYNC_CACHEALWAYS and SM80_CP_ASYNC_CACHEGLOBAL)", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {
@@ -154,7 +154,7 @@ pub unsafe fn cp_async_zfill(
     source: u64,
     valid_bytes: u32,
 ) {
-    needs!("cp.async", 80 7.0);
+    needs!("cp.async (the atoms SM80_CP_ASYNC_CACHEALWAYS and SM80_CP_ASYNC_CACHEGLOBAL)", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {
@@ -191,7 +191,7 @@ pub unsafe fn cp_async_if(
     destination: u32,
     source: u64,
 ) {
-    needs!("cp.async", 80 7.0);
+    needs!("cp.async (the atoms SM80_CP_ASYNC_CACHEALWAYS and SM80_CP_ASYNC_CACHEGLOBAL)", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {

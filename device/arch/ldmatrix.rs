@@ -12,7 +12,7 @@
 //! the thread.
 
 macro_rules! ldmatrix {
-    ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal: $first:ident $($next:ident)*;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal $atom:literal: $first:ident $($next:ident)*;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
@@ -21,7 +21,9 @@ macro_rules! ldmatrix {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32) -> [u32; $count] {
-            super::target::needs!("ldmatrix", 75 6.5);
+            super::target::needs!(
+                concat!("ldmatrix.sync.aligned.m8n8.", $form, ".shared.b16 (the atom ", $atom, ")"), 75 6.5
+            );
             #[cfg(target_arch = "nvptx64")]
             {
                 let $first: u32;
@@ -46,15 +48,15 @@ macro_rules! ldmatrix {
 }
 ldmatrix! {
     /// One matrix.
-    ldmatrix_x1 1 false "x1": a;
+    ldmatrix_x1 1 false "x1" "SM75_U32x1_LDSM_N": a;
     /// Two matrices.
-    ldmatrix_x2 2 false "x2": a b;
+    ldmatrix_x2 2 false "x2" "SM75_U32x2_LDSM_N": a b;
     /// Four matrices.
-    ldmatrix_x4 4 false "x4": a b c d;
+    ldmatrix_x4 4 false "x4" "SM75_U32x4_LDSM_N": a b c d;
     /// One matrix, transposed.
-    ldmatrix_x1_trans 1 true "x1.trans": a;
+    ldmatrix_x1_trans 1 true "x1.trans" "SM75_U16x2_LDSM_T": a;
     /// Two matrices, each transposed.
-    ldmatrix_x2_trans 2 true "x2.trans": a b;
+    ldmatrix_x2_trans 2 true "x2.trans" "SM75_U16x4_LDSM_T": a b;
     /// Four matrices, each transposed.
-    ldmatrix_x4_trans 4 true "x4.trans": a b c d;
+    ldmatrix_x4_trans 4 true "x4.trans" "SM75_U16x8_LDSM_T": a b c d;
 }

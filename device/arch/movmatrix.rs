@@ -10,7 +10,7 @@
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn movmatrix_trans(matrix: u32) -> u32 {
-    super::target::needs!("movmatrix", 75 7.8);
+    super::target::needs!("movmatrix.sync.aligned.m8n8.trans.b16 (the atom SM75_U32x1_MOVM_T)", 75 7.8);
     #[cfg(target_arch = "nvptx64")]
     {
         let transposed: u32;

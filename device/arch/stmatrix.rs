@@ -3,7 +3,7 @@
 //! Registers and addresses are laid out as for `ldmatrix`, and it is called under the same conditions.
 
 macro_rules! stmatrix {
-    ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal: $first:ident $($next:ident)*;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal $atom:literal: $first:ident $($next:ident)*;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
@@ -12,7 +12,9 @@ macro_rules! stmatrix {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32, matrices: [u32; $count]) {
-            super::target::needs!("stmatrix", 90 7.8);
+            super::target::needs!(
+                concat!("stmatrix.sync.aligned.m8n8.", $form, ".shared.b16 (the atom ", $atom, ")"), 90 7.8
+            );
             #[cfg(target_arch = "nvptx64")]
             {
                 let [$first, $($next),*] = matrices;
@@ -35,15 +37,15 @@ macro_rules! stmatrix {
 }
 stmatrix! {
     /// One matrix.
-    stmatrix_x1 1 false "x1": a;
+    stmatrix_x1 1 false "x1" "SM90_U32x1_STSM_N": a;
     /// Two matrices.
-    stmatrix_x2 2 false "x2": a b;
+    stmatrix_x2 2 false "x2" "SM90_U32x2_STSM_N": a b;
     /// Four matrices.
-    stmatrix_x4 4 false "x4": a b c d;
+    stmatrix_x4 4 false "x4" "SM90_U32x4_STSM_N": a b c d;
     /// One matrix, transposed.
-    stmatrix_x1_trans 1 true "x1.trans": a;
+    stmatrix_x1_trans 1 true "x1.trans" "SM90_U16x2_STSM_T": a;
     /// Two matrices, each transposed.
-    stmatrix_x2_trans 2 true "x2.trans": a b;
+    stmatrix_x2_trans 2 true "x2.trans" "SM90_U16x4_STSM_T": a b;
     /// Four matrices, each transposed.
-    stmatrix_x4_trans 4 true "x4.trans": a b c d;
+    stmatrix_x4_trans 4 true "x4.trans" "SM90_U16x8_STSM_T": a b c d;
 }

@@ -1,19 +1,22 @@
 //! Which GPU and which PTX version an instruction needs, checked when it is compiled for a GPU.
 
+#[cfg(target_arch = "nvptx64")]
+use crate::layout::Text;
+
 /// What an instruction needs; [`needs`] implements it.
 #[cfg(target_arch = "nvptx64")]
 pub trait Needs {
+    /// Its name, and that of its atom where it has one.
+    const INSTRUCTION: &'static str;
     /// The oldest architecture, 89 for `sm_89`.
     const SM: u32;
     /// Whether no other architecture than `sm_90a` has it.
     const ONLY_90A: bool;
     /// The oldest PTX version, 84 for 8.4.
     const PTX: u32;
-    /// What is said where one of them is missing.
-    const MESSAGE: &'static str;
 }
 
-/// Does not compile for a GPU that does not have the instruction.
+/// Does not compile for a GPU that does not have the instruction: the message says what it needs, and what is compiled for.
 ///
 /// Generic, so that only code which calls it is refused.
 #[cfg(target_arch = "nvptx64")]
@@ -21,44 +24,74 @@ pub trait Needs {
 pub const fn require<N: Needs>() {
     const {
         let has = if N::ONLY_90A { cfg!(target_feature = "sm_90a") } else { TARGET_SM >= N::SM };
-        assert!(has && TARGET_PTX >= N::PTX, "{}", N::MESSAGE);
+        if !has || TARGET_PTX < N::PTX {
+            panic!("{}", missing(N::INSTRUCTION, N::SM, N::ONLY_90A, N::PTX).as_str());
+        }
     }
 }
 
+/// What is said where an instruction is not there.
+#[cfg(target_arch = "nvptx64")]
+const fn missing(instruction: &str, sm: u32, only_90a: bool, ptx: u32) -> Text<MESSAGE> {
+    let mut text = Text::new();
+    text.str(instruction);
+    text.str(" needs sm_");
+    text.int(sm as i64);
+    text.str(if only_90a { "a, no older and no newer GPU, and PTX " } else { " and PTX " });
+    version(&mut text, ptx);
+    text.str(", and the kernel is compiled for sm_");
+    text.int(TARGET_SM as i64);
+    text.str(if cfg!(target_feature = "sm_90a") { "a, PTX " } else { ", PTX " });
+    version(&mut text, TARGET_PTX);
+    if only_90a {
+        text.str(
+            ": compile it for that GPU (PtxBuilder::arch(\"sm_90a\")), or leave it out elsewhere \
+             (#[cfg(target_feature = \"sm_90a\")])",
+        );
+    } else {
+        text.str(
+            ": compile it for a newer GPU or PTX version (PtxBuilder::arch; PtxBuilder::rustflag with \
+             -Ctarget-feature=+ptx",
+        );
+        text.int(ptx as i64);
+        text.str("), or leave it out where the GPU is older (#[cfg(target_feature = \"sm_");
+        text.int(sm as i64);
+        text.str("\")])");
+    }
+    text
+}
+
+/// `8.4` for 84.
+#[cfg(target_arch = "nvptx64")]
+const fn version(text: &mut Text<MESSAGE>, tenfold: u32) {
+    text.int((tenfold / 10) as i64);
+    text.str(".");
+    text.int((tenfold % 10) as i64);
+}
+
+/// The longest message, in bytes.
+#[cfg(target_arch = "nvptx64")]
+const MESSAGE: usize = 600;
+
 /// At the start of an instruction's function, or of a constant that stands for a form of one: `needs!("movmatrix", 75 7.8)`
-/// for sm_75 and PTX 7.8, literals all, or `needs!("wgmma", sm_90a 8.0)`. The simulator has every instruction.
+/// for sm_75 and PTX 7.8, literals all, or `needs!("wgmma", sm_90a 8.0)`. An instruction that is an atom's is named with it:
+/// `ldmatrix.x4 (the atom SM75_U32x4_LDSM_N)`. The simulator has every instruction.
 macro_rules! needs {
     ($instruction:expr, sm_90a $ptx:literal) => {
-        #[cfg(target_arch = "nvptx64")]
-        {
-            struct Need;
-            impl $crate::arch::target::Needs for Need {
-                const SM: u32 = 90;
-                const ONLY_90A: bool = true;
-                const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
-                const MESSAGE: &'static str = concat!(
-                    $instruction, " needs sm_90a, no older and no newer GPU, and PTX ", $ptx,
-                    ": compile the kernel for it (PtxBuilder::arch(\"sm_90a\")), or leave it out elsewhere \
-                     (#[cfg(target_feature = \"sm_90a\")])"
-                );
-            }
-            $crate::arch::target::require::<Need>();
-        }
+        $crate::arch::target::needs!(@ $instruction, 90, true, $ptx);
     };
     ($instruction:expr, $sm:literal $ptx:literal) => {
+        $crate::arch::target::needs!(@ $instruction, $sm, false, $ptx);
+    };
+    (@ $instruction:expr, $sm:literal, $only_90a:literal, $ptx:literal) => {
         #[cfg(target_arch = "nvptx64")]
         {
             struct Need;
             impl $crate::arch::target::Needs for Need {
+                const INSTRUCTION: &'static str = $instruction;
                 const SM: u32 = $sm;
-                const ONLY_90A: bool = false;
+                const ONLY_90A: bool = $only_90a;
                 const PTX: u32 = ($ptx * 10.0 + 0.5) as u32;
-                const MESSAGE: &'static str = concat!(
-                    $instruction, " needs sm_", $sm, " and PTX ", $ptx,
-                    ": compile the kernel for a newer GPU or PTX version (PtxBuilder::arch; PtxBuilder::rustflag with \
-                     -Ctarget-feature=+ptx87, say), or leave it out where the GPU is older (#[cfg(target_feature = \
-                     \"sm_", $sm, "\")])"
-                );
             }
             $crate::arch::target::require::<Need>();
         }
@@ -80,32 +113,6 @@ macro_rules! simulator_assert {
     };
 }
 pub(crate) use simulator_assert;
-
-/// In a constant: does not compile for a GPU older than `sm` (90 for sm_90). `atom` is the name of the atom, and `ptx` its
-/// instruction.
-#[cfg(target_arch = "nvptx64")]
-#[track_caller]
-pub(crate) const fn require_of_atom(atom: &str, ptx: Option<&str>, sm: u32) {
-    if TARGET_SM >= sm {
-        return;
-    }
-    let mut text = crate::layout::Text::<400>::new();
-    text.str("the atom ");
-    text.str(atom);
-    if let Some(ptx) = ptx {
-        text.str(" (");
-        text.str(ptx);
-        text.str(")");
-    }
-    text.str(" needs sm_");
-    text.int(sm as i64);
-    text.str(", and the kernel is compiled for sm_");
-    text.int(TARGET_SM as i64);
-    text.str(
-        ": compile it for a newer GPU (PtxBuilder::arch), or give older ones a kernel with another atom",
-    );
-    panic!("{}", text.as_str());
-}
 
 /// The highest of the listed features that the code is compiled with. A feature implies those before it.
 #[cfg(target_arch = "nvptx64")]

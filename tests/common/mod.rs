@@ -3,8 +3,10 @@
 // Every test crate uses a part of it.
 #![allow(dead_code)]
 
+pub mod bytes;
 pub mod matrix;
 pub mod product;
+pub mod ptx;
 
 use moye::{Device, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
 use std::io::Write;

@@ -46,11 +46,30 @@ fn integers_are_added_with_wrapping() {
     ] {
         cells(&SM_80, kernel, &u, &[0, 1, u32::MAX, 7], u32::wrapping_add);
     }
-    cells(&SM_80, &kernels::atom_add_s32, &s, &[0, -1, i32::MAX, i32::MIN], i32::wrapping_add);
-    for kernel in [&kernels::atom_add_u64, &kernels::red_add_u64, &kernels::shared_atom_add_u64] {
+    for kernel in [
+        &kernels::atom_add_s32,
+        &kernels::red_add_s32,
+        &kernels::shared_atom_add_s32,
+        &kernels::shared_red_add_s32,
+    ] {
+        cells(&SM_80, kernel, &s, &[0, -1, i32::MAX, i32::MIN], i32::wrapping_add);
+    }
+    for kernel in [
+        &kernels::atom_add_u64,
+        &kernels::red_add_u64,
+        &kernels::shared_atom_add_u64,
+        &kernels::shared_red_add_u64,
+    ] {
         cells(&SM_80, kernel, &u64s, &[0, 1, u64::MAX, 7], u64::wrapping_add);
     }
-    cells(&SM_80, &kernels::atom_add_s64, &i64s, &[0, -1, i64::MAX, i64::MIN], i64::wrapping_add);
+    for kernel in [
+        &kernels::atom_add_s64,
+        &kernels::red_add_s64,
+        &kernels::shared_atom_add_s64,
+        &kernels::shared_red_add_s64,
+    ] {
+        cells(&SM_80, kernel, &i64s, &[0, -1, i64::MAX, i64::MIN], i64::wrapping_add);
+    }
 }
 
 #[test]
@@ -65,7 +84,12 @@ fn floats_are_added() {
     ] {
         cells(&SM_80, kernel, &values(small), &[0.0, 0.5, -1000.0, 1e6], |a, b| a + b);
     }
-    for kernel in [&kernels::atom_add_f64, &kernels::red_add_f64, &kernels::shared_atom_add_f64] {
+    for kernel in [
+        &kernels::atom_add_f64,
+        &kernels::red_add_f64,
+        &kernels::shared_atom_add_f64,
+        &kernels::shared_red_add_f64,
+    ] {
         cells(&SM_80, kernel, &values(|r| f64::from(small(r))), &[0.0, 0.5, -1e9, 1e12], |a, b| a + b);
     }
     let pair = |r: u64| F16x2::new(f16::from_f32(small(r)), f16::from_f32(small(r >> 20)));
@@ -111,26 +135,35 @@ fn subnormal_f32_count_in_shared_memory_and_not_in_global_memory() {
     }
 }
 
+/// Every operation on integers of one type, in global and in shared memory.
+macro_rules! integers {
+    ($t:ident: $([$min:ident $max:ident $and:ident $or:ident $xor:ident])+) => { $(
+        let random = values(|r| r.rotate_left(32) as $t);
+        cells(&SM_80, &kernels::$min, &random, &[$t::MAX; 4], Ord::min);
+        cells(&SM_80, &kernels::$max, &random, &[$t::MIN; 4], Ord::max);
+        // Of 16 values half of the bits each would leave none.
+        let dense = values(|r| (r | r.rotate_left(17) | r.rotate_left(29) | r.rotate_left(41)) as $t);
+        cells(&SM_80, &kernels::$and, &dense, &[!0; 4], |a, b| a & b);
+        let sparse = values(|r| 1 << (r % u64::from($t::BITS)));
+        cells(&SM_80, &kernels::$or, &sparse, &[0; 4], |a, b| a | b);
+        cells(&SM_80, &kernels::$xor, &random, &[0, 1, 2, 3], |a, b| a ^ b);
+    )+ };
+}
+
 #[test]
 fn minimum_maximum_and_bits() {
-    let (u, s) = (values(|r| (r >> 32) as u32), values(|r| (r >> 32) as i32));
-    let (u64s, i64s) = (values(|r| r), values(|r| r as i64));
-    cells(&SM_80, &kernels::atom_min_u32, &u, &[u32::MAX; 4], Ord::min);
-    cells(&SM_80, &kernels::atom_max_u32, &u, &[0; 4], Ord::max);
-    cells(&SM_80, &kernels::atom_min_s32, &s, &[i32::MAX; 4], Ord::min);
-    cells(&SM_80, &kernels::atom_max_s32, &s, &[i32::MIN; 4], Ord::max);
-    cells(&SM_80, &kernels::shared_atom_min_s32, &s, &[i32::MAX; 4], Ord::min);
-    cells(&SM_80, &kernels::atom_min_u64, &u64s, &[u64::MAX; 4], Ord::min);
-    cells(&SM_80, &kernels::shared_atom_max_u64, &u64s, &[0; 4], Ord::max);
-    cells(&SM_80, &kernels::atom_max_s64, &i64s, &[i64::MIN; 4], Ord::max);
-    let sparse = values(|r| (r >> 32) as u32 | (r as u32));
-    cells(&SM_80, &kernels::atom_and_b32, &sparse, &[u32::MAX; 4], |a, b| a & b);
-    cells(&SM_80, &kernels::shared_atom_and_b64, &u64s, &[u64::MAX; 4], |a, b| a & b);
-    let dense = values(|r| 1 << (r % 32));
-    cells(&SM_80, &kernels::atom_or_b32, &dense, &[0; 4], |a, b| a | b);
-    cells(&SM_80, &kernels::shared_atom_or_b32, &dense, &[0; 4], |a, b| a | b);
-    cells(&SM_80, &kernels::atom_xor_b64, &u64s, &[0, 1, 2, 3], |a, b| a ^ b);
-    cells(&SM_80, &kernels::shared_atom_xor_b32, &u, &[0, 1, 2, 3], |a, b| a ^ b);
+    integers!(u32:
+        [atom_min_u32 atom_max_u32 atom_and_b32 atom_or_b32 atom_xor_b32]
+        [shared_atom_min_u32 shared_atom_max_u32 shared_atom_and_b32 shared_atom_or_b32 shared_atom_xor_b32]);
+    integers!(i32:
+        [atom_min_s32 atom_max_s32 atom_and_s32 atom_or_s32 atom_xor_s32]
+        [shared_atom_min_s32 shared_atom_max_s32 shared_atom_and_s32 shared_atom_or_s32 shared_atom_xor_s32]);
+    integers!(u64:
+        [atom_min_u64 atom_max_u64 atom_and_b64 atom_or_b64 atom_xor_b64]
+        [shared_atom_min_u64 shared_atom_max_u64 shared_atom_and_b64 shared_atom_or_b64 shared_atom_xor_b64]);
+    integers!(i64:
+        [atom_min_s64 atom_max_s64 atom_and_s64 atom_or_s64 atom_xor_s64]
+        [shared_atom_min_s64 shared_atom_max_s64 shared_atom_and_s64 shared_atom_or_s64 shared_atom_xor_s64]);
 }
 
 /// Cells of 64 threads, exchanged for `values`, all or those with `expected` in them: what is in the cells then and, behind
@@ -173,10 +206,39 @@ fn exchanges<T: Bits + PartialEq>(
     });
 }
 
+/// Bits of any float, every fourth a NaN with a payload or a zero of either sign.
+fn f32_of(r: u64) -> f32 {
+    f32::from_bits(match r % 8 {
+        0 => 0x7fc0_0000 | (r >> 40) as u32,
+        1 => (r >> 63 << 31) as u32,
+        _ => (r >> 32) as u32,
+    })
+}
+
+/// As [`f32_of`].
+fn f64_of(r: u64) -> f64 {
+    f64::from_bits(match r % 8 {
+        0 => 0x7ff8_0000_0000_0000 | r >> 16,
+        1 => r >> 63 << 63,
+        _ => r,
+    })
+}
+
 #[test]
 fn exchanges_hand_out_what_was_there() {
     exchanges(&kernels::atom_exch_b32, &kernels::atom_cas_b32, |r| r as u32);
     exchanges(&kernels::atom_exch_b64, &kernels::atom_cas_b64, |r| r);
+    exchanges(&kernels::atom_exch_s32, &kernels::atom_cas_s32, |r| r as i32);
+    exchanges(&kernels::atom_exch_s64, &kernels::atom_cas_s64, |r| r as i64);
+    exchanges(&kernels::shared_exch_b32, &kernels::shared_cas_b32, |r| r as u32);
+    exchanges(&kernels::shared_exch_b64, &kernels::shared_cas_b64, |r| r);
+    exchanges(&kernels::shared_exch_s32, &kernels::shared_cas_s32, |r| r as i32);
+    exchanges(&kernels::shared_exch_s64, &kernels::shared_cas_s64, |r| r as i64);
+    // Compared bit for bit: of random bits some are NaN, which no comparison of numbers finds equal.
+    exchanges(&kernels::atom_exch_f32, &kernels::atom_cas_f32, f32_of);
+    exchanges(&kernels::atom_exch_f64, &kernels::atom_cas_f64, f64_of);
+    exchanges(&kernels::shared_exch_f32, &kernels::shared_cas_f32, f32_of);
+    exchanges(&kernels::shared_exch_f64, &kernels::shared_cas_f64, f64_of);
 }
 
 #[test]

@@ -169,7 +169,6 @@ type Predicated<T> = Kernel<(Global<T>, Global<u32>, GlobalMut<T>)>;
 #[track_caller]
 fn check_cp_async<T: Distinct>(alone: &Alone<T>, predicated: &Predicated<T>, zero_fill: bool) {
     let source: Vec<T> = random(5, 128).into_iter().map(T::of).collect();
-    let valid: Vec<u32> = random(6, 128).into_iter().map(|r| (r & 1) as u32).collect();
     let place = |i: usize| format!("thread {i}");
     on_each(
         &SM_80,
@@ -184,6 +183,14 @@ fn check_cp_async<T: Distinct>(alone: &Alone<T>, predicated: &Predicated<T>, zer
             to.download().unwrap()
         },
     );
+    check_predicated(predicated, zero_fill);
+}
+
+#[track_caller]
+fn check_predicated<T: Distinct>(predicated: &Predicated<T>, zero_fill: bool) {
+    let source: Vec<T> = random(5, 128).into_iter().map(T::of).collect();
+    let valid: Vec<u32> = random(6, 128).into_iter().map(|r| (r & 1) as u32).collect();
+    let place = |i: usize| format!("thread {i}");
     let left_out = if zero_fill { T::ZERO } else { T::BEFORE };
     let want = |i: usize| Some(if valid[i] != 0 { source[i] } else { left_out });
     on_each(&SM_80, predicated.name(), want, place, |module, device| {
@@ -209,6 +216,37 @@ fn cp_async_copies_or_fills_with_zeros() {
     check_cp_async(&kernels::ca_8_zfill, &kernels::ca_8_zfill_if, true);
     check_cp_async(&kernels::ca_16_zfill, &kernels::ca_16_zfill_if, true);
     check_cp_async(&kernels::cg_16_zfill, &kernels::cg_16_zfill_if, true);
+}
+
+#[test]
+fn cp_async_with_a_prefetch_copies_or_not() {
+    for [predicated, filled] in [
+        [&kernels::ca_4_if_64b, &kernels::ca_4_zfill_64b],
+        [&kernels::ca_4_if_128b, &kernels::ca_4_zfill_128b],
+        [&kernels::ca_4_if_256b, &kernels::ca_4_zfill_256b],
+    ] {
+        check_predicated(predicated, false);
+        check_predicated(filled, true);
+    }
+    for [predicated, filled] in [
+        [&kernels::ca_8_if_64b, &kernels::ca_8_zfill_64b],
+        [&kernels::ca_8_if_128b, &kernels::ca_8_zfill_128b],
+        [&kernels::ca_8_if_256b, &kernels::ca_8_zfill_256b],
+    ] {
+        check_predicated(predicated, false);
+        check_predicated(filled, true);
+    }
+    for [predicated, filled] in [
+        [&kernels::ca_16_if_64b, &kernels::ca_16_zfill_64b],
+        [&kernels::ca_16_if_128b, &kernels::ca_16_zfill_128b],
+        [&kernels::ca_16_if_256b, &kernels::ca_16_zfill_256b],
+        [&kernels::cg_16_if_64b, &kernels::cg_16_zfill_64b],
+        [&kernels::cg_16_if_128b, &kernels::cg_16_zfill_128b],
+        [&kernels::cg_16_if_256b, &kernels::cg_16_zfill_256b],
+    ] {
+        check_predicated(predicated, false);
+        check_predicated(filled, true);
+    }
 }
 
 #[test]

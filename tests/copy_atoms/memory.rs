@@ -100,9 +100,20 @@ fn through_shared<T: Bits>(kernel: &Kernel<(Global<T>, GlobalMut<T>)>, of: impl 
 
 #[test]
 fn cp_async_with_a_prefetch_copies() {
-    through_shared(&kernels::ca_4_64b, |r| r as u32);
-    through_shared(&kernels::ca_8_128b, |r| r);
-    for kernel in [&kernels::ca_16_256b, &kernels::cg_16_64b, &kernels::cg_16_128b, &kernels::cg_16_256b] {
+    for kernel in [&kernels::ca_4_64b, &kernels::ca_4_128b, &kernels::ca_4_256b] {
+        through_shared(kernel, |r| r as u32);
+    }
+    for kernel in [&kernels::ca_8_64b, &kernels::ca_8_128b, &kernels::ca_8_256b] {
+        through_shared(kernel, |r| r);
+    }
+    for kernel in [
+        &kernels::ca_16_64b,
+        &kernels::ca_16_128b,
+        &kernels::ca_16_256b,
+        &kernels::cg_16_64b,
+        &kernels::cg_16_128b,
+        &kernels::cg_16_256b,
+    ] {
         through_shared(kernel, |r| u128::from(r) * 0x1_0000_0001_0000_0001);
     }
 }

@@ -1,6 +1,7 @@
 //! The PTX of each atom's kernel: its instruction, as often as the atom says, and nothing like it; and NVIDIA's assembler
 //! takes it for the oldest architecture that has it.
 
+use crate::common::ptx::{before, kernel_text, version_of};
 use crate::common::say;
 use crate::kernels;
 use moye_build::Arch;
@@ -42,13 +43,6 @@ fn every_kernel_has_its_instruction_and_no_other_of_its_kind() {
     }
 }
 
-/// The text of one kernel from its `.visible` to its closing brace.
-fn kernel_text(module: &'static str, name: &str) -> &'static str {
-    let start = module.find(&format!(".visible .entry {name}(")).expect("the kernel is in its module");
-    let length = module[start..].find("\n}\n").expect("a kernel ends") + 3;
-    &module[start..start + length]
-}
-
 /// A module of these kernels for an architecture and a PTX version.
 fn module(atoms: &[&MmaInfo], arch: u32, (major, minor): (u32, u32)) -> String {
     let mut module = format!(".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n");
@@ -56,20 +50,6 @@ fn module(atoms: &[&MmaInfo], arch: u32, (major, minor): (u32, u32)) -> String {
         write!(module, "\n{}", kernel_text(text(atom), atom.name)).unwrap();
     }
     module
-}
-
-/// The first PTX version with an architecture, from NVIDIA's "PTX ISA".
-fn version_of(arch: u32) -> (u32, u32) {
-    match arch {
-        60..=62 => (5, 0),
-        70 => (6, 0),
-        72 => (6, 1),
-        75 => (6, 3),
-        80 => (7, 0),
-        86 => (7, 1),
-        89 => (7, 8),
-        other => panic!("no atom names sm_{other}"),
-    }
 }
 
 /// The assemblers by the architectures that are asked for; those of CUDA 12 have what is before sm_75.
@@ -97,18 +77,6 @@ impl Assemblers {
 
 fn named(arch: u32) -> Arch {
     format!("sm_{arch}").parse().unwrap()
-}
-
-/// What the assembler has that is next older than an atom's oldest architecture.
-fn before(arch: u32) -> Option<u32> {
-    Some(match arch {
-        89 => 86,
-        80 => 75,
-        75 => 72,
-        70 => 62,
-        61 => 60,
-        _ => return None,
-    })
 }
 
 #[test]

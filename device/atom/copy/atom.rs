@@ -149,16 +149,6 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     ) -> <Self::Destination as Side>::Output;
 }
 
-/// Does not compile for a GPU that does not have the atom's instruction: the message names the atom and what it needs. The
-/// simulator has every instruction.
-#[inline(always)]
-pub(super) const fn required<A: CopyAtom>() {
-    #[cfg(target_arch = "nvptx64")]
-    const {
-        crate::arch::target::require_of_atom(A::NAME, A::PTX, A::ARCH);
-    }
-}
-
 /// The atom's name with its parameter, for messages and tables: `UniversalCopy<u32>`.
 pub fn name<A: CopyAtom>() -> impl fmt::Display {
     Name(A::NAME, A::PARAMETER)

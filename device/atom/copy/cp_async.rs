@@ -103,13 +103,18 @@ macro_rules! atom {
 atom! {
     /// `cp.async.ca`: a copy of 4, 8 or 16 bytes (`u32`, `u64`, `u128`) that leaves its line in L1 and L2. With a
     /// predicate, what is not copied keeps what it has.
+    ///
+    /// In MoYe: `CPOP_ASYNC_CACHEALWAYS`.
+    #[doc(alias = "CPOP_ASYNC_CACHEALWAYS")]
     SM80_CP_ASYNC_CACHEALWAYS, CpAsyncBits, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = false
 }
 atom! {
     /// `cp.async.cg`: a copy of 16 bytes (`u128`) that leaves its line in L2 only. With a predicate, what is not copied
     /// keeps what it has.
     ///
-    /// CuTe has layouts for 4 and 8 bytes too, but there is no such instruction: they are no atoms here.
+    /// CuTe has layouts for 4 and 8 bytes too, but there is no such instruction: they are no atoms here. In MoYe:
+    /// `CPOP_ASYNC_CACHEGLOBAL`.
+    #[doc(alias = "CPOP_ASYNC_CACHEGLOBAL")]
     SM80_CP_ASYNC_CACHEGLOBAL, CpAsyncGlobalBits, T::GLOBAL, "cp.async.cg.shared.global", zero_fill = false
 }
 atom! {

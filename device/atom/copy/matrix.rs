@@ -1,6 +1,6 @@
 //! Copies of 8 x 8 matrices of 16-bit elements by a warp: `ldmatrix`, `stmatrix`, `movmatrix`.
 
-use super::atom::{CopyAtom, RegisterFile, SharedMemory, required};
+use super::atom::{CopyAtom, RegisterFile, SharedMemory};
 use crate::arch;
 use crate::layout::{Layout, layout};
 
@@ -20,8 +20,11 @@ const LANES_2_T: Layout = layout!(((4, 8), (16, 2, 2)):((256, 16), (1, 128, 1024
 const LANES_4_T: Layout = layout!(((4, 8), (16, 2, 4)):((256, 16), (1, 128, 1024)));
 
 macro_rules! load {
-    ($($name:ident $count:literal $function:ident $ptx:literal: $src:ident -> $dst:ident, $doc:literal;)*) => { $(
+    ($($name:ident $moye:literal $count:literal $function:ident $ptx:literal: $src:ident -> $dst:ident, $doc:literal;)*) => { $(
         #[doc = concat!("`ldmatrix.", $ptx, "`: ", $doc)]
+        ///
+        #[doc = concat!("In MoYe: `", $moye, "`.")]
+        #[doc(alias = $moye)]
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
@@ -47,12 +50,12 @@ macro_rules! load {
     )* };
 }
 load! {
-    SM75_U32x1_LDSM_N 1 ldmatrix_x1 "x1": ROWS_1 -> LANES_1, "one matrix; lanes 0 to 7 name its rows.";
-    SM75_U32x2_LDSM_N 2 ldmatrix_x2 "x2": ROWS_2 -> LANES_2, "two matrices; lanes 0 to 15 name their rows.";
-    SM75_U32x4_LDSM_N 4 ldmatrix_x4 "x4": ROWS_4 -> LANES_4, "four matrices; every lane names a row.";
-    SM75_U16x2_LDSM_T 1 ldmatrix_x1_trans "x1.trans": ROWS_1 -> LANES_1_T, "one matrix, transposed.";
-    SM75_U16x4_LDSM_T 2 ldmatrix_x2_trans "x2.trans": ROWS_2 -> LANES_2_T, "two matrices, each transposed.";
-    SM75_U16x8_LDSM_T 4 ldmatrix_x4_trans "x4.trans": ROWS_4 -> LANES_4_T, "four matrices, each transposed.";
+    SM75_U32x1_LDSM_N "LDSM_U32x1_N" 1 ldmatrix_x1 "x1": ROWS_1 -> LANES_1, "one matrix; lanes 0 to 7 name its rows.";
+    SM75_U32x2_LDSM_N "LDSM_U32x2_N" 2 ldmatrix_x2 "x2": ROWS_2 -> LANES_2, "two matrices; lanes 0 to 15 name their rows.";
+    SM75_U32x4_LDSM_N "LDSM_U32x4_N" 4 ldmatrix_x4 "x4": ROWS_4 -> LANES_4, "four matrices; every lane names a row.";
+    SM75_U16x2_LDSM_T "LDSM_U16x2_T" 1 ldmatrix_x1_trans "x1.trans": ROWS_1 -> LANES_1_T, "one matrix, transposed.";
+    SM75_U16x4_LDSM_T "LDSM_U16x4_T" 2 ldmatrix_x2_trans "x2.trans": ROWS_2 -> LANES_2_T, "two matrices, each transposed.";
+    SM75_U16x8_LDSM_T "LDSM_U16x8_T" 4 ldmatrix_x4_trans "x4.trans": ROWS_4 -> LANES_4_T, "four matrices, each transposed.";
 }
 
 macro_rules! store {
@@ -76,7 +79,6 @@ macro_rules! store {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn call(source: [u32; $count], destination: u32) {
-                required::<Self>();
                 // SAFETY: the caller's contract.
                 unsafe { arch::$function(destination, source) }
             }

@@ -1,6 +1,6 @@
 //! Loads and stores with hints, prefetches, `cp.async` with prefetches.
 
-use crate::sm_80::copy::Slots;
+use crate::sm_80::copy::{Slots, through_shared};
 use crate::support::index;
 use moye_device::arch::*;
 use moye_device::kernel;
@@ -109,9 +109,10 @@ pub unsafe fn prefetched(input: Global<u32>, output: GlobalMut<u32>, count: u32)
     }
 }
 
-/// Thread `i` of a block of 64 copies `source[i]` through shared memory with a prefetch, and waits for all its copies.
+/// Thread `i` of a block of 64 copies `source[i]` through shared memory with a prefetch, and waits for all its copies; the same where
+/// `valid[i]` is not 0, by a predicate and by the number of bytes.
 macro_rules! prefetching {
-    ($($name:ident $t:ty: $kind:ident $prefetch:ident;)*) => { $(
+    ($($name:ident $predicated:ident $filled:ident $t:ty: $kind:ident $prefetch:ident;)*) => { $(
         #[kernel(threads = 64, shared = Slots<$t>)]
         pub unsafe fn $name(source: Global<$t>, output: GlobalMut<$t>) {
             let i = index();
@@ -124,13 +125,40 @@ macro_rules! prefetching {
                 output.write(i64::from(i), slot.read(0));
             }
         }
+
+        #[kernel(threads = 64, shared = Slots<$t>)]
+        pub unsafe fn $predicated(source: Global<$t>, valid: Global<u32>, output: GlobalMut<$t>) {
+            // SAFETY: the kernel's own contract.
+            unsafe {
+                through_shared(source, output, !0, |i, from, to| {
+                    cp_async_if(valid.read(i) != 0, CpAsyncKind::$kind, L2Prefetch::$prefetch, to, from)
+                })
+            }
+        }
+
+        #[kernel(threads = 64, shared = Slots<$t>)]
+        pub unsafe fn $filled(source: Global<$t>, valid: Global<u32>, output: GlobalMut<$t>) {
+            // SAFETY: the kernel's own contract.
+            unsafe {
+                through_shared(source, output, !0, |i, from, to| {
+                    let bytes = u32::from(valid.read(i) != 0) * size_of::<$t>() as u32;
+                    cp_async_zfill(CpAsyncKind::$kind, L2Prefetch::$prefetch, to, from, bytes)
+                })
+            }
+        }
     )* };
 }
 prefetching! {
-    ca_4_64b u32: Ca4 B64;
-    ca_8_128b u64: Ca8 B128;
-    ca_16_256b u128: Ca16 B256;
-    cg_16_64b u128: Cg16 B64;
-    cg_16_128b u128: Cg16 B128;
-    cg_16_256b u128: Cg16 B256;
+    ca_4_64b ca_4_if_64b ca_4_zfill_64b u32: Ca4 B64;
+    ca_4_128b ca_4_if_128b ca_4_zfill_128b u32: Ca4 B128;
+    ca_4_256b ca_4_if_256b ca_4_zfill_256b u32: Ca4 B256;
+    ca_8_64b ca_8_if_64b ca_8_zfill_64b u64: Ca8 B64;
+    ca_8_128b ca_8_if_128b ca_8_zfill_128b u64: Ca8 B128;
+    ca_8_256b ca_8_if_256b ca_8_zfill_256b u64: Ca8 B256;
+    ca_16_64b ca_16_if_64b ca_16_zfill_64b u128: Ca16 B64;
+    ca_16_128b ca_16_if_128b ca_16_zfill_128b u128: Ca16 B128;
+    ca_16_256b ca_16_if_256b ca_16_zfill_256b u128: Ca16 B256;
+    cg_16_64b cg_16_if_64b cg_16_zfill_64b u128: Cg16 B64;
+    cg_16_128b cg_16_if_128b cg_16_zfill_128b u128: Cg16 B128;
+    cg_16_256b cg_16_if_256b cg_16_zfill_256b u128: Cg16 B256;
 }

@@ -87,7 +87,7 @@ pub unsafe fn shared_v2(source: Global<u64>, output: GlobalMut<u64>) {
 /// Thread `i` of a block of 64 copies `source[i]` into shared memory by `copy`, over what `before` has, and writes what is
 /// there then to `output[i]`.
 #[inline(always)]
-unsafe fn through_shared<T: Element>(
+pub(super) unsafe fn through_shared<T: Element>(
     source: Global<T>,
     output: GlobalMut<T>,
     before: T,

@@ -25,7 +25,7 @@ fn an_older_gpu_is_a_compile_error_that_names_the_atom_and_what_it_needs() {
     for part in [
         "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32",
         "the atom SM89_16x8x32_F32E4M3E4M3F32_TN",
-        "needs sm_89 and PTX 8.4",
+        "needs sm_89 and PTX 8.4, and the kernel is compiled for sm_80, PTX 7.8",
         "#[cfg(target_feature = \"sm_89\")]",
     ] {
         assert!(message.contains(part), "`{part}` is missing in:\n{message}");
