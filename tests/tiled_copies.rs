@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::bytes::{bytes, of_bytes};
 use common::devices;
 use moye::{Device, Element, Grid, Module, Ptx};
 use moye_build::ptx::{Function, Module as PtxModule};
@@ -83,32 +84,21 @@ impl<'a, K: Case> Bench<'a, K> {
 
 /// Fails where memory differs from what is wanted of it, with the first places that do. The matrix begins at `start`.
 fn compare<K: Case>(what: &str, got: &[K::Element], wanted: &[K::Element], start: usize) {
-    let different: Vec<usize> = (0..got.len()).filter(|&at| bytes(&got[at]) != bytes(&wanted[at])).collect();
+    let different: Vec<usize> =
+        (0..got.len()).filter(|&at| bytes(&got[at..=at]) != bytes(&wanted[at..=at])).collect();
     let mut text = String::new();
     for &at in different.iter().take(12) {
         let offset = at as i64 - start as i64;
         let leading = leading::<K>() as i64;
         let (fast, slow) = (offset.rem_euclid(leading), offset.div_euclid(leading));
         let element = if K::AXIS == 0 { (fast, slow) } else { (slow, fast) };
-        let (got, wanted) = (bytes(&got[at]), bytes(&wanted[at]));
+        let (got, wanted) = (bytes(&got[at..=at]), bytes(&wanted[at..=at]));
         let _ = writeln!(
             text,
             "  element {element:?}, at {offset} in memory: bytes {got:02x?}, expected {wanted:02x?}"
         );
     }
     assert!(different.is_empty(), "{what}: {} of {} elements are wrong:\n{text}", different.len(), got.len());
-}
-
-/// The element with the first of these bytes.
-fn of_bytes<T: Element>(bytes: &[u8]) -> T {
-    assert!(bytes.len() >= T::BYTES, "an element has {} bytes, these are {}", T::BYTES, bytes.len());
-    // SAFETY: there are as many bytes, and any are a value of an element.
-    unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
-}
-
-fn bytes<T: Element>(element: &T) -> &[u8] {
-    // SAFETY: elements have no padding.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(element).cast(), T::BYTES) }
 }
 
 /// The tile's extents.
@@ -189,9 +179,7 @@ fn check<K: Case>() {
     covers_once::<K::Move>(K::Tile::LAYOUT.shape());
     for device in devices() {
         every_element_arrives_once::<K>(&device);
-        if let Some(kernel) = &K::PREDICATED {
-            predicates_hold::<K>(&device, kernel);
-        }
+        predicates_hold::<K>(&device, &K::PREDICATED);
     }
 }
 
@@ -203,8 +191,7 @@ fn of<K: Case>() -> Vec<(&'static str, Load)> {
     let per_thread =
         atoms::<K::Load>(K::Tile::LAYOUT.shape()).iter().filter(|(thread, ..)| *thread == 0).count();
     let load = <K::Load as StaticTiledCopy>::Atom::PTX.map(|instruction| (instruction, per_thread));
-    let predicated = K::PREDICATED.map(|kernel| kernel.name());
-    std::iter::once(K::WHOLE.name()).chain(predicated).map(|name| (name, load)).collect()
+    [K::WHOLE.name(), K::PREDICATED.name()].map(|name| (name, load)).to_vec()
 }
 
 macro_rules! tests {

@@ -111,7 +111,7 @@ mod results {
     use crate::common::devices;
     use half::f16;
     use moye::{Global, GlobalMut, Grid, Kernel};
-    use moye_device::number::Complex64;
+    use moye_device::number::{Complex64, F8E4M3, F8E5M2, Tf32};
     use results::{K, M, N};
 
     const SIZES: [usize; 3] = [(M * K) as usize, (N * K) as usize, (M * N) as usize];
@@ -202,11 +202,11 @@ mod universal_fma {
     use crate::common::{devices, matrix::rng};
     use half::{bf16, f16};
     use moye::{Element, Global, GlobalMut, Grid, Kernel};
-    use moye_device::number::Complex64;
+    use moye_device::number::{Complex64, F8E4M3, F8E5M2, Tf32};
     use rand::{Rng, RngExt};
     use std::fmt::Debug;
 
-    type Product<A, D> = Kernel<(Global<A>, Global<A>, Global<D>, GlobalMut<D>, u32)>;
+    type Product<A, B, D> = Kernel<(Global<A>, Global<B>, Global<D>, GlobalMut<D>, u32)>;
 
     const COUNT: usize = 4096;
 
@@ -261,6 +261,20 @@ mod universal_fma {
     }
     integers!(i8 u8 i16 i32 u32 i64 u64);
 
+    macro_rules! bits {
+        ($($t:ty)*) => { $(
+            impl Value for $t {
+                fn of(rng: &mut rand::rngs::StdRng, _: usize) -> Self {
+                    Self::from_bits(rng.random())
+                }
+                fn same(self, other: Self) -> bool {
+                    self.to_bits() == other.to_bits()
+                }
+            }
+        )* };
+    }
+    bits!(Tf32 F8E4M3 F8E5M2);
+
     impl Value for Complex64 {
         fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self {
             Self::new(f64::of(rng, i), f64::of(rng, i))
@@ -271,15 +285,15 @@ mod universal_fma {
     }
 
     /// What the kernel computes is `want` on the simulator, and on the GPU what it is on the simulator.
-    fn check<A: Value, D: Value>(kernel: &Product<A, D>, want: impl Fn(A, A, D) -> D) {
+    fn check<A: Value, B: Value, D: Value>(kernel: &Product<A, B, D>, want: impl Fn(A, B, D) -> D) {
         let mut rng = rng(&kernel.name().bytes().map(usize::from).collect::<Vec<_>>());
         // Different periods, so that each end meets every other.
         let a: Vec<A> = (0..COUNT).map(|i| A::of(&mut rng, i)).collect();
-        let b: Vec<A> = (0..COUNT).map(|i| A::of(&mut rng, i / 4)).collect();
+        let b: Vec<B> = (0..COUNT).map(|i| B::of(&mut rng, i / 4)).collect();
         let c: Vec<D> = (0..COUNT).map(|i| D::of(&mut rng, i / 16)).collect();
         for device in devices() {
             let module = load(&device, &SM_80).expect("sm_80 is the oldest there is");
-            let [left, right] = [&a, &b].map(|values| device.upload(values).unwrap());
+            let (left, right) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
             let addend = device.upload(&c).unwrap();
             let mut output = device.alloc_uninit::<D>(COUNT).unwrap();
             let grid = Grid::new((COUNT / 256) as u32, 256);
@@ -305,9 +319,22 @@ mod universal_fma {
     fn rounds_once_in_the_type_of_the_sum() {
         check(&fma::fma_f32, f32::mul_add);
         check(&fma::fma_f64, f64::mul_add);
-        check(&fma::fma_f16_to_f32, |a: f16, b, c| a.to_f32().mul_add(b.to_f32(), c));
-        check(&fma::fma_bf16_to_f32, |a: bf16, b, c| a.to_f32().mul_add(b.to_f32(), c));
-        check(&fma::fma_f32_to_f64, |a: f32, b, c| f64::from(a).mul_add(b.into(), c));
+        check(&fma::fma_f16_to_f32, |a: f16, b: f16, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_bf16_to_f32, |a: bf16, b: bf16, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_f32_to_f64, |a: f32, b: f32, c| f64::from(a).mul_add(b.into(), c));
+        check(&fma::fma_f16_bf16_to_f32, |a: f16, b: bf16, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_bf16_f16_to_f32, |a: bf16, b: f16, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_f16_f32_to_f32, |a: f16, b, c| a.to_f32().mul_add(b, c));
+        check(&fma::fma_f32_f16_to_f32, |a: f32, b: f16, c| a.mul_add(b.to_f32(), c));
+        check(&fma::fma_bf16_f32_to_f32, |a: bf16, b, c| a.to_f32().mul_add(b, c));
+        check(&fma::fma_f32_bf16_to_f32, |a: f32, b: bf16, c| a.mul_add(b.to_f32(), c));
+        check(&fma::fma_tf32_to_f32, |a: Tf32, b: Tf32, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_e4m3_to_f32, |a: F8E4M3, b: F8E4M3, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_e4m3_e5m2_to_f32, |a: F8E4M3, b: F8E5M2, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_e5m2_e4m3_to_f32, |a: F8E5M2, b: F8E4M3, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_e5m2_to_f32, |a: F8E5M2, b: F8E5M2, c| a.to_f32().mul_add(b.to_f32(), c));
+        check(&fma::fma_f32_f64_to_f64, |a: f32, b: f64, c| f64::from(a).mul_add(b, c));
+        check(&fma::fma_f64_f32_to_f64, |a: f64, b: f32, c| a.mul_add(b.into(), c));
         check(&fma::fma_c64, |a: Complex64, b: Complex64, c: Complex64| {
             let (re, im) = (a.re.mul_add(b.re, c.re), a.re.mul_add(b.im, c.im));
             Complex64::new((-a.im).mul_add(b.im, re), a.im.mul_add(b.re, im))
@@ -320,9 +347,18 @@ mod universal_fma {
         check(&fma::fma_u32, |a: u32, b, c: u32| a.wrapping_mul(b).wrapping_add(c));
         check(&fma::fma_i64, |a: i64, b, c: i64| a.wrapping_mul(b).wrapping_add(c));
         check(&fma::fma_u64, |a: u64, b, c: u64| a.wrapping_mul(b).wrapping_add(c));
-        check(&fma::fma_i8_to_i32, |a: i8, b, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
-        check(&fma::fma_u8_to_i32, |a: u8, b, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
-        check(&fma::fma_i16_to_i32, |a: i16, b, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_i8_to_i32, |a: i8, b: i8, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_u8_to_i32, |a: u8, b: u8, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_i16_to_i32, |a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_i8_u8_to_i32, |a: i8, b: u8, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_u8_i8_to_i32, |a: u8, b: i8, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_i8_i16_to_i32, |a: i8, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_i16_i8_to_i32, |a: i16, b: i8, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_u8_i16_to_i32, |a: u8, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_i16_u8_to_i32, |a: i16, b: u8, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c));
+        check(&fma::fma_u8_to_u32, |a: u8, b: u8, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c));
+        check(&fma::fma_i32_to_i64, |a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c));
+        check(&fma::fma_u32_to_u64, |a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c));
     }
 
     #[test]
@@ -337,6 +373,12 @@ mod universal_fma {
             ("fma_f16_to_f32", "fma.rn.f32"),
             ("fma_bf16_to_f32", "fma.rn.f32"),
             ("fma_f32_to_f64", "fma.rn.f64"),
+            ("fma_f16_f32_to_f32", "fma.rn.f32"),
+            ("fma_f16_bf16_to_f32", "fma.rn.f32"),
+            ("fma_tf32_to_f32", "fma.rn.f32"),
+            ("fma_e4m3_to_f32", "fma.rn.f32"),
+            ("fma_e5m2_to_f32", "fma.rn.f32"),
+            ("fma_f32_f64_to_f64", "fma.rn.f64"),
         ] {
             let entry = module.kernel(kernel).unwrap_or_else(|| panic!("there is no kernel {kernel}"));
             let counts = (entry.count(instruction), entry.count("fma"));

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::bytes::{bytes, of_bytes};
 use common::devices;
 use half::{bf16, f16};
 use moye::{Element, Global, GlobalMut, Grid, Kernel, Ptx};
@@ -22,17 +23,6 @@ fn places(across: bool) -> impl Iterator<Item = usize> {
         (0..ROWS)
             .map(move |row| (if across { LEADING * row + column } else { row + LEADING * column }) as usize)
     })
-}
-
-fn of_bytes<T: Element>(bytes: &[u8]) -> T {
-    assert!(bytes.len() >= T::BYTES);
-    // SAFETY: there are as many bytes, and any are a value of an element.
-    unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
-}
-
-fn bytes<T: Element>(elements: &[T]) -> &[u8] {
-    // SAFETY: elements have no padding.
-    unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
 }
 
 /// Copies a tile of bytes without pattern over poison, and compares all of the destination's memory.

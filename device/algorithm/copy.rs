@@ -71,6 +71,82 @@ where
     unsafe { copy_where::<Always, S, LS, D, LD>(source, destination) }
 }
 
+/// Copies those elements `i` of `source`, counted through its coordinates, of which `predicate(i)` holds, one by one: CuTe's
+/// `copy_if(pred, src, dst)`. The others keep what they have.
+///
+/// By the atom of a tiled copy, which moves several elements at once: [`copy_if`](super::copy_if).
+///
+/// ```
+/// use moye_device::algorithm::copy_elements_if;
+/// use moye_device::layout::layout;
+/// use moye_device::static_layout;
+/// use moye_device::tensor::Fragment;
+///
+/// static_layout! {
+///     Down = layout!((4, 3));
+///     Across = layout!((4, 3):(3, 1));
+/// }
+/// let (mut from, mut to) = (Fragment::<i32, Down>::filled(0), Fragment::<i32, Across>::filled(-1));
+/// for i in 0..12 {
+///     // SAFETY: inside the fragment.
+///     unsafe { from.set(i, i as i32) };
+/// }
+/// // SAFETY: both are this thread's own.
+/// unsafe { copy_elements_if(|i| i % 4 < 2, &from, &mut to) };
+/// // SAFETY: inside the fragment.
+/// let got: Vec<i32> = (0..12).map(|i| unsafe { to.get(i) }).collect();
+/// assert_eq!(got, [0, 1, -1, -1, 4, 5, -1, -1, 8, 9, -1, -1]);
+/// ```
+///
+/// # Safety
+/// As [`copy`], for what is copied; elements smaller than a byte are written by reading their byte and writing it back.
+#[doc(alias = "copy_if")]
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn copy_elements_if<S, LS, D, LD>(
+    predicate: impl Fn(usize) -> bool,
+    source: &Tensor<S, LS>,
+    destination: &mut Tensor<D, LD>,
+) where
+    S: Access,
+    D: AccessMut + Engine<Element = S::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    // SAFETY: the caller's contract.
+    unsafe { elements_where::<Always, S, LS, D, LD>(predicate, source, destination) }
+}
+
+/// [`copy_elements_if`], where `R` says that it is reached.
+///
+/// # Safety
+/// As [`copy_elements_if`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
+    predicate: impl Fn(usize) -> bool,
+    source: &Tensor<S, LS>,
+    destination: &mut Tensor<D, LD>,
+) where
+    R: Where,
+    S: Access,
+    D: AccessMut + Engine<Element = S::Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    const {
+        if R::REACHED {
+            same_size(LS::LAYOUT, LD::LAYOUT);
+        }
+    }
+    for i in 0..Tensor::<S, LS>::SIZE {
+        if predicate(i) {
+            // SAFETY: the caller's contract; inside both, which have the same size.
+            unsafe { destination.set(i, source.get(i)) };
+        }
+    }
+}
+
 /// Whether a copy is made at all: a call that is never reached is compiled too, and must not be checked.
 pub(super) trait Where {
     /// Whether it is.

@@ -1,6 +1,6 @@
 //! Copies by a tiled copy's atom: the partitions of a thread, instruction by instruction.
 
-use super::copy::{Where, copy_where};
+use super::copy::{Where, copy_where, elements_where};
 use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side};
 use crate::atom::{StaticTiledCopy, TilingError};
 use crate::layout::Layout;
@@ -73,41 +73,31 @@ unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Stride
     }
 }
 
-/// An engine that the tiled copy `C` reads from: its atom's source, with its elements.
+/// An engine that the copy atom `A` reads from, whose source is the side `S`: `ReadBy<C::Atom, <C::Atom as CopyAtom>::Source>` of a
+/// tiled copy `C`. All that is [`CopySource<S>`]; it is for the atom's name in the compiler's message.
 #[diagnostic::on_unimplemented(
-    message = "the tiled copy `{C}` does not read from `{Self}`: its atom's source is another memory, or its elements another type",
+    message = "the copy atom `{A}` reads from `{S}`, and the source tensor's elements are in `{Self}`",
+    label = "not in `{S}`, which `{A}` reads",
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
-pub trait ReadBy<C: StaticTiledCopy>:
-    CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>
-{
-}
+pub trait ReadBy<A: CopyAtom, S: Side = <A as CopyAtom>::Source>: CopySource<S> + Access {}
 
-impl<C, E> ReadBy<C> for E
-where
-    C: StaticTiledCopy,
-    E: CopySource<<C::Atom as CopyAtom>::Source> + Access + Engine<Element = C::Element>,
-{
-}
+impl<A: CopyAtom, S: Side, E: CopySource<S> + Access> ReadBy<A, S> for E {}
 
-/// An engine that the tiled copy `C` writes to: its atom's destination, with its elements.
+/// An engine that the copy atom `A` writes to, whose destination is the side `S`. As [`ReadBy`].
 #[diagnostic::on_unimplemented(
-    message = "the tiled copy `{C}` does not write to `{Self}`: its atom's destination is another memory, or its elements another type",
+    message = "the copy atom `{A}` writes to `{S}`, and the destination tensor's elements are in `{Self}`",
+    label = "not in `{S}`, which `{A}` writes",
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
-pub trait WrittenBy<C: StaticTiledCopy>:
-    CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>
+pub trait WrittenBy<A: CopyAtom, S: Side = <A as CopyAtom>::Destination>:
+    CopyDestination<S> + AccessMut
 {
 }
 
-impl<C, E> WrittenBy<C> for E
-where
-    C: StaticTiledCopy,
-    E: CopyDestination<<C::Atom as CopyAtom>::Destination> + AccessMut + Engine<Element = C::Element>,
-{
-}
+impl<A: CopyAtom, S: Side, E: CopyDestination<S> + AccessMut> WrittenBy<A, S> for E {}
 
 macro_rules! shared {
     ($pointer:ident, $($bound:tt)+) => {
@@ -342,19 +332,14 @@ const fn together<C: StaticTiledCopy>(
 
 /// The atom is one that a predicate can be of, or the copy does not compile.
 const fn takes_predicates<A: CopyAtom>() {
-    let error = TilingError::of("copy_if").str("the atom ").str(A::NAME);
     if A::THR_ID.size() != 1 {
-        error
+        TilingError::of("copy_if")
+            .str("the atom ")
+            .str(A::NAME)
             .str(" is executed by ")
             .int(A::THR_ID.size())
             .str(" threads together, and a predicate is of one: copy everything with copy_tiled, ")
             .str("or take an atom of one thread")
-            .raise();
-    }
-    if A::LAYOUTS.src_bytes() == 0 {
-        error
-            .str(" leaves its width to the tensors, so that nobody knows what a predicate is of: ")
-            .str("take UniversalCopy of a type")
             .raise();
     }
 }
@@ -374,8 +359,8 @@ const fn takes_predicates<A: CopyAtom>() {
 pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
 where
     C: StaticTiledCopy,
-    S: ReadBy<C>,
-    D: WrittenBy<C>,
+    S: ReadBy<C::Atom> + Engine<Element = C::Element>,
+    D: WrittenBy<C::Atom> + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -399,7 +384,9 @@ where
 /// [`copy_tiled`] of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`, of which `predicate(i)` holds.
 /// CuTe's `copy_if(tiled_copy, pred, src, dst)`.
 ///
-/// What the predicate leaves out keeps what it has, or becomes zeros where the atom's name ends in `ZFILL`.
+/// What the predicate leaves out keeps what it has, or becomes zeros where the atom's name ends in `ZFILL`. Of an atom that leaves
+/// its width to the tensors (`DefaultCopy`, `AutoVectorizingCopy`) a predicate is of one element, as its layouts say:
+/// [`copy_elements_if`](super::copy_elements_if).
 ///
 /// # Safety
 /// As [`copy_tiled`], for what is copied.
@@ -412,14 +399,22 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     destination: &mut Tensor<D, LD>,
 ) where
     C: StaticTiledCopy,
-    S: ReadBy<C>,
-    D: WrittenBy<C>,
+    S: ReadBy<C::Atom> + Engine<Element = C::Element>,
+    D: WrittenBy<C::Atom> + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
+    if Automatic::<C>::REACHED {
+        // SAFETY: the caller's contract.
+        return unsafe { elements_where::<Automatic<C>, S, LS, D, LD>(predicate, source, destination) };
+    }
     let count = const {
-        takes_predicates::<C::Atom>();
-        atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
+        if Automatic::<C>::REACHED {
+            0
+        } else {
+            takes_predicates::<C::Atom>();
+            atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
+        }
     };
     for i in 0..count {
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements lie together.
@@ -444,8 +439,8 @@ impl<C: StaticTiledCopy> Where for Automatic<C> {
 unsafe fn one<C, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>, i: usize, valid: bool)
 where
     C: StaticTiledCopy,
-    S: ReadBy<C>,
-    D: WrittenBy<C>,
+    S: ReadBy<C::Atom> + Engine<Element = C::Element>,
+    D: WrittenBy<C::Atom> + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {

@@ -1,5 +1,6 @@
 //! Filling tensors.
 
+use crate::atom::TilingError;
 use crate::memory::Storable;
 use crate::tensor::{AccessMut, StaticLayout, Tensor};
 
@@ -27,7 +28,17 @@ struct Zeros([u8; 32]);
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {
-    const { assert!(E::Element::BITS <= 256, "an element has at most 32 bytes") };
+    const {
+        if E::Element::BITS > 256 {
+            TilingError::of("clear")
+                .str("an element ")
+                .str(E::Element::NAME)
+                .str(" has ")
+                .int(E::Element::BITS)
+                .str(" bits; those of at most 256 are cleared, fill takes a value of any")
+                .raise();
+        }
+    };
     let zeros = Zeros([0; 32]);
     // SAFETY: there are as many bytes, which were written; the caller's contract for the tensor.
     unsafe { fill(tensor, E::Element::read_own(zeros.0.as_ptr(), 0)) }

@@ -1,7 +1,7 @@
 //! `gemm_tiled` and `gemm_tiled_into`: a thread's part of a matrix product, by the MMA atom of a tiled MMA.
 
 use crate::arch::mma::Registers as AtomRegisters;
-use crate::atom::mma::MmaAtom;
+use crate::atom::mma::{AddsInPlace, MmaAtom};
 use crate::atom::{StaticTiledMma, TilingError, stands_for};
 use crate::layout::{IntTuple, Layout, make_col_major};
 use crate::memory::{Element, Storable};
@@ -211,16 +211,6 @@ where
         }
     }
 }
-
-/// An atom whose results have the type of what it adds to, and may take its place.
-#[diagnostic::on_unimplemented(
-    message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
-    label = "results and sums of two types",
-    note = "`gemm_tiled_into` has a tensor for the results beside the one that is added to"
-)]
-pub trait AddsInPlace: MmaAtom<RegistersD = <Self as MmaAtom>::RegistersC> {}
-
-impl<A: MmaAtom<RegistersD = <A as MmaAtom>::RegistersC>> AddsInPlace for A {}
 
 /// `c(m, n) += a(m, k) * b(n, k)` over all `k` by the atom of `M`: a thread's parts `(MMA, MMA_M, MMA_K)` of A,
 /// `(MMA, MMA_N, MMA_K)` of B and `(MMA, MMA_M, MMA_N)` of C. CuTe's `gemm(tiled_mma, a, b, c)`.

@@ -1,6 +1,6 @@
 //! Algorithms over tensors: `copy`, `gemm`, `fill` and their kin.
 //!
-//! [`copy()`] and [`gemm()`] take tensors as they are; [`copy_tiled`], [`copy_if`], [`gemm_tiled`] and [`gemm_tiled_into`] go by the atom of a
+//! [`copy()`], [`copy_elements_if`] and [`gemm()`] take tensors as they are; [`copy_tiled`], [`copy_if`], [`gemm_tiled`] and [`gemm_tiled_into`] go by the atom of a
 //! [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma), over tensors that were partitioned by it.
 //!
 //! They work on any memory: global, shared, registers. Here a block of 32 threads doubles and adds columns of a matrix, with a
@@ -69,9 +69,10 @@ mod fill;
 mod gemm;
 mod gemm_tiled;
 
-pub use copy::{copy, copy_async};
+pub use crate::atom::mma::AddsInPlace;
+pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, copy_tiled};
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use gemm::gemm;
-pub use gemm_tiled::{AddsInPlace, gemm_tiled, gemm_tiled_into};
+pub use gemm_tiled::{gemm_tiled, gemm_tiled_into};

@@ -1,12 +1,22 @@
 //! `d = a * b + c` for operands of different types: what `UniversalFma` is made of.
 
 use super::Fma;
-use crate::number::{Complex64, Number};
+use crate::number::{Complex64, F8E4M3, F8E5M2, Number, Tf32};
 use half::{bf16, f16};
 
 /// A type that sums products of an `A` and a `B` onto a `C`.
 ///
-/// Operands are widened to the result's type first, as C++'s arithmetic does, and the sum is rounded once.
+/// Operands are widened to the result's type first, exactly, and the sum is rounded once; integers wrap. `C` is the result's type:
+///
+/// | result | products of |
+/// | --- | --- |
+/// | f32, f64, f16, bf16, i32, u32, i64, u64, [`Complex64`] | two of the same type |
+/// | f32 | f16, bf16 and f32, any two of them; [`Tf32`] twice; [`F8E4M3`] and [`F8E5M2`], any two of them |
+/// | f64 | f32 and f64, any two of them |
+/// | i32 | i8, u8 and i16, any two of them |
+/// | u32 | u8 twice |
+/// | i64 | i32 twice |
+/// | u64 | u32 twice |
 pub trait MulAdd<A, B, C>: Number {
     /// `a * b + c`.
     fn mul_add(a: A, b: B, c: C) -> Self;
@@ -25,22 +35,62 @@ macro_rules! same {
 same!(f32, f64, f16, bf16, i32, u32, i64, u64);
 
 macro_rules! widened {
-    ($($narrow:ty as $wide:ty = $widen:path;)*) => { $(
-        impl MulAdd<$narrow, $narrow, $wide> for $wide {
+    ($($wide:ident { $($a:ident = $widen_a:path, $b:ident = $widen_b:path;)+ })*) => { $( $(
+        impl MulAdd<$a, $b, $wide> for $wide {
             #[inline(always)]
-            fn mul_add(a: $narrow, b: $narrow, c: $wide) -> $wide {
-                $widen(a).fma($widen(b), c)
+            fn mul_add(a: $a, b: $b, c: $wide) -> $wide {
+                $widen_a(a).fma($widen_b(b), c)
             }
         }
-    )* };
+    )+ )* };
 }
 widened! {
-    f16 as f32 = super::f16_to_f32;
-    bf16 as f32 = super::bf16_to_f32;
-    f32 as f64 = f64::from;
-    i8 as i32 = i32::from;
-    u8 as i32 = i32::from;
-    i16 as i32 = i32::from;
+    f32 {
+        f16 = super::f16_to_f32, f16 = super::f16_to_f32;
+        f16 = super::f16_to_f32, bf16 = super::bf16_to_f32;
+        bf16 = super::bf16_to_f32, f16 = super::f16_to_f32;
+        bf16 = super::bf16_to_f32, bf16 = super::bf16_to_f32;
+        f16 = super::f16_to_f32, f32 = f32::from;
+        f32 = f32::from, f16 = super::f16_to_f32;
+        bf16 = super::bf16_to_f32, f32 = f32::from;
+        f32 = f32::from, bf16 = super::bf16_to_f32;
+        Tf32 = Tf32::to_f32, Tf32 = Tf32::to_f32;
+        F8E4M3 = F8E4M3::to_f32, F8E4M3 = F8E4M3::to_f32;
+        F8E4M3 = F8E4M3::to_f32, F8E5M2 = e5m2_to_f32;
+        F8E5M2 = e5m2_to_f32, F8E4M3 = F8E4M3::to_f32;
+        F8E5M2 = e5m2_to_f32, F8E5M2 = e5m2_to_f32;
+    }
+    f64 {
+        f32 = f64::from, f32 = f64::from;
+        f32 = f64::from, f64 = f64::from;
+        f64 = f64::from, f32 = f64::from;
+    }
+    i32 {
+        i8 = i32::from, i8 = i32::from;
+        i8 = i32::from, u8 = i32::from;
+        i8 = i32::from, i16 = i32::from;
+        u8 = i32::from, i8 = i32::from;
+        u8 = i32::from, u8 = i32::from;
+        u8 = i32::from, i16 = i32::from;
+        i16 = i32::from, i8 = i32::from;
+        i16 = i32::from, u8 = i32::from;
+        i16 = i32::from, i16 = i32::from;
+    }
+    u32 {
+        u8 = u32::from, u8 = u32::from;
+    }
+    i64 {
+        i32 = i64::from, i32 = i64::from;
+    }
+    u64 {
+        u32 = u64::from, u32 = u64::from;
+    }
+}
+
+/// The upper half of an f16, widened by the instruction of f16.
+#[inline(always)]
+fn e5m2_to_f32(value: F8E5M2) -> f32 {
+    super::f16_to_f32(f16::from_bits(u16::from(value.to_bits()) << 8))
 }
 
 impl MulAdd<Complex64, Complex64, Complex64> for Complex64 {

@@ -6,13 +6,13 @@ use half::f16;
 
 /// An 8-bit float with 4 bits of exponent and 3 of fraction: up to 448, no infinities, NaN where all bits but the sign
 /// are set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct F8E4M3(u8);
 
 /// An 8-bit float with 5 bits of exponent and 2 of fraction: the upper half of an f16, up to 57,344, with infinities and
 /// NaNs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct F8E5M2(u8);
 
@@ -102,6 +102,7 @@ impl F8E4M3 {
     /// assert_eq!(F8E4M3::from_f32(1e9), F8E4M3::MAX, "there is no infinity");
     /// assert_eq!(F8E4M3::from_f32(0.3).to_f32(), 0.3125);
     /// ```
+    #[inline]
     pub fn to_f32(self) -> f32 {
         let (exponent, fraction) = (i32::from(self.0 >> 3 & 15), self.0 & 7);
         if self.0 & 0x7f == 0x7f {

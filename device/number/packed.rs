@@ -1,6 +1,7 @@
 //! Numbers smaller than a byte, and how a register holds several.
 
 use super::scalar::{Number, Scalar, number, round_ties_even};
+use crate::atom::TilingError;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -96,7 +97,14 @@ pub struct Packed<T> {
 impl<T: Scalar> Packed<T> {
     /// How many numbers a register holds.
     pub const LEN: usize = {
-        assert!(T::WIDTH <= 32, "a 32-bit register holds no such number");
+        if T::WIDTH > 32 {
+            TilingError::of("Packed")
+                .str(T::NAME)
+                .str(" has ")
+                .int(T::WIDTH as i64)
+                .str(" bits; a register of 32 holds numbers of at most as many")
+                .raise();
+        }
         32 / T::WIDTH
     };
 

@@ -7,7 +7,7 @@ use crate::memory::Element;
 ///
 /// A tensor core reads the upper 19 bits and ignores the 13 below. So any f32 bits are a `Tf32`, of the value truncated
 /// towards zero; [`Tf32::from_f32`] rounds instead. Two are equal if their values are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct Tf32(u32);
 

@@ -192,7 +192,8 @@ tiled_copy! {
 /// From one array of shared memory to another by `C`: each element of the tile arrives.
 fn arrives<C: StaticTiledCopy<Element = f32>, S: StaticLayout, D: StaticLayout>()
 where
-    Shared<f32>: moye_device::algorithm::ReadBy<C> + moye_device::algorithm::WrittenBy<C>,
+    Shared<f32>: moye_device::algorithm::ReadBy<<C as StaticTiledCopy>::Atom>
+        + moye_device::algorithm::WrittenBy<<C as StaticTiledCopy>::Atom>,
 {
     let value = |i: usize| i as f32 * 0.5 - 3.0;
     launch(C::COPY.threads(), <(SharedArray<f32, S>, SharedArray<f32, D>)>::BYTES, |thread| {

@@ -4,7 +4,7 @@
 use crate::operand::Operand;
 use moye_device::algorithm::{ReadBy, WrittenBy, clear, copy, copy_tiled, gemm_tiled};
 use moye_device::arch::{Fma, block_idx, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
-use moye_device::atom::mma::MmaAtom;
+use moye_device::atom::mma::{AddsInPlace, MmaAtom};
 use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::{Element, Global, GlobalMut, SharedStorage};
 use moye_device::tensor::{
@@ -83,8 +83,8 @@ unsafe fn over_tiles<G: Config, L: StaticLayout, M: FnMut(&mut SumsOf<G, L>)>(
     multiply: impl FnOnce(Tensor<InShared<G>, G::SmemA>, Tensor<InShared<G>, G::SmemB>) -> M,
     store: impl FnOnce(&SumsOf<G, L>, TileOfC<G>),
 ) where
-    InGlobal<G>: ReadBy<G::Load>,
-    InShared<G>: WrittenBy<G::Load>,
+    InGlobal<G>: ReadBy<<G::Load as StaticTiledCopy>::Atom>,
+    InShared<G>: WrittenBy<<G::Load as StaticTiledCopy>::Atom>,
 {
     let (block, thread) = (block_idx(), thread_idx().x);
     let (m, n, k) = problem.shape;
@@ -128,11 +128,14 @@ unsafe fn over_tiles<G: Config, L: StaticLayout, M: FnMut(&mut SumsOf<G, L>)>(
 #[inline(always)]
 pub unsafe fn product<G: Config>(problem: Problem<G>)
 where
-    AtomOf<G>: MmaAtom<C = G::Sum, RegistersD = <AtomOf<G> as MmaAtom>::RegistersC>,
+    AtomOf<G>: MmaAtom<C = G::Sum> + AddsInPlace,
     G::Sum: Fma,
-    InGlobal<G>: ReadBy<G::Load>,
-    InShared<G>: WrittenBy<G::Load> + ReadBy<G::CopyA> + ReadBy<G::CopyB>,
-    for<'a> RegistersMut<'a, G::Operand>: WrittenBy<G::CopyA> + WrittenBy<G::CopyB>,
+    InGlobal<G>: ReadBy<<G::Load as StaticTiledCopy>::Atom>,
+    InShared<G>: WrittenBy<<G::Load as StaticTiledCopy>::Atom>
+        + ReadBy<<G::CopyA as StaticTiledCopy>::Atom>
+        + ReadBy<<G::CopyB as StaticTiledCopy>::Atom>,
+    for<'a> RegistersMut<'a, G::Operand>:
+        WrittenBy<<G::CopyA as StaticTiledCopy>::Atom> + WrittenBy<<G::CopyB as StaticTiledCopy>::Atom>,
 {
     let thread = thread_idx().x;
     let mma = G::Mma::get_slice(thread);
@@ -165,10 +168,10 @@ where
 #[inline(always)]
 pub unsafe fn product_from_shared<G: Config>(problem: Problem<G>)
 where
-    AtomOf<G>: MmaAtom<C = G::Sum, RegistersD = <AtomOf<G> as MmaAtom>::RegistersC>,
+    AtomOf<G>: MmaAtom<C = G::Sum> + AddsInPlace,
     G::Sum: Fma,
-    InGlobal<G>: ReadBy<G::Load>,
-    InShared<G>: WrittenBy<G::Load>,
+    InGlobal<G>: ReadBy<<G::Load as StaticTiledCopy>::Atom>,
+    InShared<G>: WrittenBy<<G::Load as StaticTiledCopy>::Atom>,
 {
     let mma = G::Mma::get_slice(thread_idx().x);
     // SAFETY: as for `product`.
@@ -194,12 +197,12 @@ where
 #[inline(always)]
 pub unsafe fn product_of_partitions<G: Config>(problem: Problem<G>)
 where
-    AtomOf<G>: MmaAtom<C = G::Sum, RegistersD = <AtomOf<G> as MmaAtom>::RegistersC>,
+    AtomOf<G>: MmaAtom<C = G::Sum> + AddsInPlace,
     G::Sum: Fma,
-    InGlobal<G>: ReadBy<G::Load>,
-    InShared<G>: WrittenBy<G::Load>,
-    for<'a> RegistersRef<'a, G::Sum>: ReadBy<G::CopyC>,
-    Strided<GlobalMut<G::Sum>, UnitStride<1>>: WrittenBy<G::CopyC>,
+    InGlobal<G>: ReadBy<<G::Load as StaticTiledCopy>::Atom>,
+    InShared<G>: WrittenBy<<G::Load as StaticTiledCopy>::Atom>,
+    for<'a> RegistersRef<'a, G::Sum>: ReadBy<<G::CopyC as StaticTiledCopy>::Atom>,
+    Strided<GlobalMut<G::Sum>, UnitStride<1>>: WrittenBy<<G::CopyC as StaticTiledCopy>::Atom>,
 {
     let thread = thread_idx().x;
     let mma = G::Mma::get_slice(thread);

@@ -1,7 +1,8 @@
 //! The registers that a thread gives to an operand.
 
+use crate::arch::simulator_assert;
 use crate::memory::Element;
-use crate::number::Complex64;
+use crate::number::{Complex64, F8E4M3, F8E5M2, Tf32};
 use half::{bf16, f16};
 
 /// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`; a number itself for
@@ -15,7 +16,7 @@ macro_rules! register {
 }
 register!(u32, i32, f32, f64);
 // The operands of `UniversalFma`, which no matrix instruction takes.
-register!(f16, bf16, i8, u8, i16, i64, u64, Complex64);
+register!(f16, bf16, Tf32, F8E4M3, F8E5M2, i8, u8, i16, i64, u64, Complex64);
 
 /// A thread's registers of one operand: an array.
 pub trait Registers: Copy + Default + Send + Sync + 'static {
@@ -52,6 +53,12 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// Where `index` is not below [`Registers::WORDS`].
     #[inline(always)]
     fn word(&self, index: usize) -> u32 {
+        simulator_assert!(
+            index < Self::WORDS,
+            "word {index} of an operand whose registers have {} words: 0 to {} are there",
+            Self::WORDS,
+            Self::WORDS - 1
+        );
         assert!(index < Self::WORDS, "an operand has fewer words");
         let per_register = Self::Register::BYTES.div_ceil(4);
         let mut word = 0u32;

@@ -71,6 +71,15 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB);
 }
 
+/// An atom whose results have the type of what it adds to, and may take its place: every atom but the four that add to f16 and give
+/// f32, each for itself, so that the compiler says what those lack.
+#[diagnostic::on_unimplemented(
+    message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
+    label = "results and sums of two types",
+    note = "`gemm_tiled_into` has a tensor for the results beside the one that is added to"
+)]
+pub trait AddsInPlace: MmaAtom<RegistersD = <Self as MmaAtom>::RegistersC> {}
+
 /// The name, where there is one.
 pub(super) const fn name(name: &'static str) -> Option<&'static str> {
     if name.is_empty() { None } else { Some(name) }

@@ -1,7 +1,7 @@
 //! The table as types.
 #![allow(non_camel_case_types)]
 
-use super::atom::{MmaAtom, name, version};
+use super::atom::{AddsInPlace, MmaAtom, name, version};
 use crate::arch::mma::{self, fragments};
 use crate::layout::Layout;
 use crate::number::{B1, F8E4M3, F8E5M2, Number, S4, Tf32, U4};
@@ -23,6 +23,17 @@ macro_rules! further {
     };
     ($function:ident) => {
         mma::$function
+    };
+}
+
+/// That an atom adds in place, by its instruction: all do, but those whose types of C and D differ.
+macro_rules! in_place {
+    ($atom:ident mma_m8n8k4_row_col_f32_f16_f16_f16) => {};
+    ($atom:ident mma_m8n8k4_col_row_f32_f16_f16_f16) => {};
+    ($atom:ident mma_m8n8k4_col_col_f32_f16_f16_f16) => {};
+    ($atom:ident mma_m8n8k4_row_row_f32_f16_f16_f16) => {};
+    ($atom:ident $function:ident) => {
+        impl AddsInPlace for $atom {}
     };
 }
 
@@ -88,6 +99,7 @@ macro_rules! atoms {
                     *d = unsafe { further!($function)(a, b, *d) };
                 }
             }
+            in_place!($atom $function);
         )*
         $(
             #[doc = concat!("The same instruction as [`", stringify!($first), "`], by its older name.")]
@@ -135,6 +147,7 @@ macro_rules! atoms {
                     unsafe { $first::accumulate(d, a, b) };
                 }
             }
+            impl AddsInPlace for $second {}
         )*
     };
 }

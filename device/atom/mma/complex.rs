@@ -1,8 +1,8 @@
 //! Complex f64, made of four or three real instructions.
 #![allow(non_camel_case_types)]
 
-use super::MmaAtom;
 use super::atoms::SM80_8x8x4_F64F64F64F64_TN as Real;
+use super::{AddsInPlace, MmaAtom};
 use crate::arch::mma::mma_m8n8k4_f64_f64_f64_f64 as real;
 use crate::layout::Layout;
 use crate::number::{Complex64, GaussComplex};
@@ -23,6 +23,8 @@ pub struct SM80_8x8x4_GC64C64C64GC64_TN;
 
 macro_rules! complex {
     ($atom:ident, $count:literal, $accumulator:ty, $registers:literal, |$a:ident, $b:ident, $c:ident| $product:block) => {
+        impl AddsInPlace for $atom {}
+
         impl MmaAtom for $atom {
             const NAME: &'static str = stringify!($atom);
             const MOYE_NAME: Option<&'static str> = None;

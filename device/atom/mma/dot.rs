@@ -1,7 +1,7 @@
 //! `dp4a` and `dp2a`: one thread, one sum.
 #![allow(non_camel_case_types)]
 
-use super::MmaAtom;
+use super::{AddsInPlace, MmaAtom};
 use crate::arch::mma::fragments::{SM61_1x1, SM61_1x2, SM61_1x4, SM61_Thread};
 use crate::arch::{dp2a_lo_s32_s32, dp4a_s32_s32};
 use crate::layout::Layout;
@@ -18,6 +18,8 @@ pub struct SM61_DP2A;
 
 macro_rules! dot {
     ($atom:ident, $text:literal, $function:ident, $k:literal, $layout:ident, $a:ty, $b:ty) => {
+        impl AddsInPlace for $atom {}
+
         impl MmaAtom for $atom {
             const NAME: &'static str = stringify!($atom);
             const MOYE_NAME: Option<&'static str> = None;

@@ -21,7 +21,7 @@ mod dot;
 mod info;
 mod universal;
 
-pub use atom::MmaAtom;
+pub use atom::{AddsInPlace, MmaAtom};
 pub use atoms::*;
 pub use complex::{SM80_8x8x4_C64C64C64C64_TN, SM80_8x8x4_GC64C64C64GC64_TN};
 pub use dot::{SM61_DP2A, SM61_DP4A};

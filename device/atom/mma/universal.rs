@@ -1,6 +1,6 @@
 //! `UniversalFma`: one multiply-add of one thread, for any types.
 
-use super::MmaAtom;
+use super::{AddsInPlace, MmaAtom};
 use crate::arch::MulAdd;
 use crate::arch::mma::Register;
 use crate::layout::{Layout, layout};
@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 
 /// `d = a * b + c` by one thread: a 1 x 1 x 1 product, CuTe's `UniversalFMA<D, A, B, C>`.
 ///
-/// The operands may be of narrower types than the result; [`MulAdd`] says which go together.
+/// The operands may be of narrower types than the result, and of two; [`MulAdd`] lists which go together.
 ///
 /// ```
 /// use moye_device::atom::TiledMma;
@@ -34,6 +34,11 @@ impl<D, A, B, C> Default for UniversalFma<D, A, B, C> {
     fn default() -> Self {
         Self(PhantomData)
     }
+}
+
+impl<D, A, B> AddsInPlace for UniversalFma<D, A, B, D> where
+    Self: MmaAtom<RegistersC = [D; 1], RegistersD = [D; 1]>
+{
 }
 
 impl<D, A, B, C> MmaAtom for UniversalFma<D, A, B, C>

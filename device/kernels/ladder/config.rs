@@ -3,7 +3,7 @@
 use super::checks;
 use crate::arch::block_idx;
 use crate::arch::mma::Registers;
-use crate::atom::mma::MmaAtom;
+use crate::atom::mma::{AddsInPlace, MmaAtom};
 use crate::atom::{StaticTiledCopy, StaticTiledMma};
 use crate::memory::{Global, GlobalMut, SharedArray};
 use crate::tensor::{
@@ -33,7 +33,9 @@ pub trait Tiling: Sized {
     /// A thread's registers of C for one atom.
     type Sums: Registers;
     /// The product.
-    type Mma: StaticTiledMma<Atom: MmaAtom<C = f32, RegistersC = Self::Sums, RegistersD = Self::Sums>>;
+    type Mma: StaticTiledMma<
+        Atom: MmaAtom<C = f32, RegistersC = Self::Sums, RegistersD = Self::Sums> + AddsInPlace,
+    >;
 }
 
 /// A step whose operands are read into fragments before they are multiplied.

@@ -17,7 +17,7 @@ use crate::arch::{
     Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads, thread_idx,
 };
 use crate::atom::copy::CopyAtom;
-use crate::atom::mma::MmaAtom;
+use crate::atom::mma::{AddsInPlace, MmaAtom};
 use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::memory::{Element as _, Global, Shared, SharedStorage};
 use crate::tensor::{
@@ -39,8 +39,7 @@ type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 #[inline(always)]
 pub unsafe fn matmul<G: MmaConfig>(arguments: ArgumentsOf<G>)
 where
-    <G::Mma as StaticTiledMma>::Atom:
-        MmaAtom<C = G::Sum, RegistersD = <<G::Mma as StaticTiledMma>::Atom as MmaAtom>::RegistersC>,
+    <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
     G::Sum: Fma,
     OperandTile<G::Operand, G::StridesA>: CopySource<SourceOf<G::LoadA>>,
     OperandTile<G::Operand, G::StridesB>: CopySource<SourceOf<G::LoadB>>,

@@ -11,11 +11,10 @@ use moye_device::memory::{Global, GlobalMut};
 use moye_device::tensor::{Aligned, UnitStride};
 use moye_device::{kernel, static_layout, swizzled_layout, tiled_copy};
 
-/// A [`Case`] and its kernels: one for the whole copy and, in parentheses, one with the predicate. `copy_if` does not compile
-/// for an atom that leaves its width to the tensors: those cases have no second kernel.
+/// A [`Case`] and its kernels: one for the whole copy and, in parentheses, one with the predicate.
 macro_rules! copies {
     ($(
-        $name:ident $(($predicated:ident))?: $element:ty, $load:ty, $move:ty, $copy:expr,
+        $name:ident ($predicated:ident): $element:ty, $load:ty, $move:ty, $copy:expr,
         tile $tile:expr, $kind:ident $smem:expr, axis $axis:literal;
     )+) => {
         $(
@@ -45,8 +44,7 @@ macro_rules! copies {
                     #[cfg(not(target_arch = "nvptx64"))]
                     const WHOLE: super::super::CopyKernel<$element> = $name;
                     #[cfg(not(target_arch = "nvptx64"))]
-                    const PREDICATED: Option<super::super::CopyKernel<$element>> =
-                        copies!(@ kernel $($predicated)?);
+                    const PREDICATED: super::super::CopyKernel<$element> = $predicated;
 
                     #[inline(always)]
                     fn strides(leading: i64) -> Self::Strides {
@@ -55,7 +53,7 @@ macro_rules! copies {
                 }
 
                 copies!(@ entry $name whole $element);
-                $(copies!(@ entry $predicated predicated $element);)?
+                copies!(@ entry $predicated predicated $element);
             }
         )+
 
@@ -80,8 +78,6 @@ macro_rules! copies {
             unsafe { This::$body(source, destination, extents) }
         }
     };
-    (@ kernel) => { None };
-    (@ kernel $kernel:ident) => { Some($kernel) };
     (@ shared $smem:expr) => { static_layout! { pub Smem = $smem; } };
     (@ swizzled $smem:expr) => { swizzled_layout! { pub Smem = $smem; } };
 }
@@ -102,9 +98,9 @@ copies! {
         TiledCopy::new(layout!((32, 4)), layout!((4, 2))), tile (128, 8), shared layout!((128, 8):(1, 129)), axis 0;
     f32_transposed (f32_transposed_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
         TiledCopy::new(layout!((32, 4)), layout!((1, 1))), tile (32, 32), shared layout!((32, 32):(33, 1)), axis 0;
-    f32_widest: f32, AutoVectorizingCopy, AutoVectorizingCopy,
+    f32_widest (f32_widest_if): f32, AutoVectorizingCopy, AutoVectorizingCopy,
         TiledCopy::new(layout!((8, 8)), layout!((8, 1))), tile (64, 16), shared layout!((64, 16):(1, 68)), axis 0;
-    f32_by_element: f32, DefaultCopy, DefaultCopy,
+    f32_by_element (f32_by_element_if): f32, DefaultCopy, DefaultCopy,
         TiledCopy::new(layout!((8, 8)), layout!((4, 1))), tile (64, 16), shared layout!((64, 16):(1, 65)), axis 0;
     // K-major tiles of 16-bit numbers, swizzled.
     f16_swizzled_128 (f16_swizzled_128_if): f16, SM80_CP_ASYNC_CACHEGLOBAL<u128>, UniversalCopy<u128>,
@@ -119,7 +115,7 @@ copies! {
     // Blocks of several columns, whose values an access takes apart.
     f16_blocks (f16_blocks_if): f16, UniversalCopy<u64>, UniversalCopy<u32>,
         TiledCopy::new(layout!((4, 8)), layout!((4, 2))), tile (32, 32), shared layout!((32, 32):(1, 40)), axis 0;
-    i16_widest: i16, AutoVectorizingCopy, DefaultCopy,
+    i16_widest (i16_widest_if): i16, AutoVectorizingCopy, DefaultCopy,
         TiledCopy::new(layout!((32, 2)), layout!((8, 1))), tile (256, 4), shared layout!((256, 4)), axis 0;
     u8_async_16 (u8_async_16_if): u8, SM80_CP_ASYNC_CACHEGLOBAL<u128>, UniversalCopy<u64>,
         TiledCopy::new(layout!((8, 4)), layout!((16, 1))), tile (128, 12), shared layout!((128, 12)), axis 0;

@@ -49,7 +49,7 @@ pub trait Case {
     const WHOLE: CopyKernel<Self::Element>;
     /// The kernel that copies in only where [`predicate`] holds.
     #[cfg(not(target_arch = "nvptx64"))]
-    const PREDICATED: Option<CopyKernel<Self::Element>>;
+    const PREDICATED: CopyKernel<Self::Element>;
 
     /// The strides, where the slow axis has this one.
     fn strides(leading: i64) -> Self::Strides;
