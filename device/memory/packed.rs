@@ -14,16 +14,21 @@
 
 use super::{Global, GlobalMut, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::arch::{AtomicInteger, Word, simulator_assert};
+use crate::atom::TilingError;
 use crate::number::Scalar;
 use core::marker::PhantomData;
 
 /// Elements of `T` that one byte holds. Compiles only for 1, 2 and 4 bits.
 pub(super) const fn per_byte<T: Scalar>() -> i64 {
     const {
-        assert!(
-            matches!(T::WIDTH, 1 | 2 | 4),
-            "packed elements have 1, 2 or 4 bits; use Global<T> for whole bytes"
-        );
+        if !matches!(T::WIDTH, 1 | 2 | 4) {
+            TilingError::of("packed elements")
+                .str(T::NAME)
+                .str(" has ")
+                .int(T::WIDTH as i64)
+                .str(" bits, and packed are elements of 1, 2 or 4: take Global, GlobalMut or Shared, whose elements are whole bytes")
+                .raise();
+        }
     }
     8 / T::WIDTH as i64
 }

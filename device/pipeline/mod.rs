@@ -31,6 +31,7 @@ mod stage;
 pub use stage::{Consumer, Filling, Full, Producer};
 
 use crate::arch::{fence_mbarrier_init, mbarrier_init};
+use crate::atom::TilingError;
 use crate::memory::SharedStorage;
 
 /// Bytes of an mbarrier.
@@ -51,8 +52,16 @@ pub struct PipelineStorage<const STAGES: u32, const CLUSTER: u32 = 1>;
 
 impl<const STAGES: u32, const CLUSTER: u32> SharedStorage for PipelineStorage<STAGES, CLUSTER> {
     const BYTES: usize = {
-        assert!(STAGES > 0, "a pipeline has one stage at least");
-        assert!(CLUSTER >= 1 && CLUSTER <= 8, "a cluster has 1 to 8 blocks");
+        if STAGES == 0 {
+            TilingError::of("Pipeline").str("STAGES is 0; a pipeline has one stage at least").raise();
+        }
+        if CLUSTER < 1 || CLUSTER > 8 {
+            TilingError::of("Pipeline")
+                .str("CLUSTER is ")
+                .int(CLUSTER as i64)
+                .str("; a cluster has 1 to 8 blocks")
+                .raise();
+        }
         (2 * STAGES * MBARRIER) as usize
     };
     const ALIGN: usize = MBARRIER as usize;

@@ -133,7 +133,28 @@ fn atoms_are_tiled_by_name() {
     let odd = ["--copy", "(2,3)", "(3,1)", "--atom", "UniversalCopy<u128>", "--element", "f64"];
     assert!(refused(&odd).contains("the 3 values of a thread"));
     let torn = ["--copy", "(32,1)", "(1,8)", "--atom", "SM75_U32x4_LDSM_N", "--element", "f64"];
-    assert!(refused(&torn).contains("torn between threads"));
+    let error = refused(&torn);
+    assert!(
+        error.contains("SM75_U32x4_LDSM_N for f64: elements of 64 bits are torn between threads"),
+        "{error}"
+    );
+    assert!(!error.contains("the copy atom"), "it is named: {error}");
+
+    // Complex numbers have 128 bits; sums of three products have 192, which nothing moves.
+    let complex = ["--mma", "SM80_8x8x4_C64C64C64C64_TN", "--atom", "UniversalCopy<u128>", "--operand", "a"];
+    assert!(printed(&complex).starts_with("UniversalCopy<u128> for c64, tiled copy of 8 x 4"));
+    let gauss = ["--mma", "SM80_8x8x4_GC64C64C64GC64_TN", "--atom", "UniversalCopy<u128>", "--operand", "c"];
+    let error = refused(&gauss);
+    assert!(
+        error.contains("\"gc64\"") && error.contains("192") && error.contains("--element f64"),
+        "{error}"
+    );
+
+    // One quad pair is four times in its warp.
+    let pair = ["--mma", "SM70_8x8x4_F32F16F16F32_TN", "--atoms", "(1,1,1)"];
+    assert!(printed(&pair).contains("T16"));
+    let three = ["--mma", "SM70_8x8x4_F32F16F16F32_TN", "--atoms", "(3,1,1)"];
+    assert!(refused(&three).contains("lanes 0 to 3 and 16 to 19"));
     assert!(refused(&["--mma", "none"]).contains("`moye atoms` lists"));
     assert!(
         refused(&["--copy", "8", "2", "--atom", "none", "--element", "f32"]).contains("SM75_U32x4_LDSM_N")

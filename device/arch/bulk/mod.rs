@@ -24,6 +24,8 @@ pub use group::{bulk_commit_group, bulk_wait_group, bulk_wait_group_read};
 pub use prefetch::{bulk_prefetch, prefetch_tensor_map, tensor_prefetch};
 pub use tensor::{tensor_load, tensor_reduce_add, tensor_store};
 
+use crate::atom::TilingError;
+
 /// Runs the macro for the rank of a tensor copy, with the text of its coordinates and their operands.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_rank {
@@ -49,5 +51,11 @@ fn coordinate<const R: usize>(start: [i32; R], dimension: usize) -> i32 {
 
 /// A tensor has 1 to 5 dimensions.
 const fn check_rank<const R: usize>() {
-    assert!(R >= 1 && R <= 5, "a tensor map has 1 to 5 dimensions");
+    if R < 1 || R > 5 {
+        TilingError::of("a copy by a tensor map")
+            .str("the box begins at ")
+            .int(R as i64)
+            .str(" coordinates; a tensor map has 1 to 5 dimensions")
+            .raise();
+    }
 }

@@ -1,6 +1,7 @@
 //! What orders the instructions.
 
 use crate::arch::target::needs;
+use crate::atom::TilingError;
 
 macro_rules! ordered {
     ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal;)*) => { $(
@@ -40,7 +41,14 @@ ordered! {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
-    const { assert!(PENDING <= 7, "wgmma.wait_group takes 0 to 7 groups that may be under way") };
+    const {
+        if PENDING > 7 {
+            TilingError::of("wgmma_wait_group")
+                .int(PENDING as i64)
+                .str(" groups may be under way; 0 to 7 would do")
+                .raise();
+        }
+    };
     needs!("wgmma.wait_group", sm_90a 8.0);
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.

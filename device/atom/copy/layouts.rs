@@ -70,8 +70,8 @@ impl core::fmt::Display for AtomError {
 impl core::error::Error for AtomError {}
 
 impl AtomError {
-    /// The same as the error of who tiles the atom, or asks for its layouts.
-    pub(crate) const fn tiling(&self, who: &str) -> TilingError {
+    /// The same as the error of `who` tiles the atom, or asks for its layouts: its message starts with that.
+    pub const fn tiling(&self, who: &str) -> TilingError {
         let text = TilingError::of(who);
         match self {
             Self::Torn { side, element_bits, most } => text

@@ -29,6 +29,7 @@
 
 use super::error::{Reason, WgmmaLayoutError};
 use super::{OperandA, WgmmaAtom};
+use crate::atom::TilingError;
 use crate::layout::{ComposedLayout, Layout, Major};
 use crate::number::Number;
 
@@ -67,7 +68,15 @@ impl SharedOperand {
     #[track_caller]
     #[must_use]
     pub const fn a<M: WgmmaAtom>(layout: ComposedLayout) -> Self {
-        const { assert!(!M::OperandA::IN_REGISTERS, "the atom takes A from registers") };
+        const {
+            if M::OperandA::IN_REGISTERS {
+                TilingError::of("SharedOperand")
+                    .str("the atom ")
+                    .str(M::NAME)
+                    .str(" takes A from registers, which no descriptor names: take the atom in _SS, or give it a fragment")
+                    .raise();
+            }
+        };
         unwrapped(Self::try_new(&layout, bits_of::<M::A>(), M::MAJOR_A, M::SHAPE_MNK[0]))
     }
 

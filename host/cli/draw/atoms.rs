@@ -1,7 +1,7 @@
 //! Tiled copies and tiled MMAs of atoms that are named.
 
 use super::text;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use moye::draw::{Draw, Scene, title_of_copy};
 use moye_device::atom::copy::{CopyAtomInfo, ValueLayouts, copy_atoms};
 use moye_device::atom::mma::{MMA_ATOMS, MmaInfo, UniversalFma};
@@ -46,7 +46,7 @@ fn values_of(atom: &str, element: &str) -> Result<ValueLayouts> {
         let all: Vec<_> = copy_atoms().iter().map(ToString::to_string).collect();
         bail!("--atom {atom:?}: there is no copy atom of this name; there are {}", all.join(", "));
     };
-    info.layouts.try_whole_values(bits).with_context(|| format!("{atom} for {element}"))
+    info.layouts.try_whole_values(bits).map_err(|error| error.tiling(&format!("{atom} for {element}")).into())
 }
 
 /// A named MMA atom, tiled.

@@ -35,6 +35,12 @@ pub fn element_bits(option: &str, text: &str) -> Result<i64> {
     let name = text.trim().to_ascii_lowercase();
     let bits = match name.as_str() {
         "e4m3" | "e5m2" | "fp8" => Some(8),
+        "c64" => Some(128),
+        // A `GaussComplex` of three f64: no copy moves 192 bits.
+        "gc64" => bail!(
+            "{option} {text:?}: the sums of a complex product of three real ones have three numbers of 64 bits, 192, which no \
+             copy atom moves; --element f64 takes them number by number, and the operands are c64"
+        ),
         "half" => Some(16),
         "float" => Some(32),
         "double" => Some(64),
@@ -47,7 +53,7 @@ pub fn element_bits(option: &str, text: &str) -> Result<i64> {
     match bits {
         Some(bits @ (1 | 2 | 4 | 8 | 16 | 32 | 64 | 128)) => Ok(bits),
         _ => bail!(
-            "{option} {text:?}: expected an element type such as f32, bf16, f16, e4m3, i8, u64, or its bits, a power of \
+            "{option} {text:?}: expected an element type such as f32, bf16, f16, e4m3, i8, u64, c64, or its bits, a power of \
              two up to 128"
         ),
     }
