@@ -9,6 +9,7 @@ mod arithmetic;
 mod atomics;
 mod atoms;
 mod conversions;
+mod instructions;
 mod memory;
 mod packed;
 mod ptx;

@@ -24,9 +24,9 @@ pub trait StaticTiledMma: Copy + Default + 'static {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrMma<Self> {
         simulator_assert!(
-            i64::from(thread) < Self::MMA.threads(),
+            i64::from(thread) < const { Self::MMA.threads() },
             "get_slice: thread {thread} of a tiled MMA of {} threads: launch as many, or let the others do without it",
-            Self::MMA.threads()
+            const { Self::MMA.threads() }
         );
         ThrMma { thread, mma: PhantomData }
     }

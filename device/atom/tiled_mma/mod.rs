@@ -62,8 +62,8 @@ impl<A: MmaAtom> TiledMma<A> {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or is of a number of quad pairs that
-    /// fills no warp.
+    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or where it leaves gaps in
+    /// a warp: of quad pairs there are 1, 2 or a multiple of 4.
     pub const fn try_new(atoms: Layout) -> Result<Self, TilingError> {
         Self::try_permuted(atoms, [Permutation::Atoms; 3])
     }
