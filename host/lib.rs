@@ -47,7 +47,7 @@ pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
 #[cfg(feature = "tune")]
 pub use matmul::{Choice, Problem, Tuning};
-pub use matmul::{Explanation, Matmul, Operand, Output, Precision, matmul, matmul_on};
+pub use matmul::{Explanation, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
@@ -55,6 +55,7 @@ pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::kernels;
 pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
+pub use moye_device::number;
 pub use moye_sim::{
     Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
     TensorSwizzle,

@@ -47,12 +47,18 @@ fn driver(flags: &[&str]) -> Option<TempDir> {
 
 /// Multiplies random matrices with this driver, on GPU `index`.
 fn matmul(driver: &Path, fault: &str, index: u32) -> Output {
+    matmul_of(driver, fault, index, &[])
+}
+
+/// The same, with these options.
+fn matmul_of(driver: &Path, fault: &str, index: u32, options: &[&str]) -> Output {
     let program = std::env::var_os("MOYE_BUNDLE").map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
         |bundle| Path::new(&bundle).join("bin/moye"),
     );
     Command::new(program)
         .args(["matmul", "--device", &format!("gpu:{index}")])
+        .args(options)
         .env("LD_LIBRARY_PATH", driver)
         .env("FAKE_DRIVER_LOADS", driver.join("loads"))
         .env("FAKE_DRIVER", fault)
@@ -114,6 +120,16 @@ fn a_function_that_the_driver_lacks_is_named() {
     let Some(folder) = driver(&["--cfg", "lacks_a_function"]) else { return };
     let output = matmul(folder.path(), "", 0);
     let expected = "the NVIDIA driver is too old: it has no `cuLaunchKernel`; update the driver";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+}
+
+#[test]
+fn elements_that_a_gpu_cannot_multiply_are_told_with_those_that_it_can() {
+    let Some(folder) = driver(&[]) else { return };
+    let output = matmul_of(folder.path(), "", 0, &["--dtype", "e4m3"]);
+    let expected = "e4m3 is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and Fake GPU is sm_80; convert the \
+                    matrices to f16, or take such a GPU";
+    assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains(expected), "{}", said(&output));
 }
 

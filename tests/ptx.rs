@@ -187,6 +187,16 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32".to_owned(),
             [1, 1],
         ),
+        (
+            "wgmma_e4m3_tn".to_owned(),
+            "wgmma.mma_async.sync.aligned.m64n256k32.f32.e4m3.e4m3".to_owned(),
+            [1, 1],
+        ),
+        (
+            "wgmma_e5m2_tn".to_owned(),
+            "wgmma.mma_async.sync.aligned.m64n256k32.f32.e5m2.e5m2".to_owned(),
+            [1, 1],
+        ),
         ("wgmma_s8_tn".to_owned(), "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8".to_owned(), [1, 1]),
     ];
     for t in ["f16", "bf16"] {
@@ -216,6 +226,17 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     let shipped = module("sm_90a").kernels.iter().filter(|kernel| kernel.name.starts_with("wgmma")).count();
     assert_eq!(shipped, family.len(), "the kernels of this family");
     assert!(module("sm_80").kernels.iter().all(|kernel| !kernel.name.starts_with("wgmma")), "sm_80 has none");
+}
+
+/// A scale for each column is as many loads as a thread has columns; no other kernel has any of it.
+#[test]
+fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
+    let loads = |name| function("sm_90a", name).count("ld.global");
+    let plain = loads("wgmma_bf16_tn");
+    // For one column of 64, for two rows, for all.
+    for name in ["wgmma_e4m3_tn", "wgmma_e5m2_tn"] {
+        assert_eq!(loads(name), plain + 64 + 2 + 1, "{name}");
+    }
 }
 
 #[rstest]

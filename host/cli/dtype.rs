@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use half::{bf16, f16};
-use moye::{Element, Matmul, Operand, Output, Precision};
-use moye_device::number::Scalar;
+use moye::number::{F8E4M3, F8E5M2, Scalar};
+use moye::{Buffer, Element, Matmul, Operand, Output, Precision};
 use std::fmt;
 
 /// An element type of a .npy file.
@@ -20,10 +20,17 @@ pub enum Dtype {
     F64,
     /// int8, whose products are int32
     I8,
+    /// float8_e4m3fn, whose products are bfloat16: on GPUs of sm_90 (Hopper) alone
+    E4m3,
+    /// float8_e5m2, likewise
+    E5m2,
     /// int32: of results alone.
     #[value(skip)]
     I32,
 }
+
+/// What products are of, for messages.
+pub const PRODUCTS: &str = "float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2";
 
 impl Dtype {
     /// NumPy's name.
@@ -34,11 +41,13 @@ impl Dtype {
             Self::F32 => "float32",
             Self::F64 => "float64",
             Self::I8 => "int8",
+            Self::E4m3 => "float8_e4m3fn",
+            Self::E5m2 => "float8_e5m2",
             Self::I32 => "int32",
         }
     }
 
-    /// The type descriptor that NumPy writes; for bfloat16, what it writes of `ml_dtypes.bfloat16`.
+    /// The type descriptor that NumPy writes; for bfloat16 and 8-bit floats, what it writes of `ml_dtypes`.
     pub const fn descriptor(self) -> &'static str {
         match self {
             Self::F16 => "<f2",
@@ -46,6 +55,8 @@ impl Dtype {
             Self::F32 => "<f4",
             Self::F64 => "<f8",
             Self::I8 => "|i1",
+            Self::E4m3 => "<V1",
+            Self::E5m2 => "<f1",
             Self::I32 => "<i4",
         }
     }
@@ -53,6 +64,21 @@ impl Dtype {
     /// Whether the elements are whole numbers.
     pub const fn is_whole(self) -> bool {
         matches!(self, Self::I8 | Self::I32)
+    }
+
+    /// Whether the elements are floats of 8 bits, whose products have scales.
+    pub const fn is_float8(self) -> bool {
+        matches!(self, Self::E4m3 | Self::E5m2)
+    }
+
+    /// Whether elements may be kept under a type descriptor, given without its byte order: NumPy has none of its own for some, and
+    /// what the user says that they are was asked before ([`NpyFile::dtype`](super::input::NpyFile::dtype)).
+    pub fn is_kept_as(self, code: &str) -> bool {
+        match self {
+            Self::F16 | Self::Bf16 if matches!(code, "u2" | "bfloat16" | "V2") => true,
+            Self::E4m3 | Self::E5m2 if matches!(code, "u1" | "V1") => true,
+            _ => code == self.descriptor().trim_start_matches(['<', '|']),
+        }
     }
 }
 
@@ -75,7 +101,7 @@ macro_rules! stored {
         }
     )* };
 }
-stored!(f16: F16, bf16: Bf16, f32: F32, f64: F64, i8: I8, i32: I32);
+stored!(f16: F16, bf16: Bf16, f32: F32, f64: F64, i8: I8, i32: I32, F8E4M3: E4m3, F8E5M2: E5m2);
 
 /// An element of matrices that are multiplied.
 pub trait Member: Operand + Stored {
@@ -101,6 +127,17 @@ pub trait Member: Operand + Stored {
         }
     }
 
+    /// The product with the sums times factors of A's rows and B's columns.
+    fn scaled<'a, U: Output<Self>>(
+        product: Matmul<'a, Self, U>,
+        scales: [Option<&'a Buffer<f32>>; 2],
+    ) -> Result<Matmul<'a, Self, U>> {
+        if scales.iter().any(Option::is_some) {
+            bail!("--scale-a and --scale-b are for 8-bit floats, and these matrices are {}", Self::DTYPE);
+        }
+        Ok(product)
+    }
+
     /// The relative error that products of random matrices with this way of summing, and results of type `result`, stay
     /// well below: that of the result's rounding, or of the sums where they are as coarse.
     fn tolerance(precision: Precision, result: Dtype) -> f64 {
@@ -112,12 +149,13 @@ pub trait Member: Operand + Stored {
             (_, Dtype::F32) => 1e-5,
             (_, Dtype::F64) => 1e-13,
             (_, Dtype::I8 | Dtype::I32) => 0.0,
+            (_, Dtype::E4m3 | Dtype::E5m2) => unreachable!("no result is of 8 bits"),
         }
     }
 }
 
 macro_rules! floats {
-    ($($t:ty: $scalar:ty $(, $precise:item)?;)*) => { $(
+    ($($t:ty: $scalar:ty $(, $own:item)*;)*) => { $(
         impl Member for $t {
             fn draw(random: &mut fastrand::Rng) -> Self {
                 Self::nearest(f64::from(2.0 * random.f32() - 1.0))
@@ -125,7 +163,7 @@ macro_rules! floats {
             fn factor(_: &str, value: f64) -> Result<$scalar> {
                 Ok(<$scalar>::nearest(value))
             }
-            $($precise)?
+            $($own)*
         }
     )* };
 }
@@ -147,6 +185,30 @@ floats! {
     };
     f64: f64;
 }
+
+macro_rules! floats_of_8_bits {
+    ($($t:ty),*) => { floats! { $(
+        $t: f32,
+        fn scaled<'a, U: Output<Self>>(
+            product: Matmul<'a, Self, U>,
+            [a, b]: [Option<&'a Buffer<f32>>; 2],
+        ) -> Result<Matmul<'a, Self, U>> {
+            let product = match a {
+                Some(a) => product.scale_a(a),
+                None => product,
+            };
+            Ok(match b {
+                Some(b) => product.scale_b(b),
+                None => product,
+            })
+        },
+        // Tensor cores keep some 14 bits of a sum, and cut off the rest at each step.
+        fn tolerance(_: Precision, _: Dtype) -> f64 {
+            5e-3
+        };
+    )* } };
+}
+floats_of_8_bits!(F8E4M3, F8E5M2);
 
 impl Member for i8 {
     fn draw(random: &mut fastrand::Rng) -> Self {

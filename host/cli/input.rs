@@ -1,6 +1,6 @@
 //! NumPy files read.
 
-use super::dtype::{Dtype, Stored};
+use super::dtype::{Dtype, PRODUCTS, Stored};
 use super::progress;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2, ShapeBuilder};
@@ -49,8 +49,9 @@ impl NpyFile {
         self.path.display().to_string()
     }
 
-    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, as `ml_dtypes` writes them; those of
-    /// uint16 are what the user says that the matrices are, `given`.
+    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, and `f1` is float8_e5m2, as `ml_dtypes` writes
+    /// them; those of uint16, of uint8, and single bytes without a type, which are any of many, are what the user says that the
+    /// matrices are, `given`.
     pub fn dtype(&self, given: Option<Dtype>) -> Result<Dtype> {
         let (header, _) = self.header()?;
         let descriptor = header.type_descriptor.to_string();
@@ -70,9 +71,14 @@ impl NpyFile {
                     self.name()
                 ),
             },
+            "f1" => Dtype::E5m2,
+            "V1" | "u1" if given.is_some_and(Dtype::is_float8) => given.expect("it was looked at"),
+            "V1" => bail!(
+                "{} holds bytes that the file does not tell the type of; where that is float8_e4m3fn of ml_dtypes, say --dtype e4m3",
+                self.name()
+            ),
             _ => bail!(
-                "{} holds {}; products are of float16, bfloat16, float32, float64 or int8, so convert it, say with \
-                 a.astype('float32')",
+                "{} holds {}; products are of {PRODUCTS}, so convert it, say with a.astype('float32')",
                 self.name(),
                 dtype(descriptor)
             ),
@@ -144,11 +150,8 @@ impl NpyFile {
         }
         let descriptor = header.type_descriptor.to_string();
         let expected = T::DTYPE;
-        // What two bytes are that NumPy has no type for, or has as uint16, was asked before.
         let bare = |text: &str| text.trim_matches('\'').trim_start_matches(['<', '>', '|', '=']).to_owned();
-        let same = bare(&descriptor) == bare(expected.descriptor())
-            || size_of::<T>() == 2 && matches!(bare(&descriptor).as_str(), "u2" | "bfloat16" | "V2");
-        if !same {
+        if !expected.is_kept_as(&bare(&descriptor)) {
             let held = dtype(&descriptor);
             bail!("{} holds {held}, not {expected}; convert it with a.astype('{expected}')", self.name());
         }
@@ -225,6 +228,7 @@ fn dtype(descriptor: &str) -> String {
         "u8" => "uint64",
         "b1" => "bool",
         "V2" | "bfloat16" => "bfloat16",
+        "f1" => "float8_e5m2",
         "c8" => "complex64",
         "c16" => "complex128",
         "O" => "Python objects",

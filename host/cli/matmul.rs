@@ -1,7 +1,7 @@
 //! `moye matmul`
 
 use super::DeviceArgument;
-use super::dtype::{Dtype, Member, Stored};
+use super::dtype::{Dtype, Member, PRODUCTS, Stored};
 use super::input::NpyFile;
 use super::output::Output;
 use super::product::{Finish, How, Product, multiply};
@@ -10,9 +10,10 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
+use moye::number::{F8E4M3, F8E5M2};
 use moye::{Device, Output as ResultOf, Precision, Tuning};
-use ndarray::Array2;
-use std::path::PathBuf;
+use ndarray::{Array2, CowArray, Ix1};
+use std::path::{Path, PathBuf};
 
 /// The problem without files, M, N and K: that of CuTe's tutorial on a GPU.
 const ON_GPU: (usize, usize, usize) = (2048, 2048, 256);
@@ -22,23 +23,24 @@ const ON_SIMULATOR: (usize, usize, usize) = (256, 256, 64);
 
 #[derive(Args)]
 pub struct Matmul {
-    /// Two .npy files with matrices of one type (float16, bfloat16, float32, float64 or int8), in C or Fortran order; without
-    /// them, random matrices are multiplied.
+    /// Two .npy files with matrices of one type (float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2), in C or
+    /// Fortran order; without them, random matrices are multiplied.
     #[arg(value_name = "A.npy", requires = "b")]
     a: Option<PathBuf>,
     #[arg(value_name = "B.npy")]
     b: Option<PathBuf>,
-    /// Where to write the product: of the type of the matrices, int32 for int8.
+    /// Where to write the product: of the type of the matrices, int32 for int8, bfloat16 for 8-bit floats.
     #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
     /// Replace the output where it exists.
     #[arg(long)]
     force: bool,
-    /// The type of the matrices. Files say it themselves, but for bfloat16 that was kept as uint16 (`a.view('uint16')`);
-    /// what ml_dtypes writes is known. Random matrices are float32 without it.
+    /// The type of the matrices. Files say it themselves, but for bfloat16 that was kept as uint16 (`a.view('uint16')`), for
+    /// float8_e4m3fn, which is a byte without a type in a file, and for 8-bit floats that were kept as uint8; what else ml_dtypes
+    /// writes is known. Random matrices are float32 without it.
     #[arg(long, value_enum, value_name = "TYPE")]
     dtype: Option<Dtype>,
-    /// Write the product of float16 or bfloat16 as float32.
+    /// Write the product of float16, bfloat16 or 8-bit floats as float32.
     #[arg(long)]
     f32_output: bool,
     /// The factor of the product.
@@ -56,6 +58,12 @@ pub struct Matmul {
     /// A .npy file with a number for each row, likewise.
     #[arg(long, requires = "a", value_name = "BIAS.npy")]
     bias_rows: Option<PathBuf>,
+    /// A .npy file with factors of 8-bit floats, float32: one for all of A, or one for each row.
+    #[arg(long, requires = "a", value_name = "SCALE.npy")]
+    scale_a: Option<PathBuf>,
+    /// Likewise for B: one for all of it, or one for each column.
+    #[arg(long, requires = "a", value_name = "SCALE.npy")]
+    scale_b: Option<PathBuf>,
     /// What the result goes through last.
     #[arg(long, value_enum, value_name = "FUNCTION")]
     activation: Option<Function>,
@@ -98,6 +106,34 @@ pub fn tile(text: &str) -> Result<(u32, u32), String> {
     extents.ok_or_else(|| format!("`{text}` is no tile: it must be M x N without spaces, 64x64 say"))
 }
 
+/// A file, where one is named.
+fn npy(path: Option<&Path>) -> Result<Option<NpyFile>> {
+    path.map(NpyFile::read).transpose()
+}
+
+/// The scale of an operand, which is `of` and has so many rows or columns that are not summed over.
+fn scale<'f, T: Member>(
+    file: Option<&'f NpyFile>,
+    of: &NpyFile,
+    (extent, what): (usize, &str),
+) -> Result<Option<CowArray<'f, f32, Ix1>>> {
+    let Some(file) = file else { return Ok(None) };
+    if !T::DTYPE.is_float8() {
+        let (name, dtype) = (of.name(), T::DTYPE);
+        bail!(
+            "--scale-a and --scale-b are for 8-bit floats, and {name} holds {dtype}; --alpha is a factor of any product"
+        );
+    }
+    let scale = file.vector::<f32>()?;
+    if scale.len() != 1 && scale.len() != extent {
+        let (name, len, of) = (file.name(), scale.len(), of.name());
+        bail!(
+            "{name} has {len} numbers, and {of} has {extent} {what}; a scale has one number, or one for each"
+        );
+    }
+    Ok(Some(scale))
+}
+
 impl Matmul {
     pub fn run(self) -> Result<()> {
         let output = self.output.as_deref().map(|path| Output::create(path, self.force)).transpose()?;
@@ -130,8 +166,14 @@ impl Matmul {
             (Dtype::F32, _) => self.typed::<f32, f32>(files, how, output, &mut report),
             (Dtype::F64, false) => self.typed::<f64, f64>(files, how, output, &mut report),
             (Dtype::I8, false) => self.typed::<i8, i32>(files, how, output, &mut report),
+            (Dtype::E4m3, false) => self.typed::<F8E4M3, bf16>(files, how, output, &mut report),
+            (Dtype::E4m3, true) => self.typed::<F8E4M3, f32>(files, how, output, &mut report),
+            (Dtype::E5m2, false) => self.typed::<F8E5M2, bf16>(files, how, output, &mut report),
+            (Dtype::E5m2, true) => self.typed::<F8E5M2, f32>(files, how, output, &mut report),
             (Dtype::F64 | Dtype::I8, true) => {
-                bail!("--f32-output is for float16 and bfloat16, and these matrices are {dtype}")
+                bail!(
+                    "--f32-output is for float16, bfloat16 and 8-bit floats, and these matrices are {dtype}"
+                )
             }
             (Dtype::I32, _) => unreachable!("no operands are int32"),
         }
@@ -144,8 +186,7 @@ impl Matmul {
             let name = file.name();
             if dtype == Dtype::I32 {
                 bail!(
-                    "{name} holds int32; products are of float16, bfloat16, float32, float64 or int8, so convert it, say with \
-                     a.astype('float32')"
+                    "{name} holds int32; products are of {PRODUCTS}, so convert it, say with a.astype('float32')"
                 );
             }
             if let Some(given) = self.dtype
@@ -182,6 +223,7 @@ impl Matmul {
             beta: (beta, T::factor("beta", beta)?),
             c: None,
             bias: None,
+            scales: [None, None],
             activation: self.activation(T::DTYPE)?,
         };
         let Some((a_file, b_file)) = files else {
@@ -201,7 +243,7 @@ impl Matmul {
             );
         }
         let (m, n) = (a.nrows(), b.ncols());
-        let c_file = self.c.as_deref().map(NpyFile::read).transpose()?;
+        let c_file = npy(self.c.as_deref())?;
         if let Some(file) = &c_file {
             let c = file.matrix::<U>()?;
             if c.dim() != (m, n) {
@@ -213,8 +255,7 @@ impl Matmul {
             finish.c = Some(c);
         }
         let along = if self.bias_rows.is_some() { ("rows", m) } else { ("columns", n) };
-        let bias_file =
-            self.bias.as_ref().or(self.bias_rows.as_ref()).map(|path| NpyFile::read(path)).transpose()?;
+        let bias_file = npy(self.bias.as_deref().or(self.bias_rows.as_deref()))?;
         if let Some(file) = &bias_file {
             let bias = file.vector::<U>()?;
             if bias.len() != along.1 {
@@ -225,6 +266,12 @@ impl Matmul {
             }
             finish.bias = Some((bias, self.bias_rows.is_some()));
         }
+        let scale_files = [&self.scale_a, &self.scale_b].map(Option::as_deref);
+        let scale_files = [npy(scale_files[0])?, npy(scale_files[1])?];
+        finish.scales = [
+            scale::<T>(scale_files[0].as_ref(), a_file, (m, "rows"))?,
+            scale::<T>(scale_files[1].as_ref(), b_file, (n, "columns"))?,
+        ];
         let device = self.device.open(report)?;
         let product = Product { a: a.view(), b: b.view(), finish, how };
         let (c, _) = multiply::<T, U>(report, &device, &product)?;

@@ -33,7 +33,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16, float32, float64 or int8.
+    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16, float32, float64, int8,
+    /// float8_e4m3fn or float8_e5m2.
     Matmul(Box<matmul::Matmul>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),

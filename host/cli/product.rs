@@ -36,6 +36,8 @@ pub struct Finish<'a, T: Member, U: Stored> {
     pub beta: (f64, T::Scalar),
     /// What is added, `beta` times.
     pub c: Option<CowArray<'a, U, Ix2>>,
+    /// Factors of A's rows and B's columns: one for all, or one for each.
+    pub scales: [Option<CowArray<'a, f32, Ix1>>; 2],
     /// Added too; whether there is a number for each row, not for each column.
     pub bias: Option<(CowArray<'a, U, Ix1>, bool)>,
     pub activation: Activation,
@@ -44,7 +46,11 @@ pub struct Finish<'a, T: Member, U: Stored> {
 impl<T: Member, U: Stored> Finish<'_, T, U> {
     /// An element of the result in float64.
     fn expected(&self, row: usize, col: usize, sum: f64) -> f64 {
-        let mut value = self.alpha.0 * sum;
+        let scale = |scale: &Option<CowArray<'_, f32, Ix1>>, at: usize| match scale {
+            Some(scale) => f64::from(scale[if scale.len() == 1 { 0 } else { at }]),
+            None => 1.0,
+        };
+        let mut value = self.alpha.0 * scale(&self.scales[0], row) * scale(&self.scales[1], col) * sum;
         if let Some(c) = &self.c {
             value += self.beta.0 * c[(row, col)].to_f64();
         }
@@ -73,10 +79,14 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
         .map(|(bias, rows)| Ok::<_, anyhow::Error>((device.upload(&bias.to_vec())?, *rows)));
     let bias = bias.transpose()?;
 
+    let upload_scale =
+        |of: usize| finish.scales[of].as_ref().map(|scale| device.upload(&scale.to_vec())).transpose();
+    let scales = [upload_scale(0)?, upload_scale(1)?];
+
     let mut call = Matmul::<T, U>::new(view(&a_data, *a)?, view(&b_data, *b)?)
         .alpha(finish.alpha.1)
         .activation(finish.activation);
-    call = T::precise(call, how.precision)?;
+    call = T::scaled(T::precise(call, how.precision)?, scales.each_ref().map(Option::as_ref))?;
     if finish.c.is_some() {
         call = call.beta(finish.beta.1);
     }

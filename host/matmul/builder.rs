@@ -1,6 +1,6 @@
 //! The call: what is multiplied, and what becomes of the sums.
 
-use super::element::{Operand, Output, Precision};
+use super::element::{Float8, Operand, Output, Precision};
 use super::plan::Forced;
 use super::run::{self, Request};
 #[cfg(feature = "tune")]
@@ -13,7 +13,8 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::memory::Element;
 
-/// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`.
+/// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`, 8-bit floats times their scales
+/// ([`Matmul::scale_a`]).
 ///
 /// Matrices may have any strides, so any may be transposed; those that no kernel can read where they lie are rearranged
 /// first, in memory that the call takes from the device and gives back. The kernel is chosen from the shapes and the
@@ -45,6 +46,8 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
     alpha: T::Scalar,
     beta: T::Scalar,
     bias: Option<(BufferSlice<'a, U>, BiasAlong)>,
+    /// Of A's rows and B's columns.
+    scales: [Option<BufferSlice<'a, T::Scalar>>; 2],
     activation: Activation,
     precision: Precision,
     batch: Option<Batch>,
@@ -76,6 +79,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
             alpha: T::Scalar::ONE,
             beta: moye_device::arch::Fma::ZERO,
             bias: None,
+            scales: [None, None],
             activation: Activation::None,
             precision: Precision::Full,
             batch: None,
@@ -174,9 +178,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// Computes it on the default stream of a device.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] where shapes, the bias or the batches do not fit, [`Error::MatrixTooLarge`] where M, N or K
-    /// is over 2,147,483,391 (2^31 - 257), [`Error::Unsupported`] for a GELU or SiLU of integers and a tile that no kernel
-    /// has, [`Error::WrongDevice`], [`Error::OutOfMemory`], and those of [`Device::launch`].
+    /// [`Error::ShapeMismatch`] where shapes, the bias, scales or the batches do not fit, [`Error::MatrixTooLarge`] where M, N or K
+    /// is over 2,147,483,391 (2^31 - 257), [`Error::Unsupported`] for a GELU or SiLU of integers, a tile that no kernel has, and
+    /// 8-bit floats on another GPU than Hopper, [`Error::WrongDevice`], [`Error::OutOfMemory`], and those of [`Device::launch`].
     pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<()> {
         // SAFETY: as for `matmul`: the default stream has its work in order.
         unsafe { self.run_on(&device.default_stream(), c) }
@@ -229,12 +233,58 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
             alpha: self.alpha,
             beta: self.beta,
             bias: self.bias.as_ref(),
+            scales: self.scales.each_ref().map(Option::as_ref),
             activation: self.activation,
             precision: self.precision,
             batch: self.batch.unwrap_or(Batch { count: 1, strides: [0; 3] }),
             forced: self.forced,
             measured: self.measured(device, c),
         })
+    }
+}
+
+impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
+    /// Multiplies the sums by factors of `a` that lie in the device's memory, so that who quantised it need not tell the host: a
+    /// single one, or one for each row of `a` (as it is multiplied), or one for each row of each batch. An element of the product is
+    /// `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
+    ///
+    /// A row divided by its factor before it is rounded to 8 bits makes use of all of them:
+    ///
+    /// ```
+    /// use half::bf16;
+    /// use moye::number::F8E4M3;
+    /// use moye::{Device, Matmul, Matrix, MatrixMut};
+    /// let device = Device::sim();
+    /// // Rows of 4096s and of 1/64s, the largest of each as 448, which is as far as e4m3 goes.
+    /// let a = device.upload(&[F8E4M3::MAX; 2 * 16])?;
+    /// let scale_a = device.upload(&[4096.0f32 / 448.0, 1.0 / 64.0 / 448.0])?;
+    /// let b = device.upload(&[F8E4M3::from_f32(2.0); 16])?;
+    /// let scale_b = device.upload(&[0.5f32])?;
+    /// let mut c = device.alloc_uninit::<bf16>(2)?;
+    /// Matmul::new(Matrix::row_major(&a, 2, 16)?, Matrix::col_major(&b, 16, 1)?)
+    ///     .scale_a(&scale_a)
+    ///     .scale_b(&scale_b)
+    ///     .run(&device, &mut MatrixMut::row_major(&mut c, 2, 1)?)?;
+    /// assert_eq!(c.download()?, [16.0 * 4096.0, 16.0 / 64.0].map(bf16::from_f32));
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// Other elements have none:
+    ///
+    /// ```compile_fail
+    /// # fn product(matmul: moye::Matmul<'_, f32>, scale: &moye::Buffer<f32>) {
+    /// matmul.scale_a(scale); // `alpha` is the factor of these
+    /// # }
+    /// ```
+    pub fn scale_a(self, scale: impl Into<BufferSlice<'a, f32>>) -> Self {
+        let [_, b] = self.scales;
+        Self { scales: [Some(scale.into()), b], ..self }
+    }
+
+    /// As [`Matmul::scale_a`], for `b`: a single factor, or one for each column of `b`, or one for each column of each batch.
+    pub fn scale_b(self, scale: impl Into<BufferSlice<'a, f32>>) -> Self {
+        let [a, _] = self.scales;
+        Self { scales: [a, Some(scale.into())], ..self }
     }
 }
 

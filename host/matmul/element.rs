@@ -6,10 +6,11 @@ use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
 use moye_device::memory::Element;
+use moye_device::number::{F8E4M3, F8E5M2};
 use moye_sim::TensorElement;
 use std::fmt;
 
-/// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`.
+/// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`, and on Hopper alone `F8E4M3` and `F8E5M2`.
 ///
 /// ```compile_fail
 /// fn product<T: moye::Operand>() {}
@@ -17,13 +18,13 @@ use std::fmt;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "matrices of `{Self}` cannot be multiplied",
-    note = "operands have elements f16, bf16, f32, f64 or i8"
+    note = "operands have elements f16, bf16, f32, f64, i8, F8E4M3 or F8E5M2"
 )]
 pub trait Operand: Element + sealed::Sealed {
     /// What `alpha`, `beta` and the activation are computed in: `f32` for all floats of up to 32 bits, `f64`, `i32` for
     /// integers.
     type Scalar: Scalar + Convertible<Self::Scalar>;
-    /// The narrower type of result: the operands' own, `i32` for integers.
+    /// The narrower type of result: the operands' own, `i32` for integers, `bf16` for 8-bit floats.
     #[doc(hidden)]
     type Narrow: Convertible<Self::Scalar>;
     #[doc(hidden)]
@@ -38,10 +39,21 @@ pub trait Operand: Element + sealed::Sealed {
     const SMOOTH: bool = true;
 }
 
-/// An element type of the result for operands `T`: the operands' own (`i32` for `i8`), or `f32` for half precision.
+/// An operand of 8 bits, which needs scales to use them well: [`F8E4M3`] and [`F8E5M2`]. See
+/// [`Matmul::scale_a`](crate::Matmul::scale_a).
+#[diagnostic::on_unimplemented(
+    message = "matrices of `{Self}` have no scales",
+    note = "8-bit floats have; for other elements `alpha` is the factor of the product"
+)]
+pub trait Float8: Operand<Scalar = f32> {}
+impl Float8 for F8E4M3 {}
+impl Float8 for F8E5M2 {}
+
+/// An element type of the result for operands `T`: the operands' own (`i32` for `i8`, `bf16` for 8-bit floats), or `f32` for half
+/// precision and 8-bit floats.
 #[diagnostic::on_unimplemented(
     message = "the product of matrices of `{T}` cannot be written as `{Self}`",
-    note = "f16 and bf16 give their own type or f32, f32 gives f32, f64 gives f64, i8 gives i32"
+    note = "f16 and bf16 give their own type or f32, f32 gives f32, f64 gives f64, i8 gives i32, F8E4M3 and F8E5M2 give bf16 or f32"
 )]
 pub trait Output<T: Operand>: Convertible<T::Scalar> {
     /// Whether it is the type that is computed in, where the kernels write both.
@@ -196,56 +208,66 @@ macro_rules! variants {
     };
 }
 
-impl Operand for f16 {
-    type Scalar = f32;
-    type Narrow = Self;
-    const TENSOR_ELEMENT: TensorElement = TensorElement::F16;
-    const TENSOR_SCALAR: TensorElement = TensorElement::F32;
-    const VARIANTS: &'static [Variant<Self>] = variants! {
-        wgmma_f16_tn [K K] Full 128 x 256 x 64, 1, 670.0, wgmma;
-        wgmma_f16_tn_128x128 [K K] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        wgmma_f16_nt [MN MN] Full 128 x 256 x 64, 1, 670.0, wgmma;
-        wgmma_f16_nt_128x128 [MN MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        wgmma_f16_nn [MN K] Full 128 x 256 x 64, 1, 670.0, wgmma;
-        wgmma_f16_nn_128x128 [MN K] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        wgmma_f16_tt [K MN] Full 128 x 256 x 64, 1, 670.0, wgmma;
-        wgmma_f16_tt_128x128 [K MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        matmul_f16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
-        matmul_f16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
-        matmul_f16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;
-        matmul_f16_tt [K MN] Full 256 x 128 x 64, 1, 360.0;
-        matmul_f16_tn_64x64 [K K] Full 64 x 64 x 64, 3, 220.0;
-        matmul_f16_nt_64x64 [MN MN] Full 64 x 64 x 64, 3, 220.0;
-        matmul_f16_nn_64x64 [MN K] Full 64 x 64 x 64, 3, 220.0;
-        matmul_f16_tt_64x64 [K MN] Full 64 x 64 x 64, 3, 220.0;
-        matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
+/// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
+/// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; and what a type has besides.
+macro_rules! half_precision {
+    ($($t:ident: $element:ident {
+        $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
+        $(+ $($more:tt)+)?
+    })+) => { $(
+        impl Operand for $t {
+            type Scalar = f32;
+            type Narrow = Self;
+            const TENSOR_ELEMENT: TensorElement = TensorElement::$element;
+            const TENSOR_SCALAR: TensorElement = TensorElement::F32;
+            const VARIANTS: &'static [Variant<Self>] = variants! {
+                $(
+                    $wide [$a $b] Full 128 x 256 x 64, 1, $rate_wide, wgmma;
+                    $square [$a $b] Full 128 x 128 x 64, 1, 560.0, wgmma;
+                    $blocks [$a $b] Full 256 x 128 x 64, 1, $rate_blocks;
+                    $small [$a $b] Full 64 x 64 x 64, 3, 220.0;
+                )+
+                $($($more)+)?
+            };
+        }
+    )+ };
+}
+half_precision! {
+    f16: F16 {
+        [K K] wgmma_f16_tn 670.0, wgmma_f16_tn_128x128, matmul_f16_tn 370.0, matmul_f16_tn_64x64;
+        [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
+        [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
+        [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
+        + matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
-    };
+    }
+    bf16: Bf16 {
+        [K K] wgmma_bf16_tn 690.0, wgmma_bf16_tn_128x128, matmul_bf16_tn 370.0, matmul_bf16_tn_64x64;
+        [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
+        [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
+        [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
+    }
 }
 
-impl Operand for bf16 {
-    type Scalar = f32;
-    type Narrow = Self;
-    const TENSOR_ELEMENT: TensorElement = TensorElement::Bf16;
-    const TENSOR_SCALAR: TensorElement = TensorElement::F32;
-    const VARIANTS: &'static [Variant<Self>] = variants! {
-        wgmma_bf16_tn [K K] Full 128 x 256 x 64, 1, 690.0, wgmma;
-        wgmma_bf16_tn_128x128 [K K] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        wgmma_bf16_nt [MN MN] Full 128 x 256 x 64, 1, 690.0, wgmma;
-        wgmma_bf16_nt_128x128 [MN MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        wgmma_bf16_nn [MN K] Full 128 x 256 x 64, 1, 690.0, wgmma;
-        wgmma_bf16_nn_128x128 [MN K] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        wgmma_bf16_tt [K MN] Full 128 x 256 x 64, 1, 690.0, wgmma;
-        wgmma_bf16_tt_128x128 [K MN] Full 128 x 128 x 64, 1, 560.0, wgmma;
-        matmul_bf16_tn [K K] Full 256 x 128 x 64, 1, 370.0;
-        matmul_bf16_nt [MN MN] Full 256 x 128 x 64, 1, 360.0;
-        matmul_bf16_nn [MN K] Full 256 x 128 x 64, 1, 360.0;
-        matmul_bf16_tt [K MN] Full 256 x 128 x 64, 1, 360.0;
-        matmul_bf16_tn_64x64 [K K] Full 64 x 64 x 64, 3, 220.0;
-        matmul_bf16_nt_64x64 [MN MN] Full 64 x 64 x 64, 3, 220.0;
-        matmul_bf16_nn_64x64 [MN K] Full 64 x 64 x 64, 3, 220.0;
-        matmul_bf16_tt_64x64 [K MN] Full 64 x 64 x 64, 3, 220.0;
-    };
+/// 8-bit floats, which `wgmma` alone multiplies, with K contiguous in both.
+macro_rules! float8 {
+    ($($t:ident $kernel:ident;)+) => { $(
+        impl Operand for $t {
+            type Scalar = f32;
+            type Narrow = bf16;
+            // Tensor maps know no floats of 8 bits, and move bytes.
+            const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
+            const TENSOR_SCALAR: TensorElement = TensorElement::F32;
+            const VARIANTS: &'static [Variant<Self>] = variants! {
+                // The rate is that of 8-bit integers, which have the same tiles: it decides on the parts of K alone.
+                $kernel [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma;
+            };
+        }
+    )+ };
+}
+float8! {
+    F8E4M3 wgmma_e4m3_tn;
+    F8E5M2 wgmma_e5m2_tn;
 }
 
 impl Operand for f32 {
@@ -307,6 +329,10 @@ output! {
     f32 => f32, false, F32, finish_f32;
     f64 => f64, false, F64, finish_f64;
     i8 => i32, false, I32, finish_i32;
+    F8E4M3 => bf16, false, Bf16, finish_bf16;
+    F8E4M3 => f32, true, F32, finish_f32;
+    F8E5M2 => bf16, false, Bf16, finish_bf16;
+    F8E5M2 => f32, true, F32, finish_f32;
 }
 
 mod sealed {
@@ -317,4 +343,6 @@ mod sealed {
     impl Sealed for f32 {}
     impl Sealed for f64 {}
     impl Sealed for i8 {}
+    impl Sealed for moye_device::number::F8E4M3 {}
+    impl Sealed for moye_device::number::F8E5M2 {}
 }

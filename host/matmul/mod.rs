@@ -10,7 +10,7 @@ mod run;
 mod tuning;
 
 pub use builder::{Explanation, Matmul};
-pub use element::{Operand, Output, Precision};
+pub use element::{Float8, Operand, Output, Precision};
 #[cfg(feature = "tune")]
 pub use tuning::{Choice, Problem, Tuning};
 

@@ -6,7 +6,7 @@ use super::hopper::{self, Target};
 use super::operand::View;
 use super::plan::{Forced, Plan, Question, plan};
 use crate::device::Device;
-use crate::kernels::mma::{Activation, Arguments};
+use crate::kernels::mma::{Activation, Arguments, Scales};
 use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64};
 use crate::launch::Grid;
 use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
@@ -38,6 +38,8 @@ pub(super) struct Request<'r, 'a, T: Operand, U: Element> {
     pub alpha: T::Scalar,
     pub beta: T::Scalar,
     pub bias: Option<&'r (BufferSlice<'a, U>, BiasAlong)>,
+    /// Of A's rows and B's columns.
+    pub scales: [Option<&'r BufferSlice<'a, T::Scalar>>; 2],
     pub activation: Activation,
     pub precision: Precision,
     pub batch: Batch,
@@ -56,12 +58,17 @@ struct Problem<T: Operand> {
     c: View,
     /// Address (0: none) and strides along M and N.
     bias: (u64, i64, i64),
+    /// Of A and of B.
+    scales: [ScaleOf; 2],
     alpha: T::Scalar,
     beta: T::Scalar,
     activation: Activation,
     /// Whether C has no contiguous axis, so that it is computed elsewhere and rearranged.
     scattered: bool,
 }
+
+/// An operand's scale: address (0: none), and strides along M or N and between batches.
+type ScaleOf = (u64, i64, i64);
 
 /// Where the parts of the workspace begin, in bytes.
 #[derive(Default)]
@@ -158,6 +165,10 @@ fn problem<T: Operand, U: Output<T>>(
     batches_fit("c", c.shape(), c.data_mut().len(), count, strides[2])?;
     batches_of_c_are_apart(c.shape(), count, strides[2])?;
     let bias = bias_of(request, device, m, n)?;
+    let scales = [
+        scale_of::<T>(request.scales[0], device, ("a", "row", 4), m, count)?,
+        scale_of::<T>(request.scales[1], device, ("b", "column", 5), n, count)?,
+    ];
     let Ok(batches) = u32::try_from(count) else {
         let limit = u64::from(u32::MAX);
         return Err(Error::MatrixTooLarge { operation: OPERATION, what: "batches", value: count, limit });
@@ -187,6 +198,7 @@ fn problem<T: Operand, U: Output<T>>(
             U::BYTES,
         ),
         bias,
+        scales,
         alpha: request.alpha,
         beta: request.beta,
         activation: request.activation,
@@ -200,12 +212,14 @@ impl<T: Operand> Problem<T> {
     /// computed instead, the same elements with M and N exchanged.
     fn turned(self) -> Self {
         let Self { extents: [m, n, k], operands: [a, b], c, bias: (bias, bias_m, bias_n), .. } = self;
+        let [scale_a, scale_b] = self.scales;
         let (along_m, along_n) = (c.mn == 1 || m <= 1, c.k == 1 || n <= 1);
         let turned = Self {
             extents: [n, m, k],
             operands: [b, a],
             c: View { mn: c.k, k: c.mn, ..c },
             bias: (bias, bias_n, bias_m),
+            scales: [scale_b, scale_a],
             ..self
         };
         match (along_m, along_n) {
@@ -251,6 +265,16 @@ fn planned<T: Operand, U: Element>(
     };
     let measured = request.measured.and_then(|forced| plan(&Question { forced, ..question }));
     measured.or_else(|| plan(&question)).ok_or_else(|| {
+        if !question.wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_wgmma()) {
+            let detail = format!(
+                "{} is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and {} is {}; convert the matrices to f16, \
+                 or take such a GPU",
+                T::NAME,
+                device.name(),
+                device.arch()
+            );
+            return Error::Unsupported { operation: OPERATION, detail };
+        }
         let tiles: Vec<String> =
             super::element::tiles::<T>(request.precision, question.wgmma).iter().map(|(m, n)| format!("{m} x {n}")).collect();
         let (m, n) = request.forced.tile.unwrap_or_default();
@@ -312,6 +336,37 @@ fn bias_of<T: Operand, U: Element>(
         return Err(Error::ShapeMismatch { operation: OPERATION, detail });
     }
     Ok((bias.address(), strides.0, strides.1))
+}
+
+/// The scale of an operand, which has so many rows or columns that are not K, in so many batches.
+fn scale_of<T: Operand>(
+    scale: Option<&BufferSlice<'_, T::Scalar>>,
+    device: &Device,
+    (name, each, argument): (&str, &str, usize),
+    extent: u32,
+    batches: usize,
+) -> Result<ScaleOf> {
+    let Some(scale) = scale else { return Ok((0, 0, 0)) };
+    check_device(OPERATION, argument, scale.device(), device)?;
+    let (len, extent) = (scale.len(), extent as usize);
+    let (along, batch) = match len {
+        1 => (0, 0),
+        len if len == extent => (1, 0),
+        len if Some(len) == extent.checked_mul(batches) => (1, extent as i64),
+        _ => {
+            let of_batches = if batches > 1 {
+                format!(", or one for each {each} of each of {batches} batches")
+            } else {
+                String::new()
+            };
+            let detail = format!(
+                "the scale of {name} has {len} elements, and {name} has {extent} {each}s; give one element for all, or one for each \
+                 {each}{of_batches}"
+            );
+            return Err(Error::ShapeMismatch { operation: OPERATION, detail });
+        }
+    };
+    Ok((scale.address(), along, batch))
 }
 
 /// Elements of a row in a workspace.
@@ -517,6 +572,12 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
         };
         let of =
             |i: usize| Global::from_address(moved(operands[i].address, operands[i].batch, operands[i].bytes));
+        let scale_of = |i: usize| {
+            let (address, along, batch) = problem.scales[i];
+            // Where there is none, none is to be moved.
+            let batch = if address == 0 { 0 } else { batch };
+            (Global::from_address(moved(address, batch, size_of::<T::Scalar>() as u64)), along, batch)
+        };
         let arguments = Arguments {
             a: of(first),
             b: of(second),
@@ -543,6 +604,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
             tensor_c: 0,
             batches: count,
             reserved: 0,
+            scales: Scales::new(scale_of(first), scale_of(second)),
         };
         // SAFETY: the caller's contract; the plan keeps the kernel's.
         unsafe {
@@ -625,6 +687,8 @@ unsafe fn finish<T: Operand, U: Output<T>>(
             tensor_c: 0,
             batches: count,
             reserved: 0,
+            // The product's kernel has multiplied by them.
+            scales: Scales::NONE,
         };
         // SAFETY: the caller's contract.
         unsafe { stream.launch(&U::finish(), Grid::new((tiles, count), 256), (arguments,))? };

@@ -32,7 +32,7 @@ fn what_cannot_be_measured_is_refused_with_what_can() {
     for (arguments, expected) in [
         (&["--sizes", "4096,64x4096"][..], "`64x4096` is no size: it must be N or MxNxK"),
         (&["--majors", "tn,xx"], "`xx` is no order of A and B: it must be tn, nt, nn or tt"),
-        (&["--types", "f8"], "[possible values: f32, tf32, f16, f16-sums, bf16, f64, i8]"),
+        (&["--types", "f8"], "[possible values: f32, tf32, f16, f16-sums, bf16, f64, i8, e4m3]"),
         (&["--against", "mkl"], "[possible values: cublas, cublaslt, none]"),
         (&["--rounds", "0"], "0 is not in 1.."),
         (&["sort"], "[possible values: matmul, copy, transpose]"),
@@ -46,21 +46,24 @@ fn what_cannot_be_measured_is_refused_with_what_can() {
 
 #[test]
 fn on_a_gpu_every_kind_is_checked_timed_and_told_in_every_form() {
-    if gpu().is_none() {
-        return;
-    }
+    let Some(device) = gpu() else { return };
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let on_gpu = |arguments: &[&str]| {
         succeeded(&command(folder, arguments).env("MOYE_DEVICE", "gpu").output().unwrap())
     };
-    let all = "f32,tf32,f16,f16-sums,bf16,f64,i8";
+    let everywhere = "f32,tf32,f16,f16-sums,bf16,f64,i8";
+    // Hopper alone multiplies 8-bit floats.
+    let (all, kinds) = match device.arch() == moye::Arch::new(9, 0) {
+        true => (format!("{everywhere},e4m3"), 8),
+        false => (everywhere.to_owned(), 7),
+    };
     let quick = ["--rounds", "3", "--warm-up", "0"];
-    let sizes = ["bench", "matmul", "--types", all, "--majors", "tn,nt,nn,tt", "--sizes", "64x72x80,128"];
+    let sizes = ["bench", "matmul", "--types", &all, "--majors", "tn,nt,nn,tt", "--sizes", "64x72x80,128"];
     let said = on_gpu(&[&sizes[..], &quick, &["--json", "--plot", "plot.svg", "--csv", "rows.csv"]].concat());
     let told: serde_json::Value = serde_json::from_str(&said).unwrap();
     let rows = told["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 7 * 4 * 2);
+    assert_eq!(rows.len(), kinds * 4 * 2);
     for row in rows {
         assert!(row["moye"]["median"].as_f64().unwrap() > 0.0, "{row}");
         assert!(

@@ -3,6 +3,7 @@
 use crate::common::gpu;
 use crate::{command, failed, moye, names, save, succeeded};
 use half::{bf16, f16};
+use moye::number::{F8E4M3, F8E5M2, Scalar};
 use ndarray::{Array1, Array2, ShapeBuilder};
 use ndarray_npy::{ReadNpyExt, ReadableElement, WritableElement};
 use std::fs::{self, File};
@@ -79,6 +80,23 @@ macro_rules! halves {
 }
 halves!(f16: "float16", "<f2", bf16: "bfloat16", "<V2");
 
+macro_rules! of_8_bits {
+    ($($t:ty: $name:literal, $descriptor:literal),*) => { $(
+        impl OfFile for $t {
+            const NAME: &'static str = $name;
+            fn save(folder: &Path, name: &str, matrix: &Array2<f64>) {
+                save(folder, name, &matrix.map(|&x| <$t>::nearest(x).to_bits()));
+                relabel(folder, name, "|u1", $descriptor);
+            }
+            fn load(_: &Path, _: &str) -> Array2<f64> {
+                unreachable!("no product is of 8 bits")
+            }
+        }
+    )* };
+}
+// As ml_dtypes 0.6 writes them.
+of_8_bits!(F8E4M3: "float8_e4m3fn", "<V1", F8E5M2: "float8_e5m2", "<f1");
+
 /// Multiplies files of `T` and asserts that the result, of `U`, is exact.
 fn exact<T: OfFile, U: OfFile>(options: &[&str], run: impl Fn(&Path, &[&str]) -> Output) {
     for (m, n, k, fortran) in
@@ -106,6 +124,8 @@ fn all_types(run: impl Fn(&Path, &[&str]) -> Output) {
     exact::<f32, f32>(&["--dtype", "f32"], &run);
     exact::<f64, f64>(&[], &run);
     exact::<i8, i32>(&[], &run);
+    exact::<F8E4M3, f32>(&["--dtype", "e4m3", "--f32-output"], &run);
+    exact::<F8E5M2, f32>(&["--f32-output"], &run);
     exact::<f16, f16>(&["--tile", "64x64", "--split-k", "2"], &run);
 }
 
@@ -146,6 +166,66 @@ fn bfloat16_is_known_by_what_ml_dtypes_writes_or_by_the_option() {
     );
     succeeded(&moye(folder, &["matmul", "u2.npy", "void.npy", "--dtype", "bf16", "-o", "d.npy"]));
     assert_eq!(bf16::load(folder, "d.npy"), Array2::from_elem((4, 4), 4.0));
+}
+
+#[test]
+fn floats_of_8_bits_are_known_by_what_ml_dtypes_writes_or_by_the_option() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let ones = Array2::from_elem((4, 4), 1.0);
+    F8E4M3::save(folder, "e4m3.npy", &ones);
+    F8E5M2::save(folder, "e5m2.npy", &ones);
+    save(folder, "bytes.npy", &ones.map(|&x| F8E5M2::nearest(x).to_bits()));
+    for (files, option, name) in [
+        (["e4m3.npy", "e4m3.npy"], "e4m3", "float8_e4m3fn to bfloat16"),
+        (["e5m2.npy", "bytes.npy"], "e5m2", "float8_e5m2 to bfloat16"),
+    ] {
+        let arguments = ["matmul", files[0], files[1], "--dtype", option, "-o", "c.npy", "--force"];
+        let said = succeeded(&moye(folder, &arguments));
+        assert!(said.contains(name), "{said}");
+        assert_eq!(bf16::load(folder, "c.npy"), Array2::from_elem((4, 4), 4.0), "{files:?}");
+    }
+    for (file, expected) in [
+        (
+            "e4m3.npy",
+            "e4m3.npy holds bytes that the file does not tell the type of; where that is float8_e4m3fn of ml_dtypes, say --dtype e4m3",
+        ),
+        ("bytes.npy", "bytes.npy holds uint8; products are of float16, bfloat16, "),
+    ] {
+        let said = failed(&moye(folder, &["matmul", file, file, "-o", "d.npy"]));
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn scales_of_8_bit_floats_are_factors_of_rows_and_columns() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let (a, b) = (whole(20, 30, false), whole(30, 10, true));
+    F8E5M2::save(folder, "a.npy", &a);
+    F8E5M2::save(folder, "b.npy", &b);
+    let (rows, columns) = (
+        Array1::from_iter((0..20).map(|i| 2f32.powi(i % 5 - 2))),
+        Array1::from_iter((0..10).map(|j| 2f32.powi(j % 3))),
+    );
+    save(folder, "rows.npy", &rows);
+    save(folder, "columns.npy", &columns);
+    save(folder, "half.npy", &Array1::from_elem(1, 0.5f32));
+    let product = a.dot(&b);
+    let of_rows = rows.mapv(f64::from).into_shape_with_order((20, 1)).unwrap();
+    let of_columns = columns.mapv(f64::from);
+    for (options, expected) in [
+        (&["--scale-a", "rows.npy"][..], &product * &of_rows),
+        (&["--scale-b", "columns.npy", "--alpha", "3"], 3.0 * &product * &of_columns),
+        (&["--scale-a", "half.npy", "--scale-b", "columns.npy"], 0.5 * &product * &of_columns),
+        (&["--scale-a", "rows.npy", "--scale-b", "half.npy", "--split-k", "2"], 0.5 * &product * &of_rows),
+    ] {
+        let arguments =
+            [&["matmul", "a.npy", "b.npy", "--f32-output", "-o", "c.npy", "--force"], options].concat();
+        let said = succeeded(&moye(folder, &arguments));
+        assert_eq!(f32::load(folder, "c.npy"), expected, "{options:?}");
+        assert!(said.contains("0.0e0 relative to a float64 reference"), "{options:?}: {said}");
+    }
 }
 
 #[test]
@@ -195,6 +275,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
     f32::save(folder, "f32.npy", &whole(4, 4, false));
     f64::save(folder, "f64.npy", &whole(4, 4, false));
     i8::save(folder, "i8.npy", &whole(4, 4, false));
+    F8E5M2::save(folder, "e5m2.npy", &whole(4, 4, false));
     f32::save(folder, "wide.npy", &whole(4, 5, false));
     save(folder, "three.npy", &Array1::from_elem(3, 1f32));
     let before = names(folder);
@@ -214,7 +295,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         ),
         (
             &["f64.npy", "f64.npy", "--f32-output"],
-            "--f32-output is for float16 and bfloat16, and these matrices are float64",
+            "--f32-output is for float16, bfloat16 and 8-bit floats, and these matrices are float64",
         ),
         (
             &["f64.npy", "f64.npy", "--tf32"],
@@ -252,6 +333,22 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         ),
         (&["f32.npy", "f32.npy", "--bias", "wide.npy"], "wide.npy holds a 2-dimensional array, not a vector"),
         (
+            &["f32.npy", "f32.npy", "--scale-a", "three.npy"],
+            "--scale-a and --scale-b are for 8-bit floats, and f32.npy holds float32; --alpha is a factor of any product",
+        ),
+        (
+            &["e5m2.npy", "e5m2.npy", "--scale-b", "three.npy"],
+            "three.npy has 3 numbers, and e5m2.npy has 4 columns; a scale has one number, or one for each",
+        ),
+        (
+            &["e5m2.npy", "e5m2.npy", "--dtype", "e4m3"],
+            "e5m2.npy holds float8_e5m2, and --dtype says float8_e4m3fn; leave --dtype out",
+        ),
+        (
+            &["e5m2.npy", "e5m2.npy", "--tf32"],
+            "--tf32 is a way to multiply float32, and these matrices are float8_e5m2",
+        ),
+        (
             &["f16.npy", "f16.npy", "--tile", "7x9"],
             "no kernel for f16 in Full precision has a tile of 7 x 9 and fits into the ",
         ),
@@ -266,7 +363,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
             "`64` is no tile: it must be M x N without spaces, 64x64 say",
         ),
         (&["f32.npy", "f32.npy", "--beta", "2"], "--c <C.npy>"),
-        (&["f32.npy", "f32.npy", "--dtype", "f8"], "f16, bf16, f32, f64, i8"),
+        (&["f32.npy", "f32.npy", "--dtype", "f8"], "f16, bf16, f32, f64, i8, e4m3, e5m2"),
         (&["f32.npy", "f32.npy", "--split-k", "0"], "0 is not in 1.."),
     ] {
         let output = moye(folder, &[&["matmul"], arguments].concat());
@@ -286,6 +383,8 @@ fn random_products_of_every_type_are_right() {
         (&["--tf32"], "_tf32_"),
         (&["--dtype", "f64"], "_f64_"),
         (&["--dtype", "i8"], "_s8_"),
+        (&["--dtype", "e4m3"], "_e4m3_"),
+        (&["--dtype", "e5m2", "--f32-output"], "_e5m2_"),
     ] {
         let said = succeeded(&moye(folder.path(), &[&["matmul"], options].concat()));
         assert!(said.contains(kernel) && said.contains("256 x 256 x 64"), "{options:?}: {said}");

@@ -231,7 +231,7 @@ fn types_that_a_command_has_no_kernel_for_are_refused_with_what_to_do() {
     }
     for (file, held) in [("integer.npy", "int32"), ("long.npy", "int64")] {
         let said = failed(&moye(folder, &["matmul", file, file, "-o", "c.npy"]));
-        let all = "products are of float16, bfloat16, float32, float64 or int8, so convert it";
+        let all = "products are of float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2, so convert it";
         assert_eq!(said, format!("{file} holds {held}; {all}, say with a.astype('float32')"));
     }
     assert!(!names(folder).iter().any(|name| name.starts_with('c') || name.contains("part")));

@@ -5,7 +5,7 @@ use super::matrix::rng;
 use super::{devices, say};
 use half::{bf16, f16};
 use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Module};
-use moye_device::number::{B1, F8E4M3, Number as _, S4, Scalar, Tf32, U4};
+use moye_device::number::{B1, F8E4M3, F8E5M2, Number as _, S4, Scalar, Tf32, U4};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -43,7 +43,7 @@ macro_rules! whole {
         }
     )* };
 }
-whole!(f16, bf16, f64, F8E4M3, f32, i8, u8, i32);
+whole!(f16, bf16, f64, F8E4M3, F8E5M2, f32, i8, u8, i32);
 
 macro_rules! packed {
     ($($t:ty),*) => { $(
@@ -74,7 +74,7 @@ macro_rules! floats {
         }
     )* };
 }
-floats!(f16, bf16, f64, F8E4M3);
+floats!(f16, bf16, f64, F8E4M3, F8E5M2);
 
 impl Number for f32 {
     /// A value that tf32 has too, so that tensor cores lose nothing of it.

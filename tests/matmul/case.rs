@@ -2,8 +2,10 @@
 
 use crate::common::matrix::rng;
 use crate::common::product::Number;
+use half::{bf16, f16};
 use moye::kernels::mma::Activation;
-use moye::{Device, Matmul, Matrix, MatrixMut, Operand, Output};
+use moye::number::{F8E4M3, F8E5M2};
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Operand, Output};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -39,6 +41,87 @@ impl Lie {
     }
 }
 
+/// What an operand's scale has one factor for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    None,
+    /// The operand.
+    All,
+    /// Each row of A, or column of B.
+    Each,
+    /// Each of each batch.
+    EachOfBatch,
+}
+
+impl Scale {
+    pub const ANY: [Self; 4] = [Self::None, Self::All, Self::Each, Self::EachOfBatch];
+
+    /// How many factors there are.
+    fn len(self, extent: usize, batches: usize) -> usize {
+        match self {
+            Self::None => 0,
+            Self::All => 1,
+            Self::Each => extent,
+            Self::EachOfBatch => extent * batches,
+        }
+    }
+
+    /// Which of them a row or column of a batch has.
+    fn at(self, extent: usize, batch: usize, index: usize) -> usize {
+        match self {
+            Self::None | Self::All => 0,
+            Self::Each => index,
+            Self::EachOfBatch => batch * extent + index,
+        }
+    }
+}
+
+/// Operands, with and without scales.
+pub trait Scaled: Operand {
+    /// Whether there are any.
+    const SCALED: bool = false;
+
+    fn scaled<'a, U: Output<Self>>(
+        product: Matmul<'a, Self, U>,
+        _: [Option<&'a Buffer<f32>>; 2],
+    ) -> Matmul<'a, Self, U> {
+        product
+    }
+}
+
+macro_rules! scaled {
+    ($($t:ty),*) => { $(
+        impl Scaled for $t {
+            const SCALED: bool = true;
+
+            fn scaled<'a, U: Output<Self>>(
+                mut product: Matmul<'a, Self, U>,
+                [a, b]: [Option<&'a Buffer<f32>>; 2],
+            ) -> Matmul<'a, Self, U> {
+                if let Some(a) = a {
+                    product = product.scale_a(a);
+                }
+                if let Some(b) = b {
+                    product = product.scale_b(b);
+                }
+                product
+            }
+        }
+    )* };
+}
+scaled!(F8E4M3, F8E5M2);
+impl Scaled for f16 {}
+impl Scaled for bf16 {}
+impl Scaled for f32 {}
+impl Scaled for f64 {}
+impl Scaled for i8 {}
+
+/// What a GPU's sums of 8-bit floats may be off by, relative in norm: it keeps 14 bits of them (see `moye_sim`'s `MmaSum::bound`), and
+/// cuts off the rest of up to a unit in the last place at each of `k / 32` steps.
+fn of_hardware<T: Scaled>(device: &Device, k: usize) -> f64 {
+    if T::SCALED && device.is_gpu() { (k.div_ceil(32) + 1) as f64 * 2f64.powi(-13) } else { 0.0 }
+}
+
 /// A product and all that can be asked of it.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -50,6 +133,8 @@ pub struct Case {
     pub beta: f64,
     /// None, for each row, or for each column.
     pub bias: Option<bool>,
+    /// Of A and of B.
+    pub scales: [Scale; 2],
     pub activation: Activation,
     pub batches: usize,
     /// Whether all batches have the same B.
@@ -68,6 +153,7 @@ impl Case {
             alpha: 1.0,
             beta: 0.0,
             bias: None,
+            scales: [Scale::None; 2],
             activation: Activation::None,
             batches: 1,
             same_b: false,
@@ -77,7 +163,7 @@ impl Case {
     }
 
     /// Anything, with extents up to `most`.
-    pub fn any<T: Operand>(rng: &mut StdRng, most: usize) -> Self {
+    pub fn any<T: Scaled>(rng: &mut StdRng, most: usize) -> Self {
         let mut extent = || match rng.random_range(0..6) {
             0 => rng.random_range(1..=3),
             1 => 16 * rng.random_range(1..=most.div_ceil(16)),
@@ -85,6 +171,9 @@ impl Case {
             _ => rng.random_range(1..=most),
         };
         let shape = (extent(), extent(), extent());
+        // Only where there are some, so that others stay the cases that they are.
+        let scales =
+            if T::SCALED { [(); 2].map(|()| Scale::ANY[rng.random_range(0..4)]) } else { [Scale::None; 2] };
         let factors = [1.0, 2.0, -1.0, 0.0];
         let activations = if T::SMOOTH { 4 } else { 2 };
         let all = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
@@ -95,6 +184,7 @@ impl Case {
             alpha: factors[rng.random_range(0..4)],
             beta: factors[[3, 3, 0, 1, 2][rng.random_range(0..5)]],
             bias: [None, None, Some(false), Some(true)][rng.random_range(0..4)],
+            scales,
             activation: all[rng.random_range(0..activations)],
             batches: [1, 1, 1, 2, 3][rng.random_range(0..5)],
             same_b: rng.random(),
@@ -106,7 +196,8 @@ impl Case {
 
 /// Runs the case, and compares all of C, and what lies between its elements.
 ///
-/// `setup` chooses the way of summing; `bound` is the largest error in norm that is let pass, 0 for an exact result.
+/// `setup` chooses the way of summing; `bound` is the largest error in norm that is let pass, 0 for an exact result, beside what
+/// hardware that keeps less than f32 makes.
 pub fn check<T, U>(
     device: &Device,
     case: &Case,
@@ -114,11 +205,12 @@ pub fn check<T, U>(
     seed: u64,
     setup: impl for<'a> Fn(Matmul<'a, T, U>) -> Matmul<'a, T, U>,
 ) where
-    T: Operand + Number,
+    T: Scaled + Number,
     U: Output<T> + Number,
     T::Scalar: Into<f64> + From<i8>,
 {
     let (m, n, k) = case.shape;
+    let bound = bound + of_hardware::<T>(device, k);
     let mut rng = rng(&[m, n, k, seed as usize]);
     let extents = [(m, k), (k, n), (m, n)];
     let strides: [(usize, usize); 3] =
@@ -141,6 +233,10 @@ pub fn check<T, U>(
     let bias: Option<Vec<U>> =
         case.bias.map(|rows| (0..if rows { m } else { n }).map(|_| draw(&mut rng)).collect());
 
+    let scales: [Vec<f32>; 2] = std::array::from_fn(|of| {
+        (0..case.scales[of].len([m, n][of], case.batches)).map(|_| rng.random_range(0.25..2.0)).collect()
+    });
+
     let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
     let mut device_c = device.upload(&before).unwrap();
     if case.beta == 0.0 {
@@ -148,6 +244,7 @@ pub fn check<T, U>(
         device_c.fill_bytes(0xFF).unwrap();
     }
     let device_bias = bias.as_ref().map(|bias| device.upload(bias).unwrap());
+    let device_scales = scales.each_ref().map(|scale| device.upload(scale).unwrap());
     let what = format!(
         "{case:?} of {} to {} on {}",
         <T as moye::Element>::NAME,
@@ -176,7 +273,8 @@ pub fn check<T, U>(
             (Some(bias), _) => product.bias(bias),
             _ => product,
         };
-        product.run(device, &mut c).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let scales = std::array::from_fn(|of| (case.scales[of] != Scale::None).then_some(&device_scales[of]));
+        T::scaled(product, scales).run(device, &mut c).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     let got = device_c.download().unwrap();
 
@@ -189,7 +287,11 @@ pub fn check<T, U>(
                     case.offsets[of] + batch_of * batch[of] + row * strides[of].0 + col * strides[of].1
                 };
                 let sum: f64 = (0..k).map(|l| a[at(0, i, l)].value() * b[at(1, l, j)].value()).sum();
-                let mut want = case.alpha * sum;
+                let scale = |of: usize, index: usize| match case.scales[of] {
+                    Scale::None => 1.0,
+                    scale => f64::from(scales[of][scale.at([m, n][of], batch_of, index)]),
+                };
+                let mut want = case.alpha * scale(0, i) * scale(1, j) * sum;
                 if case.beta != 0.0 {
                     want += case.beta * before[at(2, i, j)].value();
                 }

@@ -6,13 +6,15 @@ mod common;
 
 mod case;
 mod errors;
+mod scales;
 
-use case::{Case, Lie, check};
+use case::{Case, Lie, Scaled, check};
 use common::devices;
 use common::matrix::rng;
 use common::product::Number;
 use half::{bf16, f16};
-use moye::{Device, Matmul, Operand, Output};
+use moye::number::{F8E4M3, F8E5M2};
+use moye::{Device, Matmul, Output};
 use rstest::rstest;
 
 /// A way of summing.
@@ -25,7 +27,7 @@ const SHAPES: [(usize, usize, usize); 7] =
 /// Every tile of the kernels for this way of summing, on every device, for all orientations of the matrices.
 fn all_orientations<T, U>(bound: f64, setup: Setup<T, U>)
 where
-    T: Operand + Number,
+    T: Scaled + Number,
     U: Output<T> + Number,
     T::Scalar: Into<f64> + From<i8>,
 {
@@ -54,7 +56,7 @@ where
 /// move back from the edge, or may not, since rows would start elsewhere than at 16 bytes or C is read.
 fn more_than_a_tile<T, U>(bound: f64, setup: Setup<T, U>)
 where
-    T: Operand + Number,
+    T: Scaled + Number,
     U: Output<T> + Number,
     T::Scalar: Into<f64> + From<i8>,
 {
@@ -80,7 +82,7 @@ where
 /// Random products of everything.
 fn anything<T, U>(bound: f64, setup: Setup<T, U>)
 where
-    T: Operand + Number,
+    T: Scaled + Number,
     U: Output<T> + Number,
     T::Scalar: Into<f64> + From<i8>,
 {
@@ -88,6 +90,10 @@ where
         let (cases, most) = if device.is_gpu() { (150, 300) } else { (12, 80) };
         let mut rng = rng(&[cases, most]);
         let tiles = tiles(&device, setup);
+        if tiles.is_empty() {
+            common::say(&format!("products of {} are skipped on {}, which has none", T::NAME, device.name()));
+            continue;
+        }
         for seed in 0..cases as u64 {
             let mut case = Case::any::<T>(&mut rng, most);
             // What is taken by itself, and in turn every kernel.
@@ -97,7 +103,7 @@ where
     }
 }
 
-fn tiles<T: Operand + Number, U: Output<T> + Number>(device: &Device, setup: Setup<T, U>) -> Vec<(u32, u32)> {
+fn tiles<T: Scaled + Number, U: Output<T> + Number>(device: &Device, setup: Setup<T, U>) -> Vec<(u32, u32)> {
     let nothing = device.alloc_zeroed::<T>(1).unwrap();
     let matrix = || moye::Matrix::row_major(&nothing, 1, 1).unwrap();
     setup(Matmul::new(matrix(), matrix())).tiles(device)
@@ -136,6 +142,10 @@ types! {
     single_tf32: f32 => f32, 2e-6, |product| product.tf32();
     double: f64 => f64, 1e-14, |product| product;
     bytes: i8 => i32, 0.0, |product| product;
+    float8_e4m3: F8E4M3 => bf16, 4e-3, |product| product;
+    float8_e4m3_to_f32: F8E4M3 => f32, 2e-6, |product| product;
+    float8_e5m2: F8E5M2 => bf16, 4e-3, |product| product;
+    float8_e5m2_to_f32: F8E5M2 => f32, 2e-6, |product| product;
 }
 
 #[rstest]
@@ -153,7 +163,7 @@ fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, 
 /// Rows that start at multiples of 16 bytes and end within: what lies between them is neither added up nor written.
 fn ends_within_a_piece<T, U>(bound: f64, setup: Setup<T, U>)
 where
-    T: Operand + Number,
+    T: Scaled + Number,
     U: Output<T> + Number,
     T::Scalar: Into<f64> + From<i8>,
 {
@@ -179,6 +189,7 @@ fn rows_that_end_within_sixteen_bytes() {
     ends_within_a_piece::<bf16, f32>(2e-6, |product| product);
     ends_within_a_piece::<f32, f32>(2e-6, |product| product.tf32());
     ends_within_a_piece::<i8, i32>(0.0, |product| product);
+    ends_within_a_piece::<F8E4M3, bf16>(4e-3, |product| product);
 }
 
 #[test]
@@ -205,5 +216,8 @@ fn large_products_on_a_gpu() {
         check::<f32, f32>(&device, &case, 4e-6, 0, |product| product);
         check::<f32, f32>(&device, &case, 4e-6, 0, |product| product.tf32());
         check::<i8, i32>(&device, &case, 0.0, 0, |product| product);
+        if !tiles::<F8E4M3, f32>(&device, |product| product).is_empty() {
+            check::<F8E4M3, f32>(&device, &case, 2e-6, 0, |product| product);
+        }
     }
 }

@@ -22,7 +22,7 @@ pub const BOXES_C: u32 = 2;
 
 /// A configuration.
 pub trait WgmmaConfig: Sized + 'static {
-    /// The elements of A and B in memory.
+    /// The elements of A and B in memory; of A, where the atom multiplies 8-bit floats of two types.
     type Operand: Element;
     /// The elements that the atom accumulates.
     type Sum: Convertible<Self::Scalar>;
@@ -34,6 +34,8 @@ pub trait WgmmaConfig: Sized + 'static {
     type Atom: WgmmaAtom<OperandA = u64, Accumulators: Accumulators<Register = Self::Sum>>;
     /// Rows of a block's tile of C: 64 for each consuming warpgroup.
     const BLK_M: u32;
+    /// Whether the sums are multiplied by [`Scales`](crate::kernels::mma::Scales).
+    const SCALED: bool;
 
     /// Warpgroups that multiply.
     const CONSUMERS: u32 = {

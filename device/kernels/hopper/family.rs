@@ -5,16 +5,20 @@ use super::matmul::matmul;
 use crate::atom::wgmma::{
     K_MAJOR, MN_MAJOR, SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS,
     SM90_64x256x8_F32TF32TF32_SS_TN, SM90_64x256x16_F32BF16BF16_SS, SM90_64x256x16_F32F16F16_SS,
-    SM90_64x256x32_S32S8S8_SS_TN,
+    SM90_64x256x32_F32E4M3E4M3_SS_TN, SM90_64x256x32_F32E5M2E5M2_SS_TN, SM90_64x256x32_S32S8S8_SS_TN,
 };
 use crate::memory::TensorMap;
+use crate::number::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 
 /// The configuration and the kernel of each entry.
 macro_rules! wgmma {
+    (@scaled scaled) => { true };
     ($(
         $(#[$doc:meta])*
-        $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty { rows: $rows:literal, threads = $threads:literal, $atom:ty }
+        $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty {
+            rows: $rows:literal, threads = $threads:literal, $atom:ty $(, $scaled:ident)?
+        }
     )+) => { $(
         mod $name {
             use super::*;
@@ -29,6 +33,7 @@ macro_rules! wgmma {
                 type Output = $output;
                 type Atom = $atom;
                 const BLK_M: u32 = $rows;
+                const SCALED: bool = false $(|| wgmma!(@scaled $scaled))?;
             }
 
             const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows");
@@ -88,4 +93,9 @@ wgmma! {
     wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
     /// `c = a * b` of 8-bit integers with K contiguous in both, sums in 32 bits that wrap, tiles of 128 x 256.
     wgmma_s8_tn = i8 => i32, i32, i32 { rows: 128, threads = 384, SM90_64x256x32_S32S8S8_SS_TN }
+    /// `c = scales * a * b` of e4m3 with K contiguous in both, sums in f32, of which the tensor cores keep some 14 bits, tiles of
+    /// 128 x 256.
+    wgmma_e4m3_tn = F8E4M3 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x32_F32E4M3E4M3_SS_TN, scaled }
+    /// As [`wgmma_e4m3_tn`], of e5m2.
+    wgmma_e5m2_tn = F8E5M2 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x32_F32E5M2E5M2_SS_TN, scaled }
 }

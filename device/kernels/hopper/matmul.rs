@@ -2,6 +2,7 @@
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, Parts, STAGES, WARPGROUP, WgmmaConfig, WgmmaStorage};
 use super::epilogue::Writer;
+use super::scale::scale;
 use super::schedule::{Schedule, Work};
 use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
@@ -21,7 +22,7 @@ const FEW: u32 = 40;
 /// See [`FEW`].
 const MANY: u32 = 232;
 
-/// `c = activation(alpha * a * b + beta * c + bias)`, a persistent grid.
+/// `c = activation(alpha * a * b + beta * c + bias)`, a persistent grid; `a * b` times the scales, where there are any.
 ///
 /// # Safety
 /// All threads of the block come by together, and the kernel declares [`WgmmaStorage<G>`] and `G::THREADS` threads. `a` and `b` are
@@ -187,6 +188,9 @@ unsafe fn multiply<G: WgmmaConfig>(
                 consumer.release(before);
             }
             wgmma_fence_registers(&mut sums);
+            if const { G::SCALED } {
+                scale::<G>(&mut sums, arguments, work, (writer.consumer, writer.thread));
+            }
             writer.write(&sums, arguments, work);
         }
     }

@@ -12,6 +12,8 @@
 //! being filled the whole time. Accumulators are all that a thread holds, 128 of them for a tile of 128 x 256, so warpgroup 0 gives
 //! registers away ([`decrease_registers`](crate::arch::decrease_registers)).
 //!
+//! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
+//!
 //! C goes through shared memory, in swizzled boxes that TMA stores, where its rows start at multiples of 16 bytes and nothing but
 //! `alpha` is asked for. All else is done by rows, as for [`mma`](super::mma)'s kernels.
 //!
@@ -22,6 +24,7 @@ mod config;
 mod epilogue;
 mod family;
 mod matmul;
+mod scale;
 mod schedule;
 mod store;
 

@@ -61,6 +61,41 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub batches: u32,
     /// Unused, so that no bytes are left undefined.
     pub reserved: u32,
+    /// Factors of the sums, for the kernels that take them: those of 8-bit floats. Others do not look at them.
+    pub scales: Scales<S>,
+}
+
+/// Factors of the sums in memory: one for each row of A times one for each column of B. 8-bit floats have a narrow range, and are
+/// kept divided by these.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Scales<S: Element> {
+    /// Of A; all are 1 where the address is 0.
+    pub a: Global<S>,
+    /// Of B, likewise.
+    pub b: Global<S>,
+    /// Between A's factors along M: 1, or 0 where all rows have the same.
+    pub a_m: i64,
+    /// Between B's factors along N, likewise.
+    pub b_n: i64,
+    /// Between those of A's batches; 0 where all have the same.
+    pub batch_a: i64,
+    /// Between those of B's batches, likewise.
+    pub batch_b: i64,
+}
+
+impl<S: Element> Scales<S> {
+    /// No factors.
+    pub const NONE: Self = Self::new((Global::from_address(0), 0, 0), (Global::from_address(0), 0, 0));
+
+    /// Those of A and of B: where they are, and the distances along M or N and between batches.
+    #[must_use]
+    pub const fn new(
+        (a, a_m, batch_a): (Global<S>, i64, i64),
+        (b, b_n, batch_b): (Global<S>, i64, i64),
+    ) -> Self {
+        Self { a, b, a_m, b_n, batch_a, batch_b }
+    }
 }
 
 impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
@@ -97,6 +132,7 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
             tensor_c: 0,
             batches: 1,
             reserved: 0,
+            scales: Scales::NONE,
         }
     }
 }
@@ -104,7 +140,10 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
 // SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields or pairs of 4-byte ones, the same on host and device.
 unsafe impl<T: Element, O: Element, S: Element> KernelParam for Arguments<T, O, S> {
     const TYPE: ParamType = {
-        assert!(size_of::<Self>() == 13 * 8 + 2 * size_of::<S>() + 10 * 4, "the struct has gaps");
+        assert!(
+            size_of::<Self>() == 13 * 8 + 2 * size_of::<S>() + 10 * 4 + size_of::<Scales<S>>(),
+            "the struct has gaps"
+        );
         ParamType::Struct { name: "Arguments", size: size_of::<Self>() }
     };
 }

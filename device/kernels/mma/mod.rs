@@ -14,7 +14,7 @@ mod scalar;
 mod sgemm;
 mod smem;
 
-pub use arguments::{Activation, Arguments};
+pub use arguments::{Activation, Arguments, Scales};
 pub use config::{ArgumentsOf, MmaConfig, Storage};
 pub use epilogue::{Direct, Epilogue, ThroughShared};
 pub use f16::*;

@@ -44,7 +44,7 @@ fn factors(kind: Kind) -> (*const c_void, *const c_void) {
         (ptr::from_ref(one).cast(), ptr::from_ref(zero).cast())
     }
     match kind {
-        Kind::F32 | Kind::Tf32 | Kind::F16 | Kind::Bf16 => both(&SINGLE),
+        Kind::F32 | Kind::Tf32 | Kind::F16 | Kind::Bf16 | Kind::E4m3 => both(&SINGLE),
         Kind::F16Sums => both(&HALF),
         Kind::F64 => both(&DOUBLE),
         Kind::I8 => both(&WHOLE),
@@ -65,6 +65,7 @@ macro_rules! types {
             Kind::Bf16 => (Of::CUDA_R_16BF, Of::CUDA_R_16BF, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
             Kind::F64 => (Of::CUDA_R_64F, Of::CUDA_R_64F, Of::CUDA_R_64F, By::CUBLAS_COMPUTE_64F),
             Kind::I8 => (Of::CUDA_R_8I, Of::CUDA_R_32I, Of::CUDA_R_32I, By::CUBLAS_COMPUTE_32I),
+            Kind::E4m3 => (Of::CUDA_R_8F_E4M3, Of::CUDA_R_16BF, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
         }
     }};
 }
@@ -227,6 +228,8 @@ pub struct CublasLt {
     handle: cublaslt::sys::cublasLtHandle_t,
     stream: *mut c_void,
     workspace: Buffer<u8>,
+    /// The number 1, as the scale of operands of 8 bits.
+    scale: Buffer<f32>,
 }
 
 impl CublasLt {
@@ -235,10 +238,11 @@ impl CublasLt {
     pub fn open(device: &Device) -> Result<Self> {
         open("cublasLt", std::env::var_os(VARIABLE))?;
         let workspace = device.alloc_uninit(WORKSPACE_BYTES)?;
+        let scale = device.upload(&[1.0f32])?;
         let stream = device.default_stream().raw_handle()?;
         let handle = cublaslt::result::create_handle()
             .map_err(|error| anyhow!("cublasLtCreate failed with {error}"))?;
-        Ok(Self { handle, stream, workspace })
+        Ok(Self { handle, stream, workspace, scale })
     }
 }
 
@@ -264,7 +268,8 @@ impl<'a> Prepared<'a> {
             set_matmul_desc_attribute, set_matmul_pref_attribute,
         };
         use cublaslt::sys::cublasLtMatmulDescAttributes_t::{
-            CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB,
+            CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+            CUBLASLT_MATMUL_DESC_FAST_ACCUM, CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB,
         };
         use cublaslt::sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
         let (of, of_c, scale, by) =
@@ -288,6 +293,24 @@ impl<'a> Prepared<'a> {
                 [CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB].into_iter().zip(&transposed)
             {
                 set_matmul_desc_attribute(desc, attribute, ptr::from_ref(value).cast(), size_of::<i32>())
+                    .map_err(refused)?;
+            }
+            if gemm.kind == Kind::E4m3 {
+                let scale = lt.scale.address();
+                for attribute in [CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER]
+                {
+                    set_matmul_desc_attribute(
+                        desc,
+                        attribute,
+                        ptr::from_ref(&scale).cast(),
+                        size_of::<u64>(),
+                    )
+                    .map_err(refused)?;
+                }
+                // Sums as tensor cores make them, without a second, wider sum beside.
+                let fast = 1i8;
+                let attribute = CUBLASLT_MATMUL_DESC_FAST_ACCUM;
+                set_matmul_desc_attribute(desc, attribute, ptr::from_ref(&fast).cast(), size_of::<i8>())
                     .map_err(refused)?;
             }
             let bytes = ptr::from_ref(&WORKSPACE_BYTES).cast();

@@ -58,7 +58,7 @@ impl Facts {
 ///   fast as in f16.
 /// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz do 165.2 and 330.3 TFLOP/s of f16, 82.6 of tf32,
 ///   82.6 of f32, 660.6 TOP/s of int8; likewise.
-/// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock, 2048 of tf32, 8192 of int8,
+/// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock, 2048 of tf32, 8192 of int8 and of 8-bit floats,
 ///   by `wgmma`. f16 with sums in f16 goes by `mma.sync` here, which from registers alone gave 645 TFLOP/s of f16 on an H200 at
 ///   1,980 MHz, 0.602 of that (docs/decisions/0007). f64 has `mma.sync` alone, 256 operations by the whitepaper; f32 does 256
 ///   on 128 lanes.
@@ -77,7 +77,7 @@ fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
         ((9, 0), Kind::Tf32) => 2048.0,
         ((9, 0), Kind::F16 | Kind::Bf16) => 4096.0,
         ((9, 0), Kind::F16Sums) => 4096.0 * MMA_SYNC_OF_WGMMA,
-        ((9, 0), Kind::I8) => 8192.0,
+        ((9, 0), Kind::I8 | Kind::E4m3) => 8192.0,
         _ => return None,
     })
 }
@@ -118,11 +118,13 @@ mod tests {
             (&h200, Kind::F16Sums, 645.0),
             (&h200, Kind::Tf32, 535.0),
             (&h200, Kind::I8, 2140.0),
+            (&h200, Kind::E4m3, 2140.0),
         ] {
             let limit = machine.limit(kind).unwrap();
             assert!((limit / expected - 1.0).abs() < 0.01, "{machine:?} {kind}: {limit}");
         }
         assert_eq!(rtx_4090.limit(Kind::F64), None, "it has no tensor cores for f64");
+        assert_eq!(a100.limit(Kind::E4m3), None, "nor has this one for 8-bit floats");
         assert_eq!(machine((12, 0), 1, 1.0).limit(Kind::F16), None);
         assert_eq!(machine((9, 0), 132, 0.0).limit(Kind::F16), None, "no clock was told");
     }

@@ -101,7 +101,7 @@ enum What {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Against {
-    /// cuBLAS's cublasGemmEx
+    /// cuBLAS's cublasGemmEx; for 8-bit floats, which it has not, cuBLASLt
     Cublas,
     /// cuBLASLt with the algorithm that its heuristic puts first
     Cublaslt,
@@ -124,6 +124,8 @@ pub struct Measure<'a> {
     peer: Option<&'a Peer>,
     /// Why there is none.
     no_peer: Option<String>,
+    /// In its place for the kinds that it has not, where it is cuBLAS.
+    lt: Option<&'a Result<Peer>>,
     facts: Option<Facts>,
     monitor: Option<&'a Monitor>,
     /// Choices that were measured.
@@ -171,6 +173,9 @@ impl Bench {
             Against::Cublaslt => CublasLt::open(&device).map(Peer::CublasLt),
             Against::None => Err(anyhow!("none was asked for")),
         };
+        let lacks = |work: &Work| matches!(work, Work::Matmul { kind: Kind::E4m3, .. });
+        let lt = (self.against == Against::Cublas && works.iter().any(|(work, _)| lacks(work)))
+            .then(|| CublasLt::open(&device).map(Peer::CublasLt));
         let monitor = Monitor::open(&device);
         let facts = Facts::of(&device);
         // JSON has the standard output to itself.
@@ -187,6 +192,7 @@ impl Bench {
             },
             peer: peer.as_ref().ok(),
             no_peer: peer.as_ref().err().map(|error| format!("{error:#}")),
+            lt: lt.as_ref(),
             facts: facts.ok(),
             monitor: monitor.as_ref().ok(),
             tuning: tuning.as_ref(),
@@ -336,6 +342,15 @@ fn tell(
 }
 
 impl Measure<'_> {
+    /// What a product is measured beside, and otherwise why it is beside nothing.
+    fn beside(&self, kind: Kind) -> (Option<&Peer>, Option<String>) {
+        match (kind, self.lt) {
+            (Kind::E4m3, Some(Ok(lt))) => (Some(lt), None),
+            (Kind::E4m3, Some(Err(reason))) => (None, Some(format!("cuBLASLt: {reason:#}"))),
+            _ => (self.peer, self.no_peer.clone()),
+        }
+    }
+
     /// Checks and times one thing.
     fn row(&self, work: &Work) -> Result<Row> {
         match *work {
@@ -362,6 +377,7 @@ mod tests {
             },
             peer: None,
             no_peer: Some("a test".to_owned()),
+            lt: None,
             facts: None,
             monitor: None,
             tuning: None,

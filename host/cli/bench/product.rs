@@ -23,6 +23,8 @@ pub struct Problem<T: Member, U: Stored> {
     host: [Vec<T>; 2],
     operands: [Buffer<T>; 2],
     c: Buffer<U>,
+    /// The number 1, as the scale of both operands, for the kinds that are measured with scales.
+    scale: Option<Buffer<f32>>,
 }
 
 /// Calls a generic function with the operands' and the result's types of a kind.
@@ -34,6 +36,7 @@ macro_rules! with_types {
             Kind::Bf16 => $function::<bf16, bf16>($($argument),*),
             Kind::F64 => $function::<f64, f64>($($argument),*),
             Kind::I8 => $function::<i8, i32>($($argument),*),
+            Kind::E4m3 => $function::<moye::number::F8E4M3, bf16>($($argument),*),
         }
     };
 }
@@ -52,7 +55,8 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         let host = [numbers(elements(m, k)?, 1)?, numbers(elements(k, n)?, 2)?];
         let operands = [device.upload(&host[0])?, device.upload(&host[1])?];
         let c = device.alloc_uninit::<U>(elements(m, n)?)?;
-        Ok(Self { kind, majors, size, host, operands, c })
+        let scale = (kind == Kind::E4m3).then(|| device.upload(&[1.0f32])).transpose()?;
+        Ok(Self { kind, majors, size, host, operands, c, scale })
     }
 
     /// The call that multiplies, and C, column-major.
@@ -69,7 +73,8 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
             Kind::F16Sums => Precision::F16Sums,
             _ => Precision::Full,
         };
-        Ok((T::precise(Matmul::new(a, b), precision)?, MatrixMut::col_major(&mut self.c, m, n)?))
+        let product = T::scaled(Matmul::new(a, b), [self.scale.as_ref(); 2])?;
+        Ok((T::precise(product, precision)?, MatrixMut::col_major(&mut self.c, m, n)?))
     }
 
     /// Poisons C, so that what nothing writes shows.
@@ -192,9 +197,9 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         k: size.k,
         addresses: problem.addresses(&other_c),
     };
-    let mut missing = measure.no_peer.clone();
+    let (side, mut missing) = measure.beside(kind);
     let mut peer = None;
-    if let Some(side) = measure.peer {
+    if let Some(side) = side {
         // SAFETY: the buffers are of these extents and live on; nothing else uses `other_c`.
         match unsafe { side.prepare(&gemm) }.and_then(|mut run| run().map(|()| run)) {
             Ok(run) => peer = Some(run),
@@ -205,7 +210,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         let error = problem.relative_error(&other_c.download()?);
         let bound = kind.tolerance(size.k);
         if error.is_nan() || error > bound {
-            let name = measure.peer.map_or("", Peer::name);
+            let name = side.map_or("", Peer::name);
             bail!(
                 "{name} and float64 differ by {error:.1e} in {kind} {majors} {size}, more than {bound:.0e}; so no time is taken"
             );
@@ -235,7 +240,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         k: Some(size.k),
         unit: kind.unit(),
         moye: Figure::new(&times[0], operations),
-        peer: times.get(1).and_then(|times| Some((measure.peer?.name(), Figure::new(times, operations)))),
+        peer: times.get(1).and_then(|times| Some((side?.name(), Figure::new(times, operations)))),
         no_peer: missing,
         limit: measure.facts.as_ref().and_then(|facts| facts.limit(kind)),
         relative_error: Some(error),

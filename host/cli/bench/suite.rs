@@ -40,6 +40,7 @@ pub fn rows() -> Vec<(Work, Goal)> {
     }
     rows.push((product(Kind::Tf32, Majors::TN, large), Goal::AtLeast(260.0)));
     rows.push((product(Kind::I8, Majors::TN, larger), Goal::AtLeast(900.0)));
+    rows.push((product(Kind::E4m3, Majors::TN, larger), Goal::OfPeer(1.00)));
     for size in [Size { m: 64, n: 4096, k: 4096 }, Size { m: 4096, n: 64, k: 4096 }] {
         rows.push((product(Kind::F16, Majors::TN, size), Goal::OfPeer(1.00)));
     }
@@ -100,6 +101,6 @@ mod tests {
         for (i, (work, _)) in rows.iter().enumerate() {
             assert!(!rows[..i].iter().any(|(other, _)| other == work), "{work:?} twice");
         }
-        assert_eq!(rows.len(), 4 + 2 + 12 + 2 + 2 + 2);
+        assert_eq!(rows.len(), 4 + 2 + 12 + 3 + 2 + 2);
     }
 }
