@@ -74,16 +74,17 @@ unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Stride
 }
 
 /// An engine that the copy atom `A` reads from, whose source is the side `S`: `ReadBy<C::Atom, <C::Atom as CopyAtom>::Source>` of a
-/// tiled copy `C`. All that is [`CopySource<S>`]; it is for the atom's name in the compiler's message.
+/// tiled copy `C`. All that is [`CopySource<S>`]; it is for the atom's name in the compiler's message. Whether it is an [`Access`] and
+/// of which elements is asked for apart: a bound of a generic kernel that says so would hide what they are.
 #[diagnostic::on_unimplemented(
     message = "the copy atom `{A}` reads from `{S}`, and the source tensor's elements are in `{Self}`",
     label = "not in `{S}`, which `{A}` reads",
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
-pub trait ReadBy<A: CopyAtom, S: Side = <A as CopyAtom>::Source>: CopySource<S> + Access {}
+pub trait ReadBy<A: CopyAtom, S: Side = <A as CopyAtom>::Source>: CopySource<S> {}
 
-impl<A: CopyAtom, S: Side, E: CopySource<S> + Access> ReadBy<A, S> for E {}
+impl<A: CopyAtom, S: Side, E: CopySource<S>> ReadBy<A, S> for E {}
 
 /// An engine that the copy atom `A` writes to, whose destination is the side `S`. As [`ReadBy`].
 #[diagnostic::on_unimplemented(
@@ -92,12 +93,9 @@ impl<A: CopyAtom, S: Side, E: CopySource<S> + Access> ReadBy<A, S> for E {}
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
-pub trait WrittenBy<A: CopyAtom, S: Side = <A as CopyAtom>::Destination>:
-    CopyDestination<S> + AccessMut
-{
-}
+pub trait WrittenBy<A: CopyAtom, S: Side = <A as CopyAtom>::Destination>: CopyDestination<S> {}
 
-impl<A: CopyAtom, S: Side, E: CopyDestination<S> + AccessMut> WrittenBy<A, S> for E {}
+impl<A: CopyAtom, S: Side, E: CopyDestination<S>> WrittenBy<A, S> for E {}
 
 macro_rules! shared {
     ($pointer:ident, $($bound:tt)+) => {
@@ -359,8 +357,8 @@ const fn takes_predicates<A: CopyAtom>() {
 pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
 where
     C: StaticTiledCopy,
-    S: ReadBy<C::Atom> + Engine<Element = C::Element>,
-    D: WrittenBy<C::Atom> + Engine<Element = C::Element>,
+    S: ReadBy<C::Atom> + Access + Engine<Element = C::Element>,
+    D: WrittenBy<C::Atom> + AccessMut + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -399,8 +397,8 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     destination: &mut Tensor<D, LD>,
 ) where
     C: StaticTiledCopy,
-    S: ReadBy<C::Atom> + Engine<Element = C::Element>,
-    D: WrittenBy<C::Atom> + Engine<Element = C::Element>,
+    S: ReadBy<C::Atom> + Access + Engine<Element = C::Element>,
+    D: WrittenBy<C::Atom> + AccessMut + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
@@ -439,8 +437,8 @@ impl<C: StaticTiledCopy> Where for Automatic<C> {
 unsafe fn one<C, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>, i: usize, valid: bool)
 where
     C: StaticTiledCopy,
-    S: ReadBy<C::Atom> + Engine<Element = C::Element>,
-    D: WrittenBy<C::Atom> + Engine<Element = C::Element>,
+    S: ReadBy<C::Atom> + Access + Engine<Element = C::Element>,
+    D: WrittenBy<C::Atom> + AccessMut + Engine<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
