@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{NamedTempFile, PersistError};
 
@@ -30,9 +30,9 @@ pub fn finish(
     persist: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
 ) -> Result<File, PersistError> {
     let mut unfinished = unfinished();
-    let temporary: &Path = &file.path().to_owned();
+    let temporary = file.path().to_owned();
     let done = persist(file)?;
-    unfinished.retain(|path| path != temporary);
+    unfinished.retain(|path| *path != temporary);
     Ok(done)
 }
 
