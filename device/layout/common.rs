@@ -20,8 +20,12 @@ operation! {
     /// ```
     nullspace / try_nullspace(layout: Layout) -> Layout = kernel;
 
-    /// The longest layout `R` found with `a(R(i)) == i` and `b(R(i)) == i`: the elements that are next to one another
-    /// in both, in the same order.
+    /// A layout `R` with `a(R(i)) == i` and `b(R(i)) == i`: elements that are next to one another in both, in the same
+    /// order. It is the longest part of the right inverse of `b` that `a` follows, as in CuTe; where a layout maps
+    /// several coordinates to one index, another inverse may have led further.
+    ///
+    /// Two layouts whose composition is none, which CuTe refuses, have elements in common all the same. They are found
+    /// by comparing values, the first 1,024 at most.
     ///
     /// Where `b` has more elements, `a` counts as unbounded along its last mode, as in CuTe: then `R` may lead beyond the
     /// coordinates of `a`.
@@ -89,7 +93,9 @@ const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
             let runs = modes.leaves() > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
             if runs { modes.shape[0] } else { 1 }
         }
-        Err(Fault::Stride { .. } | Fault::Run { .. } | Fault::Carry { .. }) => compared(a, &inverse),
+        Err(Fault::Stride { .. } | Fault::Run { .. } | Fault::Carry { .. } | Fault::Beside { .. }) => {
+            compared(a, &inverse)
+        }
         Err(fault) => return Err(fault),
     };
     Ok((inverse, size))

@@ -13,17 +13,22 @@ operation! {
     /// `cotarget`.
     ///
     /// It covers wherever any layout does. Where a stride is no multiple of what the modes of smaller stride reach, as in
-    /// `(2,2):(1,3)` and in the padded tile `(64,64):(1,72)`, no copies of the layout that do not meet reach the end
-    /// of the gaps. The answer is then CuTe's, which fills each gap with as many whole copies as it holds: what
-    /// [`logical_product`](super::logical_product) needs to place copies of a padded block. It is ordered and disjoint,
-    /// and the ends of the gaps are reached by neither. [`logical_divide`](super::logical_divide), which would lose
-    /// those elements, refuses such a tile.
+    /// the padded tile `(64,64):(1,72)`, no copies of the layout that do not meet reach the end of the gaps. The answer
+    /// is then CuTe's, which fills each gap with as many whole copies as it holds, if it keeps what CuTe promises of it:
+    /// ordered, disjoint, and with `layout` of a cosize of at least `cotarget`. The ends of the gaps are reached by
+    /// neither. [`logical_divide`](super::logical_divide), which would lose those elements, refuses such a tile.
+    ///
+    /// # Errors
+    /// Where modes overlap; where elements would be left out and the last of them is the end of a gap, so that not even
+    /// the cosize reaches `cotarget`.
     ///
     /// ```
-    /// use moye_device::layout::{complement, layout};
+    /// use moye_device::layout::{complement, layout, try_complement};
     /// assert_eq!(complement(layout!(4:2), 24), layout!((2, 3):(1, 8)));
     /// // The rows of 72 that hold 64: the 8 behind each have room for no copy.
-    /// assert_eq!(complement(layout!((64, 64):(1, 72)), 9216), layout!(2:4608));
+    /// assert_eq!(complement(layout!((64, 64):(1, 72)), 8192), layout!(2:4608));
+    /// // Copies of 0, 1, 3, 4 at 0 and 6 reach neither 2 nor 11.
+    /// assert!(try_complement(layout!((2, 2):(1, 3)), 12).is_err());
     /// ```
     complement / try_complement(layout: Layout, cotarget: i64) -> Layout => complement_of;
 }
@@ -31,7 +36,19 @@ operation! {
 /// See [`complement`].
 #[inline]
 const fn complement_of(out: &mut Layout, layout: &Layout, cotarget: i64) -> Result<(), Fault> {
-    places_into(out, layout, ROOT, cotarget, 1, Gaps::Rounded)
+    let Err(fault) = covering_into(out, layout, ROOT, cotarget) else { return Ok(()) };
+    if let Fault::Gap { stride, reach } = fault {
+        *out = Layout::start();
+        tri!(places_into(out, layout, ROOT, cotarget, 1, Gaps::Rounded));
+        tri!(out.check());
+        // Both reach below 2^63, and so do their last elements together, which are disjoint.
+        let end = layout.cosize().saturating_add(out.cosize() - 1);
+        if end >= cotarget {
+            return Ok(());
+        }
+        return Err(Fault::LeftOut { stride, reach, end, cotarget });
+    }
+    Err(fault)
 }
 
 /// Adds the complement of the mode of `layout` at `at`, which with it covers all below `cotarget`.
@@ -98,7 +115,14 @@ pub(crate) const fn places_into(
         }
         reach = match stride.checked_mul(extent) {
             Some(reach) => reach,
-            None => return Err(Fault::Overflow),
+            None => {
+                return Err(Fault::TooLarge {
+                    what: "the stride",
+                    left: stride,
+                    by: "the extent",
+                    right: extent,
+                });
+            }
         };
         i += 1;
     }

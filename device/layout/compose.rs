@@ -5,6 +5,7 @@ use super::error::{Divisors, Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
 use super::operation::operation;
+use super::place;
 use super::profile::{At, MAX_LEAVES, ROOT};
 use super::tiler::Tiler;
 
@@ -24,7 +25,7 @@ operation! {
     /// let error = try_composition(layout!((4, 6):(1, 10)), layout!(4:3)).unwrap_err();
     /// assert!(error.text().contains("stride 3 neither divides nor is divided by the extent 4"));
     /// ```
-    composition / try_composition(a: Layout, b: Layout) -> Layout => composition_of;
+    composition / try_composition(a: Layout, b: Layout) -> Layout => composition_of, at place::of_composition;
 
     /// [`composition`] with a tiler. By mode, modes beyond the tiler are left out, as in CuTe.
     ///
@@ -33,7 +34,7 @@ operation! {
     /// let rows = composition_tiler(layout!((12, (4, 8)):(59, (13, 1))), tiler!((3:4, 8:2)));
     /// assert_eq!(rows, layout!((3, (2, 4)):(236, (26, 1))));
     /// ```
-    composition_tiler / try_composition_tiler(layout: Layout, tiler: Tiler) -> Layout => composed_by_tiler;
+    composition_tiler / try_composition_tiler(layout: Layout, tiler: Tiler) -> Layout => composed_by_tiler, at place::of_tiler;
 }
 
 const fn composed_by_tiler(out: &mut Layout, layout: &Layout, tiler: &Tiler) -> Result<(), Fault> {
@@ -258,7 +259,12 @@ impl Left {
         if last == 0 {
             return match modes.stride[0].checked_mul(step) {
                 Some(stride) => out.push_leaf(count, stride, modes.basis[0]),
-                None => Err(Fault::Overflow),
+                None => Err(Fault::TooLarge {
+                    what: "the stride",
+                    left: step,
+                    by: "the stride",
+                    right: modes.stride[0],
+                }),
             };
         }
         if step < 0 {
@@ -291,15 +297,14 @@ impl Left {
                 }
             }
             Err(fault) => {
-                let fault = match fault {
-                    Fault::Unfit => self.fault(count, step),
-                    fault => fault,
-                };
                 out.drop_run(run);
                 if !tri!(self.search(out, count, step)) {
-                    return Err(fault);
+                    return Err(match fault {
+                        Fault::Unfit => self.fault(count, step),
+                        fault => fault,
+                    });
                 }
-                sum.carries = Some(fault);
+                sum.carries = Some(Fault::Beside { stride: step });
             }
         }
         out.close_run(run)

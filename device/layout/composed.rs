@@ -11,6 +11,7 @@ use super::evaluate;
 use super::int_tuple::IntTuple;
 use super::layout::{Layout, mode_of};
 use super::operation::method;
+use super::place;
 use super::product::{blocked_into, raked_into, to_shape_ordered};
 use super::recast::{down, ratio, up};
 use super::swizzle::Swizzle;
@@ -180,18 +181,18 @@ impl ComposedLayout {
         /// Mode `index` under the same swizzle and offset.
         mode / try_mode(self: ComposedLayout, index: usize) -> ComposedLayout = mode;
         /// This after `b`: see [`composition`](super::composition).
-        composition / try_composition(self: ComposedLayout, b: Layout) -> ComposedLayout = compose;
+        composition / try_composition(self: ComposedLayout, b: Layout) -> ComposedLayout = compose, at place::of_composition;
         /// This after a tiler, by mode: see [`composition_tiler`](super::composition_tiler).
         composition_tiler / try_composition_tiler(self: ComposedLayout, tiler: Tiler) -> ComposedLayout
-            = compose_tiler;
+            = compose_tiler, at place::of_tiler;
         /// See [`logical_divide`](super::logical_divide).
-        logical_divide / try_logical_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide;
+        logical_divide / try_logical_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide, at place::of_divide;
         /// See [`zipped_divide`](super::zipped_divide).
-        zipped_divide / try_zipped_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_zipped;
+        zipped_divide / try_zipped_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_zipped, at place::of_divide;
         /// See [`tiled_divide`](super::tiled_divide).
-        tiled_divide / try_tiled_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_tiled;
+        tiled_divide / try_tiled_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_tiled, at place::of_divide;
         /// See [`flat_divide`](super::flat_divide).
-        flat_divide / try_flat_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_flat;
+        flat_divide / try_flat_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_flat, at place::of_divide;
         /// The layout repeated under the same swizzle and offset: see [`logical_product`](super::logical_product).
         ///
         /// ```
@@ -199,17 +200,17 @@ impl ComposedLayout {
         /// let rows = ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!(4:1));
         /// assert_eq!(rows.logical_product(tiler!(4)).to_string(), "Sw<1,0,2> o 0 o (4,4):(1,4)");
         /// ```
-        logical_product / try_logical_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply;
+        logical_product / try_logical_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply, at place::of_product;
         /// See [`zipped_product`](super::zipped_product).
-        zipped_product / try_zipped_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_zipped;
+        zipped_product / try_zipped_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_zipped, at place::of_product;
         /// See [`tiled_product`](super::tiled_product).
-        tiled_product / try_tiled_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_tiled;
+        tiled_product / try_tiled_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_tiled, at place::of_product;
         /// See [`flat_product`](super::flat_product).
-        flat_product / try_flat_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_flat;
+        flat_product / try_flat_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_flat, at place::of_product;
         /// See [`blocked_product`](super::blocked_product).
-        blocked_product / try_blocked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = blocked;
+        blocked_product / try_blocked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = blocked, at place::of_repeats;
         /// See [`raked_product`](super::raked_product).
-        raked_product / try_raked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = raked;
+        raked_product / try_raked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = raked, at place::of_repeats;
         /// The same function with as few modes as possible: see [`coalesce`](super::coalesce).
         coalesce / try_coalesce(self: ComposedLayout) -> ComposedLayout = coalesced;
         /// See [`coalesce_profile`](super::coalesce_profile).
@@ -227,11 +228,11 @@ impl ComposedLayout {
         /// The modes `begin..end` as one mode: see [`Layout::group`].
         group / try_group(self: ComposedLayout, begin: usize, end: usize) -> ComposedLayout = grouped;
         /// Repeated until it has the size `shape`: see [`tile_to_shape`](super::tile_to_shape).
-        tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile;
+        tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile, at place::of_shape;
         /// Repeated along the modes in `order`: see [`tile_to_shape_ordered`](super::tile_to_shape_ordered).
         tile_to_shape_ordered / try_tile_to_shape_ordered(
             self: ComposedLayout, shape: IntTuple, order: IntTuple
-        ) -> ComposedLayout = tile_ordered;
+        ) -> ComposedLayout = tile_ordered, at place::of_ordered_shape;
         /// The modes under the wildcards of `coord`, the rest of it in the offset: see [`slice`](super::slice).
         slice / try_slice(self: ComposedLayout, coord: IntTuple) -> ComposedLayout = slice;
         /// In elements `count` times as large: see [`upcast`](super::upcast).

@@ -1,6 +1,7 @@
 //! What goes wrong with a layout, in words that carry the values.
 
 use super::int_tuple::IntTuple;
+use super::place::Place;
 use super::text::Text;
 
 pub(crate) use super::fault::Fault;
@@ -67,10 +68,16 @@ impl LayoutError {
     }
 
     /// An error whose text begins with `text`, the operation and its operands.
-    pub(crate) const fn after(mut text: Text<MESSAGE>, fault: Fault) -> Self {
+    pub(crate) const fn after(text: Text<MESSAGE>, fault: Fault) -> Self {
+        Self::at_place(text, fault, &Place::whole())
+    }
+
+    /// [`after`](Self::after), of a fault that is about some mode.
+    pub(crate) const fn at_place(mut text: Text<MESSAGE>, fault: Fault, place: &Place) -> Self {
         text.give_rest();
         text.str(": ");
-        fault.write(&mut text);
+        place.write(&mut text);
+        fault.write(&mut text, place);
         Self { kind: fault.kind(), column: 0, text }
     }
 

@@ -120,7 +120,8 @@ impl Layout {
         }
     }
 
-    /// The index of a coordinate with an integer for each mode.
+    /// The index of a coordinate with an integer for each mode. Nothing is checked of integers that are not within the
+    /// shape, and their index may not fit in 64 bits: [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
     /// Where [`try_crd2idx`] gives an error of the kind [`Profile`](super::LayoutErrorKind::Profile): where `R` is not

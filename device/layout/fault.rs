@@ -2,6 +2,7 @@
 
 use super::error::LayoutErrorKind;
 use super::numbers::{multiples_around, strides, values_of};
+use super::place::Place;
 use super::text::Text;
 
 /// What went wrong, as the inner functions report it: small, and without the operands, which the operation adds.
@@ -11,6 +12,8 @@ pub(crate) enum Fault {
     Capacity,
     /// A product or sum beyond 64 bits.
     Overflow,
+    /// `left` times `right` is beyond 64 bits.
+    TooLarge { what: &'static str, left: i64, by: &'static str, right: i64 },
     /// A basis vector or a wildcard where an integer is needed.
     NotAnInt,
     /// A tuple where an integer is needed.
@@ -31,6 +34,8 @@ pub(crate) enum Fault {
     TupleForInt { what: &'static str, modes: usize },
     /// A coordinate of another rank than the layout.
     CoordinateRank { given: usize, rank: usize },
+    /// An integer of a coordinate, the last one or another, that is not within the extent.
+    Coordinate { value: i64, extent: i64, last: bool },
     /// The number of a basis vector that there is not.
     BasisRange { basis: usize },
     /// A leaf that is not there.
@@ -80,6 +85,8 @@ pub(crate) enum Fault {
     Unfit,
     /// Composition: the steps of several modes add up to `reach` in mode `mode` of the first layout.
     Carry { mode: usize, extent: i64, reach: i64 },
+    /// Composition: steps of `stride` carry, and beside those of the other modes they do not step as by themselves.
+    Beside { stride: i64 },
     /// Composition with a negative stride through several modes.
     NegativeStride { stride: i64 },
     /// Strides along different basis vectors that one stride cannot hold.
@@ -93,6 +100,8 @@ pub(crate) enum Fault {
     Overlap { stride: i64, reach: i64 },
     /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of smaller strides.
     Gap { stride: i64, reach: i64 },
+    /// A complement, of a layout with such a gap, that ends at `end`.
+    LeftOut { stride: i64, reach: i64, end: i64, cotarget: i64 },
     /// Neither of two numbers divides the other.
     Indivisible { what: &'static str, left: i64, right: i64 },
     /// `left` is no multiple of `right`.
@@ -115,7 +124,7 @@ pub(crate) enum Fault {
     /// An offset in a layout that is to be inverted.
     OffsetInverse { offset: i64 },
     /// A layout that reaches, without a gap, fewer elements than are needed.
-    Short { size: i64, want: i64 },
+    Short { what: &'static str, size: i64, want: i64 },
     /// Two sizes that must be equal.
     Sizes { left: i64, right: i64 },
     /// Something said in full.
@@ -128,7 +137,7 @@ impl Fault {
     pub const fn kind(&self) -> LayoutErrorKind {
         match self {
             Self::Capacity => LayoutErrorKind::Capacity,
-            Self::Overflow => LayoutErrorKind::Overflow,
+            Self::Overflow | Self::TooLarge { .. } => LayoutErrorKind::Overflow,
             Self::NotAnInt
             | Self::NotALeaf
             | Self::Incongruent { .. }
@@ -145,12 +154,14 @@ impl Fault {
             | Self::NoRange { .. }
             | Self::NoLeaf { .. }
             | Self::BasisRange { .. }
+            | Self::Coordinate { .. }
             | Self::Extent { .. }
             | Self::Least { .. } => LayoutErrorKind::Range,
             Self::Stride { .. }
             | Self::Run { .. }
             | Self::Unfit
             | Self::Carry { .. }
+            | Self::Beside { .. }
             | Self::NegativeStride { .. }
             | Self::Indivisible { .. }
             | Self::NotAMultiple { .. }
@@ -160,6 +171,7 @@ impl Fault {
             | Self::Backwards { .. }
             | Self::Straddles { .. }
             | Self::Gap { .. }
+            | Self::LeftOut { .. }
             | Self::Shifts { .. }
             | Self::TakenTwice { .. }
             | Self::BitsApart { .. }
@@ -175,7 +187,8 @@ impl Fault {
         }
     }
 
-    pub const fn write<const N: usize>(&self, text: &mut Text<N>) {
+    /// Writes what went wrong at `place`, which is written before it.
+    pub const fn write<const N: usize>(&self, text: &mut Text<N>, place: &Place) {
         match *self {
             Self::Capacity => {
                 text.str("the result has more than ");
@@ -185,6 +198,16 @@ impl Fault {
                 text.str(
                     " integers and tuples together, which is what a value holds; coalesce the operands first",
                 );
+            }
+            Self::TooLarge { what, left, by, right } => {
+                text.str(what);
+                text.str(" ");
+                text.int(left);
+                text.str(" times ");
+                text.str(by);
+                text.str(" ");
+                text.int(right);
+                text.str(" does not fit in 64 bits; the size and the magnitude of every index must be below 2^63");
             }
             Self::Overflow => text.str(
                 "a size or an offset does not fit in 64 bits; the size and the magnitude of every index must be below \
@@ -223,8 +246,10 @@ impl Fault {
             }
             Self::Incongruent { what } => {
                 text.str(what);
+                text.str(" nest differently");
+                place.write_difference(text);
                 text.str(
-                    " nest differently; they need a tuple for each tuple and an integer for each integer",
+                    "; they need a tuple for each tuple and an integer for each integer",
                 );
             }
             Self::Ranks { left, right } => {
@@ -271,9 +296,8 @@ impl Fault {
                 }
                 text.str(" neither divides nor is divided by the extent ");
                 text.int(extent);
-                text.str(" of mode ");
-                text.int(mode as i64);
-                text.str(" (modes coalesced)");
+                text.str(" of");
+                place.write_mode(text, mode);
                 values_of(text, &values, known, count);
                 strides(text, extent, inner, would, last);
             }
@@ -285,23 +309,34 @@ impl Fault {
                 text.int(run);
                 text.str(", the number of steps that stay within the extent ");
                 text.int(extent);
-                text.str(" of mode ");
-                text.int(mode as i64);
-                text.str(" (modes coalesced)");
+                text.str(" of");
+                place.write_mode(text, mode);
                 values_of(text, &values, known, count);
                 text.str(if whole { "; an extent of at most " } else { "; an extent of " });
                 text.int(run);
                 text.str(if last { " or a multiple of it would do" } else { " would do" });
             }
             Self::Carry { mode, extent, reach } => {
-                text.str("the modes of the second layout add up to ");
+                text.str("the modes of ");
+                text.str(place.steps());
+                text.str(" add up to ");
                 text.int(reach);
-                text.str(" along mode ");
-                text.int(mode as i64);
-                text.str(" (modes coalesced) of the first, whose extent is ");
+                text.str(" along");
+                place.write_mode(text, mode);
+                if place.is_in_first() {
+                    text.str(" of the first");
+                }
+                text.str(", whose extent is ");
                 text.int(extent);
                 text.str(", so that a mode by itself does not step as it does beside the others; strides that nest \
                           (each a multiple of the reach of those before it) would do");
+            }
+            Self::Beside { stride } => {
+                text.str("the steps of stride ");
+                text.int(stride);
+                text.str(" carry from one mode into the next, so that they do not step beside the other modes of ");
+                text.str(place.steps());
+                text.str(" as by themselves; strides that nest (each a multiple of the reach of those before it) would do");
             }
             Self::NegativeStride { stride } => {
                 text.str("the stride ");
@@ -334,6 +369,18 @@ impl Fault {
                 text.str(" selects a mode that is not there; the rank is ");
                 text.int(rank as i64);
                 text.str(", and a basis vector below it would do");
+            }
+            Self::Coordinate { value, extent, last } => {
+                text.int(value);
+                text.str(" is not within the extent ");
+                text.int(extent);
+                if last {
+                    text.str("; 0 or more would do");
+                } else {
+                    text.str("; 0 to ");
+                    text.int(extent - 1);
+                    text.str(" would do");
+                }
             }
             Self::BasisRange { basis } => {
                 text.str("there is no basis vector ");
@@ -414,6 +461,22 @@ impl Fault {
                 text.int(reach);
                 text.str(", what its modes of smaller stride reach, so that the end of each gap would be in no tile; ");
                 text.str("a stride of ");
+                multiples_around(text, stride, reach);
+                text.str(" would do");
+            }
+            Self::LeftOut { stride, reach, end, cotarget } => {
+                text.str("the stride ");
+                text.int(stride);
+                text.str(" is no multiple of ");
+                text.int(reach);
+                text.str(", what the modes of smaller stride reach, so that no copies of the layout that do not meet reach ");
+                // Up to here whole copies fill the gap.
+                text.int(stride - stride % reach);
+                text.str(", and they end at ");
+                text.int(end);
+                text.str(", below ");
+                text.int(cotarget);
+                text.str("; a stride of ");
                 multiples_around(text, stride, reach);
                 text.str(" would do");
             }
@@ -502,14 +565,21 @@ impl Fault {
                      o layout does that; invert with the offset 0, and add the offset to what is asked",
                 );
             }
-            Self::Short { size, want } => {
+            Self::Short { what, size, want } => {
                 text.str("only ");
                 text.int(size);
                 text.str(" of ");
                 text.int(want);
-                text.str(
-                    " elements are reached, each once and without a gap; a compact layout of any order would do",
-                );
+                text.str(" ");
+                text.str(what);
+                text.str(" are reached, each once and without a gap; ");
+                if let Some(compact) = place.would() {
+                    text.keep(40);
+                    text.layout(&compact);
+                    text.give_rest();
+                    text.str(", or ");
+                }
+                text.str("a compact layout of any order would do");
             }
             Self::Sizes { left, right } => {
                 text.str("the sizes ");

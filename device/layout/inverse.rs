@@ -68,8 +68,8 @@ pub(crate) const fn right_into(out: &mut Layout, layout: &Layout) -> Result<(), 
     out.close_run(run)
 }
 
-/// Refuses a layout that leaves out a number below its size, or has one twice.
-pub(crate) const fn each_number_once(layout: &Layout) -> Result<(), Fault> {
+/// Refuses a layout of `what` that leaves out a number below its size, or has one twice.
+pub(crate) const fn each_number_once(layout: &Layout, what: &'static str) -> Result<(), Fault> {
     if layout.is_coordinate() {
         return Err(Fault::HasBasis);
     }
@@ -84,7 +84,7 @@ pub(crate) const fn each_number_once(layout: &Layout) -> Result<(), Fault> {
         }
     }
     if reach != layout.size() {
-        return Err(Fault::Short { size: reach, want: layout.size() });
+        return Err(Fault::Short { what, size: reach, want: layout.size() });
     }
     Ok(())
 }

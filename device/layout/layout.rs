@@ -3,6 +3,7 @@
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder};
 use super::operation::operation;
+use super::place;
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 use super::text::Text;
 use super::tiler::Tiler;
@@ -39,7 +40,7 @@ pub struct Layout {
 
 operation! {
     /// The layout of `shape` and `stride`, which nest alike.
-    make_layout / try_make_layout(shape: IntTuple, stride: IntTuple) -> Layout = of_shape_and_stride;
+    make_layout / try_make_layout(shape: IntTuple, stride: IntTuple) -> Layout = of_shape_and_stride, at place::of_difference;
     /// Mode `index` of a layout, as a layout; mode 0 of a layout that is a single integer mode is the layout.
     mode / try_mode(layout: Layout, index: usize) -> Layout = mode_of;
 }
@@ -333,11 +334,26 @@ impl Layout {
             }
             size = match size.checked_mul(extent) {
                 Some(size) => size,
-                None => return Err(Fault::Overflow),
+                None => {
+                    return Err(Fault::TooLarge {
+                        what: "the size",
+                        left: size,
+                        by: "the extent",
+                        right: extent,
+                    });
+                }
             };
-            let reach = match (extent - 1).checked_mul(self.stride[i]) {
+            let stride = self.stride[i];
+            let reach = match (extent - 1).checked_mul(stride) {
                 Some(reach) => reach,
-                None => return Err(Fault::Overflow),
+                None => {
+                    return Err(Fault::TooLarge {
+                        what: "an index below",
+                        left: extent,
+                        by: "the stride",
+                        right: stride,
+                    });
+                }
             };
             // The magnitude, so that no partial sum of an evaluation overflows, whatever the signs.
             last = match reach.checked_abs() {

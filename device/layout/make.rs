@@ -93,8 +93,15 @@ const fn compact(shape: &IntTuple, first_is_fastest: bool) -> Result<Layout, Fau
         let extent = tri!(shape.int_at(leaf));
         stride.value[leaf] = if extent == 1 { 0 } else { product };
         product = match product.checked_mul(extent) {
-            Some(product) => product,
-            None => return Err(Fault::Overflow),
+            Some(part) => part,
+            None => {
+                return Err(Fault::TooLarge {
+                    what: "the size",
+                    left: product,
+                    by: "the extent",
+                    right: extent,
+                });
+            }
         };
         i += 1;
     }

@@ -42,6 +42,7 @@ mod make;
 mod numbers;
 mod operation;
 mod parse;
+mod place;
 mod product;
 mod profile;
 mod recast;

@@ -2,11 +2,13 @@
 
 /// Declares an operation: the form that panics, and the form that returns a `Result`, whose error names the operation
 /// and the operands. Both are `const fn`. The inner function takes integers by value and everything else by reference.
-/// After `=` stands one that returns the result, after `=>` one that writes a layout into its first argument.
+/// After `=` stands one that returns the result, after `=>` one that writes a layout into its first argument, after `at`
+/// one that finds the mode that a fault is about.
 macro_rules! operation {
     ($(
         $(#[$doc:meta])*
-        $name:ident / $try_name:ident($($arg:ident: $ty:ident),+) -> $out:ident $how:tt $inner:path;
+        $name:ident / $try_name:ident($($arg:ident: $ty:ident),+) -> $out:ident $how:tt $inner:path
+        $(, at $place:path)?;
     )+) => {$(
         $(#[$doc])*
         ///
@@ -36,7 +38,9 @@ macro_rules! operation {
                 text.str(concat!(stringify!($name), "("));
                 $crate::layout::operation::operand!(list text; $($arg: $ty),+);
                 text.str(")");
-                $crate::layout::error::LayoutError::after(text, fault)
+                $crate::layout::operation::error!(
+                    text, fault, ($($crate::layout::operation::operand!(pass $arg: $ty)),+) $(, $place)?
+                )
             }
             $crate::layout::operation::call!(
                 $how $inner, ($($crate::layout::operation::operand!(pass $arg: $ty)),+),
@@ -73,7 +77,8 @@ macro_rules! call {
 macro_rules! method {
     ($(
         $(#[$doc:meta])*
-        $name:ident / $try_name:ident($this:ident: $own:ident $(, $arg:ident: $ty:ident)*) -> $out:ty = $inner:path;
+        $name:ident / $try_name:ident($this:ident: $own:ident $(, $arg:ident: $ty:ident)*) -> $out:ty = $inner:path
+        $(, at $place:path)?;
     )+) => {$(
         $(#[$doc])*
         ///
@@ -103,11 +108,25 @@ macro_rules! method {
                         $crate::layout::operation::operand!(write text; $arg: $ty);
                     )*
                     text.str(")");
-                    Err($crate::layout::error::LayoutError::after(text, fault))
+                    Err($crate::layout::operation::error!(
+                        text, fault,
+                        (&$this.layout $(, $crate::layout::operation::operand!(pass $arg: $ty))*) $(, $place)?
+                    ))
                 }
             }
         }
     )+};
+}
+
+/// The error of an operation: with the mode that it is about, where the operation has a function to find it (of a method,
+/// in the layout of `self`).
+macro_rules! error {
+    ($text:ident, $fault:ident, ($($arg:expr),+)) => {
+        $crate::layout::error::LayoutError::after($text, $fault)
+    };
+    ($text:ident, $fault:ident, ($($arg:expr),+), $place:path) => {
+        $crate::layout::error::LayoutError::at_place($text, $fault, &$place($($arg),+))
+    };
 }
 
 /// How an operand of some type is passed on and written down.
@@ -132,4 +151,4 @@ macro_rules! operand {
     (write $text:ident; $arg:ident: ComposedLayout) => { $arg.write(&mut $text) };
 }
 
-pub(crate) use {call, method, operand, operation};
+pub(crate) use {call, error, method, operand, operation};

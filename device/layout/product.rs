@@ -9,6 +9,7 @@ use super::int_tuple::arithmetic::{each_product, ordered};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::layout::{Layout, of_shape_and_stride};
 use super::operation::operation;
+use super::place;
 use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
@@ -22,16 +23,16 @@ operation! {
     /// let copies = logical_product(layout!((2, 2):(4, 1)), tiler!(6:1));
     /// assert_eq!(copies, layout!(((2, 2), (2, 3)):((4, 1), (2, 8))));
     /// ```
-    logical_product / try_logical_product(block: Layout, tiler: Tiler) -> Layout => logical;
+    logical_product / try_logical_product(block: Layout, tiler: Tiler) -> Layout => logical, at place::of_product;
 
     /// [`logical_product`] with the blocks gathered in mode 0.
-    zipped_product / try_zipped_product(block: Layout, tiler: Tiler) -> Layout => zipped;
+    zipped_product / try_zipped_product(block: Layout, tiler: Tiler) -> Layout => zipped, at place::of_product;
 
     /// [`zipped_product`] with the second mode unpacked.
-    tiled_product / try_tiled_product(block: Layout, tiler: Tiler) -> Layout => tiled;
+    tiled_product / try_tiled_product(block: Layout, tiler: Tiler) -> Layout => tiled, at place::of_product;
 
     /// [`zipped_product`] with both modes unpacked.
-    flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout => flat;
+    flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout => flat, at place::of_product;
 
     /// The block repeated over `tiler`, mode with mode: `((block_m, tiler_m), (block_n, tiler_n), ...)`. Each block
     /// stays together. The operand of lower rank gets modes `1:0` at the end.
@@ -41,7 +42,7 @@ operation! {
     /// let tiles = blocked_product(layout!((2, 5):(5, 1)), layout!((3, 4)));
     /// assert_eq!(tiles, layout!(((2, 3), (5, 4)):((5, 10), (1, 30))));
     /// ```
-    blocked_product / try_blocked_product(block: Layout, tiler: Layout) -> Layout => blocked_into;
+    blocked_product / try_blocked_product(block: Layout, tiler: Layout) -> Layout => blocked_into, at place::of_repeats;
 
     /// [`blocked_product`] with the blocks interleaved: `((tiler_m, block_m), (tiler_n, block_n), ...)`.
     ///
@@ -50,7 +51,7 @@ operation! {
     /// let tiles = raked_product(layout!((2, 5):(5, 1)), layout!((3, 4)));
     /// assert_eq!(tiles, layout!(((3, 2), (4, 5)):((10, 5), (30, 1))));
     /// ```
-    raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout => raked_into;
+    raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout => raked_into, at place::of_repeats;
 
     /// The block repeated until it has the size `shape`, mode by mode; blocks follow one another along mode 0 first.
     ///
@@ -59,7 +60,7 @@ operation! {
     /// let tiles = tile_to_shape(layout!((2, 3)), tuple!((4, 9)));
     /// assert_eq!(tiles, layout!(((2, 2), (3, 3)):((1, 6), (2, 12))));
     /// ```
-    tile_to_shape / try_tile_to_shape(block: Layout, shape: IntTuple) -> Layout = to_shape;
+    tile_to_shape / try_tile_to_shape(block: Layout, shape: IntTuple) -> Layout = to_shape, at place::of_shape;
 
     /// [`tile_to_shape`] with blocks that follow one another along the mode of the smallest `order` first, then the
     /// next smallest.
@@ -70,7 +71,7 @@ operation! {
     /// assert_eq!(tiles, layout!(((2, 2), (3, 3)):((1, 18), (2, 6))));
     /// ```
     tile_to_shape_ordered / try_tile_to_shape_ordered(block: Layout, shape: IntTuple, order: IntTuple) -> Layout
-        = to_shape_ordered;
+        = to_shape_ordered, at place::of_ordered_shape;
 }
 
 /// Adds `(block, complement of the block after tile)`, of the modes of `blocks` at `at` and of `tiles` at `by`.
@@ -92,8 +93,14 @@ const fn copies_into(out: &mut Layout, blocks: &Layout, at: At, tiles: &Layout, 
         return Err(Fault::HasBasis);
     }
     let places = tiles.cosize_at(by);
-    let Some(cotarget) = blocks.size_at(at).checked_mul(places) else {
-        return Err(Fault::Overflow);
+    let size = blocks.size_at(at);
+    let Some(cotarget) = size.checked_mul(places) else {
+        return Err(Fault::TooLarge {
+            what: "the block's size",
+            left: size,
+            by: "the tiler's cosize",
+            right: places,
+        });
     };
     let mut free = Layout::start();
     tri!(places_into(&mut free, blocks, at, cotarget, places, Gaps::Rounded));
@@ -180,6 +187,15 @@ pub(crate) const fn to_shape_ordered(
         return Err(Fault::TooManyModes { what: "block", modes: block.rank(), rank });
     }
     let block = tri!(padded(block, rank));
+    let times = tri!(repeats(&block, shape, order));
+    let mut out = Layout::start();
+    tri!(blocked_into(&mut out, &block, &times));
+    out.finish()
+}
+
+/// How often a block of as many modes as `shape` is repeated in it, and in which order.
+pub(crate) const fn repeats(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Result<Layout, Fault> {
+    let rank = shape.rank();
     let mut times = tri!(each_product(shape));
     let mut i = 0;
     while i < rank {
@@ -191,7 +207,5 @@ pub(crate) const fn to_shape_ordered(
         i += 1;
     }
     let stride = tri!(ordered(&times, order));
-    let mut out = Layout::start();
-    tri!(blocked_into(&mut out, &block, &tri!(of_shape_and_stride(&times, &stride))));
-    out.finish()
+    of_shape_and_stride(&times, &stride)
 }

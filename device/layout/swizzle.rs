@@ -101,11 +101,36 @@ impl Swizzle {
         ((1 << self.bits) - 1) << low
     }
 
-    /// The swizzled index. `index` is at least 0.
+    /// The swizzled index. `index` is at least 0, which is not checked: of a negative number the bits of its two's
+    /// complement are taken, which is no index. [`try_apply`](Self::try_apply) refuses it.
     #[inline(always)]
     pub const fn apply(&self, index: i64) -> i64 {
         let taken = index & self.source_mask();
         index ^ if self.shift >= 0 { taken >> self.shift } else { taken << -self.shift }
+    }
+
+    /// [`apply`](Self::apply) as a `Result`.
+    ///
+    /// ```
+    /// use moye_device::layout::Swizzle;
+    /// let swizzle = Swizzle::new(1, 0, 2);
+    /// assert_eq!(swizzle.try_apply(4), Ok(5));
+    /// assert!(swizzle.try_apply(-4).unwrap_err().text().contains("the index is -4; it must be at least 0"));
+    /// ```
+    ///
+    /// # Errors
+    /// Where `index` is below 0.
+    pub const fn try_apply(&self, index: i64) -> Result<i64, LayoutError> {
+        if index >= 0 {
+            return Ok(self.apply(index));
+        }
+        let mut text = Text::of_operands();
+        text.str("apply(");
+        self.write(&mut text);
+        text.str(", ");
+        text.int(index);
+        text.str(")");
+        Err(LayoutError::after(text, Fault::Least { what: "index", value: index, least: 0 }))
     }
 
     /// The largest of what the indices `0..end` become; `end` is at least 1.

@@ -33,6 +33,11 @@ impl<const N: usize> Text<N> {
         Self { kept: short(N / 2), ..Self::new() }
     }
 
+    /// Keeps `bytes` at the end free, as far as they are, for what comes after the next operands.
+    pub const fn keep(&mut self, bytes: usize) {
+        self.kept = short(bytes);
+    }
+
     /// Gives the bytes that were kept free.
     pub const fn give_rest(&mut self) {
         self.kept = 0;

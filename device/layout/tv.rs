@@ -5,6 +5,7 @@ use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::inverse::{each_number_once, right_into};
 use super::layout::Layout;
+use super::place;
 use super::product::raked_into;
 use super::profile::ROOT;
 use super::text::Text;
@@ -55,14 +56,15 @@ pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLay
         text.str(", ");
         text.layout(&values);
         text.str(")");
-        result = Err(LayoutError::after(text, fault));
+        let wrong = if each_number_once(&threads, "threads").is_err() { &threads } else { &values };
+        result = Err(LayoutError::at_place(text, fault, &place::of_compact(wrong)));
     }
     result
 }
 
 const fn make_into(tv: &mut TvLayout, threads: &Layout, values: &Layout) -> Result<(), Fault> {
-    tri!(each_number_once(threads));
-    tri!(each_number_once(values));
+    tri!(each_number_once(threads, "threads"));
+    tri!(each_number_once(values, "values"));
     // (m, n) -> (thread, value)
     let mut places = Layout::start();
     tri!(raked_into(&mut places, threads, values));
@@ -70,7 +72,7 @@ const fn make_into(tv: &mut TvLayout, threads: &Layout, values: &Layout) -> Resu
     let mut inverse = Layout::start();
     tri!(right_into(&mut inverse, &places));
     if inverse.size() != places.size() {
-        return Err(Fault::Short { size: inverse.size(), want: places.size() });
+        return Err(Fault::Short { what: "places of the tile", size: inverse.size(), want: places.size() });
     }
     tv.tile = tri!(places.extents());
     let (count, each) = (threads.size(), values.size());

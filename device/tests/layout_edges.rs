@@ -256,7 +256,8 @@ fn numbers_beyond_64_bits_are_refused() {
     assert_eq!(refused(try_prefix_product(tuple("(4294967296,2147483648,2)"))), Overflow);
     assert_eq!(refused(try_compact_col_major(tuple("(4294967296,2147483648)"))), Overflow);
     assert_eq!(refused(try_crd2crd_from(IntTuple::flat(&[0, most]), tuple!((2, 2)), tuple!(4))), Overflow);
-    assert_eq!(increment(int(most), int(most)), int(0), "what is past the end starts again");
+    assert_eq!(increment(int(most - 1), int(most)), int(most), "the last extent counts as unbounded");
+    assert_eq!(refused(try_increment(int(most), int(most))), Overflow);
     assert!(
         weakly_compatible(int(-1), int(i64::MIN)),
         "the remainder is 0 although the quotient does not fit"

@@ -48,7 +48,7 @@ impl<T: Shown> Shown for &T {
 
 /// `plain | result: (operands), "what would do"`, each with operands that have no answer.
 macro_rules! refusals {
-    ($($plain:path | $result:path: ($($operand:expr),+), $would:literal;)+) => {$({
+    ($($plain:path | $result:path: ($($operand:expr),+), $would:expr;)+) => {$({
         let error = match $result($($operand),+) {
             Ok(_) => panic!("{} has an answer", stringify!($result)),
             Err(error) => error,
@@ -130,8 +130,56 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         crd2crd | try_crd2crd: (tuple!(((1, 2), 1, 1)), SHAPE), "an integer would do";
         crd2crd_from | try_crd2crd_from: (tuple!((1, 2)), SHAPE, tuple!(4)), "one for each mode would do";
         increment | try_increment: (tuple!((1, 2)), SHAPE), "a tuple for each tuple";
+        increment | try_increment: (tuple!((4, 5)), tuple!((4, 6))), "mode 0 of the coordinate: 4 is not within the extent 4; 0 to 3 would do";
+        increment | try_increment: (tuple!((0, (1, -1))), tuple!((4, (2, 3)))), "mode (1,1) of the coordinate: -1 is not within the extent 3; 0 or more would do";
+        complement | try_complement: (layout!((2, 2):(1, 3)), 12i64), "no copies of the layout that do not meet reach 2, and they end at 11, below 12; a stride of 2 or 4 would do";
+        complement | try_complement: (layout!((3, 3):(8, 1)), 24i64), "a stride of 6 or 9 would do";
         make_layout_tv | try_make_layout_tv: (layout!(4:2), layout!(2:1)), "a compact layout of any order would do";
         Swizzle::new | Swizzle::try_new: (3i64, 4i64, 1i64), "at least 3";
+    }
+}
+
+#[test]
+fn what_fails_in_a_complement_is_said_of_it() {
+    let complement = "of mode 0 (modes coalesced) of the complement (2,2):(4,60)";
+    refusals! {
+        logical_product | try_logical_product: (A, tiler!(3:1)), complement;
+        zipped_product | try_zipped_product: (A, tiler!(3:1)), complement;
+        tiled_product | try_tiled_product: (A, tiler!(3:1)), complement;
+        flat_product | try_flat_product: (A, tiler!(3:1)), complement;
+        blocked_product | try_blocked_product: (A, layout!(3:1)), complement;
+        raked_product | try_raked_product: (A, layout!(3:1)), complement;
+        ComposedLayout::logical_product | ComposedLayout::try_logical_product: (ComposedLayout::plain(A), tiler!(3:1)), complement;
+        tile_to_shape | try_tile_to_shape: (A, tuple!((12, 6))), complement;
+        tile_to_shape_ordered | try_tile_to_shape_ordered: (A, tuple!((4, 18)), tuple!((1, 0))), complement;
+        logical_product | try_logical_product: (layout!((8, (4, 6)):(1, (1, 10))), tiler!((2:1, 3:1))), "mode 1 of the tiler, 3:1: the extent 3";
+        logical_product | try_logical_product: (layout!((8, (4, 2)):(1, (1, 2))), tiler!((2:1, 3:1))), "mode 1 of the block, (4,2):(1,2): the mode of stride 2";
+        logical_divide | try_logical_divide: (A, tiler!(3:1)), "the complement 8:3 of the tile 3:1: the stride 3";
+        logical_divide | try_logical_divide: (layout!((8, (4, 6)):(1, (1, 10))), tiler!((2:1, 3:1))), "the complement 8:3 of the tile 3:1 (mode 1 of the tiler): the stride 3";
+        logical_product | try_logical_product: (layout!(4611686018427387904:1), tiler!(4:1)), "the block's size 4611686018427387904 times the tiler's cosize 4";
+    }
+}
+
+#[test]
+fn the_mode_that_does_not_fit_is_named() {
+    refusals! {
+        composition | try_composition: (A, layout!((2, (3, 4)):(1, (2, 3)))), "mode (1,0) of the second layout, 3:2: the extent 3";
+        composition | try_composition: (layout!((2, 4):(1, 6)), layout!((1, 3, (2)):(1, 1, (3)))), "mode 1 of the second layout, 3:1: the extent 3 is no multiple of 2";
+        ComposedLayout::composition | ComposedLayout::try_composition: (SMEM, layout!((2, 4):(1, 3))), "mode 1 of the second layout, 4:3: ";
+        composition_tiler | try_composition_tiler: (layout!((12, (4, 6)):(1, (100, 310))), tiler!((2:1, 4:3))), "mode 1 of the tiler, 4:3: the stride 3 neither divides nor is divided by the extent 4 of mode 0 (modes coalesced) of (4,6):(100,310)";
+        composition_tiler | try_composition_tiler: (layout!((12, (4, 6)):(1, (100, 310))), tiler!((2:1, (2, 4):(1, 3)))), "mode (1,1) of the tiler, 4:3: ";
+        composition_tiler | try_composition_tiler: (layout!((12, (4, 6)):(1, (100, 310))), tiler!((2:1, (2:1, 2:1, 2:1)))), "mode 1 of the tiler: the tiler has 3 modes";
+        logical_divide | try_logical_divide: (layout!((12, 10)), tiler!((3:2, (2, 2):(1, 3)))), "mode 1 of the tiler, (2,2):(1,3): the tile's stride 3";
+        zipped_divide | try_zipped_divide: (layout!((12, 10)), tiler!((3:2, (2, 2):(1, 3)))), "mode 1 of the tiler, (2,2):(1,3): the tile's stride 3";
+        make_layout | try_make_layout: (tuple!((4, (6, 8))), tuple!((2, (5, 3, 1)))), "nest differently at mode 1: (6,8) beside (5,3,1);";
+        make_layout | try_make_layout: (tuple!((4, (6, 8))), tuple!((2, (5, (3, 1))))), "nest differently at mode (1,1): 8 beside (3,1);";
+        inner_product | try_inner_product: (tuple!((4, (6, 8))), tuple!((2, 1))), "nest differently at mode 1: (6,8) beside 1;";
+        idx2crd_strided | try_idx2crd_strided: (3i64, tuple!((4, (6, 8))), tuple!((2, 1))), "nest differently at mode 1: (6,8) beside 1;";
+        make_layout_tv | try_make_layout_tv: (layout!((4, 2)), layout!(4:2)), "only 1 of 4 values are reached, each once and without a gap; 4:1, or a compact layout of any order would do";
+        make_layout_tv | try_make_layout_tv: (layout!((4, 2):(1, 1)), layout!(4:1)), "threads are reached, each once and without a gap; (4,2):(1,4), or";
+        make_layout | try_make_layout: (tuple!((4294967296, 4294967296)), tuple!((1, 1))), "the size 4294967296 times the extent 4294967296";
+        mode | try_mode: (NESTED, 7usize), ", 7): there is no mode 7";
+        IntTuple::mode | IntTuple::try_mode: (&tuple!((1, 2)), 2usize), "mode((1,2), 2): there is no mode 2";
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::error::{Fault, tri};
 use super::super::operation::operation;
+use super::super::place;
 use super::super::profile::{At, ROOT};
 use super::{IntTuple, TupleBuilder};
 
@@ -17,7 +18,7 @@ operation! {
 
     /// The coordinate at which a layout of that shape and stride holds `index`, digit by digit: `index / stride`
     /// within the extent. It is the coordinate of `index` where the layout is compact.
-    idx2crd_strided / try_idx2crd_strided(index: i64, shape: IntTuple, stride: IntTuple) -> IntTuple = of_strided;
+    idx2crd_strided / try_idx2crd_strided(index: i64, shape: IntTuple, stride: IntTuple) -> IntTuple = of_strided, at place::of_strides;
 
     /// A coordinate in the nesting of `shape`: an integer at a tuple of the shape becomes a coordinate of that tuple.
     /// For a tuple at an integer, see [`crd2crd_from`].
@@ -26,13 +27,19 @@ operation! {
     /// The coordinate of the shape `to` that is as far along as `coord` is in the shape `from`.
     crd2crd_from / try_crd2crd_from(coord: IntTuple, from: IntTuple, to: IntTuple) -> IntTuple = converted;
 
-    /// The coordinate after `coord` in a shape, along the first extent first; after the last one comes the first.
+    /// The coordinate after `coord` in a shape, along the first extent first. Beyond the size, the last extent counts as
+    /// unbounded, as in [`idx2crd`] and in CuTe: a loop that counts coordinates ends where the last of their integers
+    /// is the shape's.
     ///
     /// ```
     /// use moye_device::layout::{increment, tuple};
     /// assert_eq!(increment(tuple!((2, 0)), tuple!((3, 4))), tuple!((0, 1)));
+    /// assert_eq!(increment(tuple!((2, 3)), tuple!((3, 4))), tuple!((0, 4)));
     /// ```
-    increment / try_increment(coord: IntTuple, shape: IntTuple) -> IntTuple = next;
+    ///
+    /// # Errors
+    /// Where an integer of the coordinate is below 0, or one before the last is not below its extent.
+    increment / try_increment(coord: IntTuple, shape: IntTuple) -> IntTuple = next, at place::of_coordinate;
 }
 
 const fn extents(shape: &IntTuple) -> Result<(), Fault> {
@@ -152,16 +159,40 @@ const fn next(coord: &IntTuple, shape: &IntTuple) -> Result<IntTuple, Fault> {
     if !coord.profile.same(&shape.profile) {
         return Err(Fault::Incongruent { what: "coordinate and shape" });
     }
-    let mut result = *coord;
     let mut i = 0;
     while i < coord.leaves() {
-        let value = tri!(coord.int_at(i));
-        if value < shape.value[i] - 1 {
-            result.value[i] = value + 1;
+        tri!(coord.int_at(i));
+        i += 1;
+    }
+    if let Some(leaf) = beyond(coord, shape) {
+        let last = leaf + 1 == coord.leaves();
+        return Err(Fault::Coordinate { value: coord.value[leaf], extent: shape.value[leaf], last });
+    }
+    let mut result = *coord;
+    i = 0;
+    while i < coord.leaves() {
+        let (value, last) = (coord.value[i], i + 1 == coord.leaves());
+        if value < shape.value[i] - 1 || last {
+            result.value[i] = match value.checked_add(1) {
+                Some(value) => value,
+                None => return Err(Fault::Overflow),
+            };
             return Ok(result);
         }
         result.value[i] = 0;
         i += 1;
     }
     Ok(result)
+}
+
+/// The first integer of a coordinate that is not within the shape, the last extent of which is unbounded.
+pub(crate) const fn beyond(coord: &IntTuple, shape: &IntTuple) -> Option<usize> {
+    let mut i = 0;
+    while i < coord.leaves() {
+        if coord.value[i] < 0 || (coord.value[i] >= shape.value[i] && i + 1 < coord.leaves()) {
+            return Some(i);
+        }
+        i += 1;
+    }
+    None
 }

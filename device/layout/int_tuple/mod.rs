@@ -3,7 +3,7 @@
 pub(crate) mod arithmetic;
 mod builder;
 mod compare;
-mod coordinate;
+pub(crate) mod coordinate;
 pub(crate) mod edit;
 mod transform;
 
@@ -240,7 +240,13 @@ impl IntTuple {
     /// Element `index`, or an error where `index` is not below the rank.
     pub const fn try_mode(&self, index: usize) -> Result<Self, LayoutError> {
         if index >= self.rank() {
-            return Err(LayoutError::of_tuple("mode", self, Fault::NoMode { index, rank: self.rank() }));
+            let mut text = Text::of_operands();
+            text.str("mode(");
+            text.tuple(self);
+            text.str(", ");
+            text.size(index);
+            text.str(")");
+            return Err(LayoutError::after(text, Fault::NoMode { index, rank: self.rank() }));
         }
         Ok(self.sub(self.profile.mode(ROOT, index)))
     }
@@ -309,8 +315,15 @@ impl IntTuple {
         while leaf < end.leaf {
             let value = tri!(self.int_at(leaf));
             product = match product.checked_mul(value) {
-                Some(product) => product,
-                None => return Err(Fault::Overflow),
+                Some(part) => part,
+                None => {
+                    return Err(Fault::TooLarge {
+                        what: "the size",
+                        left: product,
+                        by: "the extent",
+                        right: value,
+                    });
+                }
             };
             leaf += 1;
         }

@@ -5,6 +5,7 @@
 //! names take any closure at run time.
 
 use super::super::error::{Fault, LayoutError};
+use super::super::place::of_difference;
 use super::super::text::Text;
 use super::{ANY, IntTuple, Leaf, NO_BASIS};
 
@@ -123,7 +124,7 @@ impl IntTuple {
         text.str(", ");
         text.tuple(other);
         text.str(")");
-        Err(LayoutError::after(text, fault))
+        Err(LayoutError::at_place(text, fault, &of_difference(self, other)))
     }
 
     const fn put(&mut self, leaf: usize, value: i64) {

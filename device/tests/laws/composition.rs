@@ -8,6 +8,18 @@ proptest! {
     #![proptest_config(config(5_000))]
 
     #[test]
+    fn what_is_said_of_a_mode_is_true_of_it_alone(a in layouts(), b in layouts()) {
+        let Err(error) = try_composition(a, b) else { return Ok(()) };
+        let reason = &error.text()[format!("composition({a}, {b}): ").len().min(error.text().len())..];
+        let mode = reason.strip_prefix("mode ").and_then(|rest| rest.split_once(" of the second layout, "));
+        match mode.and_then(|(_, rest)| rest.split_once(": ")) {
+            Some((mode, _)) => prop_assert!(try_composition(a, mode.parse().unwrap()).is_err(), "{error}"),
+            None if reason.contains("no layout has the function") => prop_assert!(b.shape().is_int(), "{error}"),
+            None => {}
+        }
+    }
+
+    #[test]
     fn composition_is_one_layout_after_the_other(a in layouts(), b in layouts()) {
         if let Ok(result) = try_composition(a, b) {
             check_composition(a, b, result)?;

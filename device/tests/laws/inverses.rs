@@ -18,10 +18,13 @@ proptest! {
             prop_assume!(kept.size() * rest.size() <= 20_000);
             let both = Layout::concat(&[kept, rest]);
             prop_assert!(is_injective(&both), "{both} meets itself");
+            prop_assert!(both.cosize() >= cotarget, "{both} ends before {cotarget}");
             // It covers, unless nothing does.
             if let Some(missing) = first_missing(&values(&both), cotarget) {
                 prop_assert!(!copies_cover(&sorted_values(&kept), cotarget), "{both} leaves out {missing}");
             }
+        } else if filter(a).size() <= VALUES && is_injective(&filter(a)) {
+            prop_assert!(!copies_cover(&sorted_values(&filter(a)), cotarget), "{a} has a complement below {cotarget}");
         }
     }
 

@@ -82,7 +82,8 @@ pub(super) const GROUP: Group = Group {
         composition(a: Outer, b: Inner) = composition(a, b), "R with R(i) == a(b(i)); by mode where b is a tuple";
         composition_tiler(layout: AnyLayout, tiler: Tiler) = by_tiler(layout, tiler), "composition with a tiler";
         complement(layout: Layout, cotarget: Option<IntTuple>) = complement(layout, cotarget),
-            "what it leaves out below an integer or a shape; without one, below its cosize";
+            "what it leaves out below an integer or a shape; without one, below its cosize; of a padded layout, without the \
+             ends of its gaps, if with it the layout reaches the bound";
         right_inverse(layout: AnyLayout) = match layout {
             AnyLayout::Layout(layout) => try_right_inverse(layout).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_right_inverse().answer(),
@@ -90,12 +91,13 @@ pub(super) const GROUP: Group = Group {
         left_inverse(layout: AnyLayout) = match layout {
             AnyLayout::Layout(layout) => try_left_inverse(layout).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_left_inverse().answer(),
-        }, "L with L(layout(i)) == i";
+        }, "L with L(layout(i)) == i; layout(L(layout(i))) == layout(i) where strides are 0";
         nullspace(layout: Layout) = try_nullspace(layout), "the coordinates that strides of 0 map to 0";
         max_common_layout(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_layout(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_layout(composed(b)?)),
-        }, "the longest R found with a(R(i)) == i and b(R(i)) == i";
+        }, "R with a(R(i)) == i and b(R(i)) == i, along one right inverse of b; where the two do not compose, of 1,024 \
+            elements at most";
         max_common_vector(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_vector(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_vector(composed(b)?)),

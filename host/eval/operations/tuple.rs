@@ -33,7 +33,8 @@ pub(super) const GROUP: Group = Group {
         }, "the coordinate of an index";
         crd2crd(coord: IntTuple, shape: IntTuple, from: Option<IntTuple>) = crd2crd(coord, shape, from),
             "a coordinate of the shape `from`, or of no shape, as one of a shape";
-        increment(coord: IntTuple, shape: IntTuple) = increment(coord, shape), "the coordinate after this one";
+        increment(coord: IntTuple, shape: IntTuple) = try_increment(coord, shape),
+            "the coordinate after this one; after the last one, the last extent counts as unbounded";
         congruent(a: IntTuple, b: IntTuple) = congruent(a, b), "whether they nest alike";
         weakly_congruent(a: IntTuple, b: IntTuple) = weakly_congruent(a, b), "whether b nests as a, or deeper";
         compatible(a: IntTuple, b: IntTuple) = compatible(a, b), "whether each coordinate of a is one of b";
@@ -50,14 +51,4 @@ fn crd2crd(coord: IntTuple, shape: IntTuple, from: Option<IntTuple>) -> Result<I
         Some(from) => try_crd2crd_from(coord, from, shape),
         None => try_crd2crd(coord, shape),
     }
-}
-
-/// The coordinate after one that is within the shape: what follows any other is not defined.
-fn increment(coord: IntTuple, shape: IntTuple) -> Result<IntTuple, EvalError> {
-    if congruent(coord, shape) && !elem_less(coord, shape) {
-        return Err(EvalError::Call(format!(
-            "increment({coord}, {shape}): the coordinate is not within the shape"
-        )));
-    }
-    Ok(try_increment(coord, shape)?)
 }
