@@ -172,6 +172,202 @@ agree! {
     refused_text: Answer = Layout::parse, ("(4,(2,0)):(1,(4,8))");
 }
 
+/// How many operands each operation below is evaluated on.
+const COUNT: usize = 36;
+
+/// Nested, with extents of 1, strides of 0, gaps, backwards, along basis vectors, near the end of what 64 bits hold.
+const LAYOUTS: &[Layout] = &[
+    layout!(1:0),
+    layout!(()),
+    layout!(8:1),
+    layout!(7:3),
+    layout!(4:0),
+    layout!((6, 2):(8, 2)),
+    layout!((4, 6):(1, 10)),
+    layout!((8, 8):(8, 1)),
+    layout!((2, 2):(1, 3)),
+    layout!((1, 4, 1):(5, 1, 7)),
+    layout!((4, (2, 2), 3):(2, (1, 8), 0)),
+    layout!(((2, 3), (1, (4, 2))):((1, 2), (9, (6, 24)))),
+    layout!(((4, 8), (2, 2, 16)):((128, 1), (64, 8, 256))),
+    layout!((4, 4):(1, 2)),
+    layout!((3, 5):(-5, 1)),
+    layout!((4, (2, 3)):(1@0, (1@1, 2@1))),
+    layout!((2, (1, 1), 3):(1, (2, 4), 2)),
+    layout!((64, 64):(1, 72)),
+    layout!((2, 2305843009213693952):(0, 1)),
+];
+const TUPLES: &[IntTuple] = &[
+    tuple!(6),
+    tuple!(()),
+    tuple!((4, 6)),
+    tuple!((1, 1)),
+    tuple!((4, (2, 3), 5)),
+    tuple!((3, (1, 2), 4)),
+    tuple!(((2, 2), (1, (3, 1)))),
+    tuple!((0, 0)),
+    tuple!((2, _)),
+    tuple!((1@0, 1@1)),
+    tuple!((4294967296, 4294967296)),
+];
+const TILERS: &[Tiler] = &[
+    tiler!(4:1),
+    tiler!((2, 2):(1, 4)),
+    tiler!((2, 2)),
+    tiler!((2:1, 4:2)),
+    tiler!((_, 2)),
+    tiler!(3:3),
+    tiler!((2, (1, 2))),
+    tiler!(((2, 1), _)),
+    tiler!(1:0),
+    tiler!((2, 2, 2)),
+    tiler!((4:0, 3)),
+];
+const SWIZZLED: &[ComposedLayout] = &[
+    SMEM,
+    ComposedLayout::new(Swizzle::NONE, 4, layout!((4, 6):(1, 10))),
+    ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!((4, (2, 2)):(4, (1, 2)))),
+    ComposedLayout::new(Swizzle::new(2, 0, -3), 8, layout!((4, 4):(16, 1))),
+];
+const NUMBERS: &[i64] = &[0, 1, 2, 3, 4, 7, 24, 1000, -1, i64::MAX];
+const INDICES: &[usize] = &[0, 1, 2, 5];
+
+/// The operand of a case. Each list turns at its own pace, so that operands meet in many pairs.
+const fn of<T: Copy>(list: &[T], case: usize, pace: usize) -> T {
+    list[(case * pace + case / list.len()) % list.len()]
+}
+
+/// `name: type = operation(lists of operands)`: for each case of operands, as a constant and at run time.
+macro_rules! agree_over {
+    ($($name:ident: $type:ty = $operation:path, ($($operands:ident by $pace:literal),+);)+) => {
+        $(
+            #[test]
+            #[allow(long_running_const_eval)]
+            fn $name() {
+                const CONSTANT: [$type; COUNT] = {
+                    let mut all = [$operation($(of($operands, 0, $pace)),+); COUNT];
+                    let mut case = 1;
+                    while case < COUNT {
+                        all[case] = $operation($(of($operands, case, $pace)),+);
+                        case += 1;
+                    }
+                    all
+                };
+                for (case, constant) in CONSTANT.iter().enumerate() {
+                    let at_run_time: $type = $operation($(of(black_box($operands), black_box(case), $pace)),+);
+                    assert_eq!(*constant, at_run_time, "{} of case {case}", stringify!($operation));
+                }
+            }
+        )+
+    };
+}
+
+type Number = Result<i64, LayoutError>;
+type TupleAnswer = Result<IntTuple, LayoutError>;
+type Swizzling = Result<ComposedLayout, LayoutError>;
+
+agree_over! {
+    every_make_layout: Answer = try_make_layout, (TUPLES by 1, TUPLES by 2);
+    every_col_major: Answer = try_make_col_major, (TUPLES by 1);
+    every_row_major: Answer = try_make_row_major, (TUPLES by 1);
+    every_ordered_layout: Answer = try_make_ordered_layout, (TUPLES by 1, TUPLES by 3);
+    every_layout_like: Answer = try_make_layout_like, (LAYOUTS by 1);
+    every_identity_layout: Answer = try_identity_layout, (TUPLES by 1);
+    every_thread_value_layout: Result<TvLayout, LayoutError> = try_make_layout_tv, (LAYOUTS by 1, LAYOUTS by 2);
+    every_index: Number = try_crd2idx, (LAYOUTS by 1, TUPLES by 1);
+    every_mode: Answer = try_mode, (LAYOUTS by 1, INDICES by 1);
+    every_slice: Answer = try_slice, (LAYOUTS by 1, TUPLES by 1);
+    every_dice: Answer = try_dice, (LAYOUTS by 1, TUPLES by 1);
+    every_slice_offset: Number = try_slice_offset, (LAYOUTS by 1, TUPLES by 1);
+    every_slice_and_offset: Result<(Layout, i64), LayoutError> = try_slice_and_offset, (LAYOUTS by 1, TUPLES by 1);
+    every_coalesce: Answer = try_coalesce, (LAYOUTS by 1);
+    every_coalesce_by_profile: Answer = try_coalesce_profile, (LAYOUTS by 1, TUPLES by 1);
+    every_filter: Answer = try_filter, (LAYOUTS by 1);
+    every_filter_by_profile: Answer = try_filter_profile, (LAYOUTS by 1, TUPLES by 1);
+    every_filter_of_zeros: Answer = try_filter_zeros, (LAYOUTS by 1);
+    every_composition: Answer = try_composition, (LAYOUTS by 1, LAYOUTS by 3);
+    every_composition_with_a_tiler: Answer = try_composition_tiler, (LAYOUTS by 1, TILERS by 1);
+    every_composition_with_a_swizzle: Swizzling = try_composition_swizzled, (LAYOUTS by 1, SWIZZLED by 1);
+    every_complement: Answer = try_complement, (LAYOUTS by 1, NUMBERS by 1);
+    every_right_inverse: Answer = try_right_inverse, (LAYOUTS by 1);
+    every_left_inverse: Answer = try_left_inverse, (LAYOUTS by 1);
+    every_nullspace: Answer = try_nullspace, (LAYOUTS by 1);
+    every_common_layout: Answer = try_max_common_layout, (LAYOUTS by 1, LAYOUTS by 2);
+    every_common_vector: Number = try_max_common_vector, (LAYOUTS by 1, LAYOUTS by 2);
+    every_distributed_domain: Answer = try_domain_distribute, (TUPLES by 1, NUMBERS by 1);
+    every_upcast: Answer = try_upcast, (LAYOUTS by 1, NUMBERS by 1);
+    every_downcast: Answer = try_downcast, (LAYOUTS by 1, NUMBERS by 1);
+    every_recast: Answer = try_recast, (LAYOUTS by 1, NUMBERS by 1, NUMBERS by 3);
+    every_logical_divide: Answer = try_logical_divide, (LAYOUTS by 1, TILERS by 1);
+    every_zipped_divide: Answer = try_zipped_divide, (LAYOUTS by 1, TILERS by 1);
+    every_tiled_divide: Answer = try_tiled_divide, (LAYOUTS by 1, TILERS by 1);
+    every_flat_divide: Answer = try_flat_divide, (LAYOUTS by 1, TILERS by 1);
+    every_logical_product: Answer = try_logical_product, (LAYOUTS by 1, TILERS by 1);
+    every_zipped_product: Answer = try_zipped_product, (LAYOUTS by 1, TILERS by 1);
+    every_tiled_product: Answer = try_tiled_product, (LAYOUTS by 1, TILERS by 1);
+    every_flat_product: Answer = try_flat_product, (LAYOUTS by 1, TILERS by 1);
+    every_blocked_product: Answer = try_blocked_product, (LAYOUTS by 1, LAYOUTS by 3);
+    every_raked_product: Answer = try_raked_product, (LAYOUTS by 1, LAYOUTS by 3);
+    every_tile_to_shape: Answer = try_tile_to_shape, (LAYOUTS by 1, TUPLES by 1);
+    every_ordered_tile_to_shape: Answer = try_tile_to_shape_ordered, (LAYOUTS by 1, TUPLES by 1, TUPLES by 1);
+    every_swizzled_mode: Swizzling = ComposedLayout::try_mode, (SWIZZLED by 1, INDICES by 1);
+    every_swizzled_composition: Swizzling = ComposedLayout::try_composition, (SWIZZLED by 1, LAYOUTS by 1);
+    every_swizzled_divide: Swizzling = ComposedLayout::try_zipped_divide, (SWIZZLED by 1, TILERS by 1);
+    every_swizzled_product: Swizzling = ComposedLayout::try_logical_product, (SWIZZLED by 1, TILERS by 1);
+    every_swizzled_upcast: Swizzling = ComposedLayout::try_upcast, (SWIZZLED by 1, NUMBERS by 1);
+    every_swizzled_downcast: Swizzling = ComposedLayout::try_downcast, (SWIZZLED by 1, NUMBERS by 1);
+    every_swizzled_right_inverse: Swizzling = ComposedLayout::try_right_inverse, (SWIZZLED by 1);
+    every_swizzled_left_inverse: Swizzling = ComposedLayout::try_left_inverse, (SWIZZLED by 1);
+    every_product: Number = try_product, (TUPLES by 1);
+    every_product_of_each: TupleAnswer = try_product_each, (TUPLES by 1);
+    every_inner_product: Number = try_inner_product, (TUPLES by 1, TUPLES by 1);
+    every_prefix_product: TupleAnswer = try_prefix_product, (TUPLES by 1);
+    every_prefix_product_from: TupleAnswer = try_prefix_product_from, (TUPLES by 1, TUPLES by 3);
+    every_compact_col_major: TupleAnswer = try_compact_col_major, (TUPLES by 1);
+    every_compact_row_major: TupleAnswer = try_compact_row_major, (TUPLES by 1);
+    every_compact_order: TupleAnswer = try_compact_order, (TUPLES by 1, TUPLES by 3);
+    every_shape_division: TupleAnswer = try_shape_div, (TUPLES by 1, TUPLES by 3);
+    every_rounded_division: TupleAnswer = try_ceil_div, (TUPLES by 1, TUPLES by 3);
+    every_coordinate: TupleAnswer = try_idx2crd, (NUMBERS by 1, TUPLES by 1);
+    every_strided_coordinate: TupleAnswer = try_idx2crd_strided, (NUMBERS by 1, TUPLES by 1, TUPLES by 1);
+    every_renested_coordinate: TupleAnswer = try_crd2crd, (TUPLES by 1, TUPLES by 3);
+    every_converted_coordinate: TupleAnswer = try_crd2crd_from, (TUPLES by 1, TUPLES by 1, TUPLES by 3);
+    every_increment: TupleAnswer = try_increment, (TUPLES by 1, TUPLES by 3);
+    every_congruence: bool = congruent, (TUPLES by 1, TUPLES by 3);
+    every_weak_congruence: bool = weakly_congruent, (TUPLES by 1, TUPLES by 3);
+    every_compatibility: bool = compatible, (TUPLES by 1, TUPLES by 3);
+    every_weak_compatibility: bool = weakly_compatible, (TUPLES by 1, TUPLES by 3);
+    every_comparison: bool = elem_less, (TUPLES by 1, TUPLES by 3);
+    every_colexicographic_order: bool = colex_less, (TUPLES by 1, TUPLES by 3);
+    every_lexicographic_order: bool = lex_less, (TUPLES by 1, TUPLES by 3);
+}
+
+#[test]
+fn the_cases_of_operations_are_answered_and_refused() {
+    let cases = |of: &dyn Fn(usize) -> bool| (0..COUNT).filter(|&case| of(case)).count();
+    for (operation, answered) in [
+        ("composition", cases(&|case| try_composition(of(LAYOUTS, case, 1), of(LAYOUTS, case, 3)).is_ok())),
+        ("complement", cases(&|case| try_complement(of(LAYOUTS, case, 1), of(NUMBERS, case, 1)).is_ok())),
+        (
+            "logical_divide",
+            cases(&|case| try_logical_divide(of(LAYOUTS, case, 1), of(TILERS, case, 1)).is_ok()),
+        ),
+        (
+            "logical_product",
+            cases(&|case| try_logical_product(of(LAYOUTS, case, 1), of(TILERS, case, 1)).is_ok()),
+        ),
+        ("left_inverse", cases(&|case| try_left_inverse(of(LAYOUTS, case, 1)).is_ok())),
+        ("upcast", cases(&|case| try_upcast(of(LAYOUTS, case, 1), of(NUMBERS, case, 1)).is_ok())),
+        ("shape_div", cases(&|case| try_shape_div(of(TUPLES, case, 1), of(TUPLES, case, 3)).is_ok())),
+        ("increment", cases(&|case| try_increment(of(TUPLES, case, 1), of(TUPLES, case, 3)).is_ok())),
+    ] {
+        assert!(
+            (3..COUNT - 3).contains(&answered),
+            "{answered} of {COUNT} cases of {operation} are answered"
+        );
+    }
+}
+
 #[test]
 fn layouts_parsed_in_a_constant_are_those_of_the_macro() {
     const PARSED: Layout = match Layout::parse("((4,8),(2,2,16)):((128,1),(64,8,256))") {

@@ -8,7 +8,7 @@ proptest! {
     #![proptest_config(config(5_000))]
 
     #[test]
-    fn what_is_said_of_a_mode_is_true_of_it_alone(a in layouts(), b in layouts()) {
+    fn what_is_said_of_a_mode_is_true_of_it_alone(a in walks(), b in walks()) {
         let Err(error) = try_composition(a, b) else { return Ok(()) };
         let reason = &error.text()[format!("composition({a}, {b}): ").len().min(error.text().len())..];
         let mode = reason.strip_prefix("mode ").and_then(|rest| rest.split_once(" of the second layout, "));
@@ -20,14 +20,14 @@ proptest! {
     }
 
     #[test]
-    fn composition_is_one_layout_after_the_other(a in layouts(), b in layouts()) {
+    fn composition_is_one_layout_after_the_other(a in walks(), b in walks()) {
         if let Ok(result) = try_composition(a, b) {
             check_composition(a, b, result)?;
         }
     }
 
     #[test]
-    fn a_composition_is_refused_only_where_no_layout_has_the_function(a in layouts(), b in layouts()) {
+    fn a_composition_is_refused_only_where_no_layout_has_the_function(a in walks(), b in layouts()) {
         prop_assume!(b.size() <= 512);
         if let Err(error) = try_composition(a, b) {
             // The candidate: leaf by leaf, the only flat layout with the leaf's values, if there is one.
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn a_composition_by_mode_is_one_of_each_mode(a in layouts(), tiler in tiler_modes()) {
+    fn a_composition_by_mode_is_one_of_each_mode(a in walks(), tiler in tiler_modes()) {
         prop_assume!(!a.shape().is_int());
         let tiler = &tiler[..tiler.len().min(a.rank())];
         // What a mode of the tiler selects of a mode of the layout; the wildcard selects all.

@@ -86,6 +86,19 @@ pub fn layouts() -> impl Strategy<Value = Layout> {
     ]
 }
 
+/// Layouts, some of which go backwards in some modes.
+pub fn walks() -> impl Strategy<Value = Layout> {
+    let backwards = (layouts(), any::<u32>()).prop_map(|(layout, which)| {
+        let strides: Vec<i64> = leaves(&layout)
+            .iter()
+            .enumerate()
+            .map(|(leaf, (_, stride))| if which >> leaf & 1 == 1 { -stride } else { *stride })
+            .collect();
+        with_strides(layout.shape(), &strides)
+    });
+    prop_oneof![2 => layouts(), 1 => backwards]
+}
+
 /// Tilers of layouts, extents, wildcards and tuples of them.
 pub fn tilers() -> impl Strategy<Value = Tiler> {
     let tiler = prop_oneof![
