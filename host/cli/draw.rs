@@ -2,6 +2,7 @@
 
 mod atoms;
 mod json;
+mod options;
 mod text;
 
 use super::output::Output;
@@ -12,6 +13,7 @@ use moye_device::atom::mma::MMA_ATOMS;
 use moye_device::layout::{ComposedLayout, Layout};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use text::Drawn;
 
 /// The options of `moye draw`.
 #[derive(Args)]
@@ -19,6 +21,7 @@ use std::path::{Path, PathBuf};
   moye draw '(8,8):(8,1)' -o grid.svg
   moye draw --tv '((4,8),(2,2)):((32,1),(16,8))' --tile 16x8
   moye draw --copy '(16,8):(8,1)' '(1,4)' --format typst
+  moye draw 'zipped_divide((8,8), (4,2))'
   moye draw '(8,64):(64,1)' --swizzle 3,3,3 -o swizzle.tex
   moye draw '(32,32):(32,1)' --banks f32 --access 32:1
   moye draw --mma SM80_16x8x16_F32F16F16F32_TN -o mma.svg
@@ -30,7 +33,7 @@ use std::path::{Path, PathBuf};
 #[command(group(clap::ArgGroup::new("what").args(["layout", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
 pub struct Draw {
     /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a swizzled one,
-    /// `Sw<3,3,3> o 0 o (8,64):(64,1)`.
+    /// `Sw<3,3,3> o 0 o (8,64):(64,1)`, and an operation of `moye eval`, `logical_divide((8,8), (4,4))`.
     #[arg(conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout: Option<String>,
 
@@ -153,6 +156,7 @@ enum ColourName {
 impl Draw {
     /// Draws and writes.
     pub fn run(self) -> Result<()> {
+        self.check_options()?;
         let file = self.output.as_deref().filter(|path| *path != Path::new("-"));
         let format = match (self.format, file) {
             (Some(name), _) => name.format(),
@@ -240,11 +244,16 @@ impl Draw {
                 let composed = ComposedLayout::parse(layout)?;
                 (composed.layout, Some(composed))
             }
-            (false, Some(swizzle)) => {
-                let layout = Layout::parse(layout)?;
-                (layout, Some(ComposedLayout::try_new(text::swizzle(swizzle)?, 0, layout)?))
-            }
-            (false, None) => (Layout::parse(layout)?, None),
+            (false, swizzle) => match (text::drawn(layout)?, swizzle) {
+                (Drawn::Plain(layout), Some(swizzle)) => {
+                    (layout, Some(ComposedLayout::try_new(text::swizzle(swizzle)?, 0, layout)?))
+                }
+                (Drawn::Plain(layout), None) => (layout, None),
+                (Drawn::Swizzled(_), Some(_)) => {
+                    bail!("the layout {layout} is swizzled already; leave --swizzle out")
+                }
+                (Drawn::Swizzled(composed), None) => (composed.layout, Some(composed)),
+            },
         };
         match (&self.banks, swizzled) {
             (Some(element), swizzled) => {

@@ -183,9 +183,14 @@ impl Access {
         let unsuited =
             |why: String| DrawError::Unsuited { layout: access.to_string(), how: "as a warp's access", why };
         let threads = if access.rank() == 0 { 1 } else { access.extent(0) };
-        if threads > WARP || access.is_coordinate() {
+        if threads > WARP {
             return Err(unsuited(format!(
-                "it must map (thread, value), of at most {WARP} threads, to linear coordinates of {}",
+                "it maps (thread, value), and has {threads} threads; a warp's has at most {WARP}"
+            )));
+        }
+        if access.is_coordinate() {
+            return Err(unsuited(format!(
+                "its strides are along basis vectors; it must map (thread, value) to linear coordinates of {}",
                 memory.layout()
             )));
         }

@@ -93,6 +93,54 @@ fn errors_say_the_column_and_the_option() {
 }
 
 #[test]
+fn options_that_have_no_part_in_the_picture_are_refused() {
+    let mma = "SM80_16x8x8_F32TF32TF32F32_TN";
+    for (args, option, with) in [
+        (&["(4,6)", "--a", "4"][..], "--a", "--mma with a shape"),
+        (&["(4,6)", "--atoms", "4"], "--atoms", "a tiled instruction"),
+        (&["(4,6)", "--atom", "foo"], "--atom", "--copy, --operand"),
+        (&["(4,6)", "--threads", "4"], "--threads", "--tv, --json, --mma"),
+        (&["(4,6)", "--tile", "2x2"], "--tile", "--tv, --source"),
+        (&["(4,6)", "--id", "3"], "--id", "--json"),
+        (&["--copy", "4", "4", "--banks", "f32"], "--banks", "a layout"),
+        (&["--copy", "4", "4", "--tile", "4x4"], "--tile", "--tv"),
+        (&["--tv", "4", "--tile", "4x1", "--swizzle", "3,4,3"], "--swizzle", "a layout"),
+        (&["--mma", mma, "--a", "4"], "--a", "--mma with a shape"),
+        (&["--mma", mma, "--atoms", "(2,2,1)", "--threads", "4"], "--threads", "--mma with a name"),
+        (&["--mma", mma, "--atom", "SM75_U32x4_LDSM_N"], "--atom", "--operand"),
+        (&["--mma", "2x2x1", "--atoms", "(2,2,1)"], "--atoms", "a tiled instruction"),
+        (&["--mma", "2x2x1", "--tile", "2x2x1"], "--tile", "a tiled instruction"),
+    ] {
+        let output = run(args);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{args:?} is refused");
+        // What the parser refuses by itself it says in its own words.
+        let ours = error.contains(&format!("{option} does not go with")) && error.contains(with);
+        assert!(ours || output.status.code() == Some(2) && error.contains(option), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn expressions_are_drawn() {
+    assert_eq!(printed(&["logical_divide((8,8),(4,4))"]), printed(&["((4,2),(4,2)):((1,4),(8,32))"]));
+    assert_eq!(printed(&["(8,8):(8,1) o (4,4):(2,8)"]), printed(&["(4,4):(16,1)"]));
+    assert_eq!(
+        printed(&["composition(Sw<3,3,3>, (8,64):(64,1))"]),
+        printed(&["(8,64):(64,1)", "--swizzle", "3,3,3"])
+    );
+    assert!(refused(&["logical_divid((8,8),(4,4))"]).contains("did you mean `logical_divide`?"));
+    assert!(refused(&["size((8,8)) o"]).contains("column"));
+    assert!(refused(&["congruent(4,4)"]).contains("not a layout to draw"));
+}
+
+#[test]
+fn what_is_wrong_with_an_access_is_said() {
+    let error = |access: &str| refused(&["(32,32):(32,1)", "--banks", "f32", "--access", access]);
+    assert!(error("64:1").contains("has 64 threads; a warp's has at most 32"), "{}", error("64:1"));
+    assert!(error("4:1@0").contains("its strides are along basis vectors"), "{}", error("4:1@0"));
+}
+
+#[test]
 fn every_kind_can_be_asked_for() {
     assert!(printed(&["(2,3)", "--format", "cute"]).starts_with("(2,3):(1,2)\n      0"), "column-major");
     assert!(printed(&["(2,3)", "--format", "moye", "--one-based"]).contains(" 2  | 2 | 4 | 6 |"));

@@ -71,6 +71,13 @@ use rstest::rstest;
 #[case("idx2crd(7, (3,(2,3)))", "(1,(0,1))")]
 #[case("crd2crd((1,2), 24, (4,6))", "9")]
 #[case("increment((3,1), (4,8))", "(0,2)")]
+#[case("increment((3,7), (4,8))", "(0,8)")]
+#[case("modes((4,(2,3)):(1,(4,8)))", "(4:1,(2,3):(4,8))")]
+#[case("modes((4,(2,3)))", "(4,(2,3))")]
+#[case("modes(Sw<1,0,2> o 0 o (4,2))", "(Sw<1,0,2> o 0 o 4:1,Sw<1,0,2> o 0 o 2:4)")]
+#[case("row_major((4,2))", "(4,2):(2,1)")]
+#[case("col_major((4,2))", "(4,2):(1,4)")]
+#[case("TV((4,2):(2,1), (1,2))", "((4,4),((2,4),2):((8,1),4))")]
 #[case("elem_less((3,7), (4,8))", "true")]
 #[case("select((2,3,5):(1,2,6), 2, 0)", "(5,2):(6,1)")]
 #[case("concat(4:1, (2,2):(4,8))", "(4,(2,2)):(1,(4,8))")]
@@ -157,10 +164,15 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
     "shared_memory_atom(1, 128, 12)",
     "shared_memory_atom(K, a swizzle of 128 bytes, 12): the elements of a shared-memory atom have 1, 2, 4, 8"
 )]
-#[case("tv_coordinates(4:2, 2:1)", "elements are reached")]
+#[case("tv_coordinates(4:2, 2:1)", "threads are reached")]
 #[case("swizzle(1,0,1,-4)", "an index is at least 0")]
 #[case("swizzle_table(1,0,1,1000000000)", "a table of 1000000000 values is asked for")]
-#[case("increment((9223372036854775807,0), (4,4))", "the coordinate is not within the shape")]
+#[case(
+    "increment((9223372036854775807,0), (4,4))",
+    "mode 0 of the coordinate: 9223372036854775807 is not within the extent 4"
+)]
+#[case("fold((4,4), 0)", "`fold` takes a function, which no expression is")]
+#[case("Row_major((4,4))", "did you mean `row_major`?")]
 #[case(
     "mode(4:1, -1)",
     "argument 2 of mode(of: tuple or any layout, index) must be an integer from 0, and is negative"
@@ -263,6 +275,7 @@ const NAMES: &[&str] = &[
     "shape",
     "stride",
     "mode",
+    "modes",
     "coalesce",
     "filter",
     "filter_zeros",

@@ -20,6 +20,8 @@ use super::answers;
 #[case(r#"{"op":"idx2crd_table","args":[[2,2]]}"#, json!([[0,0],[1,0],[0,1],[1,1]]))]
 #[case(r#"{"op":"size","args":["coalesce((4,2):(1,4))"]}"#, json!(8))]
 #[case(r#"{"op":"size","args":[[]]}"#, json!(1))]
+#[case(r#"{"op":"modes","args":["(4,(2,3)):(1,(4,8))"]}"#, json!([{"shape":4,"stride":1},{"shape":[2,3],"stride":[4,8]}]))]
+#[case(r#"{"op":"TV","args":["(4,2):(2,1)","(1,2)"]}"#, json!([[4,4],{"shape":[[2,4],2],"stride":[[8,1],4]}]))]
 #[case(" \t{ \"op\" : \"size\" , \"args\" : [ [ 2 , 3 ] ] } \r", json!(6))]
 #[case(r#"{"op":"siz\u0065","args":[[2,3]]}"#, json!(6))]
 fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Value) {
@@ -28,7 +30,17 @@ fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Va
 
 #[rstest]
 #[case("nonsense", "column 2: expected ident")]
-#[case("{", "EOF while parsing")]
+#[case("{", "column 1: EOF while parsing")]
+#[case("", "column 1: expected a request, {\"op\": \"...\", \"args\": [...]}, and the line is blank")]
+#[case(" \t\r", "the line is blank")]
+#[case(r#"{"op":"transform","args":[4]}"#, "the macro moye_device::layout::transform!")]
+#[case(r#"{"args":[99999999999999999999],"op":"size"}"#, ": 99999999999999999999 is no integer of 64 bits")]
+#[case(r#"{"op":"size","args":[-99999999999999999999]}"#, ": -99999999999999999999 is no integer of 64 bits")]
+#[case(r#"{"op":"size","args":[4.0]}"#, ": 4.0 is no integer of 64 bits: it has a fraction")]
+#[case(
+    r#"{"op":"size","args":[[2, 1e3 ]]}"#,
+    ": 1e3 is no integer of 64 bits: it has a fraction or an exponent"
+)]
 #[case("[]", "expected a request")]
 #[case("7", "expected a request")]
 #[case(r#"{"op":"size"}"#, "missing field `args`")]
@@ -61,6 +73,17 @@ fn bytes_that_are_no_text_get_an_error() {
     let text = String::from_utf8(out).expect("answers are UTF-8");
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(text.lines().all(|line| line.starts_with("{\"error\":")), "{text}");
+}
+
+#[test]
+fn what_is_quoted_of_a_long_operand_is_short() {
+    for operand in [format!("\"(4,{}\"", "x".repeat(100_000)), format!("1{}.5", "0".repeat(1000))] {
+        let error = answers(&format!(r#"{{"op":"size","args":[{operand}]}}"#)).remove(0);
+        let error = error["error"].as_str().expect("an error").to_owned();
+        assert!(error.len() < 300 && error.contains("..."), "{error}");
+    }
+    let field = format!(r#"{{"op":"size","args":[{{"{}":4}}]}}"#, "x".repeat(100_000));
+    assert!(answers(&field)[0]["error"].as_str().expect("an error").len() < 1100);
 }
 
 #[test]

@@ -1,11 +1,31 @@
 //! The values of options, from their text.
 
 use anyhow::{Context, Result, bail};
-use moye_device::layout::{Layout, Swizzle};
+use moye::eval::{Value, evaluate};
+use moye_device::layout::{ComposedLayout, Layout, Swizzle, try_make_col_major};
 
 /// A layout; the error says the column.
 pub fn layout(option: &str, text: &str) -> Result<Layout> {
     Layout::parse(text).with_context(|| option.to_owned())
+}
+
+/// A layout, plain or swizzled.
+pub enum Drawn {
+    Plain(Layout),
+    Swizzled(ComposedLayout),
+}
+
+/// The layout of a text, or of an expression with operations as `moye eval` has them.
+pub fn drawn(text: &str) -> Result<Drawn> {
+    if !text.contains(|letter: char| letter.is_ascii_alphabetic()) {
+        return Ok(Drawn::Plain(Layout::parse(text)?));
+    }
+    match evaluate(text)? {
+        Value::Layout(layout) => Ok(Drawn::Plain(layout)),
+        Value::Composed(layout) => Ok(Drawn::Swizzled(layout)),
+        Value::Tuple(shape) => Ok(Drawn::Plain(try_make_col_major(shape)?)),
+        other => bail!("{text:?} is {other}, and not a layout to draw"),
+    }
 }
 
 /// Extents such as `16x8`, each at least 1.

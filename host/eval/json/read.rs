@@ -29,14 +29,63 @@ pub struct Stack {
 pub fn request<'a>(line: &'a [u8], stack: &mut Stack) -> Result<Cow<'a, str>, String> {
     stack.values.clear();
     stack.integers.clear();
+    // A column after the line feed would be one of the next line.
+    let line = line.trim_ascii_end();
+    if line.is_empty() {
+        return Err(
+            "column 1: expected a request, {\"op\": \"...\", \"args\": [...]}, and the line is blank"
+                .to_owned(),
+        );
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(line);
     let request = deserializer.deserialize_map(RequestVisitor(stack));
     request.and_then(|op| deserializer.end().map(|()| op)).map_err(|error| {
         let text = error.to_string();
         // A line is all there is: the number of the line would be 1.
         let reason = text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]);
-        if error.column() == 0 { reason.to_owned() } else { format!("column {}: {reason}", error.column()) }
+        let reason = match number_before(line, error.column()) {
+            // The second is serde_json's word for a number that is not even floating point.
+            Some(number) if reason == NO_INTEGER || reason == "number out of range" => {
+                format!("{} {NO_INTEGER}", shortened(number))
+            }
+            _ => shortened_to(reason, LONGEST_REASON),
+        };
+        if error.column() == 0 { reason } else { format!("column {}: {reason}", error.column()) }
     })
+}
+
+/// What is said of a number that serde_json reads as floating point: its value may differ from what the line says.
+const NO_INTEGER: &str = "is no integer of 64 bits: it has a fraction or an exponent, or is beyond them";
+
+/// The longest reason that names what stands in the line, in bytes.
+const LONGEST_REASON: usize = 1000;
+
+/// The longest part of a line that is quoted, in bytes.
+const LONGEST_QUOTE: usize = 80;
+
+/// The number in a line that a column is in, or the last one before it.
+fn number_before(line: &[u8], column: usize) -> Option<&str> {
+    let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
+    let read = &line[..column.min(line.len())];
+    let mut end = read.iter().rposition(is_part)? + 1;
+    if end == read.len() {
+        end += line[end..].iter().take_while(|byte| is_part(byte)).count();
+    }
+    let start = read[..end].iter().rposition(|byte| !is_part(byte)).map_or(0, |before| before + 1);
+    std::str::from_utf8(&line[start..end]).ok()
+}
+
+/// What a line has, as far as it is quoted.
+fn shortened(text: &str) -> String {
+    shortened_to(text, LONGEST_QUOTE)
+}
+
+fn shortened_to(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let end = (0..=longest).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    format!("{}...", &text[..end])
 }
 
 struct RequestVisitor<'s>(&'s mut Stack);
@@ -153,8 +202,8 @@ impl<'de> Visitor<'de> for Element<'_> {
             .map_err(|_| E::custom(format_args!("{value} does not fit in a signed integer of 64 bits")))
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Read, E> {
-        Err(E::custom(format_args!("{value} is no integer of 64 bits")))
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Read, E> {
+        Err(E::custom(NO_INTEGER))
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Read, E> {
@@ -170,7 +219,7 @@ impl<'de> Visitor<'de> for Element<'_> {
             Ok(value) => Ok(self.push(value)),
             // The column is one of the text.
             Err(EvalError::At { column, reason }) => {
-                Err(E::custom(format_args!("{text:?}, column {column}: {reason}")))
+                Err(E::custom(format_args!("{:?}, column {column}: {reason}", shortened(text))))
             }
             Err(other) => Err(E::custom(other)),
         }

@@ -26,6 +26,7 @@ pub(super) const GROUP: Group = Group {
             TupleOrAny::Layout(layout) => try_mode(layout, index).answer(),
             TupleOrAny::ComposedLayout(layout) => layout.try_mode(index).answer(),
         }, "one mode";
+        modes(of: TupleOrAny) = modes(of), "all modes, one after another";
         flatten(of: TupleOrAny) = match of {
             TupleOrAny::IntTuple(tuple) => Value::from(tuple.flatten()),
             TupleOrAny::Layout(layout) => Value::from(layout.flatten()),
@@ -82,6 +83,20 @@ pub(super) const GROUP: Group = Group {
 /// A rank or a depth, which the capacity of a tuple bounds.
 fn small(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn modes(of: TupleOrAny) -> Result<Vec<Value>, EvalError> {
+    match of {
+        TupleOrAny::IntTuple(tuple) => {
+            (0..tuple.rank()).map(|index| tuple.try_mode(index).answer()).collect()
+        }
+        TupleOrAny::Layout(layout) => {
+            (0..layout.rank()).map(|index| try_mode(layout, index).answer()).collect()
+        }
+        TupleOrAny::ComposedLayout(layout) => {
+            (0..layout.rank()).map(|index| layout.try_mode(index).answer()).collect()
+        }
+    }
 }
 
 fn append(of: TupleOrLayout, mode: TupleOrLayout) -> Result<Value, EvalError> {

@@ -82,8 +82,7 @@ pub(super) const GROUP: Group = Group {
         composition(a: Outer, b: Inner) = composition(a, b), "R with R(i) == a(b(i)); by mode where b is a tuple";
         composition_tiler(layout: AnyLayout, tiler: Tiler) = by_tiler(layout, tiler), "composition with a tiler";
         complement(layout: Layout, cotarget: Option<IntTuple>) = complement(layout, cotarget),
-            "what it leaves out below an integer or a shape; without one, below its cosize; of a padded layout, without the \
-             ends of its gaps, if with it the layout reaches the bound";
+            "what it leaves out below an integer, a shape or its cosize; of a padded layout not the ends of its gaps";
         right_inverse(layout: AnyLayout) = match layout {
             AnyLayout::Layout(layout) => try_right_inverse(layout).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_right_inverse().answer(),
@@ -91,13 +90,12 @@ pub(super) const GROUP: Group = Group {
         left_inverse(layout: AnyLayout) = match layout {
             AnyLayout::Layout(layout) => try_left_inverse(layout).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_left_inverse().answer(),
-        }, "L with L(layout(i)) == i; layout(L(layout(i))) == layout(i) where strides are 0";
+        }, "L with L(layout(i)) == i; where strides are 0, layout(L(layout(i))) == layout(i)";
         nullspace(layout: Layout) = try_nullspace(layout), "the coordinates that strides of 0 map to 0";
         max_common_layout(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_layout(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_layout(composed(b)?)),
-        }, "R with a(R(i)) == i and b(R(i)) == i, along one right inverse of b; where the two do not compose, of 1,024 \
-            elements at most";
+        }, "R with a(R(i)) == i and b(R(i)) == i, along one right inverse of b, or of its first 1,024 values";
         max_common_vector(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_vector(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_vector(composed(b)?)),
@@ -111,11 +109,11 @@ pub(super) const GROUP: Group = Group {
         downcast(layout: AnyLayout, count: i64) = match layout {
             AnyLayout::Layout(layout) => try_downcast(layout, count).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_downcast(count).answer(),
-        }, "in elements of which count make one";
+        }, "in elements of which count make one; an extent of 1 at stride 1 goes through the parts too";
         recast(layout: AnyLayout, from_bits: i64, to_bits: i64) = match layout {
             AnyLayout::Layout(layout) => try_recast(layout, from_bits, to_bits).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_recast(from_bits, to_bits).answer(),
-        }, "in elements of another number of bits";
+        }, "in elements of another number of bits: upcast, downcast or both";
         with_shape(layout: Layout, shape: IntTuple) = layout.try_with_shape(shape),
             "with another shape of the same size";
     },

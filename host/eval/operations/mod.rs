@@ -75,10 +75,27 @@ use operations;
 /// All operations.
 pub static GROUPS: &[Group] = &[layout::GROUP, divide::GROUP, edit::GROUP, swizzle::GROUP, tuple::GROUP];
 
+/// Other names of operations, as CuTe's pages and MoYe write them, or shorter.
+const ALIASES: &[(&str, &str)] = &[
+    ("TV", "make_layout_tv"),
+    ("col_major", "make_col_major"),
+    ("row_major", "make_row_major"),
+    ("ordered_layout", "make_ordered_layout"),
+    ("layout_like", "make_layout_like"),
+    ("make_identity_layout", "identity_layout"),
+];
+
+/// What takes a function, which no expression is.
+const MACROS: &[&str] = &["transform", "fold"];
+
 impl Operation {
-    /// The operation of a name.
+    /// The operation of a name, or of another name of it.
     pub fn named(name: &str) -> Option<&'static Self> {
-        all().find(|operation| operation.name == name)
+        let of = |name: &str| all().find(|operation| operation.name == name);
+        of(name).or_else(|| {
+            let (_, known) = ALIASES.iter().find(|(alias, _)| *alias == name)?;
+            of(known)
+        })
     }
 
     /// The operation with what it takes: `complement(layout: layout, cotarget?: tuple)`.
@@ -117,8 +134,19 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
 pub(super) fn unknown(name: &str) -> EvalError {
     // Names are short; a long one is no misspelling, and would make a long message.
     let shown: String = name.chars().take(40).collect();
+    if MACROS.contains(&name) {
+        return EvalError::Call(format!(
+            "`{name}` takes a function, which no expression is; in Rust it is the macro moye_device::layout::{name}!"
+        ));
+    }
+    let aliases = ALIASES.iter().map(|(alias, _)| *alias);
     let nearest = all()
-        .map(|operation| (strsim::damerau_levenshtein(&shown, operation.name), operation.name))
+        .map(|operation| operation.name)
+        .chain(aliases)
+        .map(|known| {
+            let lower = strsim::damerau_levenshtein(&shown.to_ascii_lowercase(), &known.to_ascii_lowercase());
+            (lower, known)
+        })
         .min()
         .filter(|(distance, nearest)| *distance <= nearest.len() / 3);
     EvalError::Call(match nearest {
@@ -140,6 +168,8 @@ pub fn help() -> String {
         }
         text.push('\n');
     }
-    text.truncate(text.trim_end().len());
+    let aliases: Vec<String> = ALIASES.iter().map(|(alias, name)| format!("{alias} is {name}")).collect();
+    text.push_str(&format!("Other names: {}.\n", aliases.join(", ")));
+    text.push_str("transform and fold take a function: they are macros of moye_device::layout, for Rust.");
     text
 }

@@ -9,7 +9,6 @@ use moye_device::layout::{
 };
 
 use super::{Group, operations};
-use crate::eval::error::EvalError;
 
 pub(super) const GROUP: Group = Group {
     title: "Shapes, strides and coordinates",

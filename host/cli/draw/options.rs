@@ -1,0 +1,76 @@
+//! Which options go with what is drawn. The parser knows what conflicts, but not all that an option needs: what stands beside
+//! the wrong picture would be read and left out silently.
+
+use super::Draw;
+use anyhow::{Result, bail};
+
+/// What is drawn, as far as the options go by it.
+struct Kind {
+    /// As messages call it.
+    name: &'static str,
+    /// The options that it takes.
+    takes: &'static [&'static str],
+}
+
+const LAYOUT: Kind = Kind { name: "a layout", takes: &["--swizzle", "--banks", "--access"] };
+const THREAD_VALUE: Kind = Kind { name: "--tv", takes: &["--tile", "--threads"] };
+const COPY: Kind = Kind { name: "--copy", takes: &["--atom", "--element"] };
+const SOURCE: Kind = Kind { name: "--source", takes: &["--destination", "--tile"] };
+const JSON: Kind = Kind { name: "--json", takes: &["--id", "--threads"] };
+const OPERANDS: Kind = Kind { name: "--mma with a shape", takes: &["--a", "--b", "--c", "--threads"] };
+const NAMED: Kind = Kind { name: "--mma with a name", takes: &["--threads"] };
+const TILED: Kind = Kind { name: "a tiled instruction", takes: &["--atoms", "--tile"] };
+const OPERAND: Kind =
+    Kind { name: "--operand", takes: &["--operand", "--atoms", "--tile", "--atom", "--element"] };
+
+const KINDS: &[&Kind] = &[&LAYOUT, &THREAD_VALUE, &COPY, &SOURCE, &JSON, &OPERANDS, &NAMED, &TILED, &OPERAND];
+
+impl Draw {
+    /// Refuses an option that has no part in the picture.
+    pub(super) fn check_options(&self) -> Result<()> {
+        let kind = self.kind();
+        for (option, _) in self.given().into_iter().filter(|(_, given)| *given) {
+            if !kind.takes.contains(&option) {
+                let with: Vec<&str> =
+                    KINDS.iter().filter(|kind| kind.takes.contains(&option)).map(|kind| kind.name).collect();
+                bail!("{option} does not go with {}, but with {}; see --help", kind.name, with.join(", "));
+            }
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> &'static Kind {
+        match &self.mma {
+            _ if self.json.is_some() => &JSON,
+            _ if self.tv.is_some() => &THREAD_VALUE,
+            _ if self.copy.is_some() => &COPY,
+            _ if self.source.is_some() => &SOURCE,
+            None => &LAYOUT,
+            Some(shape) if shape.starts_with(|letter: char| letter.is_ascii_digit()) => &OPERANDS,
+            Some(_) if self.operand.is_some() => &OPERAND,
+            Some(_) if self.atoms.is_some() || self.tile.is_some() => &TILED,
+            // A multiply-add has no threads to number: it is tiled, of one atom.
+            Some(name) if name == "UniversalFma" => &TILED,
+            Some(_) => &NAMED,
+        }
+    }
+
+    fn given(&self) -> [(&'static str, bool); 14] {
+        [
+            ("--tile", self.tile.is_some()),
+            ("--threads", self.threads.is_some()),
+            ("--atom", self.atom.is_some()),
+            ("--element", self.element.is_some()),
+            ("--destination", self.destination.is_some()),
+            ("--a", self.a.is_some()),
+            ("--b", self.b.is_some()),
+            ("--c", self.c.is_some()),
+            ("--atoms", self.atoms.is_some()),
+            ("--operand", self.operand.is_some()),
+            ("--id", self.id.is_some()),
+            ("--swizzle", self.swizzle.is_some()),
+            ("--banks", self.banks.is_some()),
+            ("--access", self.access.is_some()),
+        ]
+    }
+}
