@@ -36,6 +36,8 @@ pub(crate) struct Place {
     would: Option<Layout>,
 }
 
+// There is one at a time, on the way to a message, and no heap during constant evaluation.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy)]
 enum Part {
     Mode(Layout),
