@@ -175,7 +175,10 @@ impl Messages {
             let local = message["package_id"].as_str().is_some_and(|id| id.starts_with("path+"));
             match message["reason"].as_str() {
                 Some("compiler-message") => {
-                    if let Some(text) = message["message"]["rendered"].as_str() {
+                    // That a PTX version is no stable feature of the compiler is nothing that its user could mend.
+                    let plain = message["message"]["message"].as_str().unwrap_or_default();
+                    let of_options = plain.starts_with("unstable feature specified for `-Ctarget-feature`");
+                    if let Some(text) = message["message"]["rendered"].as_str().filter(|_| !of_options) {
                         all.rendered.push(text.to_owned());
                     }
                 }

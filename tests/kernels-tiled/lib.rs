@@ -2,6 +2,14 @@
 //! a grid of copies alone, copies of every width and by the instructions of a warp, and single multiply-adds.
 //!
 //! Those that need sm_90 are in a PTX of their own, which the feature `sm_90` selects.
+#![cfg_attr(
+    all(target_arch = "nvptx64", feature = "sm_90"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "of the kernel texts the few that sm_90 alone has are instantiated there"
+    )
+)]
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(clippy::missing_safety_doc, reason = "`Problem` and `copies::Runs` say what every kernel trusts")]
