@@ -62,7 +62,7 @@
 //!
 //! Time, caches and bank conflicts; races within a block, unless the order of the simulator makes them visible, as a
 //! read of something not yet written; weak memory ordering within a block, but for the fence between the proxies. A loop
-//! that calls no intrinsic at all and never ends is not noticed. A thread that overruns its stack between two intrinsics is a
+//! without end is not noticed where it calls no intrinsic at all. A thread that overruns its stack between two intrinsics is a
 //! fault on Linux on x86-64, and ends the process on other hosts.
 #![warn(missing_docs)]
 

@@ -154,7 +154,7 @@ pub unsafe fn cp_async_zfill(
     source: u64,
     valid_bytes: u32,
 ) {
-    needs!("cp.async (the atoms SM80_CP_ASYNC_CACHEALWAYS and SM80_CP_ASYNC_CACHEGLOBAL)", 80 7.0);
+    needs!("cp.async (the atoms SM80_CP_ASYNC_CACHEALWAYS_ZFILL and SM80_CP_ASYNC_CACHEGLOBAL_ZFILL)", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
     {
         macro_rules! copy {

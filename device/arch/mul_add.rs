@@ -6,7 +6,8 @@ use half::{bf16, f16};
 
 /// A type that sums products of an `A` and a `B` onto a `C`.
 ///
-/// Operands are widened to the result's type first, exactly, and the sum is rounded once; integers wrap. `C` is the result's type:
+/// Operands are widened to the result's type first, exactly, and the sum is rounded once (of complex numbers each part
+/// twice); integers wrap. `C` is the result's type:
 ///
 /// | result | products of |
 /// | --- | --- |

@@ -348,8 +348,8 @@ impl Layout {
                 Some(reach) => reach,
                 None => {
                     return Err(Fault::TooLarge {
-                        what: "an index below",
-                        left: extent,
+                        what: "the last coordinate",
+                        left: extent - 1,
                         by: "the stride",
                         right: stride,
                     });

@@ -5,7 +5,7 @@ use super::complement::{Gaps, covering_into, places_into};
 use super::compose::compose_into;
 use super::divide::divide_into;
 use super::edit::padded;
-use super::int_tuple::IntTuple;
+use super::int_tuple::{IntTuple, NO_BASIS};
 use super::layout::Layout;
 use super::product::{multiply_into, repeats};
 use super::profile::{At, MAX_NODES, ROOT};
@@ -195,6 +195,11 @@ const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) ->
             return false;
         }
         place.part = Some(Part::Mode(b.sub(by)));
+        let basis = b.basis[by.leaf];
+        if basis != NO_BASIS && (basis as usize) < a.profile.rank(at) {
+            // It steps through that mode of `a`, and the fault counts the modes in it.
+            place.within = Some(Within::Mode(a.sub(a.profile.mode(at, basis as usize))));
+        }
         return true;
     }
     let mut mode = b.profile.first(by);

@@ -86,9 +86,17 @@ fn one_quad_pair_is_four_times_in_its_warp() {
 
 #[test]
 fn numbers_of_quad_pairs_that_fill_no_warp_are_refused() {
-    for atoms in [layout!((3, 1, 1)), layout!((1, 3, 1))] {
+    for atoms in [
+        layout!((3, 1, 1)),
+        layout!((1, 3, 1)),
+        layout!((5, 1, 1)),
+        layout!((2, 3, 1)),
+        layout!((3, 2, 1)),
+        layout!((7, 1, 1)),
+    ] {
         let error = TiledMma::<Sums>::try_new(atoms).unwrap_err().to_string();
-        for part in ["(4,2):(1,16)", "3 of them", "lanes 0 to 3 and 16 to 19", "(2,2,1)"] {
+        let count = format!("{} of them", atoms.size());
+        for part in ["(4,2):(1,16)", &count, "lanes 0 to 3 and 16 to 19", "(2,2,1)"] {
             assert!(error.contains(part), "`{part}` is missing in: {error}");
         }
         assert!(!error.contains("0, 1, 2, ..."), "the atoms are numbered as they should be: {error}");

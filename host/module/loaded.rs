@@ -102,15 +102,15 @@ impl Loaded {
         if !functions.contains_key(kernel) {
             let function = Arc::new(self.look_up(gpu, kernel, package)?);
             let own = function.attributes.static_shared_bytes;
-            let limit = gpu.properties().shared_bytes_per_block;
-            if own + shared_bytes > limit {
-                let asked = own + shared_bytes;
-                return Err(Error::SharedMemory { kernel, asked, limit, device: gpu.label() });
-            }
             let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
             functions.insert(kernel, Known { function, allowed });
         }
         let known = functions.get_mut(kernel).expect("it was just looked up");
+        let asked = shared_bytes + known.function.attributes.static_shared_bytes;
+        let limit = gpu.properties().shared_bytes_per_block;
+        if asked > limit {
+            return Err(Error::SharedMemory { kernel, asked, limit, device: gpu.label() });
+        }
         if shared_bytes > known.allowed {
             // Over 48 KB a block gets only what was asked for by name.
             let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;

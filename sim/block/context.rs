@@ -133,7 +133,7 @@ thread_local! {
     static CURRENT: Cell<*const BlockContext> = const { Cell::new(ptr::null()) };
 }
 
-/// The block of the simulated thread that calls.
+/// The block of the simulated thread that calls: what every intrinsic begins with. Faults where the stack is used up.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn current<'a>() -> &'a BlockContext {
@@ -143,7 +143,17 @@ pub(crate) fn current<'a>() -> &'a BlockContext {
     }
     // SAFETY: it is set only while a thread of the block runs, and the worker keeps the block meanwhile. Callers are
     // intrinsics, which run within the simulated thread and do not let the reference escape.
-    unsafe { &*pointer }
+    let block = unsafe { &*pointer };
+    if stack_pointer() < block.stack_floor.get() {
+        block.stack_used_up();
+    }
+    block
+}
+
+/// The block of the simulated thread that runs, whatever is left of its stack.
+pub(super) fn running<'a>() -> Option<&'a BlockContext> {
+    // SAFETY: as in `current`.
+    unsafe { CURRENT.get().as_ref() }
 }
 
 #[cold]
@@ -258,13 +268,10 @@ impl BlockContext {
         self.thread().stack.get().1
     }
 
-    /// Counts one access; after many, lets the other threads run. Faults where the stack is used up.
+    /// Counts one access; after many, lets the other threads run.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn step(&self) {
-        if stack_pointer() < self.stack_floor.get() {
-            self.stack_used_up();
-        }
         match self.steps_left.get().checked_sub(1) {
             Some(left) => self.steps_left.set(left),
             None => self.slice_spent(),

@@ -1,6 +1,6 @@
 //! Threads that overrun their stacks: a fault, where the host lets a signal be told apart.
 //!
-//! An intrinsic looks whether it has [`RESERVE`] bytes left before it does anything, so that no work of the simulator is ever cut
+//! Every intrinsic begins with [`current`](super::context::current), which looks whether [`RESERVE`] bytes are left, so that no work of the simulator is ever cut
 //! off half-way. Between intrinsics it is the guard page below the stack that is hit: the handler of its signal then has the
 //! coroutine return, with the fault recorded, in place of ending the process. Where there is no such handler (hosts other than
 //! Linux on x86-64) the process ends by the signal.
@@ -37,7 +37,7 @@ mod unguarded {
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod guard {
-    use crate::block::context::{RawFault, current};
+    use crate::block::context::{RawFault, running};
     use crate::fault::FaultKind;
     use corosensei::Coroutine;
     use corosensei::stack::Stack;
@@ -110,7 +110,9 @@ mod guard {
         let (address, interrupted) =
             unsafe { ((*info).si_addr().addr(), &mut *context.cast::<libc::ucontext_t>()) };
         let registers = &mut interrupted.uc_mcontext.gregs;
+        // A thread that panics has counted that, and would count it for good.
         if let Some(running) = RUNNING.get()
+            && !std::thread::panicking()
             && (running.guard..running.guard + PAGE).contains(&address)
             && running.trap.stack_ptr_in_bounds(registers[libc::REG_RSP as usize] as usize)
         {
@@ -137,7 +139,7 @@ mod guard {
 
     /// What the coroutine does in place of all that it still had to do.
     fn overrun() {
-        let block = current();
+        let Some(block) = running() else { return };
         let thread = block.thread_index.get();
         block.record(RawFault {
             thread,

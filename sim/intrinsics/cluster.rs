@@ -5,31 +5,32 @@
 use crate::Dim3;
 use crate::block::{SHARED_BASE, current};
 use crate::fault::Access;
+use crate::intrinsics::index::asked;
 use crate::pod::{Pod, poison};
 
 /// The extents of a cluster, in blocks: `%cluster_nctaid`.
 #[track_caller]
 pub fn cluster_dim() -> Dim3 {
-    current().cluster().dim
+    asked().cluster().dim
 }
 
 /// The block's index in its cluster: `%cluster_ctaid`.
 #[track_caller]
 pub fn cluster_block_idx() -> Dim3 {
-    let block = current();
+    let block = asked();
     block.cluster().dim.index_of(block.rank.into())
 }
 
 /// The block's number in its cluster, `x` running fastest: `%cluster_ctarank`.
 #[track_caller]
 pub fn cluster_rank() -> u32 {
-    current().rank
+    asked().rank
 }
 
 /// Blocks of a cluster: `%cluster_nctarank`.
 #[track_caller]
 pub fn cluster_size() -> u32 {
-    current().cluster().blocks().len() as u32
+    asked().cluster().blocks().len() as u32
 }
 
 /// Arrives at the cluster's barrier: `barrier.cluster.arrive`.

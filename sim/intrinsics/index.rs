@@ -6,7 +6,7 @@ use crate::block::{BlockContext, SHARED_BASE, WARP_SIZE, current};
 /// The block of the thread that asks: a loop that only asks for its index is noticed too, if it never ends.
 #[inline]
 #[track_caller]
-fn asked<'a>() -> &'a BlockContext {
+pub(crate) fn asked<'a>() -> &'a BlockContext {
     let block = current();
     block.ask();
     block

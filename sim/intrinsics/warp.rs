@@ -5,6 +5,7 @@
 
 use crate::block::{ExitedLanes, WARP_SIZE, current};
 use crate::fault::FaultKind;
+use crate::intrinsics::index::asked;
 use std::panic::Location;
 
 /// Which lane a shuffle reads.
@@ -112,7 +113,7 @@ pub fn sync_warp(mask: u32) {
 /// The lanes of the running warp that have not returned: `activemask`, of a machine whose lanes never diverge.
 #[track_caller]
 pub fn active_lanes() -> u32 {
-    let block = current();
+    let block = asked();
     !block.exited_lanes[(block.running.get() / WARP_SIZE) as usize].get()
 }
 

@@ -297,3 +297,28 @@ fn a_loop_that_only_asks_for_its_index_is_noticed() {
     let error = fault(launch(&memory, 32).access_budget(1 << 20), &|| while thread_idx().x == 0 {});
     assert!(matches!(error.kind, FaultKind::NoProgress { .. }), "{error}");
 }
+
+/// The same, with a warp's vote, a barrier of the warp and a group of copies, none of which is an access.
+#[inline(never)]
+fn recurses_through_votes(depth: u32) -> u32 {
+    let here = std::hint::black_box([depth; 16]);
+    sync_warp(u32::MAX);
+    cp_async_commit();
+    if vote_all(u32::MAX, depth == u32::MAX) {
+        depth
+    } else {
+        1 + recurses_through_votes(depth + 1) + here[15]
+    }
+}
+
+#[test]
+fn operations_of_warps_fault_before_the_stack_ends() {
+    let memory = GlobalMemory::new();
+    for _ in 0..2 {
+        let error = fault(launch(&memory, 64).stack_bytes(64 * 1024), &|| {
+            std::hint::black_box(recurses_through_votes(0));
+        });
+        assert_eq!(error.kind, FaultKind::StackOverrun { bytes: 64 * 1024 }, "{error}");
+    }
+    launch(&memory, 64).run(&sync_threads).unwrap();
+}

@@ -234,7 +234,7 @@ fn exchanges_hand_out_what_was_there() {
     exchanges(&kernels::shared_exch_b64, &kernels::shared_cas_b64, |r| r);
     exchanges(&kernels::shared_exch_s32, &kernels::shared_cas_s32, |r| r as i32);
     exchanges(&kernels::shared_exch_s64, &kernels::shared_cas_s64, |r| r as i64);
-    // Compared bit for bit: of random bits some are NaN, which no comparison of numbers finds equal.
+    // The instruction compares bit for bit: of random bits some are NaN, which no comparison of numbers finds equal.
     exchanges(&kernels::atom_exch_f32, &kernels::atom_cas_f32, f32_of);
     exchanges(&kernels::atom_exch_f64, &kernels::atom_cas_f64, f64_of);
     exchanges(&kernels::shared_exch_f32, &kernels::shared_cas_f32, f32_of);

@@ -41,6 +41,8 @@ fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Va
     r#"{"op":"size","args":[[2, 1e3 ]]}"#,
     ": 1e3 is no integer of 64 bits: it has a fraction or an exponent"
 )]
+#[case(r#"{"op":"size","args":[1.5.2]}"#, "column 24")]
+#[case(r#"{"op":"size","args":[1e21474836480000]}"#, ": 1e21474836480000 is no integer of 64 bits")]
 #[case("[]", "expected a request")]
 #[case("7", "expected a request")]
 #[case(r#"{"op":"size"}"#, "missing field `args`")]

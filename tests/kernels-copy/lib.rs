@@ -2,6 +2,10 @@
 //!
 //! Those that need sm_90 are in modules of their own, which the feature `sm_90` selects for a second PTX.
 #![allow(clippy::needless_range_loop, reason = "loops over registers unroll by index")]
+#![cfg_attr(
+    all(target_arch = "nvptx64", feature = "sm_90"),
+    allow(unused_macros, unused_imports, reason = "the kernels that sm_90 alone has need few of the macros")
+)]
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(

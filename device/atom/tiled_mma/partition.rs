@@ -71,6 +71,25 @@ pub struct MmaTiling {
 }
 
 const WHAT: &str = "TiledMma";
+
+/// What is said of atoms whose threads lie apart, and which do not fill the gaps: `threads`, where they have a layout.
+const fn apart(thr_id: &Layout, atoms: &Layout, threads: Option<&Layout>) -> TilingError {
+    let mut error = TilingError::of(WHAT)
+        .str("an atom is executed by the threads ")
+        .layout(thr_id)
+        .str(", and ")
+        .int(atoms.size());
+    error = match threads {
+        Some(threads) => error.str(" of them by ").layout(threads).str(
+            ", between which there are threads that no atom has and that cannot have the same as others",
+        ),
+        None => error.str(" of them by threads that no layout gives"),
+    };
+    error.str(
+        ": the 8 threads of a quad pair are the lanes 0 to 3 and 16 to 19, and four quad pairs make a warp; take 1, 2 or a \
+         multiple of 4 atoms, (2,2,1) say",
+    )
+}
 const MNK: [&str; 3] = ["M", "N", "K"];
 
 impl MmaTiling {
@@ -94,7 +113,12 @@ impl MmaTiling {
                 .int(atoms.rank() as i64));
         }
         let atoms = by_algebra!(WHAT, atoms.try_append_dim(3));
-        let thr_vmnk = by_algebra!(WHAT, try_tiled_product(thr_id, Tiler::layout(atoms)));
+        let thr_vmnk = match try_tiled_product(thr_id, Tiler::layout(atoms)) {
+            Ok(threads) => threads,
+            // Quad pairs of some number other than these have no layout of threads.
+            Err(_) if thr_id.cosize() > thr_id.size() => return Err(apart(&thr_id, &atoms, None)),
+            Err(error) => return Err(TilingError::from_layout(WHAT, &error)),
+        };
         let tiling = Self { shape, layouts, permutation, thr_vmnk };
         if by_algebra!(WHAT, try_right_inverse(atoms)).size() != atoms.size() {
             return Err(TilingError::of(WHAT)
@@ -108,18 +132,7 @@ impl MmaTiling {
         }
         let all = by_algebra!(WHAT, tiling.with_idle());
         if by_algebra!(WHAT, try_right_inverse(all)).size() != all.size() {
-            return Err(TilingError::of(WHAT)
-                .str("an atom is executed by the threads ")
-                .layout(&thr_id)
-                .str(", and ")
-                .int(atoms.size())
-                .str(" of them by ")
-                .layout(&thr_vmnk)
-                .str(
-                    ", between which there are threads that no atom has and that cannot have the same as others: the 8 threads \
-                     of a quad pair are the lanes 0 to 3 and 16 to 19, and four quad pairs make a warp; take 1, 2 or a \
-                     multiple of 4 atoms, (2,2,1) say",
-                ));
+            return Err(apart(&thr_id, &atoms, Some(&thr_vmnk)));
         }
         let mut mode = 0;
         while mode < 3 {

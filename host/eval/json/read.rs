@@ -71,7 +71,7 @@ fn number_before(line: &[u8], column: usize) -> Option<&str> {
     if end == read.len() {
         end += line[end..].iter().take_while(|byte| is_part(byte)).count();
     }
-    let start = read[..end].iter().rposition(|byte| !is_part(byte)).map_or(0, |before| before + 1);
+    let start = line[..end].iter().rposition(|byte| !is_part(byte)).map_or(0, |before| before + 1);
     std::str::from_utf8(&line[start..end]).ok()
 }
 
