@@ -111,7 +111,7 @@ mod results {
     use crate::common::devices;
     use half::f16;
     use moye::{Global, GlobalMut, Grid, Kernel};
-    use moye_device::number::{Complex64, F8E4M3, F8E5M2, Tf32};
+    use moye_device::number::Complex64;
     use results::{K, M, N};
 
     const SIZES: [usize; 3] = [(M * K) as usize, (N * K) as usize, (M * N) as usize];

@@ -9,7 +9,10 @@ proptest! {
 
     #[test]
     fn complement_is_ordered_disjoint_and_covers_the_cotarget(a in prop_oneof![layouts(), blocks()], cotarget in 1i64..5000) {
-        if let Ok(rest) = try_complement(a, cotarget) {
+        let complement = try_complement(a, cotarget);
+        // Modes that overlap are refused as such, whether or not their elements meet.
+        let overlaps = matches!(&complement, Err(error) if error.text().contains(" overlaps the modes "));
+        if let Ok(rest) = complement {
             let kept = filter(a);
             prop_assert!(rest.depth() <= 1);
             for i in 1..rest.size().min(VALUES) {
@@ -23,7 +26,7 @@ proptest! {
             if let Some(missing) = first_missing(&values(&both), cotarget) {
                 prop_assert!(!copies_cover(&sorted_values(&kept), cotarget), "{both} leaves out {missing}");
             }
-        } else if filter(a).size() <= VALUES && is_injective(&filter(a)) {
+        } else if !overlaps && filter(a).size() <= VALUES && is_injective(&filter(a)) {
             prop_assert!(!copies_cover(&sorted_values(&filter(a)), cotarget), "{a} has a complement below {cotarget}");
         }
     }
