@@ -2,15 +2,13 @@
 //! with a script that runs them on a machine that has neither Rust nor the sources.
 
 use crate::checkout::Checkout;
+use crate::pieces::Pieces;
 use crate::steps::{must, quietly};
 use anyhow::{Context, Result, bail};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use lexopt::{Arg, Parser};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -55,7 +53,7 @@ pub fn destination(checkout: &Checkout, arguments: &mut Parser) -> Result<PathBu
 /// One executable.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Program {
-    /// `bin`, `test`, `example` or `bench`: also the folder's name.
+    /// `bin`, `test`, `example` or `bench`.
     kind: &'static str,
     /// Unique among its kind.
     name: String,
@@ -157,15 +155,16 @@ fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()
         bail!("{} is not empty and no bundle; name another folder with --to", folder.display());
     }
     let mut list = String::new();
+    let mut pieces = Pieces::new(folder.join("pieces"), &checkout.target.join("release/build"))?;
+    let stripped = folder.join("stripped");
     for program in programs {
-        let to = folder.join(program.kind).join(&program.name);
-        make_folder(to.parent().expect("it was just joined"))?;
-        quietly(Command::new("strip").arg("-o").arg(&to).arg(&program.executable))
+        quietly(Command::new("strip").arg("-o").arg(&stripped).arg(&program.executable))
             .context("`strip` of binutils makes the executables small")?;
-        pack(&to).with_context(|| format!("cannot pack {}", to.display()))?;
+        let parts = pieces.pack(&stripped).with_context(|| format!("cannot pack {}", program.name))?;
         let package = if program.package.as_os_str().is_empty() { Path::new(".") } else { &program.package };
-        list += &format!("{} {} {}\n", program.kind, program.name, package.display());
+        list += &format!("{} {} {} {}\n", program.kind, program.name, package.display(), parts.join(" "));
     }
+    fs::remove_file(&stripped).with_context(|| format!("cannot remove {}", stripped.display()))?;
     let packages: BTreeSet<_> = programs.iter().map(|program| &program.package).collect();
     for package in packages {
         // Tests start in their package's folder, so there has to be one.
@@ -178,16 +177,6 @@ fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()
     let script = folder.join("run");
     fs::write(&script, SCRIPT)?;
     must(Command::new("chmod").arg("+x").arg(&script))
-}
-
-/// Replaces an executable by its `.gz`: most of it is the PTX of all kernels, a text, which each program carries.
-fn pack(executable: &Path) -> Result<()> {
-    let mut name = executable.as_os_str().to_owned();
-    name.push(".gz");
-    let mut packed = GzEncoder::new(File::create(name)?, Compression::best());
-    io::copy(&mut File::open(executable)?, &mut packed)?;
-    packed.finish()?;
-    Ok(fs::remove_file(executable)?)
 }
 
 /// Copies what is not source code.

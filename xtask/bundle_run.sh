@@ -62,21 +62,24 @@ wanted() {
     return 1
 }
 
-# The programs are packed. They are unpacked one by one, to a folder that goes when this ends; the program `moye`, which tests
+# The programs are packed, in pieces that several may have. They are unpacked one by one, to a folder that goes when this ends; the program `moye`, which tests
 # start, lies there throughout.
 unpacked=$(mktemp -d) || exit
 trap 'rm -rf "$unpacked"' EXIT
 unpack() {
-    mkdir -p "$unpacked/$1" && gzip -dc "$here/$1/$2.gz" >"$unpacked/$1/$2" && chmod +x "$unpacked/$1/$2"
+    local to="$unpacked/$1/$2"
+    shift 2
+    mkdir -p "$(dirname "$to")" && (cd "$here/pieces" && cat "$@") | gzip -dc >"$to" && chmod +x "$to"
 }
 if [ -z "$list" ]; then
-    for packed in "$here"/bin/*.gz; do
-        [ ! -e "$packed" ] || unpack bin "$(basename "$packed" .gz)" || exit
-    done
+    while read -r kind name _ pieces; do
+        # shellcheck disable=SC2086 # names of pieces have no spaces
+        [ "$kind" != bin ] || unpack bin "$name" $pieces || exit
+    done <"$here/list"
 fi
 export MOYE_BUNDLE=$unpacked
 failed=() count=0
-while read -r kind name package; do
+while read -r kind name package pieces; do
     case " $kinds " in *" $kind "*) ;; *) continue ;; esac
     wanted "$name" || continue
     count=$((count + 1))
@@ -91,7 +94,8 @@ while read -r kind name package; do
     bench) given=(--bench ${arguments[@]+"${arguments[@]}"}) ;;
     esac
     # Tests start in their package's folder and know it, as from cargo.
-    (unpack "$kind" "$name" && cd "$here/files/$package" && export CARGO_MANIFEST_DIR="$PWD" &&
+    # shellcheck disable=SC2086
+    (unpack "$kind" "$name" $pieces && cd "$here/files/$package" && export CARGO_MANIFEST_DIR="$PWD" &&
         exec ${wrap[@]+"${wrap[@]}"} "$unpacked/$kind/$name" ${given[@]+"${given[@]}"}) </dev/null
     code=$?
     rm -f "$unpacked/$kind/$name"

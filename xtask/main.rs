@@ -2,6 +2,7 @@
 
 mod bundle;
 mod checkout;
+mod pieces;
 mod ptx;
 mod ptxas;
 mod setup;

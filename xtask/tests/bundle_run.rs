@@ -34,17 +34,21 @@ fn bundle(name: &str, second: u8) -> (PathBuf, MutexGuard<'static, ()>) {
         let text = format!(
             "#!/bin/sh\necho \"{name} in $PWD with $*; program $($MOYE_BUNDLE/bin/moye), tool $TOOL\"\nexit {code}\n"
         );
-        packed(&folder.join(kind), name, &text);
+        // In two pieces, the first of which all have.
+        let (first, rest) = text.split_at(10);
+        packed(&folder.join("pieces"), "start", first);
+        packed(&folder.join("pieces"), name, rest);
         fs::create_dir_all(folder.join("files/device")).unwrap();
-        list += &format!("{kind} {name} {package}\n");
+        list += &format!("{kind} {name} {package} start.gz {name}.gz\n");
     }
-    packed(&folder.join("bin"), "moye", "#!/bin/sh\necho moye in $(dirname $0)\n");
+    packed(&folder.join("pieces"), "moye", "#!/bin/sh\necho moye in $(dirname $0)\n");
+    list += "bin moye . moye.gz\n";
     fs::write(folder.join("list"), list).unwrap();
     script(folder.join("tool"), "#!/bin/sh\nexport TOOL=$1\nshift\nexec \"$@\"\n");
     (folder, alone)
 }
 
-/// A program as the bundle has it.
+/// A piece of a program as the bundle has it.
 fn packed(folder: &Path, name: &str, text: &str) {
     fs::create_dir_all(folder).unwrap();
     let mut packed =
