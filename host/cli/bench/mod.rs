@@ -197,9 +197,18 @@ impl Bench {
             monitor: monitor.as_ref().ok(),
             tuning: tuning.as_ref(),
         };
-        let mut rows = Vec::new();
-        for (work, _) in &works {
-            let row = measure.row(work)?;
+        let (mut rows, mut goals, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+        for (work, goal) in &works {
+            // What was measured before and what comes after is not lost.
+            let row = match measure.row(work) {
+                Ok(row) => row,
+                Err(error) => {
+                    report.line("failed", format_args!("{error:#}"));
+                    failed.push(error);
+                    continue;
+                }
+            };
+            goals.push(goal);
             report.line("measured", format_args!("{}: {:.1} {}", row.what(), row.moye.median, row.unit));
             if let (Some(reason), Against::Cublas | Against::Cublaslt) = (&row.no_peer, self.against)
                 && measure.peer.is_some()
@@ -208,8 +217,11 @@ impl Bench {
             }
             rows.push(row);
         }
+        if rows.is_empty() && !failed.is_empty() {
+            return Err(failed.swap_remove(0));
+        }
         for i in 0..rows.len() {
-            rows[i].goal = works[i].1.map(|goal| goal.judge(&rows[i], &rows));
+            rows[i].goal = goals[i].map(|goal| goal.judge(&rows[i], &rows));
         }
         if self.json {
             println!("{:#}", results::json(&conditions, &rows));
@@ -226,7 +238,13 @@ impl Bench {
         if let Some(output) = plot {
             output.write_text(&plot::svg(&conditions, &rows)?)?;
         }
-        Ok(())
+        match failed.len() {
+            0 => Ok(()),
+            count => {
+                let first = failed.swap_remove(0);
+                Err(first.context(format!("{count} of {} rows failed; the first", works.len())))
+            }
+        }
     }
 
     /// What is to be measured, with what is asked of it.
