@@ -129,8 +129,8 @@ macro_rules! highest {
 #[cfg(target_arch = "nvptx64")]
 const TARGET_SM: u32 = highest! {
     "sm_50" = 50, "sm_52" = 52, "sm_53" = 53, "sm_60" = 60, "sm_61" = 61, "sm_62" = 62, "sm_70" = 70, "sm_72" = 72,
-    "sm_75" = 75, "sm_80" = 80, "sm_86" = 86, "sm_87" = 87, "sm_88" = 88, "sm_89" = 89, "sm_90" = 90, "sm_100" = 100,
-    "sm_101" = 101, "sm_103" = 103, "sm_110" = 110, "sm_120" = 120, "sm_121" = 121,
+    "sm_75" = 75, "sm_80" = 80, "sm_86" = 86, "sm_87" = 87, "sm_89" = 89, "sm_90" = 90, "sm_100" = 100,
+    "sm_101" = 101, "sm_120" = 120, "sm_121" = 121,
 };
 
 /// The PTX version that is compiled to: the one that was asked for, or the first that has the architecture.
