@@ -130,7 +130,7 @@ macro_rules! highest {
 const TARGET_SM: u32 = highest! {
     "sm_50" = 50, "sm_52" = 52, "sm_53" = 53, "sm_60" = 60, "sm_61" = 61, "sm_62" = 62, "sm_70" = 70, "sm_72" = 72,
     "sm_75" = 75, "sm_80" = 80, "sm_86" = 86, "sm_87" = 87, "sm_89" = 89, "sm_90" = 90, "sm_100" = 100,
-    "sm_101" = 101, "sm_120" = 120, "sm_121" = 121,
+    "sm_101" = 101, "sm_120" = 120,
 };
 
 /// The PTX version that is compiled to: the one that was asked for, or the first that has the architecture.
