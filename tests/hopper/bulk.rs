@@ -91,7 +91,7 @@ impl Case {
 }
 
 /// Which kernels of a rank.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Load,
     Store,
@@ -153,6 +153,9 @@ fn boxes_of_every_rank_are_loaded_stored_and_added() {
                     let buffer = device.upload(&tensor).unwrap();
                     let map = TensorMap::new(&device, &case.map(buffer.address())).unwrap();
                     copy(&module, what, &map, &mut device.upload(&patch).unwrap(), &start);
+                    // A fault of the kernel is told here and not by whatever comes next.
+                    let done = device.default_stream().synchronize();
+                    done.unwrap_or_else(|error| panic!("{what:?}, {context}: {error}"));
                     let mut expected = tensor.clone();
                     for (at, word) in
                         elements.iter().zip(&patch).filter_map(|(at, word)| Some((((*at)?), word)))
