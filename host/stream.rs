@@ -4,6 +4,7 @@ use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
 use crate::event::Event;
+use crate::memory::Kept;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ struct Own {
     gpu: &'static Gpu,
     /// Always `Some` until dropped.
     stream: Option<cust::stream::Stream>,
+    counters: Kept,
 }
 
 impl Drop for Own {
@@ -29,6 +31,9 @@ impl Drop for Own {
         // The driver destroys a stream in the context that is current; work in the stream still runs to its end.
         if self.gpu.bind().is_err() {
             std::mem::forget(self.stream.take());
+        } else if let Some(stream) = &self.stream {
+            // SAFETY: the last handle goes, and the context was bound.
+            unsafe { self.counters.free(stream) };
         }
     }
 }
@@ -45,7 +50,7 @@ impl Stream {
                 gpu.bind()?;
                 let stream = cust::stream::Stream::new(cust::stream::StreamFlags::DEFAULT, None)
                     .map_err(|e| gpu.error("cuStreamCreate", e))?;
-                Some(Arc::new(Own { gpu, stream: Some(stream) }))
+                Some(Arc::new(Own { gpu, stream: Some(stream), counters: Kept::default() }))
             }
         };
         Ok(Self { device: device.clone(), own })
@@ -59,6 +64,11 @@ impl Stream {
     /// The driver's stream on `gpu`, the GPU that this stream belongs to.
     pub(crate) fn raw<'a>(&'a self, gpu: &'static Gpu) -> &'a cust::stream::Stream {
         self.own.as_ref().and_then(|own| own.stream.as_ref()).unwrap_or(gpu.stream())
+    }
+
+    /// Where the stream keeps its counters on `gpu`, the GPU that it belongs to.
+    pub(crate) fn counters<'a>(&'a self, gpu: &'static Gpu) -> &'a Kept {
+        self.own.as_ref().map_or(gpu.counters(), |own| &own.counters)
     }
 
     /// The driver's stream, a `CUstream`, for other libraries that launch on it; null on the simulator. It lives as long as

@@ -201,10 +201,10 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     ];
     for t in ["f16", "bf16"] {
         for (order, a, b) in ORDERS {
-            // 64 elements along M or N a box, where these are contiguous.
-            let boxes = |n: usize| [if a { 2 } else { 1 }, if b { n / 64 } else { 1 }];
-            family.push((format!("wgmma_{t}_{order}"), half(t, 256), boxes(256)));
-            family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes(128)));
+            // 64 elements along M or N a box, where these are contiguous; a block of a pair brings half of B's 256.
+            let boxes = [if a { 2 } else { 1 }, if b { 2 } else { 1 }];
+            family.push((format!("wgmma_{t}_{order}"), half(t, 256), boxes));
+            family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes));
         }
     }
     for (name, instruction, boxes) in &family {
@@ -218,7 +218,16 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             "{name} loads {of_stage} boxes a stage, in a loop that may be unrolled: {:?}",
             kernel.instructions
         );
-        for (what, count) in [("setmaxnreg", 2), ("griddepcontrol", 2)] {
+        // Of pairs of blocks, what is loaded of B goes to both.
+        let pairs = !name.ends_with("_128x128");
+        let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
+        assert_eq!(kernel.count(".multicast::cluster"), to_both, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name}");
+        // Pieces of shared tiles: a word of 16 bytes for four sums, left once and taken from the other or from all.
+        let words = if pairs { 32 } else { 16 };
+        assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
+        assert!(kernel.count("ld.global.v4.b32") >= 2 * words, "{name}: {:?}", kernel.instructions);
+        for (what, count) in [("setmaxnreg", 2), ("griddepcontrol", 2), ("fence.acq_rel.gpu", 3)] {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
         }
         assert!(kernel.count("cp.async.bulk.tensor.3d.global") > 0, "{name}: {:?}", kernel.instructions);
@@ -306,7 +315,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
 const OTHERS: &[&str] = &[
     "copy", "copy_async", "copy_lines",
     "transpose", "transpose_u8", "transpose_u16", "transpose_u32", "transpose_u64", "transpose_u128",
-    "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128",
+    "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign",
     "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
     "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",
     "sgemm_nt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",
@@ -367,6 +376,20 @@ fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
     assert_eq!(kernel.count("ld.global"), 2 * 16, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global"), 2 * 16, "{:?}", kernel.instructions);
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [16, 16, 1]);
+}
+
+/// Eight words of 4 bytes at a time, each cut out of two by one `prmt` or shift of 64 bits, and the rest of the line by bytes.
+#[rstest]
+fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
+    let kernel = function(arch, "realign");
+    assert_eq!(kernel.count("ld.global.b32"), 16, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global.b32"), 8, "{:?}", kernel.instructions);
+    assert_eq!(
+        [kernel.count("ld.global.b8"), kernel.count("st.global.b8")],
+        [1, 1],
+        "{:?}",
+        kernel.instructions
+    );
 }
 
 const FMA: &str = "fma.rn.f32";

@@ -1,4 +1,4 @@
-//! Fences between the two proxies of memory, and over a cluster.
+//! Fences between the two proxies of memory, and between threads of a cluster or of the GPU.
 //!
 //! PTX calls *generic proxy* what loads and stores of threads go through, and *async proxy* what bulk copies, TMA and `wgmma`
 //! go through. Neither sees what the other wrote without a fence between, or, for what copies bring, a wait at their
@@ -35,6 +35,8 @@ fences! {
     /// Makes the mbarriers that the thread made visible to the cluster and to the async proxy; a barrier of the cluster
     /// follows. The simulator's are visible at once
     fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0, {};
+    /// Orders the thread's accesses before the fence and after it, for all threads of the GPU
+    fence_gpu "fence.acq_rel.gpu" needs 70 6.0, moye_sim::intrinsics::fence();
     /// Orders the thread's accesses before the fence and after it, for all threads of the cluster; the simulator's are
     fence_cluster "fence.acq_rel.cluster" needs 90 7.8, {};
 }

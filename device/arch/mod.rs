@@ -66,7 +66,8 @@ pub use dependent_launch::{launch_dependents, wait_for_prior_kernels};
 pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use elect::elect;
 pub use fence::{
-    fence_cluster, fence_mbarrier_init, fence_proxy_async, fence_proxy_async_global, fence_proxy_async_shared,
+    fence_cluster, fence_gpu, fence_mbarrier_init, fence_proxy_async, fence_proxy_async_global,
+    fence_proxy_async_shared,
 };
 pub use fma::Fma;
 pub use half2::{Bf16x2, F16x2};

@@ -106,8 +106,7 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     }
 
     let plan = call.explain(device, &mut MatrixMut::row_major(&mut c_data, m, n)?)?;
-    let parts = if plan.splits > 1 { format!(", K in {} parts", plan.splits) } else { String::new() };
-    report.line("kernel", format_args!("{}{parts}", plan.kernel.unwrap_or("none")));
+    report.line("kernel", format_args!("{plan}"));
     let types =
         if T::DTYPE == U::DTYPE { T::DTYPE.to_string() } else { format!("{} to {}", T::DTYPE, U::DTYPE) };
     report.line("problem", format_args!("{m} x {n} x {k} (M x N x K), {types}"));

@@ -1,7 +1,8 @@
 //! A GPU behind the driver.
 
-use super::{Arch, Properties};
+use super::{Arch, Device, Properties};
 use crate::driver::{self, DriverCode, check};
+use crate::memory::Kept;
 use crate::module::Cache;
 use crate::{Error, Result};
 use cust::context::{Context, CurrentContext};
@@ -21,6 +22,8 @@ pub(crate) struct Gpu {
     context: Context,
     stream: Stream,
     properties: Properties,
+    /// Those of the default stream.
+    counters: Kept,
     /// The name of the kernel that was launched last, for reports of a fault.
     last_kernel: Mutex<&'static str>,
     pub(crate) modules: Cache,
@@ -68,6 +71,7 @@ impl Gpu {
             context,
             stream,
             properties,
+            counters: Kept::default(),
             last_kernel: Mutex::new("none"),
             modules: Cache::default(),
         })
@@ -89,6 +93,11 @@ impl Gpu {
     /// The stream that launches go to by default.
     pub fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// Where that stream keeps its counters.
+    pub fn counters(&self) -> &Kept {
+        &self.counters
     }
 
     /// Makes the GPU's context that of this thread. Every use of the driver starts with it.
@@ -116,6 +125,22 @@ impl Gpu {
     /// The error for a call of `cust` that failed on this GPU.
     pub fn error(&self, call: &'static str, error: CudaError) -> Error {
         self.error_of_code(call, driver::of(error))
+    }
+
+    /// The error for an allocation of so many bytes that failed on this GPU.
+    pub fn out_of_memory_or(
+        &self,
+        device: &Device,
+        call: &'static str,
+        code: DriverCode,
+        bytes: usize,
+    ) -> Error {
+        match (code, self.memory()) {
+            (DriverCode::OUT_OF_MEMORY, Ok((free, total))) => {
+                Error::OutOfMemory { device: device.label(), asked: bytes, free, total }
+            }
+            _ => self.error_of_code(call, code),
+        }
     }
 
     /// The error for a raw call that failed on this GPU.

@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::memory::{Buffer, BufferSlice, BufferSliceMut};
 use half::{bf16, f16};
 use moye_device::kernel::{KernelParam, Params};
+use moye_device::kernels::hopper::Sharing;
 use moye_device::kernels::mma::Arguments;
 use moye_device::memory::{Element, Global, GlobalMut};
 
@@ -106,6 +107,16 @@ impl<T: Element> KernelArg<Self> for GlobalMut<T> {
 
 /// The arguments of a product as one struct, whose addresses the caller vouches for.
 impl<T: Element, O: Element, S: Element> KernelArg<Self> for Arguments<T, O, S> {
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+    fn pass(self) -> Self {
+        self
+    }
+}
+
+/// Where the pieces of shared tiles meet, likewise.
+impl<S: Element> KernelArg<Self> for Sharing<S> {
     fn device(&self) -> Option<&Device> {
         None
     }

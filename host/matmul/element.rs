@@ -116,8 +116,9 @@ pub struct Variant<T: Operand> {
 pub enum Code<T: Operand> {
     /// By `mma.sync` or FMA: a block for each tile, operands by their addresses.
     Blocks(Product<T>),
-    /// By `wgmma`: a persistent grid, operands by tensor maps of these boxes.
-    Wgmma(WgmmaProduct<T>, [Boxes; 2]),
+    /// By `wgmma`: a persistent grid, operands by tensor maps of these boxes, in clusters of so many blocks, whose tiles of C lie
+    /// below each other.
+    Wgmma(WgmmaProduct<T>, [Boxes; 2], u32),
 }
 
 impl<T: Operand> Code<T> {
@@ -125,7 +126,7 @@ impl<T: Operand> Code<T> {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Blocks(kernel) => kernel.name(),
-            Self::Wgmma(kernel, _) => kernel.name(),
+            Self::Wgmma(kernel, ..) => kernel.name(),
         }
     }
 
@@ -133,7 +134,15 @@ impl<T: Operand> Code<T> {
     pub fn shared_bytes(&self) -> usize {
         match self {
             Self::Blocks(kernel) => kernel.shared_bytes(),
-            Self::Wgmma(kernel, _) => kernel.shared_bytes(),
+            Self::Wgmma(kernel, ..) => kernel.shared_bytes(),
+        }
+    }
+
+    /// Blocks of a cluster.
+    pub fn cluster(&self) -> u32 {
+        match self {
+            Self::Blocks(_) => 1,
+            Self::Wgmma(_, _, cluster) => *cluster,
         }
     }
 
@@ -188,9 +197,20 @@ const fn tensor_major(major: Major) -> moye_device::layout::Major {
 /// A table of variants.
 macro_rules! variants {
     (@plain plain) => { true };
-    (@plain wgmma) => { false };
+    (@plain $wgmma:ident) => { false };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma) => {
-        Code::Wgmma(hopper::$kernel, [Boxes::new($m, $k, tensor_major($a)), Boxes::new($n, $k, tensor_major($b))])
+        variants!(@code $kernel [$a $b] $m $n $k 1)
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_pairs) => {
+        variants!(@code $kernel [$a $b] $m $n $k 2)
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $cluster:literal) => {
+        Code::Wgmma(
+            hopper::$kernel,
+            // Each block loads a part of B for its cluster.
+            [Boxes::new($m, $k, tensor_major($a)), Boxes::new($n / $cluster, $k, tensor_major($b))],
+            $cluster,
+        )
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
         Code::Blocks(mma::$kernel)
@@ -222,7 +242,7 @@ macro_rules! half_precision {
             const TENSOR_SCALAR: TensorElement = TensorElement::F32;
             const VARIANTS: &'static [Variant<Self>] = variants! {
                 $(
-                    $wide [$a $b] Full 128 x 256 x 64, 1, $rate_wide, wgmma;
+                    $wide [$a $b] Full 128 x 256 x 64, 1, $rate_wide, wgmma_pairs;
                     $square [$a $b] Full 128 x 128 x 64, 1, 560.0, wgmma;
                     $blocks [$a $b] Full 256 x 128 x 64, 1, $rate_blocks;
                     $small [$a $b] Full 64 x 64 x 64, 3, 220.0;
@@ -260,7 +280,7 @@ macro_rules! float8 {
             const TENSOR_SCALAR: TensorElement = TensorElement::F32;
             const VARIANTS: &'static [Variant<Self>] = variants! {
                 // The rate is that of 8-bit integers, which have the same tiles: it decides on the parts of K alone.
-                $kernel [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma;
+                $kernel [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma_pairs;
             };
         }
     )+ };
@@ -276,7 +296,7 @@ impl Operand for f32 {
     const TENSOR_ELEMENT: TensorElement = TensorElement::Tf32;
     const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        wgmma_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 350.0, wgmma;
+        wgmma_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 350.0, wgmma_pairs;
         sgemm_nt [MN MN] Full 256 x 128 x 8, 1, 54.0, plain;
         sgemm_nt_128x128 [MN MN] Full 128 x 128 x 16, 2, 52.0, plain;
         sgemm_tn_128x128 [K K] Full 128 x 128 x 16, 2, 48.0, plain;
@@ -304,7 +324,7 @@ impl Operand for i8 {
     const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
     const TENSOR_SCALAR: TensorElement = TensorElement::I32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma;
+        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma_pairs;
         matmul_s8_tn [K K] Full 256 x 128 x 128, 1, 800.0;
         matmul_s8_tn_64x64 [K K] Full 64 x 64 x 128, 3, 450.0;
     };

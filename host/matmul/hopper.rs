@@ -4,19 +4,25 @@ use super::element::{Operand, Output};
 use super::operand::View;
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
+use crate::memory::Counters;
 use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
-use moye_device::kernels::hopper::Boxes;
+use moye_device::kernels::hopper::{Boxes, Sharing};
 use moye_device::kernels::mma::Arguments;
 use moye_device::layout::Major;
-use moye_device::memory::TensorMap as Map;
+use moye_device::memory::{GlobalMut, TensorMap as Map};
 use moye_sim::{TensorElement, TensorMap as Fields, TensorPromotion, TensorSwizzle};
 
 /// A kernel of [`moye_device::kernels::hopper`].
-pub type WgmmaProduct<T> =
-    Kernel<(Map, Map, Map, Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>)>;
+pub type WgmmaProduct<T> = Kernel<(
+    Map,
+    Map,
+    Map,
+    Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>,
+    Sharing<<T as Operand>::Scalar>,
+)>;
 
 /// Rows of a box of C, and bytes of a row of any box.
 const BOX_ROWS: u32 = 64;
@@ -107,8 +113,9 @@ pub(super) struct Target {
 /// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
-    (kernel, boxes): (&WgmmaProduct<T>, [Boxes; 2]),
+    (kernel, boxes, cluster): (&WgmmaProduct<T>, [Boxes; 2], u32),
     tile: (u32, u32),
+    pieces: Option<Pieces>,
     operands: [&View; 2],
     target: &Target,
     mut arguments: Arguments<T, T::Narrow, T::Scalar>,
@@ -151,14 +158,65 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
             [ROW / element.bytes() as u32, BOX_ROWS],
         )?,
     };
-    let tiles = u64::from(m.div_ceil(tile.0))
+    let tiles = u64::from(m.div_ceil(tile.0 * cluster))
         * u64::from(n.div_ceil(tile.1))
         * u64::from(batches)
         * u64::from(arguments.splits);
-    let blocks = u64::from(stream.device().properties().multiprocessors.max(1)).min(tiles) as u32;
+    let (clusters, counters, sharing) = match pieces {
+        None => (
+            u64::from(clusters(stream.device().properties().multiprocessors, cluster)).min(tiles) as u32,
+            None,
+            Sharing::NONE,
+        ),
+        Some(Pieces { clusters, tiles, pieces, sums }) => {
+            let counters = Counters::of(stream)?;
+            let sharing = Sharing {
+                sums: GlobalMut::from_address(sums),
+                counters: GlobalMut::from_address(counters.address()),
+                tiles,
+                pieces,
+            };
+            (clusters, Some(counters), sharing)
+        }
+    };
     let threads = kernel.bounds().threads.unwrap_or(384);
-    // SAFETY: the caller's contract; the kernel waits for those in front of it.
-    unsafe { stream.launch(kernel, Grid::new(blocks, threads).dependent(), (&a, &b, &c, arguments)) }
+    let grid = Grid::new(clusters * cluster, threads).clusters(cluster).dependent();
+    // SAFETY: the caller's contract; the kernel waits for those in front of it, also for the sums and counters of pieces.
+    let launched = unsafe { stream.launch(kernel, grid, (&a, &b, &c, arguments, sharing)) };
+    // The simulator has ended, a GPU's counters stay.
+    drop(counters);
+    launched
+}
+
+/// The pieces of shared tiles, see [`Sharing`].
+pub(super) struct Pieces {
+    /// Clusters of the grid.
+    pub clusters: u32,
+    /// Tiles of clusters that are shared, and the pieces of each.
+    pub tiles: u32,
+    /// See `tiles`.
+    pub pieces: u32,
+    /// Where their sums go: [`bytes_of_pieces`].
+    pub sums: u64,
+}
+
+/// Clusters that run at the same time.
+pub(super) fn clusters(multiprocessors: u32, cluster: u32) -> u32 {
+    (multiprocessors / cluster).max(1)
+}
+
+/// Bytes of the sums of so many pieces of tiles of clusters.
+pub(super) fn bytes_of_pieces(pieces: u32, cluster: u32, tile: (u32, u32)) -> u64 {
+    u64::from(pieces) * u64::from(cluster) * u64::from(tile.0) * u64::from(tile.1) * 4
+}
+
+/// Consuming warpgroups of a block: 64 rows each.
+const ROWS_OF_WARPGROUP: u32 = 64;
+
+/// Whether there are counters for so many shared tiles.
+pub(super) fn can_count(tiles: u32, cluster: u32, tile: (u32, u32)) -> bool {
+    let each = u64::from(cluster) * u64::from(tile.0.div_ceil(ROWS_OF_WARPGROUP));
+    u64::from(tiles) * each <= u64::from(Counters::COUNT)
 }
 
 /// How many batches a launch takes at most, so that its tiles can be counted.

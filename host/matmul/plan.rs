@@ -56,6 +56,12 @@ pub(super) struct Plan<T: Operand> {
     pub k_chunk: u32,
     /// Whether the sums go to a workspace, and another kernel makes C of them.
     pub apart: bool,
+    /// Of kernels with a persistent grid: the last tiles of clusters that are shared by parts of K.
+    pub shared_tiles: u32,
+    /// The pieces of each.
+    pub pieces: u32,
+    /// The clusters of a grid that shares tiles.
+    pub clusters: u32,
     /// What it would cost, in microseconds.
     pub cost: f64,
 }
@@ -70,6 +76,10 @@ const MEASURED_ON: f64 = 132.0;
 const FILL: f64 = 6.0;
 /// The same where the next tile is loaded while one is written.
 const FILL_OF_PERSISTENT: f64 = 2.0;
+/// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
+const PIECES: f64 = 4.0e4;
+/// The most pieces of a tile.
+const MOST_PIECES: u32 = 8;
 /// The numbers of parts that are tried.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
@@ -123,19 +133,32 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
         // Rounding up a part may leave nothing for the last ones.
         let splits = k.div_ceil(k_chunk).max(1);
         let apart = splits > 1 || variant.plain && question.finished_apart;
-        (splits, k_chunk, apart, product_cost(question, variant, splits, k_chunk, apart))
+        let (cost, (shared_tiles, pieces)) = product_cost(question, variant, splits, k_chunk, apart);
+        let clusters = hopper::clusters(question.multiprocessors, variant.kernel.cluster());
+        Plan {
+            variant,
+            leading,
+            majors,
+            splits,
+            k_chunk,
+            apart,
+            shared_tiles,
+            pieces,
+            clusters,
+            cost: cost + packing,
+        }
     });
-    let (splits, k_chunk, apart, cost) = best.min_by(|a, b| a.3.total_cmp(&b.3))?;
-    Some(Plan { variant, leading, majors, splits, k_chunk, apart, cost: cost + packing })
+    best.min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 
+/// What a product costs, and how many tiles are shared in it, in how many pieces.
 fn product_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
     splits: u32,
     k_chunk: u32,
     apart: bool,
-) -> f64 {
+) -> (f64, (u32, u32)) {
     let [m, n, k] = question.extents;
     let (tile_m, tile_n) = variant.tile_of_operands();
     let tile_k = variant.tile[2];
@@ -153,15 +176,47 @@ fn product_cost<T: Operand>(
         / (1.0 + 0.5 / f64::from(variant.per_multiprocessor))
         / (variant.rate * 1e6 / MEASURED_ON);
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
-    let product = if variant.kernel.is_wgmma() {
-        LAUNCH + (rounds * (steps + FILL_OF_PERSISTENT) + FILL) * step
+    let (product, shared) = if variant.kernel.is_wgmma() {
+        persistent_cost(question, variant, splits, (steps, step))
     } else {
-        LAUNCH + rounds * (steps + FILL) * step
+        (LAUNCH + rounds * (steps + FILL) * step, (0, 0))
     };
     let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
     let finish =
         if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
-    product + finish
+    (product + finish, shared)
+}
+
+/// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how many tiles are shared in it, in how many pieces.
+fn persistent_cost<T: Operand>(
+    question: &Question,
+    variant: &Variant<T>,
+    splits: u32,
+    (steps, step): (f64, f64),
+) -> (f64, (u32, u32)) {
+    let [m, n, _] = question.extents;
+    let (cluster, [tile_m, tile_n, _]) = (variant.kernel.cluster(), variant.tile);
+    let clusters = hopper::clusters(question.multiprocessors, cluster);
+    let tiles = u64::from(m.div_ceil(tile_m * cluster))
+        * u64::from(n.div_ceil(tile_n))
+        * u64::from(splits)
+        * u64::from(question.batches);
+    let cost = |rounds: f64, steps: f64| LAUNCH + (rounds * FILL_OF_PERSISTENT + steps + FILL) * step;
+    let rounds = (tiles as f64 / f64::from(clusters)).ceil();
+    let whole = (cost(rounds, rounds * steps), (0, 0));
+    let rest = (tiles % u64::from(clusters)) as u32;
+    if splits > 1 || rest == 0 || !hopper::can_count(rest, cluster, (tile_m, tile_n)) {
+        return whole;
+    }
+    // A last round that is not full is shared, by as many clusters as there are for each of its tiles, or fewer.
+    let most = (clusters / rest).min(steps as u32);
+    let shared = (2..=most.min(MOST_PIECES)).map(|pieces| {
+        let of_piece = (steps / f64::from(pieces)).ceil();
+        // One of them leaves its own and takes all, one after the other.
+        let gathered = (1.0 + f64::from(pieces)) * f64::from(tile_m * tile_n) * 4.0 / PIECES;
+        (cost(rounds, (rounds - 1.0) * steps + of_piece) + gathered, (rest, pieces))
+    });
+    shared.fold(whole, |best, other| if other.0 < best.0 { other } else { best })
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use super::builder::{Batch, BiasAlong, Explanation};
 use super::element::{Code, Major, Operand, Output, Precision};
-use super::hopper::{self, Target};
+use super::hopper::{self, Pieces, Target};
 use super::operand::View;
 use super::plan::{Forced, Plan, Question, plan};
 use crate::device::Device;
 use crate::kernels::mma::{Activation, Arguments, Scales};
-use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64};
+use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign};
 use crate::launch::Grid;
 use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
 use crate::memory::{BufferSlice, Workspace};
@@ -27,6 +27,9 @@ const MAX_Y: u32 = crate::MAX_BLOCKS[1];
 
 /// Rows of workspaces start at multiples of this, in bytes.
 const ROW_ALIGN: u64 = 16;
+
+/// Bytes of a line of the L2 cache.
+const LINE: u64 = 128;
 
 /// Parts of a workspace start at multiples of this, in bytes.
 const PART_ALIGN: u64 = 256;
@@ -75,6 +78,7 @@ type ScaleOf = (u64, i64, i64);
 struct Layout {
     packed: [Option<u64>; 2],
     sums: Option<u64>,
+    pieces: Option<u64>,
     c: Option<u64>,
     bytes: u64,
 }
@@ -124,6 +128,8 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
             kernel: None,
             tile: (0, 0),
             splits: 0,
+            shared_tiles: 0,
+            pieces: 0,
             rearranged: [false; 2],
             workspace_bytes: 0,
         });
@@ -135,6 +141,8 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
         kernel: (problem.extents[2] > 0).then(|| plan.variant.kernel.name()),
         tile: (tile_m, tile_n),
         splits: plan.splits,
+        shared_tiles: plan.shared_tiles,
+        pieces: plan.pieces,
         rearranged: layout.packed.map(|packed| packed.is_some()),
         workspace_bytes: layout.bytes as usize,
     })
@@ -374,6 +382,11 @@ fn row_of(extent: u32, bytes: u64) -> u64 {
     u64::from(extent).next_multiple_of(ROW_ALIGN / bytes.min(ROW_ALIGN))
 }
 
+/// Elements of a row of a rearranged operand: it begins with a line of the L2 cache, so that whole lines are read.
+fn packed_row_of(extent: u32, bytes: u64) -> u64 {
+    u64::from(extent).next_multiple_of((LINE / bytes).max(1))
+}
+
 /// How long the contiguous lines of an operand are, and how many there are.
 fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
     match major {
@@ -391,7 +404,7 @@ fn layout_of<T: Operand, U: Element>(problem: &Problem<T>, plan: &Plan<T>) -> Re
                 let view = problem.operands[i];
                 let batches = if view.batch == 0 { 1 } else { problem.batches };
                 let (along, across) = lines(plan.majors[i], extent, k);
-                let row = row_of(along, view.bytes) * view.bytes;
+                let row = packed_row_of(along, view.bytes) * view.bytes;
                 layout.packed[i] =
                     Some(layout.take(u128::from(across) * u128::from(row) * u128::from(batches))?);
             }
@@ -400,6 +413,11 @@ fn layout_of<T: Operand, U: Element>(problem: &Problem<T>, plan: &Plan<T>) -> Re
             let row = row_of(n, size_of::<T::Scalar>() as u64) * size_of::<T::Scalar>() as u64;
             let parts = u128::from(plan.splits) * u128::from(problem.batches);
             layout.sums = Some(layout.take(u128::from(m) * u128::from(row) * parts)?);
+        }
+        if plan.shared_tiles > 0 {
+            let (cluster, [tile_m, tile_n, _]) = (plan.variant.kernel.cluster(), plan.variant.tile);
+            let bytes = hopper::bytes_of_pieces(plan.shared_tiles * plan.pieces, cluster, (tile_m, tile_n));
+            layout.pieces = Some(layout.take(bytes.into())?);
         }
     }
     if problem.scattered {
@@ -431,7 +449,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                 let from = operands[i];
                 let major = plan.majors[i];
                 let (along, across) = lines(major, extent, k);
-                let row = row_of(along, from.bytes) as i64;
+                let row = packed_row_of(along, from.bytes) as i64;
                 let (mn, k_stride) = if major == Major::K { (row, 1) } else { (1, row) };
                 let to = View {
                     address: base + offset,
@@ -465,7 +483,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                 operands,
                 leading,
                 c,
-                layout.sums.map(|offset| base + offset),
+                [layout.sums, layout.pieces].map(|offset| offset.map(|offset| base + offset)),
                 stream,
             )?;
         }
@@ -490,8 +508,13 @@ unsafe fn rearrange(
     (rows, k): (u32, u32),
     batches: u32,
 ) -> Result<()> {
-    let tiles = u64::from(rows.div_ceil(64)) * u64::from(k.div_ceil(64));
-    let tiles = blocks("tiles of 64 x 64", tiles)?;
+    // Words of such lines are cut out of two; larger elements are words themselves.
+    let realigned = from.k == 1 && to.k == 1 && from.bytes < 4;
+    let tiles = match realigned {
+        true => u64::from(rows.div_ceil(8)),
+        false => u64::from(rows.div_ceil(64)) * u64::from(k.div_ceil(64)),
+    };
+    let tiles = blocks("tiles to rearrange", tiles)?;
     let mut first = 0;
     while first < batches {
         let count = (batches - first).min(MAX_Y);
@@ -510,6 +533,22 @@ unsafe fn rearrange(
                     )?
                 }
             };
+        }
+        if realigned {
+            let bytes = from.bytes as i64;
+            let (source, destination) = (Global::from_address(at(from)), GlobalMut::from_address(at(to)));
+            let line = (k as u64 * from.bytes) as u32;
+            let strides = [from.mn, to.mn, from.batch, to.batch].map(|stride| bytes * stride);
+            // SAFETY: the caller's contract; lines are written in a workspace, which has room up to the next line.
+            unsafe {
+                stream.launch(
+                    &realign,
+                    grid,
+                    (source, destination, rows, line, strides[0], strides[1], strides[2], strides[3]),
+                )?
+            };
+            first += count;
+            continue;
         }
         match from.bytes {
             1 => with!(pack_u8),
@@ -541,7 +580,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
     operands: [View; 2],
     leading: [i64; 2],
     c: View,
-    sums: Option<u64>,
+    [sums, pieces]: [Option<u64>; 2],
     stream: &Stream,
 ) -> Result<()> {
     let [m, n, k] = problem.extents;
@@ -614,7 +653,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                     let grid = Grid::new((tiles, count * plan.splits), threads);
                     stream.launch(kernel, grid, (arguments,))?;
                 }
-                Code::Wgmma(kernel, boxes) => {
+                Code::Wgmma(kernel, boxes, cluster) => {
                     let target = Target {
                         address: arguments.c.address(),
                         wide: sums.is_some() || U::WIDE,
@@ -628,7 +667,21 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                     };
                     let operands = [&operands[0], &operands[1]];
                     let tile = (tile_m, tile_n);
-                    hopper::launch::<T, U>(stream, (kernel, *boxes), tile, operands, &target, arguments)?;
+                    let pieces = pieces.map(|sums| Pieces {
+                        clusters: plan.clusters,
+                        tiles: plan.shared_tiles,
+                        pieces: plan.pieces,
+                        sums,
+                    });
+                    hopper::launch::<T, U>(
+                        stream,
+                        (kernel, *boxes, *cluster),
+                        tile,
+                        pieces,
+                        operands,
+                        &target,
+                        arguments,
+                    )?;
                 }
             }
         };

@@ -1,11 +1,13 @@
 //! Memory on a device: [`Buffer`]s and ranges of them.
 
 mod buffer;
+mod counters;
 mod raw;
 mod slice;
 mod workspace;
 
 pub use buffer::Buffer;
+pub(crate) use counters::{Counters, Kept};
 pub use slice::{BufferSlice, BufferSliceMut};
 pub(crate) use workspace::Workspace;
 

@@ -1,10 +1,10 @@
 //! Memory that an operation needs while it runs.
 
+use crate::Result;
 use crate::device::{Backend, Device};
-use crate::driver::{DriverCode, check};
+use crate::driver::check;
 use crate::memory::Buffer;
 use crate::stream::Stream;
-use crate::{Error, Result};
 use cust::sys;
 
 /// Bytes that the work of a stream may use from now on, aligned to 256. Dropping it gives them back when the work that was
@@ -34,14 +34,8 @@ impl Workspace {
         keep_freed_memory(device, gpu.index())?;
         let mut address = 0;
         // SAFETY: the address may be written, the stream is alive and of the context that is current.
-        check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu).as_inner()) }).map_err(
-            |code| match (code, gpu.memory()) {
-                (DriverCode::OUT_OF_MEMORY, Ok((free, total))) => {
-                    Error::OutOfMemory { device: device.label(), asked: bytes, free, total }
-                }
-                _ => gpu.error_of_code("cuMemAllocAsync", code),
-            },
-        )?;
+        check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu).as_inner()) })
+            .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
         Ok(Some(Self(Memory::Gpu { stream: stream.clone(), address })))
     }
 

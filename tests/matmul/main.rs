@@ -7,6 +7,7 @@ mod common;
 mod case;
 mod errors;
 mod scales;
+mod shared_tiles;
 
 use case::{Case, Lie, Scaled, check};
 use common::devices;

@@ -19,13 +19,15 @@ pub const WARPGROUP: u32 = 128;
 pub const BOX_C: u32 = ATOM_M * ROW;
 /// Boxes of C that a warpgroup has in shared memory at a time.
 pub const BOXES_C: u32 = 2;
+/// Bytes of what a thread of a warpgroup tells the others.
+const TOLD: u32 = 4;
 
 /// A configuration.
 pub trait WgmmaConfig: Sized + 'static {
     /// The elements of A and B in memory; of A, where the atom multiplies 8-bit floats of two types.
     type Operand: Element;
     /// The elements that the atom accumulates.
-    type Sum: Convertible<Self::Scalar>;
+    type Sum: Convertible<Self::Scalar> + Element<Bits = u32>;
     /// What is computed in behind the product.
     type Scalar: Scalar + Staging<Self::Scalar>;
     /// The elements of C.
@@ -36,6 +38,8 @@ pub trait WgmmaConfig: Sized + 'static {
     const BLK_M: u32;
     /// Whether the sums are multiplied by [`Scales`](crate::kernels::mma::Scales).
     const SCALED: bool;
+    /// Blocks of a cluster, which have tiles of C below each other, and B in common: each loads its part of B for all of them.
+    const CLUSTER: u32;
 
     /// Warpgroups that multiply.
     const CONSUMERS: u32 = {
@@ -58,8 +62,8 @@ pub trait WgmmaConfig: Sized + 'static {
     const B: SharedOperand = SharedOperand::b::<Self::Atom>(Self::SMEM_B);
     /// The boxes in which TMA loads A's part of a stage.
     const BOXES_A: Boxes = Boxes::new(Self::BLK_M, Self::BLK_K, Self::Atom::MAJOR_A);
-    /// The boxes in which TMA loads B's part of a stage.
-    const BOXES_B: Boxes = Boxes::new(Self::BLK_N, Self::BLK_K, Self::Atom::MAJOR_B);
+    /// The boxes in which TMA loads what a block brings of B's part of a stage.
+    const BOXES_B: Boxes = Boxes::new(Self::BLK_N / Self::CLUSTER, Self::BLK_K, Self::Atom::MAJOR_B);
     /// Bytes of a stage's tile of A.
     const BYTES_A: u32 = Self::BLK_M * ROW;
     /// Bytes of a stage's tile of B.
@@ -116,7 +120,8 @@ impl Boxes {
 pub type ArgumentsOf<G> =
     Arguments<<G as WgmmaConfig>::Operand, <G as WgmmaConfig>::Output, <G as WgmmaConfig>::Scalar>;
 
-/// What a block keeps in shared memory: stages of A and of B, boxes of C for each consuming warpgroup, mbarriers.
+/// What a block keeps in shared memory: stages of A and of B, boxes of C for each consuming warpgroup, mbarriers, and a word that
+/// each consuming warpgroup tells itself.
 ///
 /// Stages and boxes are addressed as a whole, by TMA and descriptors; so they are no arrays of elements.
 pub struct WgmmaStorage<G>(PhantomData<G>);
@@ -137,7 +142,7 @@ pub const STAGES: u32 = 4;
 impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
     const BYTES: usize = {
         let stages = STAGES * (G::BYTES_A + G::BYTES_B);
-        (stages + G::CONSUMERS * BOXES_C * BOX_C) as usize + PipelineStorage::<STAGES>::BYTES
+        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize + PipelineStorage::<STAGES>::BYTES
     };
     /// What a swizzle of 128 bytes repeats after.
     const ALIGN: usize = 1024;
@@ -169,10 +174,16 @@ impl<G: WgmmaConfig> Parts<G> {
         self.0 + STAGES * (G::BYTES_A + G::BYTES_B) + consumer * BOXES_C * BOX_C
     }
 
+    /// The word in which a thread of a consuming warpgroup tells the others something.
+    #[inline(always)]
+    pub fn told(self, consumer: u32) -> u32 {
+        self.c(G::CONSUMERS) + PipelineStorage::<STAGES>::BYTES as u32 + consumer * TOLD
+    }
+
     /// The mbarriers of the stages.
     #[inline(always)]
-    pub fn pipeline(self) -> Pipeline<STAGES> {
+    pub fn pipeline<const CLUSTER: u32>(self) -> Pipeline<STAGES, CLUSTER> {
         // SAFETY: the storage has these bytes behind the boxes of C, for nothing else.
-        unsafe { PipelineStorage::<STAGES>::at(self.c(G::CONSUMERS)) }
+        unsafe { PipelineStorage::<STAGES, CLUSTER>::at(self.c(G::CONSUMERS)) }
     }
 }

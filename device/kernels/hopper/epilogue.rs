@@ -1,6 +1,7 @@
 //! What a warpgroup does with its sums: boxes that TMA stores, or rows with all that can be asked for.
 
 use super::config::{ATOM_M, ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
+use super::gather::Warpgroup;
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, store};
 use crate::arch::wgmma::Accumulators;
@@ -50,6 +51,19 @@ pub struct Writer<G: WgmmaConfig> {
     /// Which of the consuming warpgroups, and which of its threads.
     pub consumer: u32,
     pub thread: u32,
+    /// The block's number in its cluster.
+    pub rank: u32,
+}
+
+/// A consuming warpgroup's part of a tile of C.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// Its first row and column.
+    pub first: (u32, u32),
+    /// The batch.
+    pub batch: u32,
+    /// The part of K.
+    pub split: u32,
 }
 
 impl<G: WgmmaConfig> Writer<G> {
@@ -57,6 +71,19 @@ impl<G: WgmmaConfig> Writer<G> {
     #[inline(always)]
     fn barrier(&self) -> u32 {
         1 + self.consumer
+    }
+
+    /// Where the warpgroup is.
+    #[inline(always)]
+    pub fn place(&self) -> Warpgroup {
+        Warpgroup { rank: self.rank, consumer: self.consumer, thread: self.thread, barrier: self.barrier() }
+    }
+
+    /// The warpgroup's part of a cluster's tile.
+    #[inline(always)]
+    pub fn part(&self, work: Work) -> Part {
+        let row = (work.m * G::CLUSTER + self.rank) * G::BLK_M + self.consumer * ATOM_M;
+        Part { first: (row, work.n * G::BLK_N), batch: work.batch, split: work.split }
     }
 
     /// Writes the warpgroup's part of a tile.
@@ -68,9 +95,8 @@ impl<G: WgmmaConfig> Writer<G> {
         &self,
         sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
         arguments: &ArgumentsOf<G>,
-        work: Work,
+        part: Part,
     ) {
-        let first = (work.m * G::BLK_M + self.consumer * ATOM_M, work.n * G::BLK_N);
         let plain = arguments.beta == G::Scalar::ZERO
             && arguments.bias.address() == 0
             && arguments.activation == Activation::None as u32;
@@ -82,9 +108,9 @@ impl<G: WgmmaConfig> Writer<G> {
                 let to = Destination {
                     map: self.map,
                     start: [
-                        first.1 as i32,
-                        first.0 as i32,
-                        (work.batch * arguments.splits + work.split) as i32,
+                        part.first.1 as i32,
+                        part.first.0 as i32,
+                        (part.batch * arguments.splits + part.split) as i32,
                     ],
                     boxes: self.parts.c(self.consumer),
                     barrier: self.barrier(),
@@ -96,7 +122,7 @@ impl<G: WgmmaConfig> Writer<G> {
                     store::<G, G::Output>(sums, arguments.alpha, &to);
                 }
             } else {
-                self.write_rows(sums, arguments, work, first, thread);
+                self.write_rows(sums, arguments, part, thread);
             }
         }
     }
@@ -110,13 +136,13 @@ impl<G: WgmmaConfig> Writer<G> {
         &self,
         sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
         arguments: &ArgumentsOf<G>,
-        work: Work,
-        (first_m, first_n): (u32, u32),
+        part: Part,
         thread: u32,
     ) {
+        let (first_m, first_n) = part.first;
         let sums = sums.as_slice();
         let base = self.parts.c(self.consumer);
-        let offset = i64::from(work.batch) * arguments.batch_c + i64::from(work.split) * arguments.split_c;
+        let offset = i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c;
         let (warp, lane) = (thread / 32, thread % 32);
         let row = 16 * warp + lane / 4;
         let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };

@@ -2,6 +2,7 @@
 
 use super::config::{ArgumentsOf, WgmmaConfig, WgmmaStorage};
 use super::matmul::matmul;
+use super::schedule::Sharing;
 use crate::atom::wgmma::{
     K_MAJOR, MN_MAJOR, SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS,
     SM90_64x256x8_F32TF32TF32_SS_TN, SM90_64x256x16_F32BF16BF16_SS, SM90_64x256x16_F32F16F16_SS,
@@ -17,7 +18,7 @@ macro_rules! wgmma {
     ($(
         $(#[$doc:meta])*
         $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty {
-            rows: $rows:literal, threads = $threads:literal, $atom:ty $(, $scaled:ident)?
+            rows: $rows:literal, cluster: $cluster:literal, threads = $threads:literal, $atom:ty $(, $scaled:ident)?
         }
     )+) => { $(
         mod $name {
@@ -33,6 +34,7 @@ macro_rules! wgmma {
                 type Output = $output;
                 type Atom = $atom;
                 const BLK_M: u32 = $rows;
+                const CLUSTER: u32 = $cluster;
                 const SCALED: bool = false $(|| wgmma!(@scaled $scaled))?;
             }
 
@@ -40,16 +42,23 @@ macro_rules! wgmma {
 
             $(#[$doc])*
             ///
-            /// A grid of as many blocks as the device has multiprocessors, or fewer; each has tiles until none is left.
+            /// A grid of as many blocks as the device has multiprocessors, or fewer, in clusters; each has tiles until none is left.
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`Boxes`](super::super::Boxes) tells of
             /// A, B and C; that of C is not used where `arguments.tensor_c` is 0. `c` overlaps none of the others. Every
-            /// split has something of K. Each extent is at most 2^31 - 256.
+            /// split has something of K. Each extent is at most 2^31 - 256. The launch has clusters of
+            #[doc = concat!(stringify!($cluster), " blocks. `sharing` is as it says, for this launch alone.")]
             #[crate::kernel(threads = $threads, min_blocks = 1, shared = WgmmaStorage<Tiling>)]
-            pub unsafe fn $name(a: TensorMap, b: TensorMap, c: TensorMap, arguments: ArgumentsOf<Tiling>) {
+            pub unsafe fn $name(
+                a: TensorMap,
+                b: TensorMap,
+                c: TensorMap,
+                arguments: ArgumentsOf<Tiling>,
+                sharing: Sharing<$sum>,
+            ) {
                 // SAFETY: the caller's contract.
-                unsafe { matmul::<Tiling>((&a, &b, &c), &arguments) }
+                unsafe { matmul::<Tiling, $cluster>((&a, &b, &c), &arguments, &sharing) }
             }
         }
         pub use $name::$name;
@@ -58,44 +67,44 @@ macro_rules! wgmma {
 
 wgmma! {
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 256.
-    wgmma_f16_tn = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_f16_tn = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_f16_nt = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<MN_MAJOR, MN_MAJOR> }
+    wgmma_f16_nt = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<MN_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_f16_nn = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_f16_nn = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_f16_tt = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_f16_tt = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_tn = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_bf16_tn = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_nt = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
+    wgmma_bf16_nt = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_nn = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_bf16_nn = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_tt = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_bf16_tt = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128.
-    wgmma_f16_tn_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_f16_tn_128x128 = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_f16_nt_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<MN_MAJOR, MN_MAJOR> }
+    wgmma_f16_nt_128x128 = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<MN_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_f16_nn_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_f16_nn_128x128 = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_f16_tt_128x128 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_f16_tt_128x128 = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_tn_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_bf16_tn_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_nt_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
+    wgmma_bf16_nt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_nn_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_bf16_nn_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in tf32, which the tensor map rounds to, with K contiguous in both, tiles of 128 x 256.
-    wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
+    wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
     /// `c = a * b` of 8-bit integers with K contiguous in both, sums in 32 bits that wrap, tiles of 128 x 256.
-    wgmma_s8_tn = i8 => i32, i32, i32 { rows: 128, threads = 384, SM90_64x256x32_S32S8S8_SS_TN }
+    wgmma_s8_tn = i8 => i32, i32, i32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_S32S8S8_SS_TN }
     /// `c = scales * a * b` of e4m3 with K contiguous in both, sums in f32, of which the tensor cores keep some 14 bits, tiles of
     /// 128 x 256.
-    wgmma_e4m3_tn = F8E4M3 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x32_F32E4M3E4M3_SS_TN, scaled }
+    wgmma_e4m3_tn = F8E4M3 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E4M3E4M3_SS_TN, scaled }
     /// As [`wgmma_e4m3_tn`], of e5m2.
-    wgmma_e5m2_tn = F8E5M2 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x256x32_F32E5M2E5M2_SS_TN, scaled }
+    wgmma_e5m2_tn = F8E5M2 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E5M2E5M2_SS_TN, scaled }
 }

@@ -2,21 +2,23 @@
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, Parts, STAGES, WARPGROUP, WgmmaConfig, WgmmaStorage};
 use super::epilogue::Writer;
+use super::gather::gather;
 use super::scale::scale;
-use super::schedule::{Schedule, Work};
+use super::schedule::{Job, Schedule, Sharing};
 use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
 use crate::arch::{
-    FULL_WARP, block_idx, decrease_registers, elect, grid_dim, increase_registers, launch_dependents,
-    prefetch_tensor_map, shuffle, sync_threads, tensor_load, thread_idx, wait_for_prior_kernels,
+    FULL_WARP, block_idx, cluster_rank, decrease_registers, elect, grid_dim, increase_registers,
+    launch_dependents, opaque, prefetch_tensor_map, shuffle, sync_cluster, sync_threads, tensor_load,
+    thread_idx, wait_for_prior_kernels,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::layout::Major;
 use crate::memory::{SharedStorage, TensorMap, TensorMapPointer};
 use crate::pipeline::{Consumer, Producer};
 
-/// Registers of a thread that loads, and of one that multiplies: with two consuming warpgroups, 128 (40 + 2 * 232) are the 64,512
+/// Registers of a thread that loads, and of one that multiplies: with two consuming warpgroups, 128 * (40 + 2 * 232) are the 64,512
 /// that the block of 384 threads starts with.
 const FEW: u32 = 40;
 /// See [`FEW`].
@@ -25,35 +27,38 @@ const MANY: u32 = 232;
 /// `c = activation(alpha * a * b + beta * c + bias)`, a persistent grid; `a * b` times the scales, where there are any.
 ///
 /// # Safety
-/// All threads of the block come by together, and the kernel declares [`WgmmaStorage<G>`] and `G::THREADS` threads. `a` and `b` are
-/// maps of boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; `c`, where `arguments.tensor_c` is set, is one of 64 rows of 128 bytes. The
-/// matrices lie in memory of the device; `c` overlaps none of the others.
+/// All threads of the block come by together, and the kernel declares [`WgmmaStorage<G>`] and `G::THREADS` threads; it is launched
+/// in clusters of `CLUSTER` blocks, which is `G::CLUSTER`. `a` and `b` are maps of boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; `c`,
+/// where `arguments.tensor_c` is set, is one of 64 rows of 128 bytes. The matrices lie in memory of the device; `c` overlaps none of
+/// the others. What is shared has memory of this launch alone, see [`Sharing`].
 #[inline(always)]
-pub unsafe fn matmul<G: WgmmaConfig>(
+pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
     (a, b, c): (&TensorMap, &TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
+    sharing: &Sharing<G::Sum>,
 ) {
+    const { assert!(CLUSTER == G::CLUSTER, "the configuration's blocks of a cluster") };
     let thread = thread_idx().x;
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
     let parts = unsafe { WgmmaStorage::<G>::take() };
-    let pipeline = parts.pipeline();
+    let pipeline = parts.pipeline::<CLUSTER>();
+    let rank = if CLUSTER > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.
         unsafe { pipeline.init(G::CONSUMERS * WARPGROUP / 32) };
     }
-    sync_threads();
+    if CLUSTER > 1 {
+        // SAFETY: all threads of the cluster come by.
+        unsafe { sync_cluster() };
+    } else {
+        sync_threads();
+    }
     // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
     launch_dependents();
     wait_for_prior_kernels();
 
-    let tiles = Schedule::new(
-        (block_idx().x, grid_dim().x),
-        (arguments.m, arguments.n),
-        (G::BLK_M, G::BLK_N),
-        (arguments.splits, arguments.batches),
-    );
     // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
     unsafe {
         if warpgroup == 0 {
@@ -61,26 +66,39 @@ pub unsafe fn matmul<G: WgmmaConfig>(
                 decrease_registers::<FEW>();
             }
             if thread < 32 && elect(FULL_WARP) {
-                load::<G>(pipeline.producer(), parts, (a.pointer(), b.pointer()), arguments, tiles);
+                load::<G, CLUSTER>(
+                    pipeline.producer(),
+                    (parts, rank),
+                    (a.pointer(), b.pointer()),
+                    arguments,
+                    sharing,
+                );
             }
         } else {
             if const { G::CONSUMERS == 2 } {
                 increase_registers::<MANY>();
             }
             let writer =
-                Writer { parts, map: c.pointer(), consumer: warpgroup - 1, thread: thread % WARPGROUP };
-            multiply::<G>(pipeline.consumer(), &writer, arguments, tiles);
+                Writer { parts, map: c.pointer(), consumer: warpgroup - 1, thread: thread % WARPGROUP, rank };
+            multiply::<G, CLUSTER>(pipeline.consumer(), &writer, arguments, sharing);
         }
     }
 }
 
-/// The part of K that a tile sums over, in stages: the first one, and how many.
+/// What the cluster has to do, read anew: the compiler is not to keep it in registers beside the sums.
 #[inline(always)]
-fn stages_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, work: Work) -> (u32, u32) {
-    let first = work.split * arguments.k_chunk;
-    let left = arguments.k - first;
-    let k = if left < arguments.k_chunk { left } else { arguments.k_chunk };
-    (first / G::BLK_K, k.div_ceil(G::BLK_K))
+fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<G::Sum>) -> Job {
+    let k = opaque(arguments.k);
+    Job {
+        cluster: block_idx().x / G::CLUSTER,
+        clusters: grid_dim().x / G::CLUSTER,
+        extents: (opaque(arguments.m), opaque(arguments.n)),
+        tile: (G::CLUSTER * G::BLK_M, G::BLK_N),
+        stages: (k.div_ceil(G::BLK_K), opaque(arguments.k_chunk).div_ceil(G::BLK_K)),
+        splits: opaque(arguments.splits),
+        batches: opaque(arguments.batches),
+        shared: (opaque(sharing.tiles), opaque(sharing.pieces)),
+    }
 }
 
 /// Loads all stages of all tiles.
@@ -88,33 +106,43 @@ fn stages_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, work: Work) -> (u32, u3
 /// # Safety
 /// One thread; the kernel's contract.
 #[inline(always)]
-unsafe fn load<G: WgmmaConfig>(
-    mut producer: Producer<STAGES, 1>,
-    parts: Parts<G>,
+unsafe fn load<G: WgmmaConfig, const CLUSTER: u32>(
+    mut producer: Producer<STAGES, CLUSTER>,
+    (parts, rank): (Parts<G>, u32),
     (a, b): (TensorMapPointer, TensorMapPointer),
     arguments: &ArgumentsOf<G>,
-    mut tiles: Schedule,
+    sharing: &Sharing<G::Sum>,
 ) {
+    // The block's part of B, along N, and all blocks of the cluster.
+    let (from, bytes) = const { (G::BLK_N / CLUSTER, G::BYTES_B / CLUSTER) };
+    let all = const { if CLUSTER > 1 { Some((1 << CLUSTER) - 1) } else { None } };
     // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the
-    // matrices as zeros.
+    // matrices as zeros. B's come from all blocks of the cluster, each of which sends its part to all.
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
-        while let Some(work) = tiles.take_next() {
-            let (row, column) = ((work.m * G::BLK_M) as i32, (work.n * G::BLK_N) as i32);
+        let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
+        while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
+            let work = job::<G>(arguments, sharing).work(turn);
+            let row = (work.m * CLUSTER + rank) * G::BLK_M;
+            let column = work.n * G::BLK_N + rank * from;
             // One batch is the same for all where they have no distance.
             let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
             let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
-            let (first, count) = stages_of::<G>(arguments, work);
-            let mut stage = first;
-            while stage < first + count {
+            let mut stage = turn.first;
+            while stage < turn.first + turn.stages {
                 let k = (stage * G::BLK_K) as i32;
                 let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
-                let (index, barrier) = (filling.index(), filling.barrier());
-                load_boxes(const { G::BOXES_A }, a, [row, k, batch_a], parts.a(index), barrier);
-                load_boxes(const { G::BOXES_B }, b, [column, k, batch_b], parts.b(index), barrier);
+                let (to_a, to_b) = (parts.a(filling.index()), parts.b(filling.index()) + rank * bytes);
+                let barrier = filling.barrier();
+                load_boxes(const { G::BOXES_A }, a, [row as i32, k, batch_a], (to_a, barrier), None);
+                load_boxes(const { G::BOXES_B }, b, [column as i32, k, batch_b], (to_b, barrier), all);
                 stage += 1;
             }
+        }
+        if CLUSTER > 1 {
+            // The others still write to this block's memory, and arrive at its barriers.
+            producer.drain();
         }
     }
 }
@@ -124,7 +152,13 @@ unsafe fn load<G: WgmmaConfig>(
 /// # Safety
 /// As [`tensor_load`].
 #[inline(always)]
-unsafe fn load_boxes(boxes: Boxes, map: TensorMapPointer, [mn, k, batch]: [i32; 3], to: u32, barrier: u32) {
+unsafe fn load_boxes(
+    boxes: Boxes,
+    map: TensorMapPointer,
+    [mn, k, batch]: [i32; 3],
+    (to, barrier): (u32, u32),
+    multicast: Option<u16>,
+) {
     let rows = boxes.extents[1];
     let mut i = 0;
     while i < boxes.count {
@@ -134,7 +168,7 @@ unsafe fn load_boxes(boxes: Boxes, map: TensorMapPointer, [mn, k, batch]: [i32; 
             Major::Mn => [mn, k, batch],
         };
         // SAFETY: the caller's contract.
-        unsafe { tensor_load(to + i * rows * super::config::ROW, map, start, barrier, None, None) };
+        unsafe { tensor_load(to + i * rows * super::config::ROW, map, start, barrier, multicast, None) };
         i += 1;
     }
 }
@@ -144,19 +178,19 @@ unsafe fn load_boxes(boxes: Boxes, map: TensorMapPointer, [mn, k, batch]: [i32; 
 /// # Safety
 /// All threads of a consuming warpgroup; the kernel's contract.
 #[inline(always)]
-unsafe fn multiply<G: WgmmaConfig>(
-    mut consumer: Consumer<STAGES, 1>,
+unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
+    mut consumer: Consumer<STAGES, CLUSTER>,
     writer: &Writer<G>,
     arguments: &ArgumentsOf<G>,
-    mut tiles: Schedule,
+    sharing: &Sharing<G::Sum>,
 ) {
     let parts = writer.parts;
     let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
-    while let Some(work) = tiles.take_next() {
-        let (_, count) = stages_of::<G>(arguments, work);
+    let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
+    while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
         let mut before = None;
         let mut stage = 0;
-        while stage < count {
+        while stage < turn.stages {
             // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only
             // one that runs, and its accumulators read when none does.
             unsafe {
@@ -188,10 +222,18 @@ unsafe fn multiply<G: WgmmaConfig>(
                 consumer.release(before);
             }
             wgmma_fence_registers(&mut sums);
-            if const { G::SCALED } {
-                scale::<G>(&mut sums, arguments, work, (writer.consumer, writer.thread));
+            let job = job::<G>(arguments, sharing);
+            if job.is_piece(turn)
+                && let Some(piece) = job.piece()
+                && !gather::<G>(&mut sums, sharing, piece, parts, writer.place())
+            {
+                continue;
             }
-            writer.write(&sums, arguments, work);
+            let part = writer.part(job.work(turn));
+            if const { G::SCALED } {
+                scale::<G>(&mut sums, arguments, part, writer.thread);
+            }
+            writer.write(&sums, arguments, part);
         }
     }
     writer.finish();

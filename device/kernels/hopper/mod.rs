@@ -12,6 +12,13 @@
 //! being filled the whole time. Accumulators are all that a thread holds, 128 of them for a tile of 128 x 256, so warpgroup 0 gives
 //! registers away ([`decrease_registers`](crate::arch::decrease_registers)).
 //!
+//! Blocks of 128 x 256 come in clusters of two, one below the other: they have the same columns of B, of which each loads a half
+//! for both. So a pair reads (128 + 128 + 256) rows of shared memory's 128 bytes from the L2 cache for each stage, where two
+//! blocks by themselves read 768.
+//!
+//! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Schedule`] and
+//! [`gather()`].
+//!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
 //! C goes through shared memory, in swizzled boxes that TMA stores, where its rows start at multiples of 16 bytes and nothing but
@@ -23,6 +30,7 @@
 mod config;
 mod epilogue;
 mod family;
+mod gather;
 mod matmul;
 mod scale;
 mod schedule;
@@ -30,6 +38,7 @@ mod store;
 
 pub use config::{Boxes, WgmmaConfig, WgmmaStorage};
 pub use family::*;
+pub use gather::gather;
 pub use matmul::matmul;
-pub use schedule::{Schedule, Work};
+pub use schedule::{Job, Schedule, Sharing, Turn, Work};
 pub use store::Staging;

@@ -1,7 +1,7 @@
 //! Sums times the scales of their row of A and their column of B, in the registers that hold them.
 
-use super::config::{ATOM_M, ArgumentsOf, WgmmaConfig};
-use super::schedule::Work;
+use super::config::{ArgumentsOf, WgmmaConfig};
+use super::epilogue::Part;
 use crate::arch::Fma as _;
 use crate::arch::wgmma::Accumulators;
 use crate::atom::wgmma::WgmmaAtom;
@@ -19,8 +19,8 @@ use crate::memory::GlobalPointer as _;
 pub unsafe fn scale<G: WgmmaConfig>(
     sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
     arguments: &ArgumentsOf<G>,
-    work: Work,
-    (consumer, thread): (u32, u32),
+    part: Part,
+    thread: u32,
 ) {
     let scales = &arguments.scales;
     let (has_a, has_b) = (scales.a.address() != 0, scales.b.address() != 0);
@@ -29,10 +29,10 @@ pub unsafe fn scale<G: WgmmaConfig>(
     }
     let sums = sums.as_mut_slice();
     let (warp, lane) = (thread / 32, thread % 32);
-    let row = work.m * G::BLK_M + consumer * ATOM_M + 16 * warp + lane / 4;
-    let column = work.n * G::BLK_N + 2 * (lane % 4);
-    let of_a = scales.a.offset(i64::from(work.batch) * scales.batch_a);
-    let of_b = scales.b.offset(i64::from(work.batch) * scales.batch_b);
+    let row = part.first.0 + 16 * warp + lane / 4;
+    let column = part.first.1 + 2 * (lane % 4);
+    let of_a = scales.a.offset(i64::from(part.batch) * scales.batch_a);
+    let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
     // SAFETY: the caller's contract; rows and columns that are not C's are not asked for, whose sums nobody writes.
     unsafe {
         let of_row = |row: u32| match has_a {

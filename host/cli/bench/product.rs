@@ -230,7 +230,6 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     };
     drop(peer);
     let operations = 2.0 * size.m as f64 * size.n as f64 * size.k as f64 / 1e12;
-    let parts = if plan.splits > 1 { format!(", K in {} parts", plan.splits) } else { String::new() };
     Ok(Row {
         work: "matmul",
         kind: kind.name().to_owned(),
@@ -244,7 +243,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         no_peer: missing,
         limit: measure.facts.as_ref().and_then(|facts| facts.limit(kind)),
         relative_error: Some(error),
-        kernel: format!("{}{parts}", plan.kernel.unwrap_or("none")),
+        kernel: plan.to_string(),
         seen: Seen::typical(&seen),
         goal: None,
     })

@@ -1,0 +1,213 @@
+//! Tiles that several clusters sum up in pieces of K.
+//!
+//! Operands are small whole numbers, so that every sum is exact in f32 and any two ways to add it up give the same bits.
+
+use crate::common::devices;
+use crate::common::matrix::rng;
+use half::f16;
+use moye::kernels::hopper::{Sharing, wgmma_f16_tn, wgmma_f16_tn_128x128};
+use moye::kernels::mma::Arguments;
+use moye::{
+    Buffer, Device, Global, GlobalMut, Grid, Kernel, Matmul, Matrix, MatrixMut, SHIPPED_PTX, TensorElement,
+    TensorMap, TensorMapFields, TensorSwizzle,
+};
+use moye_device::memory::TensorMap as TensorMapParameter;
+use rand::RngExt;
+
+/// Whole numbers from -4 to 4.
+fn whole(count: usize, seed: usize) -> Vec<f16> {
+    let mut rng = rng(&[count, seed]);
+    (0..count).map(|_| f16::from_f32(rng.random_range(-4..=4) as f32)).collect()
+}
+
+/// Compares some rows of C, the first and the last among them, with sums in f64.
+fn compare(
+    what: &str,
+    (a, b): (&[f16], &[f16]),
+    c: &[f32],
+    (m, n, k): (usize, usize, usize),
+    finish: impl Fn(f64, usize) -> f64,
+) {
+    let step = m.div_ceil(24);
+    for i in (0..m).filter(|i| i % step == 0 || *i + 1 == m) {
+        let row: Vec<f64> = a[i * k..(i + 1) * k].iter().map(|x| x.to_f64()).collect();
+        for j in 0..n {
+            let sum: f64 = row.iter().zip(&b[j * k..(j + 1) * k]).map(|(a, b)| a * b.to_f64()).sum();
+            let (got, want) = (f64::from(c[i * n + j]), finish(sum, j));
+            assert!(got == want, "{what}: element ({i}, {j}) is {got}, and not {want}");
+        }
+    }
+}
+
+/// Shapes and tiles with which a device shares tiles.
+fn shapes(device: &Device) -> Vec<((usize, usize, usize), (u32, u32))> {
+    if device.is_gpu() {
+        vec![
+            ((4095, 1100, 2056), (128, 256)),
+            ((700, 500, 4096), (128, 256)),
+            ((1536, 1536, 1536), (128, 128)),
+            ((130, 200, 8000), (128, 128)),
+        ]
+    } else {
+        // One tile more than run at the same time.
+        let tiles = device.properties().multiprocessors as usize + 1;
+        vec![((128 * tiles, 96, 2048), (128, 128)), ((100, 128 * tiles - 30, 2000), (128, 128))]
+    }
+}
+
+#[test]
+fn shared_tiles_have_the_sums_of_all_their_pieces() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        for ((m, n, k), tile) in shapes(&device) {
+            let (a, b) = (whole(m * k, 1), whole(n * k, 2));
+            let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+            let bias = whole(n, 3).iter().map(|x| x.to_f32()).collect::<Vec<_>>();
+            let device_bias = device.upload(&bias).unwrap();
+            let mut c = device.alloc_uninit::<f32>(m * n).unwrap();
+            let product = Matmul::new(
+                Matrix::row_major(&device_a, m, k).unwrap(),
+                Matrix::col_major(&device_b, k, n).unwrap(),
+            )
+            .tile(tile.0, tile.1);
+            let plan = product.explain(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+            let what = format!("{m} x {n} x {k} by {plan} on {}", device.name());
+            assert!(plan.shared_tiles > 0, "{what}: no tile is shared");
+            // Twice: what counts pieces is as it was before.
+            for _ in 0..2 {
+                c.fill_bytes(0xFF).unwrap();
+                product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+                compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
+            }
+            // What is done with the sums is done once.
+            let more = product.clone().alpha(2.0).bias(&device_bias).relu();
+            c.fill_bytes(0xFF).unwrap();
+            more.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+            compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, j| {
+                (2.0 * sum + f64::from(bias[j])).max(0.0)
+            });
+        }
+    }
+}
+
+#[test]
+fn products_of_two_streams_at_a_time_count_their_pieces_apart() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        let ((m, n, k), tile) = shapes(&device).remove(0);
+        let (a, b) = (whole(m * k, 4), whole(n * k, 5));
+        let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let streams = [device.new_stream().unwrap(), device.new_stream().unwrap()];
+        let mut results = [(); 2].map(|()| device.alloc_uninit::<f32>(m * n).unwrap());
+        for _ in 0..3 {
+            for (stream, c) in streams.iter().zip(&mut results) {
+                let (a, b) = (Matrix::row_major(&device_a, m, k), Matrix::col_major(&device_b, k, n));
+                let product = Matmul::new(a.unwrap(), b.unwrap()).tile(tile.0, tile.1);
+                // SAFETY: each stream has its own result, and nobody else touches the operands.
+                unsafe { product.run_on(stream, &mut MatrixMut::row_major(c, m, n).unwrap()) }.unwrap();
+            }
+        }
+        for (stream, c) in streams.iter().zip(&results) {
+            stream.synchronize().unwrap();
+            compare("on two streams", (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
+        }
+    }
+}
+
+/// The kernels by themselves: with clusters, shared tiles and pieces that no device's plan has.
+fn launch(
+    device: &Device,
+    kernel: &Kernel<(
+        TensorMapParameter,
+        TensorMapParameter,
+        TensorMapParameter,
+        Arguments<f16, f16, f32>,
+        Sharing<f32>,
+    )>,
+    (tile_m, tile_n, cluster): (u32, u32, u32),
+    (m, n, k): (u32, u32, u32),
+    (clusters, tiles, pieces): (u32, u32, u32),
+) {
+    let (a, b) = (whole((m * k) as usize, 6), whole((n * k) as usize, 7));
+    let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+    let map = |buffer: &Buffer<f16>, rows: u32, rows_of_box: u32| {
+        let row = 2 * u64::from(k);
+        let (extents, strides) = ([k.into(), rows.into(), 1], [row, row * u64::from(rows)]);
+        let fields = TensorMapFields::new(
+            TensorElement::F16,
+            buffer.address(),
+            &extents,
+            &strides,
+            &[64, rows_of_box, 1],
+        );
+        TensorMap::new(device, &fields.with_swizzle(TensorSwizzle::B128)).unwrap()
+    };
+    let (map_a, map_b) = (map(&device_a, m, tile_m), map(&device_b, n, tile_n / cluster));
+    let mut c = device.alloc_uninit::<f32>((m * n) as usize).unwrap();
+    c.fill_bytes(0xFF).unwrap();
+    let held = tiles * pieces * cluster * tile_m * tile_n;
+    let sums = device.alloc_uninit::<f32>(held as usize).unwrap();
+    let counters = device.alloc_zeroed::<u32>(1024).unwrap();
+    let pointers = (
+        Global::from_address(device_a.address()),
+        Global::from_address(device_b.address()),
+        GlobalMut::from_address(c.address()),
+    );
+    let leading = (k.into(), k.into(), n.into());
+    let arguments = Arguments { wide: 1, ..Arguments::product(pointers, (m, n, k), leading) };
+    let sharing = Sharing {
+        sums: GlobalMut::from_address(sums.address()),
+        counters: GlobalMut::from_address(counters.address()),
+        tiles,
+        pieces,
+    };
+    let module = device.load(&SHIPPED_PTX).unwrap();
+    let grid = Grid::new(clusters * cluster, 384).clusters(cluster);
+    let what =
+        format!("{m} x {n} x {k}, {tiles} tiles in {pieces} pieces each by {clusters} clusters of {cluster}");
+    let mut first: Option<Vec<f32>> = None;
+    for _ in 0..2 {
+        // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers are as large as `Sharing` says.
+        unsafe { module.launch(kernel, grid, (&map_a, &map_b, &map_a, arguments, sharing)) }
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        let got = c.download().unwrap();
+        let shape = (m as usize, n as usize, k as usize);
+        compare(&what, (&a, &b), &got, shape, |sum, _| sum);
+        assert!(first.get_or_insert_with(|| got.clone()) == &got, "{what}: another result the second time");
+        assert!(counters.download().unwrap().iter().all(|&count| count == 0), "{what}: a counter is not 0");
+    }
+}
+
+#[test]
+fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        // Pairs of blocks: one tile of six stages in three pieces and in six; one of three in two; all of four, of uneven pieces;
+        // two of two, by more clusters than have any.
+        for (shape, grid) in [
+            ((130, 48, 384), (3, 1, 3)),
+            ((100, 256, 384), (6, 1, 6)),
+            ((600, 72, 384), (2, 1, 2)),
+            ((300, 300, 328), (12, 4, 3)),
+            ((257, 72, 200), (5, 2, 2)),
+        ] {
+            launch(&device, &wgmma_f16_tn, (128, 256, 2), shape, grid);
+        }
+        for (shape, grid) in
+            [((100, 40, 512), (4, 1, 4)), ((129, 130, 264), (8, 4, 2)), ((384, 128, 192), (2, 1, 2))]
+        {
+            launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), shape, grid);
+        }
+    }
+}
+
+/// Whether a device runs the kernels with persistent grids.
+fn has_wgmma(device: &Device) -> bool {
+    device.arch() == moye::Arch::new(9, 0)
+}
