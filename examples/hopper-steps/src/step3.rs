@@ -61,10 +61,10 @@ pub unsafe fn step3(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u
                 for stage in 0..k / BLK_K {
                     let k = (stage * BLK_K) as i32;
                     let filling = producer.acquire(LOAD_A.bytes() + LOAD_B.bytes());
-                    let (s_a, s_b) =
-                        (s_a + filling.index() * LOAD_A.bytes(), s_b + filling.index() * LOAD_B.bytes());
-                    LOAD_A.load(s_a, a.pointer(), [row as i32, k], filling.barrier(), None, None);
-                    LOAD_B.load(s_b, b.pointer(), [column as i32, k], filling.barrier(), None, None);
+                    let (index, barrier) = (filling.index(), filling.barrier());
+                    let (s_a, s_b) = (s_a + index * LOAD_A.bytes(), s_b + index * LOAD_B.bytes());
+                    LOAD_A.load(s_a, a.pointer(), [row as i32, k], barrier, None, None);
+                    LOAD_B.load(s_b, b.pointer(), [column as i32, k], barrier, None, None);
                 }
             }
         } else {

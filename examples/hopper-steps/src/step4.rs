@@ -4,7 +4,7 @@
 use crate::rows::store_rows;
 use crate::step3::{A, Atom, B, BLK_M, BLK_N, LOAD_A, LOAD_B, STAGES};
 use crate::tile::{BLK_K, Bytes};
-use crate::tiles::Tiles;
+use crate::tiles::{BAND, Tiles};
 use half::bf16;
 use moye_device::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use moye_device::arch::{
@@ -26,7 +26,7 @@ pub unsafe fn step4(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, m: u32, n: u
     let thread = thread_idx().x;
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / 128, 0);
-    let tiles = Tiles::new((block_idx().x, grid_dim().x), (m / BLK_M, n / BLK_N));
+    let tiles = Tiles::new((block_idx().x, grid_dim().x), (m / BLK_M, n / BLK_N), BAND);
     // SAFETY: the kernel declares its storage; the pipeline says who may touch a stage.
     unsafe {
         let (s_a, s_b, pipeline) = Smem::take();
@@ -44,10 +44,10 @@ pub unsafe fn step4(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, m: u32, n: u
                     for stage in 0..k / BLK_K {
                         let k = (stage * BLK_K) as i32;
                         let filling = producer.acquire(LOAD_A.bytes() + LOAD_B.bytes());
-                        let (s_a, s_b) =
-                            (s_a + filling.index() * LOAD_A.bytes(), s_b + filling.index() * LOAD_B.bytes());
-                        LOAD_A.load(s_a, a.pointer(), [row as i32, k], filling.barrier(), None, None);
-                        LOAD_B.load(s_b, b.pointer(), [column as i32, k], filling.barrier(), None, None);
+                        let (index, barrier) = (filling.index(), filling.barrier());
+                        let (s_a, s_b) = (s_a + index * LOAD_A.bytes(), s_b + index * LOAD_B.bytes());
+                        LOAD_A.load(s_a, a.pointer(), [row as i32, k], barrier, None, None);
+                        LOAD_B.load(s_b, b.pointer(), [column as i32, k], barrier, None, None);
                     }
                 }
             }

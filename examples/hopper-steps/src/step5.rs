@@ -3,7 +3,7 @@
 use crate::boxes::{STORE_C, store_boxes};
 use crate::step3::{A, Atom, B, BLK_M, BLK_N, LOAD_A, LOAD_B, STAGES};
 use crate::tile::{BLK_K, Bytes};
-use crate::tiles::Tiles;
+use crate::tiles::{BAND, Tiles};
 use moye_device::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use moye_device::arch::{
     FULL_WARP, block_idx, bulk_wait_group_read, decrease_registers, grid_dim, increase_registers, shuffle,
@@ -31,7 +31,7 @@ pub unsafe fn step5(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
     let thread = thread_idx().x;
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / 128, 0);
-    let tiles = Tiles::new((block_idx().x, grid_dim().x), (m / BLK_M, n / BLK_N));
+    let tiles = Tiles::new((block_idx().x, grid_dim().x), (m / BLK_M, n / BLK_N), BAND);
     // SAFETY: the kernel declares its storage; the pipeline says who may touch a stage.
     unsafe {
         let (s_a, s_b, s_c, pipeline) = Smem::take();
@@ -49,10 +49,10 @@ pub unsafe fn step5(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
                     for stage in 0..k / BLK_K {
                         let k = (stage * BLK_K) as i32;
                         let filling = producer.acquire(LOAD_A.bytes() + LOAD_B.bytes());
-                        let (s_a, s_b) =
-                            (s_a + filling.index() * LOAD_A.bytes(), s_b + filling.index() * LOAD_B.bytes());
-                        LOAD_A.load(s_a, a.pointer(), [row as i32, k], filling.barrier(), None, None);
-                        LOAD_B.load(s_b, b.pointer(), [column as i32, k], filling.barrier(), None, None);
+                        let (index, barrier) = (filling.index(), filling.barrier());
+                        let (s_a, s_b) = (s_a + index * LOAD_A.bytes(), s_b + index * LOAD_B.bytes());
+                        LOAD_A.load(s_a, a.pointer(), [row as i32, k], barrier, None, None);
+                        LOAD_B.load(s_b, b.pointer(), [column as i32, k], barrier, None, None);
                     }
                 }
             }

@@ -3,7 +3,7 @@
 use crate::boxes::{STORE_C, store_boxes};
 use crate::step3::{A, Atom, B, BLK_M, BLK_N, LOAD_A, STAGES};
 use crate::tile::{BLK_K, Bytes, rows_of_128_bytes};
-use crate::tiles::Tiles;
+use crate::tiles::{BAND, Tiles};
 use moye_device::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use moye_device::arch::{
     FULL_WARP, block_idx, bulk_wait_group_read, cluster_rank, decrease_registers, grid_dim,
@@ -39,9 +39,9 @@ pub unsafe fn step6(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / 128, 0);
     let rank = cluster_rank();
-    // Those of the cluster: two tiles one above the other.
-    let tiles =
-        Tiles::new((block_idx().x / CLUSTER, grid_dim().x / CLUSTER), (m / BLK_M / CLUSTER, n / BLK_N));
+    // Those of the cluster: pairs of tiles one above the other.
+    let cluster = (block_idx().x / CLUSTER, grid_dim().x / CLUSTER);
+    let tiles = Tiles::new(cluster, (m / BLK_M / CLUSTER, n / BLK_N), BAND / CLUSTER);
     // SAFETY: the kernel declares its storage; the pipeline says who may touch a stage.
     unsafe {
         let (s_a, s_b, s_c, pipeline) = Smem::take();
@@ -60,18 +60,17 @@ pub unsafe fn step6(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
                     for stage in 0..k / BLK_K {
                         let k = (stage * BLK_K) as i32;
                         let filling = producer.acquire(LOAD_A.bytes() + BYTES_B);
-                        let (s_a, s_b) =
-                            (s_a + filling.index() * LOAD_A.bytes(), s_b + filling.index() * BYTES_B);
-                        let s_b = s_b + rank * LOAD_B.bytes();
-                        LOAD_A.load(s_a, a.pointer(), [row as i32, k], filling.barrier(), None, None);
-                        LOAD_B.load(
-                            s_b,
-                            b.pointer(),
-                            [column as i32, k],
-                            filling.barrier(),
-                            Some(0b11),
+                        let (index, barrier) = (filling.index(), filling.barrier());
+                        let half_b = s_b + index * BYTES_B + rank * LOAD_B.bytes();
+                        LOAD_A.load(
+                            s_a + index * LOAD_A.bytes(),
+                            a.pointer(),
+                            [row as i32, k],
+                            barrier,
+                            None,
                             None,
                         );
+                        LOAD_B.load(half_b, b.pointer(), [column as i32, k], barrier, Some(0b11), None);
                     }
                 }
                 // The other block arrives at this one's barriers until it has read its last stage.

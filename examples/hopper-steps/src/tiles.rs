@@ -1,6 +1,9 @@
 //! Which tiles a block of a persistent grid has: steps 4 to 6.
 
-/// The tiles of one of many blocks: every so many of all, counted along the columns of bands of eight rows of tiles. Blocks that run at
+/// Rows of tiles of a band.
+pub const BAND: u32 = 8;
+
+/// The tiles of one of many blocks: every so many of all, counted along the columns of bands of some rows of tiles. Blocks that run at
 /// the same time then share rows of A and columns of B.
 #[derive(Clone, Copy)]
 pub struct Tiles {
@@ -8,16 +11,14 @@ pub struct Tiles {
     step: u32,
     rows: u32,
     columns: u32,
+    band: u32,
 }
 
 impl Tiles {
-    /// Rows of tiles of a band.
-    const BAND: u32 = 8;
-
-    /// Those of block `block` of `blocks`, where there are `rows` x `columns` tiles.
+    /// Those of block `block` of `blocks`, where there are `rows` x `columns` tiles, in bands of `band` rows.
     #[inline(always)]
-    pub fn new((block, blocks): (u32, u32), (rows, columns): (u32, u32)) -> Self {
-        Self { next: block, step: blocks, rows, columns }
+    pub fn new((block, blocks): (u32, u32), (rows, columns): (u32, u32), band: u32) -> Self {
+        Self { next: block, step: blocks, rows, columns, band }
     }
 }
 
@@ -30,12 +31,11 @@ impl Iterator for Tiles {
         if self.next >= self.rows * self.columns {
             return None;
         }
-        let (band, place) =
-            (self.next / (Self::BAND * self.columns), self.next % (Self::BAND * self.columns));
+        let (band, place) = (self.next / (self.band * self.columns), self.next % (self.band * self.columns));
         self.next += self.step;
         // The last band may have fewer rows.
-        let first = band * Self::BAND;
-        let rows = if self.rows - first < Self::BAND { self.rows - first } else { Self::BAND };
+        let first = band * self.band;
+        let rows = if self.rows - first < self.band { self.rows - first } else { self.band };
         Some((first + place % rows, place / rows))
     }
 }

@@ -19,8 +19,7 @@ fn devices() -> Vec<Device> {
 fn is_right(index: usize) {
     let step = &STEPS[index];
     for device in devices() {
-        // Fewer stages than the ring has, of one tile for each; and rings that go round, of several tiles for each block, the last
-        // band with fewer rows.
+        // Fewer stages than the ring has; a ring that goes round, and several tiles for a block; on a GPU several bands.
         let mut sizes = vec![Size { m: 256, n: 256, k: 64 }, Size { m: 768, n: 512, k: 448 }];
         if device.is_gpu() {
             sizes.push(Size { m: 5376, n: 4352, k: 576 });
@@ -69,7 +68,7 @@ fn blocks_of_a_persistent_grid_share_all_tiles() {
     for (rows, columns, blocks) in [(1, 1, 1), (8, 3, 5), (9, 4, 132), (21, 17, 66)] {
         let mut seen = vec![false; rows * columns];
         for block in 0..blocks {
-            for (m, n) in Tiles::new((block, blocks), (rows as u32, columns as u32)) {
+            for (m, n) in Tiles::new((block, blocks), (rows as u32, columns as u32), 8) {
                 let at = m as usize * columns + n as usize;
                 assert!(
                     !std::mem::replace(&mut seen[at], true),
