@@ -61,16 +61,10 @@ pub unsafe fn step6(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
                         let k = (stage * BLK_K) as i32;
                         let filling = producer.acquire(LOAD_A.bytes() + BYTES_B);
                         let (index, barrier) = (filling.index(), filling.barrier());
-                        let half_b = s_b + index * BYTES_B + rank * LOAD_B.bytes();
-                        LOAD_A.load(
-                            s_a + index * LOAD_A.bytes(),
-                            a.pointer(),
-                            [row as i32, k],
-                            barrier,
-                            None,
-                            None,
-                        );
-                        LOAD_B.load(half_b, b.pointer(), [column as i32, k], barrier, Some(0b11), None);
+                        let s_b = s_b + index * BYTES_B + rank * LOAD_B.bytes();
+                        let s_a = s_a + index * LOAD_A.bytes();
+                        LOAD_A.load(s_a, a.pointer(), [row as i32, k], barrier, None, None);
+                        LOAD_B.load(s_b, b.pointer(), [column as i32, k], barrier, Some(0b11), None);
                     }
                 }
                 // The other block arrives at this one's barriers until it has read its last stage.
