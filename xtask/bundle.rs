@@ -34,7 +34,7 @@ const HOST_ONLY: &[&str] = &[
 /// Tests and benchmarks that compile something themselves, or that no device takes part in, by name.
 const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "draw", "eval", "moye-bin"];
 
-/// What is built of the crate of the guide's steps on Hopper: its program, which is run like an example, and its test by device.
+/// What is built of the crate of the guide's steps on Hopper: its program, which measures, and its test by device.
 const HOPPER_STEPS: [&[&str]; 2] =
     [&["build", "--release", "--bins"], &["test", "--release", "--no-run", "--test", "steps"]];
 
@@ -130,8 +130,8 @@ impl Program {
             (Some("bench"), _) => "bench",
             (Some("example"), _) => "example",
             (_, Some(true)) => "test",
-            // Programs that stand by themselves; `moye` is there for the tests.
-            (Some("bin"), _) if package != checkout.root => "example",
+            // A program that measures; `moye` is there for the tests.
+            (Some("bin"), _) if package != checkout.root => "bench",
             (Some("bin"), _) => "bin",
             _ => return Ok(None),
         };
@@ -146,7 +146,9 @@ impl Program {
             return Ok(None);
         }
         let name = match kind {
-            "test" | "bench" if package != checkout.root => format!("{package_name}-{target}"),
+            "test" | "bench" if package != checkout.root && target != package_name => {
+                format!("{package_name}-{target}")
+            }
             _ => target,
         };
         let package = package.strip_prefix(&checkout.root).unwrap_or(Path::new("")).to_owned();
@@ -227,4 +229,38 @@ fn size(folder: &Path) -> Result<u64> {
         bytes += if data.is_dir() { size(&entry.path())? } else { data.len() };
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn programs_of_other_crates_measure_and_tests_have_their_names() {
+        let checkout = Checkout::find().unwrap();
+        let read = |package: &str, id: &str, target: &str, kind: &str, test: bool| {
+            let message = json!({
+                "executable": "/built/program",
+                "manifest_path": checkout.root.join(package).join("Cargo.toml"),
+                "package_id": id,
+                "profile": { "test": test },
+                "target": { "name": target, "kind": [kind] },
+            });
+            Program::read(&checkout, &message).unwrap().map(|program| (program.kind, program.name))
+        };
+        let named = |kind, name: &str| Some((kind, name.to_owned()));
+        let (root, steps) = ("path+file:///moye#0.1.0", "path+file:///moye/examples/hopper-steps#0.1.0");
+        assert_eq!(read("", root, "moye", "bin", false), named("bin", "moye"));
+        assert_eq!(read("", root, "matmul", "test", true), named("test", "matmul"));
+        assert_eq!(
+            read("examples/hopper-steps", steps, "hopper-steps", "bin", false),
+            named("bench", "hopper-steps")
+        );
+        assert_eq!(
+            read("examples/hopper-steps", steps, "steps", "test", true),
+            named("test", "hopper-steps-steps")
+        );
+        assert_eq!(read("xtask", "path+file:///moye/xtask#0.1.0", "xtask", "bin", false), None);
+    }
 }

@@ -21,6 +21,9 @@ struct Options {
     /// auto, gpu, gpu:N or sim.
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
+    /// What whoever runs benchmarks says to all of them.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 /// What a batch of launches takes about, so that the clock's own error vanishes.
