@@ -13,8 +13,8 @@ const SMEM_C: ComposedLayout = rows_of_128_bytes(64);
 /// A box of C: 64 x 64. Each multiplying warpgroup has two.
 pub const STORE_C: TmaTile = TmaTile::new(SMEM_C, 16);
 
-/// Stores a warpgroup's 64 x 256 sums to C, from this row and column on, through two boxes at `s_c` in turn. The last stores go on when
-/// it returns.
+/// Stores a warpgroup's 64 x 256 sums to C, from this row and column on, through two boxes at `s_c` in turn. The last stores go
+/// on when it returns.
 ///
 /// # Safety
 /// All threads of a warpgroup, whose boxes these are, in a block of three; the map is by [`STORE_C`].

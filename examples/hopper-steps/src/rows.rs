@@ -4,8 +4,8 @@ use half::bf16;
 use moye_device::arch::{f32x2_to_bf16x2, thread_idx};
 use moye_device::memory::GlobalMut;
 
-/// Writes a warpgroup's sums to C, from this row and column on. Of each eight columns, thread `t` of warp `w` has two neighbours of row
-/// `16 w + t / 4` and two of the row eight below: words of 32 bits.
+/// Writes a warpgroup's sums to C, from this row and column on. Of each eight columns, thread `t` of warp `w` has two neighbours
+/// of row `16 w + t / 4` and two of the row eight below: words of 32 bits.
 ///
 /// # Safety
 /// All threads of a warpgroup; C has these rows of `n` elements.

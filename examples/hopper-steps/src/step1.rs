@@ -1,5 +1,5 @@
-//! Step 1: TMA and `wgmma`, one after the other. A block of one warpgroup has a tile of 128 x 128: a stage is loaded, all wait, it is
-//! multiplied, all wait.
+//! Step 1: TMA and `wgmma`, one after the other. A block of one warpgroup has a tile of 128 x 128: a stage is loaded, all wait,
+//! it is multiplied, all wait.
 
 use crate::rows::store_rows;
 use crate::tile::{BLK_K, Bytes, rows_of_128_bytes};

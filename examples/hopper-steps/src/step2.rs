@@ -1,5 +1,5 @@
-//! Step 2: a ring of four stages between a warp that loads and a warpgroup that multiplies. Neither waits for the other as long as
-//! the ring is neither full nor empty.
+//! Step 2: a ring of four stages between a warp that loads and a warpgroup that multiplies. Neither waits for the other as long
+//! as the ring is neither full nor empty.
 
 use crate::rows::store_rows;
 use crate::step1::{A, Atom, B, BLK_M, BLK_N, LOAD_A, LOAD_B};

@@ -1,5 +1,5 @@
-//! Step 4: a persistent grid. As many blocks as multiprocessors have one tile after the other, in an order that the L2 cache likes; the
-//! stages of the next tile are loaded while this one is written.
+//! Step 4: a persistent grid. As many blocks as multiprocessors have one tile after the other, in an order that the L2 cache
+//! likes; the stages of the next tile are loaded while this one is written.
 
 use crate::rows::store_rows;
 use crate::step3::{A, Atom, B, BLK_M, BLK_N, LOAD_A, LOAD_B, STAGES};

@@ -31,8 +31,8 @@ type Smem = (
 /// A grid of any number of blocks, in clusters of two.
 ///
 /// # Safety
-/// The maps are of matrices (M, K) and (N, K) in memory of the device, A by step 3's boxes, B by [`LOAD_B`]; `c` is one of (M, N), by
-/// [`STORE_C`].
+/// The maps are of matrices (M, K) and (N, K) in memory of the device, A by step 3's boxes, B by [`LOAD_B`]; `c` is one of (M,
+/// N), by [`STORE_C`].
 #[kernel(threads = 384, min_blocks = 1, shared = Smem)]
 pub unsafe fn step6(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k: u32) {
     let thread = thread_idx().x;
