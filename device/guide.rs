@@ -15,3 +15,7 @@ pub mod tiling {}
 #[cfg(feature = "kernels")]
 #[doc = include_str!("guide/ladder.md")]
 pub mod ladder {}
+
+#[cfg(feature = "kernels")]
+#[doc = include_str!("guide/hopper.md")]
+pub mod hopper {}

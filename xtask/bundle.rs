@@ -4,6 +4,7 @@
 use crate::checkout::Checkout;
 use crate::pieces::Pieces;
 use crate::steps::{must, quietly};
+use crate::test;
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, Parser};
 use serde_json::Value;
@@ -32,6 +33,10 @@ const HOST_ONLY: &[&str] = &[
 ];
 /// Tests and benchmarks that compile something themselves, or that no device takes part in, by name.
 const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "draw", "eval", "moye-bin"];
+
+/// What is built of the crate of the guide's steps on Hopper: its program, which measures, and its test by device.
+const HOPPER_STEPS: [&[&str]; 2] =
+    [&["build", "--release", "--bins"], &["test", "--release", "--no-run", "--test", "steps"]];
 
 /// Where files that a test may read are kept in each package.
 const DATA: &[&str] = &["tests", "benches", "examples"];
@@ -63,10 +68,14 @@ struct Program {
 }
 
 pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
-    let mut programs = build(checkout, &["build", "--release", "--bins", "--examples"])?;
-    programs
-        .append(&mut build(checkout, &["test", "--release", "--no-run", "--workspace", "--lib", "--tests"])?);
-    programs.append(&mut build(checkout, &["bench", "--no-run", "--benches"])?);
+    let root = &checkout.root;
+    let mut programs = build(checkout, root, &["build", "--release", "--bins", "--examples"])?;
+    let tests = ["test", "--release", "--no-run", "--workspace", "--lib", "--tests"];
+    programs.append(&mut build(checkout, root, &tests)?);
+    programs.append(&mut build(checkout, root, &["bench", "--no-run", "--benches"])?);
+    for arguments in HOPPER_STEPS {
+        programs.append(&mut build(checkout, &root.join(test::HOPPER_STEPS), arguments)?);
+    }
     // A program may be built by more than one of the three; the first stands for it.
     let mut seen = BTreeSet::new();
     programs.retain(|program| seen.insert((program.kind, program.name.clone())));
@@ -89,9 +98,13 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs cargo and takes the executables from its messages.
-fn build(checkout: &Checkout, arguments: &[&str]) -> Result<Vec<Program>> {
+/// Runs cargo in a folder of the checkout and takes the executables from its messages.
+fn build(checkout: &Checkout, folder: &Path, arguments: &[&str]) -> Result<Vec<Program>> {
     let mut cargo = checkout.cargo();
+    if folder != checkout.root {
+        // A crate of its own, which shares what is built.
+        cargo.current_dir(folder).env("CARGO_TARGET_DIR", &checkout.target);
+    }
     cargo.args(arguments).arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = cargo.output().context("cannot run cargo")?;
     if !output.status.success() {
@@ -117,6 +130,8 @@ impl Program {
             (Some("bench"), _) => "bench",
             (Some("example"), _) => "example",
             (_, Some(true)) => "test",
+            // A program that measures; `moye` is there for the tests.
+            (Some("bin"), _) if package != checkout.root => "bench",
             (Some("bin"), _) => "bin",
             _ => return Ok(None),
         };
@@ -131,7 +146,9 @@ impl Program {
             return Ok(None);
         }
         let name = match kind {
-            "test" | "bench" if package != checkout.root => format!("{package_name}-{target}"),
+            "test" | "bench" if package != checkout.root && target != package_name => {
+                format!("{package_name}-{target}")
+            }
             _ => target,
         };
         let package = package.strip_prefix(&checkout.root).unwrap_or(Path::new("")).to_owned();
@@ -212,4 +229,38 @@ fn size(folder: &Path) -> Result<u64> {
         bytes += if data.is_dir() { size(&entry.path())? } else { data.len() };
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn programs_of_other_crates_measure_and_tests_have_their_names() {
+        let checkout = Checkout::find().unwrap();
+        let read = |package: &str, id: &str, target: &str, kind: &str, test: bool| {
+            let message = json!({
+                "executable": "/built/program",
+                "manifest_path": checkout.root.join(package).join("Cargo.toml"),
+                "package_id": id,
+                "profile": { "test": test },
+                "target": { "name": target, "kind": [kind] },
+            });
+            Program::read(&checkout, &message).unwrap().map(|program| (program.kind, program.name))
+        };
+        let named = |kind, name: &str| Some((kind, name.to_owned()));
+        let (root, steps) = ("path+file:///moye#0.1.0", "path+file:///moye/examples/hopper-steps#0.1.0");
+        assert_eq!(read("", root, "moye", "bin", false), named("bin", "moye"));
+        assert_eq!(read("", root, "matmul", "test", true), named("test", "matmul"));
+        assert_eq!(
+            read("examples/hopper-steps", steps, "hopper-steps", "bin", false),
+            named("bench", "hopper-steps")
+        );
+        assert_eq!(
+            read("examples/hopper-steps", steps, "steps", "test", true),
+            named("test", "hopper-steps-steps")
+        );
+        assert_eq!(read("xtask", "path+file:///moye/xtask#0.1.0", "xtask", "bin", false), None);
+    }
 }

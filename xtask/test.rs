@@ -7,7 +7,8 @@ use anyhow::{Result, bail};
 use std::process::{Command, ExitCode, Stdio};
 
 /// The steps, in the order they run: what tells most in the shortest time first.
-const STEPS: &[&str] = &["format", "lints", "tests", "doctests", "docs", "examples", "own-kernels"];
+const STEPS: &[&str] =
+    &["format", "lints", "tests", "doctests", "docs", "examples", "own-kernels", "hopper-steps"];
 
 /// The examples: those that a new user runs first, then the steps of the ladder; each asserts its result.
 const EXAMPLES: &[&str] = &[
@@ -23,8 +24,10 @@ const EXAMPLES: &[&str] = &[
     "ladder_tf32_double_buffered",
 ];
 
-/// A crate of its own: no member of the workspace.
+/// Crates of their own: no members of the workspace.
 const OWN_KERNELS: &str = "examples/own-kernels";
+/// See [`OWN_KERNELS`].
+pub const HOPPER_STEPS: &str = "examples/hopper-steps";
 
 pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     if let Some(unknown) = wanted.iter().find(|step| !STEPS.contains(&step.as_str())) {
@@ -57,7 +60,8 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
             Some(reason) => summary.skip(reason),
             None => summary.step("format: all code is as rustfmt writes it", || {
                 shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))
+                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))?;
+                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(HOPPER_STEPS)))
             }),
         },
         "lints" => {
@@ -70,9 +74,12 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
                     shown(&mut lints(&["--workspace", "--all-targets"]))?;
                     // The library as other crates use it, without what only the program needs.
                     shown(&mut lints(&["--package", "moye", "--lib", "--no-default-features"]))?;
-                    let mut own = lints(&["--all-targets"]);
-                    own.current_dir(checkout.root.join(OWN_KERNELS));
-                    shown(own.env("CARGO_TARGET_DIR", &checkout.target))
+                    for own in [OWN_KERNELS, HOPPER_STEPS] {
+                        let mut lints = lints(&["--all-targets"]);
+                        lints.current_dir(checkout.root.join(own));
+                        shown(lints.env("CARGO_TARGET_DIR", &checkout.target))?;
+                    }
+                    Ok(())
                 }),
             }
             summary.step("lints: device code compiled for the GPU has no warnings", || {
@@ -105,6 +112,16 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
                 run.current_dir(checkout.root.join(OWN_KERNELS));
                 // The same target directory: what it has in common with the workspace, `core` above all, is built.
                 shown(run.env("CARGO_TARGET_DIR", &checkout.target))
+            })
+        }
+        "hopper-steps" => {
+            summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {
+                for command in [&["test", "--quiet"][..], &["run", "--quiet", "--", "--device", "sim"]] {
+                    let mut cargo = cargo(command);
+                    cargo.current_dir(checkout.root.join(HOPPER_STEPS));
+                    shown(cargo.env("CARGO_TARGET_DIR", &checkout.target))?;
+                }
+                Ok(())
             })
         }
         _ => unreachable!("`run` lets only known steps through"),

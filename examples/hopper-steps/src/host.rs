@@ -1,0 +1,301 @@
+//! The host side: what each step is launched with, and whether its result is right.
+
+use crate::{boxes, step1, step2, step3, step4, step5, step6};
+use anyhow::{Context, Result, bail, ensure};
+use half::bf16;
+use moye::layout::layout;
+use moye::{
+    Arch, Buffer, Device, GlobalMut, Grid, Kernel, Module, Ptx, TensorMap, TensorMapFields, TensorPromotion,
+    include_ptx,
+};
+use moye_device::atom::tma::TmaTile;
+use moye_device::memory::TensorMap as Map;
+use std::fmt;
+use std::str::FromStr;
+
+/// What the build script compiled.
+pub static KERNELS: Ptx = include_ptx!("hopper_steps");
+
+/// M, N and K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Rows of A and C.
+    pub m: u32,
+    /// Rows of B, columns of C.
+    pub n: u32,
+    /// Columns of A and B.
+    pub k: u32,
+}
+
+impl Size {
+    /// The operations of a product.
+    pub fn flops(self) -> f64 {
+        2.0 * f64::from(self.m) * f64::from(self.n) * f64::from(self.k)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Option<Vec<u32>> =
+            text.split('x').map(|part| part.parse().ok().filter(|&extent| extent > 0)).collect();
+        match parts.as_deref() {
+            Some(&[m, n, k]) => Ok(Self { m, n, k }),
+            _ => Err(format!("`{text}` is no size; MxNxK would do, 4096x4096x4096 say")),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}x{}", self.m, self.n, self.k)
+    }
+}
+
+/// Takes A and B, C, N and K: the grid tells M.
+pub type OfTiles = Kernel<(Map, Map, GlobalMut<bf16>, u32, u32)>;
+/// Takes A and B, C, and the extents.
+pub type OfRows = Kernel<(Map, Map, GlobalMut<bf16>, u32, u32, u32)>;
+/// Takes A, B and C, and the extents.
+pub type OfBoxes = Kernel<(Map, Map, Map, u32, u32, u32)>;
+
+/// A step's kernel, by what it takes.
+#[derive(Clone, Copy)]
+pub enum Entry {
+    /// A block for each tile; C is written by threads.
+    Tiles(&'static OfTiles),
+    /// A persistent grid; C is written by threads.
+    Persistent(&'static OfRows),
+    /// A persistent grid; C is stored by TMA.
+    Stored(&'static OfBoxes),
+}
+
+/// A step.
+#[derive(Clone, Copy)]
+pub struct Step {
+    /// The kernel's name.
+    pub name: &'static str,
+    /// What it does that the one before did not.
+    pub what: &'static str,
+    /// The kernel.
+    pub entry: Entry,
+    /// A block's tile of C.
+    pub tile: [u32; 2],
+    /// Threads of a block.
+    pub threads: u32,
+    /// Blocks of a cluster, along M.
+    pub cluster: u32,
+    /// How A and B are loaded.
+    pub loads: [&'static TmaTile; 2],
+}
+
+/// All of them, in their order.
+pub static STEPS: [Step; 6] = [
+    Step {
+        name: "step1",
+        what: "TMA and wgmma in turn, 128 x 128",
+        entry: Entry::Tiles(&step1::step1),
+        tile: [step1::BLK_M, step1::BLK_N],
+        threads: 128,
+        cluster: 1,
+        loads: [&step1::LOAD_A, &step1::LOAD_B],
+    },
+    Step {
+        name: "step2",
+        what: "a producer, a ring of four stages",
+        entry: Entry::Tiles(&step2::step2),
+        tile: [step1::BLK_M, step1::BLK_N],
+        threads: 160,
+        cluster: 1,
+        loads: [&step1::LOAD_A, &step1::LOAD_B],
+    },
+    Step {
+        name: "step3",
+        what: "128 x 256, two consumers, setmaxnreg",
+        entry: Entry::Tiles(&step3::step3),
+        tile: [step3::BLK_M, step3::BLK_N],
+        threads: 384,
+        cluster: 1,
+        loads: [&step3::LOAD_A, &step3::LOAD_B],
+    },
+    Step {
+        name: "step4",
+        what: "a persistent grid, tiles in bands",
+        entry: Entry::Persistent(&step4::step4),
+        tile: [step3::BLK_M, step3::BLK_N],
+        threads: 384,
+        cluster: 1,
+        loads: [&step3::LOAD_A, &step3::LOAD_B],
+    },
+    Step {
+        name: "step5",
+        what: "C by stmatrix and TMA",
+        entry: Entry::Stored(&step5::step5),
+        tile: [step3::BLK_M, step3::BLK_N],
+        threads: 384,
+        cluster: 1,
+        loads: [&step3::LOAD_A, &step3::LOAD_B],
+    },
+    Step {
+        name: "step6",
+        what: "clusters of two, B by multicast",
+        entry: Entry::Stored(&step6::step6),
+        tile: [step3::BLK_M, step3::BLK_N],
+        threads: 384,
+        cluster: step6::CLUSTER,
+        loads: [&step3::LOAD_A, &step6::LOAD_B],
+    },
+];
+
+impl Step {
+    /// Whether the step takes this size: all extents are multiples of what its grid and its stages have.
+    ///
+    /// # Errors
+    /// One is not.
+    pub fn check_size(&self, size: Size) -> Result<()> {
+        let [tile_m, tile_n] = [self.tile[0] * self.cluster, self.tile[1]];
+        for (name, extent, of) in
+            [("M", size.m, tile_m), ("N", size.n, tile_n), ("K", size.k, crate::tile::BLK_K)]
+        {
+            ensure!(
+                extent.is_multiple_of(of),
+                "{}: {name} = {extent} of {size} is no multiple of {of}; {} would do",
+                self.name,
+                extent.next_multiple_of(of)
+            );
+        }
+        Ok(())
+    }
+
+    /// Launches the step on the device's default stream.
+    ///
+    /// # Errors
+    /// A size that it does not take; the device's own.
+    pub fn launch(&self, product: &mut Product) -> Result<()> {
+        let size = product.size;
+        self.check_size(size)?;
+        let Size { m, n, k } = size;
+        let [a, b] = [
+            map(self.loads[0], &product.a, m, k).context("the tensor map of A")?,
+            map(self.loads[1], &product.b, n, k).context("the tensor map of B")?,
+        ];
+        let [rows, columns] = [m / self.tile[0], n / self.tile[1]];
+        // Whole clusters: as many as the multiprocessors hold, or fewer where there are fewer tiles.
+        let blocks = product.device.properties().multiprocessors / self.cluster * self.cluster;
+        let persistent = blocks.clamp(self.cluster, rows * columns);
+        let module = &product.module;
+        // SAFETY: the maps are of the matrices, by the step's boxes; C has m * n elements; the extents were checked.
+        unsafe {
+            match self.entry {
+                Entry::Tiles(kernel) => {
+                    let grid = Grid::new((rows, columns), self.threads);
+                    module.launch(kernel, grid, (&a, &b, &mut product.c, n, k))?;
+                }
+                Entry::Persistent(kernel) => {
+                    let grid = Grid::new(persistent, self.threads);
+                    module.launch(kernel, grid, (&a, &b, &mut product.c, m, n, k))?;
+                }
+                Entry::Stored(kernel) => {
+                    let c = map(&boxes::STORE_C, &product.c, m, n).context("the tensor map of C")?;
+                    let grid = Grid::new(persistent, self.threads).clusters(self.cluster);
+                    module.launch(kernel, grid, (&a, &b, &c, m, n, k))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The map of a row-major matrix.
+fn map(tile: &TmaTile, matrix: &Buffer<bf16>, rows: u32, columns: u32) -> moye::Result<TensorMap> {
+    let device = matrix.device();
+    let (rows, columns) = (i64::from(rows), i64::from(columns));
+    let map = TensorMap::of_tile(device, tile, matrix, &layout!((rows, columns):(columns, 1)))?;
+    // L2 fetches whole rows of a box, and not half of them.
+    TensorMap::new(device, &TensorMapFields { promotion: TensorPromotion::B256, ..*map.fields() })
+}
+
+/// Two matrices of random numbers from -1 to 1 and their product, on a device; some rows of it in float64.
+pub struct Product {
+    device: Device,
+    module: Module,
+    size: Size,
+    a: Buffer<bf16>,
+    b: Buffer<bf16>,
+    c: Buffer<bf16>,
+    expected: Vec<(usize, Vec<f64>)>,
+}
+
+impl Product {
+    /// The matrices, uploaded, and this many rows of the product, spread over it.
+    ///
+    /// # Errors
+    /// The device's own: it has too little memory, say.
+    pub fn new(device: &Device, size: Size, rows: usize, seed: u64) -> Result<Self> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (m, n, k) = (size.m as usize, size.n as usize, size.k as usize);
+        let mut matrix = |rows: usize| -> Vec<bf16> {
+            (0..rows * k).map(|_| bf16::from_f32(2.0 * random.f32() - 1.0)).collect()
+        };
+        let (a, b) = (matrix(m), matrix(n));
+        let rows = rows.min(m);
+        let expected = (0..rows).map(|i| {
+            // Of each share another row, so that all places of a tile are met.
+            let row = i * m / rows + 37 * i % (m / rows);
+            let a: Vec<f64> = a[row * k..][..k].iter().map(|x| x.to_f64()).collect();
+            let sum = |b: &[bf16]| a.iter().zip(b).map(|(a, b)| a * b.to_f64()).sum();
+            (row, b.chunks_exact(k).map(sum).collect())
+        });
+        Ok(Self {
+            device: device.clone(),
+            module: device.load(&KERNELS)?,
+            size,
+            expected: expected.collect(),
+            a: device.upload(&a)?,
+            b: device.upload(&b)?,
+            c: device.alloc_uninit(m * n)?,
+        })
+    }
+
+    /// Runs a step on a C of NaNs and compares what it wrote with the rows in float64: the norm of the difference over theirs.
+    ///
+    /// # Errors
+    /// An element that nobody wrote, with its place; a size that the step does not take; the device's own.
+    pub fn relative_error(&mut self, step: &Step) -> Result<f64> {
+        self.c.fill_bytes(0xFF)?;
+        step.launch(self)?;
+        let c = self.c.download()?;
+        let n = self.size.n as usize;
+        if let Some(at) = c.iter().position(|x| x.is_nan()) {
+            bail!(
+                "{}: C({}, {}) of {} was not written, or is no number",
+                step.name,
+                at / n,
+                at % n,
+                self.size
+            );
+        }
+        let (mut difference, mut norm) = (0.0, 0.0);
+        for (row, expected) in &self.expected {
+            for (c, sum) in c[row * n..].iter().zip(expected) {
+                difference += (c.to_f64() - sum).powi(2);
+                norm += sum * sum;
+            }
+        }
+        Ok((difference / norm).sqrt())
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+/// What a result may be off by in norm: rounding to bf16 takes about 0.0017.
+pub const TOLERANCE: f64 = 0.003;
+
+/// Whether a device runs the kernels: they are compiled for sm_90a, which Hopper alone is. The simulator runs them too.
+pub fn runs_on(device: &Device) -> bool {
+    !device.is_gpu() || device.arch() == Arch::new(9, 0)
+}

@@ -1,0 +1,20 @@
+//! A product on Hopper in six steps, a file each: `c = a * b` in bf16 with sums in f32, `a` as (M, K), `b` as (N, K) with K
+//! contiguous in both, `c` as (M, N) with N contiguous. Extents are multiples of the tiles.
+//!
+//! `diff src/step1.rs src/step2.rs` shows what a step does; `docs/guide/hopper.md` says why.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+
+pub mod boxes;
+pub mod rows;
+pub mod step1;
+pub mod step2;
+pub mod step3;
+pub mod step4;
+pub mod step5;
+pub mod step6;
+pub mod tile;
+pub mod tiles;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod host;

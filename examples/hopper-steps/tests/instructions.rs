@@ -1,0 +1,105 @@
+//! The PTX of each step has the instruction that it is there for, which the step before has not, and keeps its sums in registers.
+
+use hopper_steps::host::{KERNELS, STEPS};
+use moye_build::ptx::Module;
+use moye_build::report::Ptxas;
+use std::io::Write as _;
+
+/// What each step brings.
+const BROUGHT: [&[&str]; 6] = [
+    &[
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+    ],
+    // The release of a stage, that nothing waits for.
+    &["mbarrier.arrive.shared.b64"],
+    &[
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16",
+        "setmaxnreg.inc.sync.aligned.u32",
+        "setmaxnreg.dec.sync.aligned.u32",
+    ],
+    // A persistent grid has no instruction of its own but what asks for its extent.
+    &["mov.u32 %nctaid.x"],
+    &["stmatrix.sync.aligned.m8n8.x4.shared.b16", "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group"],
+    &[
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+        "mapa.shared::cluster.u32",
+        "barrier.cluster.wait.aligned",
+    ],
+];
+
+fn text() -> &'static str {
+    let [(arch, text)] = KERNELS.images() else { panic!("one architecture") };
+    assert_eq!(*arch, "sm_90a");
+    text
+}
+
+/// The body of a step's kernel.
+fn body(name: &str) -> &'static str {
+    let start = text().find(&format!(".entry {name}(")).unwrap_or_else(|| panic!("{name} is not in the PTX"));
+    let body = &text()[start..];
+    &body[..body.find("\n}").expect("the end of an entry")]
+}
+
+/// Whether a kernel has an instruction: its name, or with a space the name and an operand.
+fn has(kernel: &str, instruction: &str) -> bool {
+    match instruction.split_once(' ') {
+        None => {
+            Module::parse(text()).unwrap().kernel(kernel).unwrap().count_where(|name| name == instruction) > 0
+        }
+        Some((name, operand)) => {
+            body(kernel).lines().any(|line| line.contains(name) && line.contains(operand))
+        }
+    }
+}
+
+#[test]
+fn each_step_has_the_instruction_it_is_there_for_and_the_one_before_has_not() {
+    let module = Module::parse(text()).unwrap();
+    assert_eq!(module.kernels.len(), STEPS.len());
+    assert!(module.functions.is_empty(), "functions that were not inlined: {:?}", module.functions);
+    for (i, brought) in BROUGHT.into_iter().enumerate() {
+        for instruction in brought {
+            let instructions = &module.kernel(STEPS[i].name).unwrap().instructions;
+            assert!(
+                has(STEPS[i].name, instruction),
+                "{} has no {instruction}: {instructions:?}",
+                STEPS[i].name
+            );
+            if let Some(before) = i.checked_sub(1) {
+                assert!(!has(STEPS[before].name, instruction), "{} has {instruction}", STEPS[before].name);
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_stay_in_registers_and_loops_over_them_are_unrolled() {
+    let module = Module::parse(text()).unwrap();
+    for step in &STEPS {
+        let kernel = module.kernel(step.name).unwrap();
+        assert!(!kernel.uses_local(), "{} uses local memory", step.name);
+        // 128 rows of a block, or 64 of each of two warpgroups, by 64 of K in steps of 16.
+        let products = if step.tile[1] == 128 { 2 * 4 } else { 4 };
+        assert_eq!(kernel.count("wgmma.mma_async"), products, "{}: {:?}", step.name, kernel.instructions);
+    }
+}
+
+#[test]
+fn ptxas_takes_every_step_without_spills_or_serialisation() {
+    let arch = "sm_90a".parse().unwrap();
+    let Some(ptxas) = Ptxas::find_for(arch) else {
+        // Not `eprintln!`, whose words a test that passes keeps to itself.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)"
+        );
+        return;
+    };
+    let assembled = ptxas.assemble(text(), arch).unwrap();
+    assert_eq!(assembled.kernels.len(), STEPS.len());
+    for (name, usage) in &assembled.kernels {
+        assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} spills: {usage:?}");
+    }
+    assert_eq!(assembled.warnings, [] as [&str; 0]);
+}
