@@ -55,6 +55,9 @@ tests! {
     f16_shared SM_80 (32, 32), 128, 1e-6;
     f16_partitions SM_80 (64, 32), 128, 1e-6;
     f64_partitions SM_80 (32, 32), 128, 1e-14;
+    f16_quad_pair SM_80 (16, 16), 32, 1e-6;
+    f16_quad_pairs_down SM_80 (16, 16), 32, 1e-6;
+    f16_quad_pairs_across SM_80 (16, 16), 32, 4e-3;
     // The hardware adds products of 8-bit floats with 13 bits behind the largest's first.
     e4m3_ldmatrix SM_90 (64, 64), 128, 1e-3;
 }
@@ -92,6 +95,10 @@ fn each_kernel_has_its_instructions_and_no_local_memory() {
         ("fma_shared", "fma.rn.f32", 128),
         ("f16_partitions", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 8),
         ("f16_partitions", "ld.shared.b32", 24),
+        ("f16_quad_pair", "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", 16),
+        ("f16_quad_pair", "ld.shared.b64", 16),
+        ("f16_quad_pairs_down", "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", 8),
+        ("f16_quad_pairs_across", "mma.sync.aligned.m8n8k4.col.row.f16.f16.f16.f16", 8),
         ("s4_packed", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", 2),
         ("u4_packed", "mma.sync.aligned.m16n8k64.row.col.s32.u4.u4.s32", 8),
         ("u4_shared", "mma.sync.aligned.m8n8k32.row.col.s32.u4.u4.s32", 4),

@@ -1,7 +1,7 @@
 //! Layouts: functions from coordinates to indices.
 
 use super::error::{Fault, LayoutError, tri};
-use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder};
+use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder, size_times};
 use super::operation::operation;
 use super::place;
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
@@ -332,17 +332,7 @@ impl Layout {
             if extent < 1 {
                 return Err(Fault::Extent { extent });
             }
-            size = match size.checked_mul(extent) {
-                Some(size) => size,
-                None => {
-                    return Err(Fault::TooLarge {
-                        what: "the size",
-                        left: size,
-                        by: "the extent",
-                        right: extent,
-                    });
-                }
-            };
+            size = tri!(size_times(size, extent));
             let stride = self.stride[i];
             let reach = match (extent - 1).checked_mul(stride) {
                 Some(reach) => reach,

@@ -3,7 +3,7 @@
 use super::coalesce::zeros_filtered;
 use super::error::{Fault, tri};
 use super::int_tuple::arithmetic::ordered;
-use super::int_tuple::{IntTuple, NO_BASIS};
+use super::int_tuple::{IntTuple, NO_BASIS, size_times};
 use super::layout::{Layout, of_shape_and_stride};
 use super::operation::operation;
 use super::profile::{At, ROOT};
@@ -92,17 +92,7 @@ const fn compact(shape: &IntTuple, first_is_fastest: bool) -> Result<Layout, Fau
         let leaf = if first_is_fastest { i } else { shape.leaves() - 1 - i };
         let extent = tri!(shape.int_at(leaf));
         stride.value[leaf] = if extent == 1 { 0 } else { product };
-        product = match product.checked_mul(extent) {
-            Some(part) => part,
-            None => {
-                return Err(Fault::TooLarge {
-                    what: "the size",
-                    left: product,
-                    by: "the extent",
-                    right: extent,
-                });
-            }
-        };
+        product = tri!(size_times(product, extent));
         i += 1;
     }
     of_shape_and_stride(shape, &stride)

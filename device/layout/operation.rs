@@ -28,20 +28,9 @@ macro_rules! operation {
         /// Where no value is the answer; the error names the operands, what does not fit, and what would.
         #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
-            #[cold]
-            #[inline(never)]
-            const fn refused(
-                $($arg: &$ty),+, fault: $crate::layout::error::Fault
-            ) -> $crate::layout::LayoutError {
-                $(let $arg = *$arg;)+
-                let mut text = $crate::layout::text::Text::of_operands();
-                text.str(concat!(stringify!($name), "("));
-                $crate::layout::operation::operand!(list text; $($arg: $ty),+);
-                text.str(")");
-                $crate::layout::operation::error!(
-                    text, fault, ($($crate::layout::operation::operand!(pass $arg: $ty)),+) $(, $place)?
-                )
-            }
+            $crate::layout::operation::refused!(
+                $name($($arg: $ty),+), ($($crate::layout::operation::operand!(pass $arg: $ty)),+) $(, $place)?
+            );
             $crate::layout::operation::call!(
                 $how $inner, ($($crate::layout::operation::operand!(pass $arg: $ty)),+),
                 fault => refused($(&$arg),+, fault)
@@ -97,25 +86,35 @@ macro_rules! method {
         /// # Errors
         /// Where no value is the answer; the error names the operands and what does not fit.
         pub const fn $try_name($this $(, $arg: $ty)*) -> Result<$out, $crate::layout::LayoutError> {
+            $crate::layout::operation::refused!(
+                $name(own: $own $(, $arg: $ty)*),
+                (&own.layout $(, $crate::layout::operation::operand!(pass $arg: $ty))*) $(, $place)?
+            );
             match $inner(&$this $(, $crate::layout::operation::operand!(pass $arg: $ty))*) {
                 Ok(result) => Ok(result),
-                Err(fault) => {
-                    let mut text = $crate::layout::text::Text::of_operands();
-                    text.str(concat!(stringify!($name), "("));
-                    $crate::layout::operation::operand!(write text; $this: $own);
-                    $(
-                        text.str(", ");
-                        $crate::layout::operation::operand!(write text; $arg: $ty);
-                    )*
-                    text.str(")");
-                    Err($crate::layout::operation::error!(
-                        text, fault,
-                        (&$this.layout $(, $crate::layout::operation::operand!(pass $arg: $ty))*) $(, $place)?
-                    ))
-                }
+                Err(fault) => Err(refused(&$this $(, &$arg)*, fault)),
             }
         }
     )+};
+}
+
+/// The function `refused` of an operation, which makes an error of its operands and a fault. No one comes by it who is not
+/// refused.
+macro_rules! refused {
+    ($name:ident($($arg:ident: $ty:ident),+), $passed:tt $(, $place:path)?) => {
+        #[cold]
+        #[inline(never)]
+        const fn refused(
+            $($arg: &$ty),+, fault: $crate::layout::error::Fault
+        ) -> $crate::layout::LayoutError {
+            $(let $arg = *$arg;)+
+            let mut text = $crate::layout::text::Text::of_operands();
+            text.str(concat!(stringify!($name), "("));
+            $crate::layout::operation::operand!(list text; $($arg: $ty),+);
+            text.str(")");
+            $crate::layout::operation::error!(text, fault, $passed $(, $place)?)
+        }
+    };
 }
 
 /// The error of an operation: with the mode that it is about, where the operation has a function to find it (of a method,
@@ -151,4 +150,4 @@ macro_rules! operand {
     (write $text:ident; $arg:ident: ComposedLayout) => { $arg.write(&mut $text) };
 }
 
-pub(crate) use {call, error, method, operand, operation};
+pub(crate) use {call, error, method, operand, operation, refused};

@@ -69,13 +69,15 @@ pub fn tensor_load<const R: usize>(
     block.or_raise(loaded);
 }
 
-/// Stores a box of a tensor, as far as it lies within: `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`.
+/// Stores a box of a tensor, as far as it lies within: `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`. A box that a
+/// GPU does not store ([`TensorMap::stores_from`]) is a fault.
 #[track_caller]
 pub fn tensor_store<const R: usize>(map: u64, start: [i32; R], source: u32) {
     store(map, start, source, false);
 }
 
-/// Adds a box of elements to those of a tensor: `cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`.
+/// Adds a box of elements to those of a tensor: `cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`. It may
+/// begin where that of [`tensor_store`] may.
 #[track_caller]
 pub fn tensor_reduce_add<const R: usize>(map: u64, start: [i32; R], source: u32) {
     store(map, start, source, true);
@@ -88,6 +90,12 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
     let operation =
         if adds { "cp.reduce.async.bulk.tensor" } else { "cp.async.bulk.tensor.global.shared::cta" };
     let stored = tile(operation, map, start).and_then(|tile| {
+        if !tile.map.stores_from(&start) {
+            let reason = format!(
+                "the box begins at {start:?}, below 0: to a GPU that is an illegal instruction (seen on an H200 with tensors of one dimension); let it begin at 0 or more, as only loads may begin below"
+            );
+            return Err(FaultKind::InvalidOperand { operation, reason });
+        }
         let element = tile.map.element;
         if adds && matches!(element, TensorElement::U8 | TensorElement::U16 | TensorElement::F64) {
             let reason = format!("there are no sums of {element:?}");

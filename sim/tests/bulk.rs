@@ -256,3 +256,44 @@ fn a_load_that_no_one_expected_and_bad_operands_are_told() {
     let text = told(&|| tensor_load(tile(), at, [5, 0], barrier(), None));
     assert!(text.contains("begins at element 5 of 4 bytes along dimension 0"), "{text}");
 }
+
+/// What a GPU takes for an illegal instruction is a fault here, and only that.
+#[test]
+fn a_line_is_not_stored_from_below_0_on_and_all_else_is() {
+    let memory = GlobalMemory::new();
+    let words = Words::new(&memory, 100, 0);
+    let map = upload(&memory, &TensorMap::new(TensorElement::U32, words.address(), &[100], &[], &[64]));
+    let at = map.address();
+    type Issue = fn(u64, [i32; 1], u32);
+    let run = |start: i32, issue: Issue| {
+        (0..100).for_each(|i| words.write(i, 0));
+        let kernel = move || {
+            load_and_wait(256, || tensor_load(tile(), at, [-64], barrier(), None));
+            if thread_idx().x == 0 {
+                (0..64).for_each(|i| store_shared(tile() + 4 * i, 1));
+                fence_proxy_async();
+                issue(at, [start], tile());
+                bulk_commit();
+                bulk_wait_group(0);
+            }
+        };
+        launch(&memory).run(&kernel).map(|_| words.read())
+    };
+    let store: Issue = |map, start, source| tensor_store(map, start, source);
+    let add: Issue = |map, start, source| tensor_reduce_add(map, start, source);
+    for (issue, operation) in
+        [(store, "cp.async.bulk.tensor.global.shared::cta"), (add, "cp.reduce.async.bulk.tensor")]
+    {
+        for start in [0, 96, 100, 128] {
+            let expected: Vec<u32> = (0..100).map(|i| u32::from((start..start + 64).contains(&i))).collect();
+            assert_eq!(run(start, issue).unwrap(), expected, "{operation} from {start} on");
+        }
+        for start in [-4, -64, -300] {
+            let text = run(start, issue).unwrap_err().to_string();
+            let start = format!("[{start}]");
+            for said in ["`k`", "thread (0,0,0)", file!(), operation, &start, "illegal", "at 0 or more"] {
+                assert!(text.contains(said), "{said}: {text}");
+            }
+        }
+    }
+}

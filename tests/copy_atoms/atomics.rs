@@ -4,29 +4,37 @@ use crate::support::{Bits, SM_80, SM_90, on_each, poisoned, random};
 use half::{bf16, f16};
 use moye::{Global, GlobalMut, Grid, Kernel, Ptx};
 use moye_device::arch::{Bf16x2, F16x2};
-use moye_kernels_copy as kernels;
+use moye_kernels_copy::{self as kernels, sm_90};
 
 type Exchange<T> = Kernel<(Global<T>, GlobalMut<T>, GlobalMut<T>)>;
 type CompareExchange<T> = Kernel<(Global<T>, Global<T>, GlobalMut<T>, GlobalMut<T>)>;
 type Operation<T> = Kernel<(Global<T>, GlobalMut<T>)>;
 
-/// Runs `kernel` with 64 `values` on four `cells` and checks what is in them then.
+/// Kernels by their names.
+macro_rules! of {
+    ($module:ident: $($kernel:ident)+) => { [$(&$module::$kernel),+] };
+}
+
+/// Runs each of the kernels with 64 `values` on four `cells` and checks what is in them then.
 #[track_caller]
-fn cells<T: Bits>(ptx: &Ptx, kernel: &Operation<T>, values: &[T], before: &[T; 4], fold: impl Fn(T, T) -> T) {
+fn cells<T: Bits, const N: usize>(
+    ptx: &Ptx,
+    kernels: [&Operation<T>; N],
+    values: &[T],
+    before: &[T; 4],
+    fold: impl Fn(T, T) -> T,
+) {
     let want = |cell: usize| Some((cell..64).step_by(4).map(|i| values[i]).fold(before[cell], &fold));
-    on_each(
-        ptx,
-        kernel.name(),
-        want,
-        |cell| format!("cell {cell}"),
-        |module, device| {
+    let name = |cell| format!("cell {cell}");
+    for kernel in kernels {
+        on_each(ptx, kernel.name(), want, name, |module, device| {
             let input = device.upload(values).unwrap();
             let mut cells = device.upload(before).unwrap();
             // SAFETY: 64 values and 4 cells.
             unsafe { module.launch(kernel, Grid::new(1, 64), (&input, &mut cells)) }.unwrap();
             cells.download().unwrap()
-        },
-    );
+        });
+    }
 }
 
 /// 64 numbers from 64 random ones.
@@ -36,117 +44,67 @@ fn values<T>(of: impl Fn(u64) -> T) -> Vec<T> {
 
 #[test]
 fn integers_are_added_with_wrapping() {
-    let (u, s) = (values(|r| r as u32), values(|r| r as i32));
-    let (u64s, i64s) = (values(|r| r), values(|r| r as i64));
-    for kernel in [
-        &kernels::atom_add_u32,
-        &kernels::red_add_u32,
-        &kernels::shared_atom_add_u32,
-        &kernels::shared_red_add_u32,
-    ] {
-        cells(&SM_80, kernel, &u, &[0, 1, u32::MAX, 7], u32::wrapping_add);
-    }
-    for kernel in [
-        &kernels::atom_add_s32,
-        &kernels::red_add_s32,
-        &kernels::shared_atom_add_s32,
-        &kernels::shared_red_add_s32,
-    ] {
-        cells(&SM_80, kernel, &s, &[0, -1, i32::MAX, i32::MIN], i32::wrapping_add);
-    }
-    for kernel in [
-        &kernels::atom_add_u64,
-        &kernels::red_add_u64,
-        &kernels::shared_atom_add_u64,
-        &kernels::shared_red_add_u64,
-    ] {
-        cells(&SM_80, kernel, &u64s, &[0, 1, u64::MAX, 7], u64::wrapping_add);
-    }
-    for kernel in [
-        &kernels::atom_add_s64,
-        &kernels::red_add_s64,
-        &kernels::shared_atom_add_s64,
-        &kernels::shared_red_add_s64,
-    ] {
-        cells(&SM_80, kernel, &i64s, &[0, -1, i64::MAX, i64::MIN], i64::wrapping_add);
-    }
+    let kernels = of!(kernels: atom_add_u32 red_add_u32 shared_atom_add_u32 shared_red_add_u32);
+    cells(&SM_80, kernels, &values(|r| r as u32), &[0, 1, u32::MAX, 7], u32::wrapping_add);
+    let kernels = of!(kernels: atom_add_s32 red_add_s32 shared_atom_add_s32 shared_red_add_s32);
+    cells(&SM_80, kernels, &values(|r| r as i32), &[0, -1, i32::MAX, i32::MIN], i32::wrapping_add);
+    let kernels = of!(kernels: atom_add_u64 red_add_u64 shared_atom_add_u64 shared_red_add_u64);
+    cells(&SM_80, kernels, &values(|r| r), &[0, 1, u64::MAX, 7], u64::wrapping_add);
+    let kernels = of!(kernels: atom_add_s64 red_add_s64 shared_atom_add_s64 shared_red_add_s64);
+    cells(&SM_80, kernels, &values(|r| r as i64), &[0, -1, i64::MAX, i64::MIN], i64::wrapping_add);
+}
+
+/// Pairs by their halves.
+fn sum_f16x2(a: F16x2, b: F16x2) -> F16x2 {
+    F16x2::new(a.low() + b.low(), a.high() + b.high())
+}
+
+/// As [`sum_f16x2`].
+fn sum_bf16x2(a: Bf16x2, b: Bf16x2) -> Bf16x2 {
+    Bf16x2::new(a.low() + b.low(), a.high() + b.high())
 }
 
 #[test]
 fn floats_are_added() {
     // Whole numbers: every order gives the same sum.
     let small = |r: u64| (r % 9) as f32 - 4.0;
-    for kernel in [
-        &kernels::atom_add_f32,
-        &kernels::red_add_f32,
-        &kernels::shared_atom_add_f32,
-        &kernels::shared_red_add_f32,
-    ] {
-        cells(&SM_80, kernel, &values(small), &[0.0, 0.5, -1000.0, 1e6], |a, b| a + b);
-    }
-    for kernel in [
-        &kernels::atom_add_f64,
-        &kernels::red_add_f64,
-        &kernels::shared_atom_add_f64,
-        &kernels::shared_red_add_f64,
-    ] {
-        cells(&SM_80, kernel, &values(|r| f64::from(small(r))), &[0.0, 0.5, -1e9, 1e12], |a, b| a + b);
-    }
+    let kernels = of!(kernels: atom_add_f32 red_add_f32 shared_atom_add_f32 shared_red_add_f32);
+    cells(&SM_80, kernels, &values(small), &[0.0, 0.5, -1000.0, 1e6], |a, b| a + b);
+    let kernels = of!(kernels: atom_add_f64 red_add_f64 shared_atom_add_f64 shared_red_add_f64);
+    cells(&SM_80, kernels, &values(|r| f64::from(small(r))), &[0.0, 0.5, -1e9, 1e12], |a, b| a + b);
+    let kernels = of!(kernels: atom_add_f16x2 red_add_f16x2 shared_atom_add_f16x2 shared_red_add_f16x2);
     let pair = |r: u64| F16x2::new(f16::from_f32(small(r)), f16::from_f32(small(r >> 20)));
-    let kernels_f16 = [
-        &kernels::atom_add_f16x2,
-        &kernels::red_add_f16x2,
-        &kernels::shared_atom_add_f16x2,
-        &kernels::shared_red_add_f16x2,
-    ];
-    for kernel in kernels_f16 {
-        cells(&SM_80, kernel, &values(pair), &[F16x2::ZERO; 4], |a, b| {
-            F16x2::new(a.low() + b.low(), a.high() + b.high())
-        });
-    }
+    cells(&SM_80, kernels, &values(pair), &[F16x2::ZERO; 4], sum_f16x2);
+    let kernels = of!(sm_90: atom_add_bf16x2 red_add_bf16x2 shared_atom_add_bf16x2 shared_red_add_bf16x2);
     let pair = |r: u64| Bf16x2::new(bf16::from_f32(small(r)), bf16::from_f32(small(r >> 20)));
-    let kernels_bf16 = [
-        &kernels::sm_90::atom_add_bf16x2,
-        &kernels::sm_90::red_add_bf16x2,
-        &kernels::sm_90::shared_atom_add_bf16x2,
-        &kernels::sm_90::shared_red_add_bf16x2,
-    ];
-    for kernel in kernels_bf16 {
-        cells(&SM_90, kernel, &values(pair), &[Bf16x2::ZERO; 4], |a, b| {
-            Bf16x2::new(a.low() + b.low(), a.high() + b.high())
-        });
-    }
+    cells(&SM_90, kernels, &values(pair), &[Bf16x2::ZERO; 4], sum_bf16x2);
 }
 
 #[test]
 fn subnormal_f32_count_in_shared_memory_and_not_in_global_memory() {
     let tiny = f32::from_bits(1 << 20);
     let addends = vec![tiny; 64];
-    cells(&SM_80, &kernels::shared_atom_add_f32, &addends, &[tiny; 4], |a, b| a + b);
-    for kernel in [&kernels::atom_add_f32, &kernels::red_add_f32] {
-        cells(&SM_80, kernel, &addends, &[tiny, -tiny, 1.0, 0.0], |a, _| if a == 1.0 { 1.0 } else { 0.0 });
-    }
+    cells(&SM_80, [&kernels::shared_atom_add_f32], &addends, &[tiny; 4], |a, b| a + b);
+    let flushed = |a, _| if a == 1.0 { 1.0 } else { 0.0 };
+    cells(&SM_80, of!(kernels: atom_add_f32 red_add_f32), &addends, &[tiny, -tiny, 1.0, 0.0], flushed);
     // What is subnormal in pairs of f16 is kept (`.noftz`).
-    let tiny = F16x2::splat(f16::from_bits(3));
-    for kernel in [&kernels::atom_add_f16x2, &kernels::shared_atom_add_f16x2] {
-        cells(&SM_80, kernel, &vec![tiny; 64], &[F16x2::ZERO; 4], |a, b| {
-            F16x2::new(a.low() + b.low(), a.high() + b.high())
-        });
-    }
+    let addends = vec![F16x2::splat(f16::from_bits(3)); 64];
+    let kernels = of!(kernels: atom_add_f16x2 shared_atom_add_f16x2);
+    cells(&SM_80, kernels, &addends, &[F16x2::ZERO; 4], sum_f16x2);
 }
 
 /// Every operation on integers of one type, in global and in shared memory.
 macro_rules! integers {
     ($t:ident: $([$min:ident $max:ident $and:ident $or:ident $xor:ident])+) => { $(
         let random = values(|r| r.rotate_left(32) as $t);
-        cells(&SM_80, &kernels::$min, &random, &[$t::MAX; 4], Ord::min);
-        cells(&SM_80, &kernels::$max, &random, &[$t::MIN; 4], Ord::max);
+        cells(&SM_80, [&kernels::$min], &random, &[$t::MAX; 4], Ord::min);
+        cells(&SM_80, [&kernels::$max], &random, &[$t::MIN; 4], Ord::max);
         // Of 16 values half of the bits each would leave none.
         let dense = values(|r| (r | r.rotate_left(17) | r.rotate_left(29) | r.rotate_left(41)) as $t);
-        cells(&SM_80, &kernels::$and, &dense, &[!0; 4], |a, b| a & b);
+        cells(&SM_80, [&kernels::$and], &dense, &[!0; 4], |a, b| a & b);
         let sparse = values(|r| 1 << (r % u64::from($t::BITS)));
-        cells(&SM_80, &kernels::$or, &sparse, &[0; 4], |a, b| a | b);
-        cells(&SM_80, &kernels::$xor, &random, &[0, 1, 2, 3], |a, b| a ^ b);
+        cells(&SM_80, [&kernels::$or], &sparse, &[0; 4], |a, b| a | b);
+        cells(&SM_80, [&kernels::$xor], &random, &[0, 1, 2, 3], |a, b| a ^ b);
     )+ };
 }
 

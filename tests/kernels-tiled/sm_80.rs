@@ -7,10 +7,11 @@ use moye_device::atom::copy::{
     SM80_CP_ASYNC_CACHEGLOBAL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy,
 };
 use moye_device::atom::mma::{
-    SM80_8x8x4_F64F64F64F64_TN, SM80_8x8x32_S32U4U4S32_TN, SM80_16x8x8_F32TF32TF32F32_TN,
-    SM80_16x8x16_F16F16F16F16_TN, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
-    SM80_16x8x32_S32S8S8S32_TN, SM80_16x8x64_S32S4S4S32_TN, SM80_16x8x64_S32U4U4S32_TN,
-    SM80_16x8x256_S32U1U1S32_TN_XORPOPC, UniversalFma,
+    SM70_8x8x4_F16F16F16F16_NT, SM70_8x8x4_F32F16F16F32_TN, SM80_8x8x4_F64F64F64F64_TN,
+    SM80_8x8x32_S32U4U4S32_TN, SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x16_F16F16F16F16_TN,
+    SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x32_S32S8S8S32_TN,
+    SM80_16x8x64_S32S4S4S32_TN, SM80_16x8x64_S32U4U4S32_TN, SM80_16x8x256_S32U1U1S32_TN_XORPOPC,
+    UniversalFma,
 };
 use moye_device::atom::{Permutation, TiledCopy, TiledMma};
 use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
@@ -122,6 +123,33 @@ product! {
         load: SM80_CP_ASYNC_CACHEGLOBAL<u128> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 2))),
         copy: (UniversalCopy<f64>, UniversalCopy<f64>, UniversalCopy<f64>),
         mma: SM80_8x8x4_F64F64F64F64_TN = TiledMma::new(layout!((2, 2, 1))),
+    }
+
+    /// f16 by one quad pair of sm_70, which the other lanes of the warp double.
+    f16_quad_pair = product(f16 => f32, threads = 32) {
+        block: 16 x 16 x 16,
+        smem: static_layout! { layout!((16, 16):(24, 1)), layout!((16, 16):(24, 1)) },
+        load: SM80_CP_ASYNC_CACHEGLOBAL<u128> = TiledCopy::new(layout!((16, 2):(2, 1)), layout!((1, 8))),
+        copy: (UniversalCopy<u64>, UniversalCopy<u64>),
+        mma: SM70_8x8x4_F32F16F16F32_TN = TiledMma::new(layout!((1, 1, 1))),
+    }
+
+    /// f16 by two quad pairs, one below the other, operands from shared memory.
+    f16_quad_pairs_down = product_from_shared(f16 => f32, threads = 32) {
+        block: 16 x 16 x 16,
+        smem: static_layout! { layout!((16, 16):(24, 1)), layout!((16, 16):(24, 1)) },
+        load: SM80_CP_ASYNC_CACHEGLOBAL<u128> = TiledCopy::new(layout!((16, 2):(2, 1)), layout!((1, 8))),
+        copy: (UniversalCopy<u64>, UniversalCopy<u64>),
+        mma: SM70_8x8x4_F32F16F16F32_TN = TiledMma::new(layout!((2, 1, 1))),
+    }
+
+    /// f16 with sums in f16 by two quad pairs side by side, whose threads have columns of A and B.
+    f16_quad_pairs_across = product_from_shared(f16 => f16, threads = 32) {
+        block: 16 x 16 x 16,
+        smem: static_layout! { layout!((16, 16):(24, 1)), layout!((16, 16):(24, 1)) },
+        load: SM80_CP_ASYNC_CACHEGLOBAL<u128> = TiledCopy::new(layout!((16, 2):(2, 1)), layout!((1, 8))),
+        copy: (UniversalCopy<f16>, UniversalCopy<f16>),
+        mma: SM70_8x8x4_F16F16F16F16_NT = TiledMma::new(layout!((1, 2, 1))),
     }
 
     /// s4: elements of 4 bits in global memory, shared memory and fragments.

@@ -1,5 +1,5 @@
 //! `cargo xtask setup` on a machine that lacks the source of `core`: which place it takes it from, what it refuses, and that
-//! it does nothing twice. Nothing is fetched from a network: the server is a folder, and apt's programs are stand-ins.
+//! it does nothing twice; and what `cargo xtask test` does not fetch. Nothing is fetched from a network: the server is a folder, and apt's programs are stand-ins.
 #![cfg(unix)]
 
 use std::fs;
@@ -96,16 +96,21 @@ impl Machine {
     }
 
     fn setup(&self) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_xtask"))
-            .arg("setup")
+        self.xtask(&["setup"]).output().unwrap()
+    }
+
+    fn xtask(&self, arguments: &[&str]) -> Command {
+        let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        xtask
+            .args(arguments)
             .current_dir(self.root.join("checkout"))
             .env("CARGO_MANIFEST_DIR", self.root.join("checkout/xtask"))
             .env("PATH", self.root.join("bin"))
             .env("RUSTC", self.root.join("bin/rustc"))
             .env("RUSTUP_DIST_SERVER", format!("file://{}", self.root.join("server").display()))
             .env_remove("MOYE_RUST_SRC")
-            .output()
-            .unwrap()
+            .env_remove("MOYE_PTXAS");
+        xtask
     }
 
     /// What the machine's programs were called with so far.
@@ -213,5 +218,22 @@ fn where_no_place_has_it_each_is_named_with_its_reason_and_the_ways_out() {
     for way in ["rustup component add rust-src", "MOYE_RUST_SRC", "RUSTUP_DIST_SERVER", "copy .toolchain/"] {
         at(way);
     }
+    assert_eq!(machine.kept(), [] as [String; 0]);
+}
+
+/// The tests' `ptxas`: one in the path that takes every architecture leaves nothing to fetch.
+#[test]
+fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
+    let machine = Machine::new("with-ptxas");
+    machine.stand_in("ptxas", "while read -r line; do :; done");
+    machine.stand_in("python3", "exit 1");
+    machine.stand_in("cargo", "exit 0");
+    fs::create_dir_all(machine.root.join("checkout/examples/own-kernels")).unwrap();
+    let mut test = machine.xtask(&["test", "format"]);
+    test.env("MOYE_RUST_SRC", machine.source("there").join("there/library"));
+    run(test.env("CARGO", machine.root.join("bin/cargo")));
+    let log = machine.log();
+    assert!(log.contains("ptxas -v --gpu-name sm_50"), "the one that was found is asked: {log}");
+    assert!(!log.contains("python3"), "{log}");
     assert_eq!(machine.kept(), [] as [String; 0]);
 }

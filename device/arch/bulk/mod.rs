@@ -11,8 +11,9 @@
 //! `policy` says how long L2 is to keep what is touched.
 //!
 //! A tensor copy moves the box of the tensor map's extents that begins at `start`, a coordinate for each dimension, the
-//! fastest first, negative ones included; that of dimension 0 is a multiple of 16 bytes, or the instruction is illegal (seen with
-//! loads on an H200). What lies outside of the tensor is loaded as zeros (or NaNs), and not stored.
+//! fastest first; that of dimension 0 is a multiple of 16 bytes, or the instruction is illegal (seen with loads on an H200). What
+//! lies outside of the tensor is loaded as zeros (or NaNs), and not stored. A box that is loaded may begin below 0; for one
+//! that is stored or added see [`tensor_store`].
 
 mod copy;
 mod group;

@@ -10,6 +10,75 @@ use crate::number::Number;
 /// layouts: they map `(thread, value)` to the index of an element in its tile, counted column by column: `m + M k`,
 /// `n + N k`, `m + M n`. "Thread" counts the threads of one set of matrices; [`THR_ID`](MmaAtom::THR_ID) says which
 /// lane each is.
+///
+/// An atom of one's own says the same of itself. Where its results have the type of what it adds to it must be [`AddsInPlace`]
+/// too, or only [`gemm_tiled_into`](crate::algorithm::gemm_tiled_into) takes it:
+///
+/// ```
+/// use moye_device::algorithm::gemm_tiled;
+/// use moye_device::arch::MulAdd;
+/// use moye_device::atom::TiledMma;
+/// use moye_device::atom::mma::{AddsInPlace, MmaAtom};
+/// use moye_device::layout::{Layout, layout};
+/// use moye_device::tensor::Fragment;
+/// use moye_device::{static_layout, tiled_mma};
+///
+/// /// Two multiply-adds of a thread, one after the other.
+/// #[derive(Clone, Copy, Default)]
+/// struct FmaPair;
+///
+/// impl AddsInPlace for FmaPair {}
+///
+/// impl MmaAtom for FmaPair {
+///     const NAME: &'static str = "FmaPair";
+///     const MOYE_NAME: Option<&'static str> = None;
+///     const ARCH: u32 = 0;
+///     const OLDEST_ARCH: u32 = 0;
+///     const PTX_VERSION: (u32, u32) = (7, 0);
+///     const INSTRUCTION: &'static str = "fma.rn.f32";
+///     const INSTRUCTION_COUNT: usize = 2;
+///     const SHAPE_MNK: [i64; 3] = [1, 1, 2];
+///     const THR_ID: Layout = layout!(1);
+///     const A: Layout = layout!((1, 2));
+///     const B: Layout = layout!((1, 2));
+///     const C: Layout = layout!((1, 1));
+///     const D: Layout = layout!((1, 1));
+///     type A = f32;
+///     type B = f32;
+///     type C = f32;
+///     type D = f32;
+///     type RegistersA = [f32; 2];
+///     type RegistersB = [f32; 2];
+///     type RegistersC = [f32; 1];
+///     type RegistersD = [f32; 1];
+///
+///     unsafe fn fma(d: &mut [f32; 1], a: [f32; 2], b: [f32; 2], [c]: [f32; 1]) {
+///         *d = [MulAdd::mul_add(a[1], b[1], MulAdd::mul_add(a[0], b[0], c))];
+///     }
+///
+///     unsafe fn accumulate(d: &mut [f32; 1], a: [f32; 2], b: [f32; 2]) {
+///         // SAFETY: the caller's contract.
+///         unsafe { Self::fma(d, a, b, *d) }
+///     }
+/// }
+///
+/// tiled_mma! {
+///     Pairs: TiledMma<FmaPair> = TiledMma::new(layout!((1, 1, 1)));
+/// }
+/// static_layout! {
+///     ThreadsA = layout!((2, 3, 4)); // (MMA, MMA_M, MMA_K)
+///     ThreadsB = layout!((2, 1, 4)); // (MMA, MMA_N, MMA_K)
+///     ThreadsC = layout!((1, 3, 1)); // (MMA, MMA_M, MMA_N)
+/// }
+///
+/// let (a, b) = (Fragment::<f32, ThreadsA>::filled(2.0), Fragment::<f32, ThreadsB>::filled(5.0));
+/// let mut c = Fragment::<f32, ThreadsC>::filled(1.0);
+/// // SAFETY: all fragments are written, and the atom is one thread's.
+/// unsafe { gemm_tiled(Pairs, &a, &b, &mut c) };
+/// // SAFETY: inside the fragment.
+/// let sums = [0, 1, 2].map(|m| unsafe { c.get(m) });
+/// assert_eq!(sums, [1.0 + 8.0 * 2.0 * 5.0; 3]);
+/// ```
 pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     /// CuTe's name, which is the type's.
     const NAME: &'static str;
@@ -71,8 +140,9 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB);
 }
 
-/// An atom whose results have the type of what it adds to, and may take its place: every atom but the four that add to f16 and give
-/// f32, each for itself, so that the compiler says what those lack.
+/// An atom whose results have the type of what it adds to, and may take its place: every atom here but the four that add to f16 and
+/// give f32, each for itself, so that the compiler says what those lack. Whoever writes an atom implements it as well (see
+/// [`MmaAtom`]).
 #[diagnostic::on_unimplemented(
     message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
     label = "results and sums of two types",

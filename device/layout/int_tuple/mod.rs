@@ -314,17 +314,7 @@ impl IntTuple {
         let mut leaf = at.leaf;
         while leaf < end.leaf {
             let value = tri!(self.int_at(leaf));
-            product = match product.checked_mul(value) {
-                Some(part) => part,
-                None => {
-                    return Err(Fault::TooLarge {
-                        what: "the size",
-                        left: product,
-                        by: "the extent",
-                        right: value,
-                    });
-                }
-            };
+            product = tri!(size_times(product, value));
             leaf += 1;
         }
         Ok(product)
@@ -333,5 +323,14 @@ impl IntTuple {
     /// The integer at `leaf`, which must be a plain one.
     pub(crate) const fn int_at(&self, leaf: usize) -> Result<i64, Fault> {
         if self.basis[leaf] == NO_BASIS { Ok(self.value[leaf]) } else { Err(Fault::NotAnInt) }
+    }
+}
+
+/// A size with a further extent.
+#[inline(always)]
+pub(crate) const fn size_times(size: i64, extent: i64) -> Result<i64, Fault> {
+    match size.checked_mul(extent) {
+        Some(size) => Ok(size),
+        None => Err(Fault::TooLarge { what: "the size", left: size, by: "the extent", right: extent }),
     }
 }

@@ -14,6 +14,10 @@ pub type BarrierStorage = SharedArray<u32, SlotsAndBarrier>;
 
 /// Thread `i` of a block of 64 copies `source[i]` into shared memory, and its copies arrive at an mbarrier; then it writes
 /// what the *next* thread copied to `output[i]`; all that `rounds` times, on the next 64 elements each.
+///
+/// The second warp begins when the first has arrived with all that it has: a phase that took the arrivals of copies for
+/// those of threads would be over by then, and thread 31 would not find what thread 32 copies. So each thread's two arrivals
+/// are in one phase also for a tool that counts both, and each waits for that phase before it arrives again.
 macro_rules! mbarrier {
     ($($name:ident $count:literal $arrive:ident;)*) => { $(
         #[kernel(threads = 64, shared = BarrierStorage)]
@@ -31,9 +35,17 @@ macro_rules! mbarrier {
                 while round < rounds {
                     let at = i64::from(64 * round + thread);
                     let slot = slots.offset(thread as i32).address();
-                    cp_async_plain(CpAsyncKind::Ca4, L2Prefetch::None, slot, source.offset(at).address());
-                    $arrive(barrier);
-                    let state = mbarrier_arrive(barrier);
+                    let mut state = 0;
+                    let mut warp = 0;
+                    while warp < block_dim().x / 32 {
+                        if thread / 32 == warp {
+                            cp_async_plain(CpAsyncKind::Ca4, L2Prefetch::None, slot, source.offset(at).address());
+                            $arrive(barrier);
+                            state = mbarrier_arrive(barrier);
+                        }
+                        sync_threads();
+                        warp += 1;
+                    }
                     mbarrier_wait(barrier, state);
                     output.write(at, slots.read(((thread + 1) % 64) as i32));
                     sync_threads();

@@ -1,9 +1,9 @@
 //! The PTX of each kernel has its instructions once, and ptxas takes it for sm_90a without a warning.
 
-use moye_build::ptx::Module;
-use moye_build::report::Ptxas;
+#[path = "../../common/sm_90a.rs"]
+mod sm_90a;
+
 use moye_kernels_hopper::PTX;
-use std::io::Write as _;
 
 /// Kernels with instructions of theirs, by their full names.
 const INSTRUCTIONS: &[(&str, &str)] = &[
@@ -80,16 +80,9 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("add_bytes_bf16", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16"),
 ];
 
-fn text() -> &'static str {
-    let [(arch, text)] = PTX else { panic!("one architecture") };
-    assert_eq!(*arch, "sm_90a");
-    text
-}
-
 #[test]
 fn every_kernel_has_its_instructions_once() {
-    let module = Module::parse(text()).unwrap();
-    assert!(module.functions.is_empty(), "functions that were not inlined: {:?}", module.functions);
+    let module = sm_90a::module(sm_90a::text(PTX));
     for &(kernel, instruction) in INSTRUCTIONS {
         let function = module.kernel(kernel).unwrap_or_else(|| panic!("{kernel} is not in the PTX"));
         let count = function.count_where(|name| name == instruction);
@@ -108,19 +101,5 @@ fn every_kernel_has_its_instructions_once() {
 
 #[test]
 fn ptxas_takes_every_kernel_for_sm_90a() {
-    let arch = "sm_90a".parse().unwrap();
-    let Some(ptxas) = Ptxas::find_for(arch) else {
-        // Not `eprintln!`, whose words a test that passes keeps to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)"
-        );
-        return;
-    };
-    let assembled = ptxas.assemble(text(), arch).unwrap();
-    assert_eq!(assembled.kernels.len(), Module::parse(text()).unwrap().kernels.len());
-    for (name, usage) in &assembled.kernels {
-        assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} spills: {usage:?}");
-    }
-    assert_eq!(assembled.warnings, [] as [&str; 0]);
+    sm_90a::assembles(sm_90a::text(PTX));
 }

@@ -1,22 +1,15 @@
 //! The PTX of each atom's kernel has its instruction once, and ptxas takes it for sm_90a: with all accumulators in registers,
 //! and without a word on instructions that it would not let overlap.
 
-use moye_build::ptx::Module;
-use moye_build::report::Ptxas;
+#[path = "../../common/sm_90a.rs"]
+mod sm_90a;
+
 use moye_device::atom::wgmma::WGMMA_ATOMS;
 use moye_kernels_wgmma::PTX;
-use std::io::Write as _;
-
-fn text() -> &'static str {
-    let [(arch, text)] = PTX else { panic!("one architecture") };
-    assert_eq!(*arch, "sm_90a");
-    text
-}
 
 #[test]
 fn every_atom_has_a_kernel_with_its_instruction_once() {
-    let module = Module::parse(text()).unwrap();
-    assert!(module.functions.is_empty(), "functions that were not inlined: {:?}", module.functions);
+    let module = sm_90a::module(sm_90a::text(PTX));
     for atom in WGMMA_ATOMS {
         let kernel = module.kernel(atom.name).unwrap_or_else(|| panic!("{} is not in the PTX", atom.name));
         let count = |wanted: &str| kernel.instructions.get(wanted).copied().unwrap_or(0);
@@ -33,19 +26,5 @@ fn every_atom_has_a_kernel_with_its_instruction_once() {
 
 #[test]
 fn ptxas_takes_every_kernel_without_spills_or_serialisation() {
-    let arch = "sm_90a".parse().unwrap();
-    let Some(ptxas) = Ptxas::find_for(arch) else {
-        // Not `eprintln!`, whose words a test that passes keeps to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)"
-        );
-        return;
-    };
-    let assembled = ptxas.assemble(text(), arch).unwrap();
-    assert_eq!(assembled.kernels.len(), Module::parse(text()).unwrap().kernels.len());
-    for (name, usage) in &assembled.kernels {
-        assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} spills: {usage:?}");
-    }
-    assert_eq!(assembled.warnings, [] as [&str; 0]);
+    sm_90a::assembles(sm_90a::text(PTX));
 }
