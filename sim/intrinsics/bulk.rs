@@ -92,7 +92,7 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
     let stored = tile(operation, map, start).and_then(|tile| {
         if !tile.map.stores_from(&start) {
             let reason = format!(
-                "the box begins at {start:?}, below 0: to a GPU that is an illegal instruction (seen on an H200 with tensors of one dimension); let it begin at 0 or more, as only loads may begin below"
+                "the box begins at {start:?}, below 0: to a GPU that is an illegal instruction (seen on an H200); let it begin at 0 or more, as only loads may begin below"
             );
             return Err(FaultKind::InvalidOperand { operation, reason });
         }

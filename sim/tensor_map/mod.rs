@@ -14,13 +14,8 @@ pub use check::TensorMapError;
 pub use encode::{PARAMETER_SPACE, TENSOR_MAP_BYTES};
 pub(crate) use tile::{Tile, pieces};
 
-use std::ops::RangeInclusive;
-
 /// The most dimensions of a tensor map.
 pub const MAX_TENSOR_RANK: usize = 5;
-
-/// Of how many dimensions tensors are whose boxes are not stored where they begin below 0.
-const RANKS_STORED_FROM_0_ON: RangeInclusive<usize> = 1..=1;
 
 /// The types of elements that a tensor map tells apart, with the driver's numbers (`CUtensorMapDataType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -227,9 +222,9 @@ impl TensorMap {
 
     /// Whether a box that begins at these coordinates can be stored, or added to what is there. Loads may begin anywhere.
     ///
-    /// To an H200 (driver 580.159.04) stores and additions to a tensor of one dimension from below 0 on are illegal
-    /// instructions, however much of the box lies in the tensor (seen from -4, -64 and -300 on); those that begin at or past
-    /// its end are not.
+    /// To an H200 (driver 580.159.04) stores and additions that begin below 0 along any dimension are illegal instructions,
+    /// however much of the box lies in the tensor (seen with 1 to 5 dimensions, along the first and the last); those that begin
+    /// at or past its end are not.
     ///
     /// ```
     /// use moye_sim::{TensorElement, TensorMap};
@@ -239,7 +234,7 @@ impl TensorMap {
     /// assert!(!line.stores_from(&[-4]));
     /// ```
     pub fn stores_from(&self, start: &[i32]) -> bool {
-        !RANKS_STORED_FROM_0_ON.contains(&self.rank) || start.iter().take(self.rank).all(|&at| at >= 0)
+        start.iter().take(self.rank).all(|&at| at >= 0)
     }
 
     /// From the tensor's first byte to behind its last, in bytes.

@@ -74,12 +74,18 @@ fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
                             assert_eq!(load_shared::<u32>(address), expected, "{start:?}: ({x}, {y})");
                         }
                     }
-                    tensor_store(to, start, tile());
-                    bulk_commit();
-                    bulk_wait_group(0);
+                    // Only loads begin below 0.
+                    if start.iter().all(|&at| at >= 0) {
+                        tensor_store(to, start, tile());
+                        bulk_commit();
+                        bulk_wait_group(0);
+                    }
                 }
             };
             launch(&memory).run(&kernel).unwrap();
+            if start.iter().any(|&at| at < 0) {
+                continue;
+            }
             let stored = target.read();
             for (i, &value) in stored.iter().enumerate() {
                 let (x, y) = (i as i32 % 20 - start[0], i as i32 / 20 - start[1]);
@@ -255,6 +261,32 @@ fn a_load_that_no_one_expected_and_bad_operands_are_told() {
     assert!(text.contains("3 coordinates for a tensor of 2 dimensions"), "{text}");
     let text = told(&|| tensor_load(tile(), at, [5, 0], barrier(), None));
     assert!(text.contains("begins at element 5 of 4 bytes along dimension 0"), "{text}");
+}
+
+/// As [`a_line_is_not_stored_from_below_0_on_and_all_else_is`], along the second dimension.
+#[test]
+fn a_box_is_not_stored_from_below_0_on_along_any_dimension() {
+    let memory = GlobalMemory::new();
+    let words = Words::new(&memory, 128, 0);
+    let fields = TensorMap::new(TensorElement::U32, words.address(), &[16, 8], &[64], &[16, 4]);
+    let map = upload(&memory, &fields);
+    let at = map.address();
+    let run = |start: [i32; 2]| {
+        let kernel = move || {
+            load_and_wait(256, || tensor_load(tile(), at, [0, -2], barrier(), None));
+            if thread_idx().x == 0 {
+                (0..64).for_each(|i| store_shared(tile() + 4 * i, 1));
+                fence_proxy_async();
+                tensor_store(at, start, tile());
+                bulk_commit();
+                bulk_wait_group(0);
+            }
+        };
+        launch(&memory).run(&kernel).map(|_| words.read())
+    };
+    assert_eq!(run([0, 6]).unwrap().iter().sum::<u32>(), 32, "two of four lines lie in the tensor");
+    let text = run([0, -1]).unwrap_err().to_string();
+    assert!(text.contains("[0, -1]") && text.contains("illegal"), "{text}");
 }
 
 /// What a GPU takes for an illegal instruction is a fault here, and only that.

@@ -75,10 +75,9 @@ macro_rules! stores {
     ($d:tt $($(#[$doc:meta])* $name:ident $prefix:literal $infix:literal $simulated:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// In a tensor of one dimension a box begins at 0 or more: one that begins below is an illegal instruction to an H200
-        /// (driver 580.159.04; seen from -4, -64 and -300 on), however much of it lies in the tensor, and a fault of the
-        /// simulator; with more dimensions it was not tried. Past the tensor's end a box may begin, and then nothing is written;
-        /// loads may begin below 0.
+        /// A box begins at 0 or more along each dimension: one that begins below is an illegal instruction to an H200 (driver
+        /// 580.159.04; seen with 1 to 5 dimensions, along the first and the last), however much of it lies in the tensor, and a
+        /// fault of the simulator. Past the tensor's end a box may begin, and then nothing is written; loads may begin below 0.
         ///
         /// # Safety
         /// `source`, a multiple of 128, is a shared address of the block, what is there was fenced
