@@ -23,7 +23,8 @@ macro_rules! mbarrier {
         #[kernel(threads = 64, shared = BarrierStorage)]
         pub unsafe fn $name(source: Global<u32>, output: GlobalMut<u32>, rounds: u32) {
             let thread = thread_idx().x;
-            // SAFETY: `source` and `output` have 64 elements for each round, and the kernel declares `BarrierStorage`.
+            // SAFETY: `source` and `output` have 64 elements for each round, and the kernel declares `BarrierStorage`;
+            // whole warps take one branch.
             unsafe {
                 let slots = Shared::<u32>::from_address(shared_base());
                 let barrier = slots.offset(64).address();
@@ -35,16 +36,14 @@ macro_rules! mbarrier {
                 while round < rounds {
                     let at = i64::from(64 * round + thread);
                     let slot = slots.offset(thread as i32).address();
-                    let mut state = 0;
-                    let mut warp = 0;
-                    while warp < block_dim().x / 32 {
-                        if thread / 32 == warp {
-                            cp_async_plain(CpAsyncKind::Ca4, L2Prefetch::None, slot, source.offset(at).address());
-                            $arrive(barrier);
-                            state = mbarrier_arrive(barrier);
-                        }
-                        sync_threads();
-                        warp += 1;
+                    if thread >= 32 {
+                        sync_barrier(1, 64);
+                    }
+                    cp_async_plain(CpAsyncKind::Ca4, L2Prefetch::None, slot, source.offset(at).address());
+                    $arrive(barrier);
+                    let state = mbarrier_arrive(barrier);
+                    if thread < 32 {
+                        arrive_barrier(1, 64);
                     }
                     mbarrier_wait(barrier, state);
                     output.write(at, slots.read(((thread + 1) % 64) as i32));
