@@ -32,6 +32,7 @@ pub mod number;
 mod panic;
 pub mod pipeline;
 pub mod tensor;
+mod tiling;
 
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};
 pub use moye_macros::{for_each_wgmma, kernel, layout, tiler, tuple};

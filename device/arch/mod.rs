@@ -1,7 +1,8 @@
 //! One PTX instruction each, and what the simulator does for it.
 //!
-//! This is the only module that knows whether it is compiled for a GPU: every function has two bodies, the
-//! instruction and its emulation, side by side. All that stands above calls these functions and nothing else.
+//! This is the only module whose code is another on a GPU: every function has two bodies, the instruction and its
+//! emulation, side by side. All that stands above calls these functions and nothing else. (Elsewhere a `cfg` leaves out
+//! what only the host has: the typed values of kernels, the fields of tensor maps.)
 //!
 //! Two rules hold for the GPU bodies. Instructions that a warp executes together (barriers, shuffles, votes) go
 //! through LLVM's intrinsics, because those are marked convergent and inline assembly is not: the optimiser may copy
@@ -28,6 +29,7 @@ pub mod mma;
 mod movmatrix;
 mod mul_add;
 mod opaque;
+mod parameter;
 mod reduce;
 mod register_count;
 mod shared;
@@ -84,6 +86,7 @@ pub use mbarrier::{
 pub use movmatrix::movmatrix_trans;
 pub use mul_add::MulAdd;
 pub use opaque::opaque;
+pub(crate) use parameter::parameter_address;
 pub use reduce::{
     ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_xor,

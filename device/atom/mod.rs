@@ -5,10 +5,10 @@ pub mod copy;
 pub mod mma;
 mod tiled_copy;
 mod tiled_mma;
-mod tiling;
 pub mod tma;
 pub mod wgmma;
 
+pub use crate::tiling::TilingError;
 pub use tiled_copy::{
     CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, TiledCopy,
     make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,
@@ -19,4 +19,3 @@ pub use tiled_mma::{
     AccumulatorOf, FragmentOf, MmaTiling, OfA, OfB, OfC, OfD, Operand, OperandKind, PartitionMma,
     Permutation, StaticTiledMma, ThrMma, TiledMma,
 };
-pub use tiling::TilingError;

@@ -14,8 +14,8 @@
 
 use super::{Global, GlobalMut, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::arch::{AtomicInteger, Word, simulator_assert};
-use crate::atom::TilingError;
 use crate::number::Scalar;
+use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
 /// Elements of `T` that one byte holds. Compiles only for 1, 2 and 4 bits.

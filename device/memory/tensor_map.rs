@@ -1,5 +1,6 @@
 //! A tensor map as a kernel has it: as a parameter of its own, or by its address in global memory.
 
+use crate::arch::parameter_address;
 use crate::kernel::{KernelParam, ParamType};
 
 /// A pointer to a tensor map in global memory: 128 bytes at a multiple of 64, which tell TMA of a tensor and of the boxes that
@@ -51,10 +52,7 @@ impl TensorMap {
     #[inline(always)]
     #[must_use]
     pub fn pointer(&self) -> TensorMapPointer {
-        #[cfg(target_arch = "nvptx64")]
-        return TensorMapPointer(self.0[0]);
-        #[cfg(not(target_arch = "nvptx64"))]
-        TensorMapPointer(core::ptr::from_ref(self) as u64 | moye_sim::PARAMETER_SPACE)
+        TensorMapPointer(parameter_address(&self.0))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Numbers smaller than a byte, and how a register holds several.
 
 use super::scalar::{Number, Scalar, number, round_ties_even};
-use crate::atom::TilingError;
+use crate::tiling::TilingError;
 use core::fmt;
 use core::marker::PhantomData;
 

@@ -31,8 +31,8 @@ mod stage;
 pub use stage::{Consumer, Filling, Full, Producer};
 
 use crate::arch::{fence_mbarrier_init, mbarrier_init};
-use crate::atom::TilingError;
 use crate::memory::SharedStorage;
+use crate::tiling::TilingError;
 
 /// Bytes of an mbarrier.
 const MBARRIER: u32 = 8;

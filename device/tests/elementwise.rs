@@ -196,7 +196,7 @@ macro_rules! product {
 }
 
 #[test]
-fn gemm_takes_operands_of_every_rank() {
+fn gemm_takes_operands_of_atoms_of_one_value() {
     // (V) (V) (V), an outer product, and a product, of atoms of one value.
     product!(Fma, f32 => f32, V, V, V, (1, 1, 1));
     product!(Fma, f32 => f32, M4, N3, M4N3, (4, 3, 1));

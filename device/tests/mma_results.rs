@@ -198,7 +198,7 @@ fn of_rank<A: StaticLayout, B: StaticLayout, C: StaticLayout, D: StaticLayout>(m
 }
 
 #[test]
-fn results_go_elsewhere_for_operands_of_every_rank() {
+fn results_go_elsewhere_for_operands_of_atoms_of_one_value() {
     of_rank::<V, V, V, V>(1, 1, 1);
     of_rank::<M4, N3, M4N3, M4N3Across>(4, 3, 1);
     of_rank::<M4K5, N3K5, M4N3, M4N3Across>(4, 3, 5);

@@ -25,7 +25,7 @@ pub use group::{bulk_commit_group, bulk_wait_group, bulk_wait_group_read};
 pub use prefetch::{bulk_prefetch, prefetch_tensor_map, tensor_prefetch};
 pub use tensor::{tensor_load, tensor_reduce_add, tensor_store};
 
-use crate::atom::TilingError;
+use crate::tiling::TilingError;
 
 /// Runs the macro for the rank of a tensor copy, with the text of its coordinates and their operands.
 #[cfg(target_arch = "nvptx64")]

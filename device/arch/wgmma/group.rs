@@ -1,7 +1,7 @@
 //! What orders the instructions.
 
 use crate::arch::target::needs;
-use crate::atom::TilingError;
+use crate::tiling::TilingError;
 
 macro_rules! ordered {
     ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal;)*) => { $(

@@ -1,7 +1,7 @@
 //! The layouts of a copy atom, in bits and in elements.
 
-use super::super::tiling::TilingError;
 use crate::layout::{Layout, LayoutErrorKind, try_upcast};
+use crate::tiling::TilingError;
 
 /// The layouts of a copy atom in bits: `(thread, bit)` to the place of the bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Copies of one thread by plain loads and stores, between any two memories.
 
-use super::super::tiling::TilingError;
 use super::atom::{AnySpace, CopyAtom};
 use crate::layout::{IntTuple, Layout, layout};
 use crate::memory::Element;
+use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
 /// One load and one store of a `T`: `UniversalCopy<u128>` moves 16 bytes at once, whatever the tensors' elements are.

@@ -4,9 +4,9 @@ use super::TiledCopy;
 use super::partition::End;
 use crate::analysis::{AccessError, AccessReport, requests};
 use crate::atom::copy::{CopyAtom, MemorySpace, Side};
-use crate::atom::tiling::TilingError;
 use crate::layout::{ComposedLayout, Layout};
 use crate::memory::Storable;
+use crate::tiling::TilingError;
 
 impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// Whether every request of a warp to the source in global memory moves no more sectors than its bytes need.

@@ -3,12 +3,12 @@
 use super::{End, TiledCopy};
 use crate::arch::simulator_assert;
 use crate::atom::copy::CopyAtom;
-use crate::atom::tiling::or_raise;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
     Divisors, Engine, Fragment, Partitioned, RegistersMut, RegistersRef, StaticLayout, Tensor, tables,
 };
+use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
 /// A tiled copy known at compile time, as a type: what a kernel's tensors are partitioned by.

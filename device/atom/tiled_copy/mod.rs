@@ -30,9 +30,9 @@ pub use partition::{CopyTiling, End};
 use super::copy::{CopyAtom, ValueLayouts};
 use super::mma::MmaAtom;
 use super::tiled_mma::{Operand, TiledMma};
-use super::tiling::{TilingError, or_raise};
 use crate::layout::{IntTuple, Layout, Tiler};
 use crate::memory::Storable;
+use crate::tiling::{TilingError, or_raise};
 use core::fmt;
 use core::marker::PhantomData;
 

@@ -6,12 +6,12 @@
 
 use super::super::copy::ValueLayouts;
 use super::super::tiled_mma::{MmaTiling, Operand};
-use super::super::tiling::{TilingError, by_algebra};
 use crate::layout::{
     IntTuple, Layout, Tiler, make_col_major, try_coalesce_profile, try_composition, try_composition_tiler,
     try_logical_product, try_product_each, try_right_inverse, try_upcast, try_zipped_divide, tuple,
 };
 use crate::tensor::gcd;
+use crate::tiling::{TilingError, by_algebra};
 
 /// A tiled copy without its types: an atom's layouts over `(thread, value) -> tile`. For tools, which take atoms by name;
 /// kernels have [`TiledCopy`](crate::atom::TiledCopy).

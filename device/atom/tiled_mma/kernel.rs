@@ -3,10 +3,10 @@
 use super::{Operand, TiledMma};
 use crate::arch::{Fma, simulator_assert};
 use crate::atom::mma::MmaAtom;
-use crate::atom::tiling::or_raise;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, tables};
+use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
 /// A tiled MMA known at compile time, as a type: what the operands of a product are partitioned by.

@@ -25,8 +25,8 @@ pub use kernel::{
 pub use partition::{MmaTiling, Operand, Permutation};
 
 use super::mma::MmaAtom;
-use super::tiling::{TilingError, or_raise};
 use crate::layout::{IntTuple, Layout};
+use crate::tiling::{TilingError, or_raise};
 use core::fmt;
 use core::marker::PhantomData;
 

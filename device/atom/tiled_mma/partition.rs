@@ -5,12 +5,12 @@
 //! mode N, so threads that differ there alone hold the same elements of it; likewise B and C.
 
 use super::super::tiled_copy::partition::unpacked;
-use super::super::tiling::{TilingError, by_algebra, or_raise};
 use crate::layout::{
     IntTuple, Layout, LayoutError, Tiler, make_col_major, try_complement, try_composition,
     try_composition_tiler, try_logical_divide, try_right_inverse, try_tiled_product, try_zipped_divide,
 };
 use crate::tensor::fragment_layout;
+use crate::tiling::{TilingError, by_algebra, or_raise};
 
 /// An operand of a product `C (M, N) += A (M, K) * B (N, K)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -87,7 +87,7 @@ macro_rules! by_algebra {
     ($what:expr, $result:expr) => {
         match $result {
             Ok(value) => value,
-            Err(error) => return Err($crate::atom::tiling::TilingError::from_layout($what, &error)),
+            Err(error) => return Err($crate::tiling::TilingError::from_layout($what, &error)),
         }
     };
 }

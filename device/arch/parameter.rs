@@ -1,0 +1,15 @@
+//! Where a parameter of a kernel lies that an instruction is told by its address.
+
+/// The generic address of a tensor map that a kernel has as a parameter.
+///
+/// On a GPU `#[kernel]` has put it into the first word, since the compiler cannot be asked for the address of a parameter; in the
+/// simulator it is that of the words, marked as a parameter's.
+#[inline(always)]
+pub(crate) fn parameter_address(words: &[u64; 16]) -> u64 {
+    #[cfg(target_arch = "nvptx64")]
+    return words[0];
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        core::ptr::from_ref(words) as u64 | moye_sim::PARAMETER_SPACE
+    }
+}
