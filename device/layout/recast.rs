@@ -47,6 +47,8 @@ operation! {
     /// The layout of elements of `from_bits` in elements of `to_bits`: [`upcast`] or [`downcast`] by their ratio, or
     /// both where neither is a multiple of the other.
     ///
+    /// Then it is refused where new elements are not exactly what the old ones cover: each mode by itself rounds up.
+    ///
     /// ```
     /// use moye_device::layout::{layout, recast};
     /// assert_eq!(recast(layout!((8, 4)), 16, 32), layout!((4, 4)));
@@ -137,8 +139,22 @@ const NOT_ADJACENT: Fault = Fault::Said {
 
 pub(crate) const fn between(layout: &Layout, from_bits: i64, to_bits: i64) -> Result<Layout, Fault> {
     let (count, parts) = tri!(ratio(from_bits, to_bits));
-    down(&tri!(up(layout, count)), parts)
+    let result = tri!(down(&tri!(up(layout, count)), parts));
+    // Where neither size divides the other, CuTe's form rounds up, and goes through what stands at stride 1 for each mode.
+    if count > 1 && parts > 1 {
+        let bits = layout.size() as i128 * from_bits as i128;
+        if result.size() as i128 * to_bits as i128 != bits {
+            return Err(CUT_ACROSS);
+        }
+    }
+    Ok(result)
 }
+
+const CUT_ACROSS: Fault = Fault::Said {
+    kind: LayoutErrorKind::Divisibility,
+    text: "neither size divides the other, and mode by mode the new elements are not those that are touched; coalesce the layout \
+           first, or go by a size that divides both or that both divide",
+};
 
 /// By how many old elements a new one is larger, and into how many parts it is then cut.
 pub(crate) const fn ratio(from_bits: i64, to_bits: i64) -> Result<(i64, i64), Fault> {

@@ -52,6 +52,25 @@ proptest! {
     }
 
     #[test]
+    fn a_recast_by_any_ratio_has_the_elements_that_are_touched(
+        a in prop_oneof![ordered_layout(shape()), bijection(shape()), layouts()], from in 0usize..7, to in 0usize..7,
+    ) {
+        const BITS: [i64; 7] = [4, 6, 8, 12, 16, 24, 32];
+        let (from, to) = (BITS[from], BITS[to]);
+        // Others are those of `upcast` and `downcast`.
+        prop_assume!(from % to != 0 && to % from != 0 && a.size() <= VALUES);
+        let Ok(result) = try_recast(a, from, to) else { return Ok(()) };
+        prop_assert_eq!(result.size() * to, a.size() * from, "{} from {} to {} bits is {}", a, from, to, result);
+        prop_assume!(is_injective(&a));
+        let bits = |layout: &Layout, size: i64| {
+            let mut bits: Vec<i64> = values(layout).iter().flat_map(|at| at * size..(at + 1) * size).collect();
+            bits.sort_unstable();
+            bits
+        };
+        prop_assert_eq!(bits(&result, to), bits(&a, from), "{} from {} to {} bits is {}", a, from, to, result);
+    }
+
+    #[test]
     fn an_upcast_has_the_elements_that_are_touched(a in layouts(), count in 1i64..13) {
         prop_assume!(a.size() <= VALUES);
         let sorted = |mut values: Vec<i64>| { values.sort_unstable(); values.dedup(); values };
