@@ -14,7 +14,7 @@ pub enum Error {
     /// The driver's library cannot be opened.
     #[error(
         "no NVIDIA driver: cannot open {file} ({reason}); install the driver for your GPU, or run on the simulator \
-         (MOYE_DEVICE=sim)"
+         (MOYE_DEVICE=sim, or --device sim of the program moye)"
     )]
     NoDriver {
         /// The library's file name.
@@ -25,7 +25,7 @@ pub enum Error {
     /// There is a driver, but no GPU that it may use.
     #[error(
         "the NVIDIA driver reports no GPU; see whether `nvidia-smi` lists one and CUDA_VISIBLE_DEVICES does not hide \
-         it, or run on the simulator (MOYE_DEVICE=sim)"
+         it, or run on the simulator (MOYE_DEVICE=sim, or --device sim of the program moye)"
     )]
     NoGpu,
     /// No GPU has this index.
@@ -39,7 +39,7 @@ pub enum Error {
     /// The GPU is older than what the kernels are compiled for.
     #[error(
         "GPU {index} ({name}, {arch}) is too old: the kernels need sm_80 (Ampere) or newer; choose another GPU \
-         (MOYE_DEVICE=gpu:N) or the simulator (MOYE_DEVICE=sim)"
+         (MOYE_DEVICE=gpu:N, or --device gpu:N of the program moye) or the simulator (MOYE_DEVICE=sim, or --device sim)"
     )]
     GpuTooOld {
         /// The GPU's index.

@@ -74,8 +74,11 @@ fn said(output: &Output) -> String {
 fn each_fault_is_told_with_the_way_out() {
     let Some(folder) = driver(&[]) else { return };
     for (fault, expected) in [
-        ("no gpu", &["the NVIDIA driver reports no GPU", "nvidia-smi", "MOYE_DEVICE=sim"][..]),
-        ("old gpu", &["GPU 0 (Fake GPU, sm_75) is too old", "sm_80", "MOYE_DEVICE=gpu:N"]),
+        (
+            "no gpu",
+            &["the NVIDIA driver reports no GPU", "nvidia-smi", "MOYE_DEVICE=sim, or --device sim"][..],
+        ),
+        ("old gpu", &["GPU 0 (Fake GPU, sm_75) is too old", "sm_80", "MOYE_DEVICE=gpu:N, or --device gpu:N"]),
         ("memory", &["GPU 0 (Fake GPU) has no memory for 2097152 bytes: 1000 of 1073741824 bytes are free"]),
         (
             "ptx version",

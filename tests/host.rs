@@ -436,7 +436,10 @@ fn a_gpu_that_is_not_there_is_an_error_with_the_way_out() {
     let text = error.to_string();
     match error {
         Error::NoDriver { .. } => {
-            assert!(text.contains("libcuda.so.1") && text.contains("MOYE_DEVICE=sim"), "{text}")
+            assert!(
+                text.contains("libcuda.so.1") && text.contains("MOYE_DEVICE=sim, or --device sim"),
+                "{text}"
+            )
         }
         Error::NoGpu => assert!(text.contains("nvidia-smi"), "{text}"),
         Error::GpuIndex { index, count } => assert_eq!(index, count, "{text}"),

@@ -1,10 +1,11 @@
-//! Copies by the widest access that both layouts, the element type and the alignment allow, up to an atom's cap: what arrives,
-//! on the simulator and the GPU where there is one, and by PTX how wide each access is.
+//! Copies by the widest access that both layouts, the element type and the alignment allow, up to an atom's cap or by `cp.async`:
+//! what arrives, on the simulator and the GPU where there is one, and by PTX how wide each access is.
 
 mod common;
 
 use common::bytes::{bytes, of_bytes};
 use common::devices;
+use common::ptx::kernel_text;
 use half::{bf16, f16};
 use moye::{Element, Global, GlobalMut, Grid, Kernel, Ptx};
 use moye_build::ptx::{Function, Module};
@@ -92,3 +93,47 @@ macro_rules! tests {
     };
 }
 moye_kernels_tiled::for_each_widest!(tests);
+
+/// Every copy into shared memory is a `cp.async` of so many bits, kept in L1 too unless it has 16 bytes; or, of 0 bits, none
+/// is, and the elements go through registers.
+fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
+    let module = Module::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap();
+    let entry = module.kernel(kernel).expect("the kernel is in its module");
+    assert!(!entry.uses_local(), "{kernel} uses local memory");
+    let copies: Vec<_> = kernel_text(moye_kernels_tiled::PTX_SM_80[0].1, kernel)
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.contains("cp.async.") && line.contains(".shared"))
+        .collect();
+    let wanted = (ROWS as usize * element).checked_div(bits).unwrap_or(0);
+    assert_eq!(copies.len(), wanted, "{kernel}: {copies:#?}");
+    // The instruction, and its size, which is the third operand.
+    let (name, size) = match bits {
+        128 => ("cp.async.cg.shared.global ", "16"),
+        bits => ("cp.async.ca.shared.global ", if bits == 64 { "8" } else { "4" }),
+    };
+    for copy in copies {
+        let operands: Vec<_> = copy.trim_end_matches(';').split(", ").collect();
+        assert!(
+            copy.starts_with(name) && operands[2] == size,
+            "{kernel}: {copy} is no {name}of {size} bytes"
+        );
+    }
+    for access in ["ld.global", "st.shared"] {
+        assert_eq!(entry.count(access) > 0, bits == 0, "{kernel}: {access}: {:?}", entry.instructions);
+    }
+}
+
+macro_rules! async_tests {
+    ($($name:ident $(($across:ident))?: $t:ty, $bits:literal;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                let across = [$(stringify!($across))?].contains(&"across");
+                arrives::<$t>(&kernels::$name, across);
+                is_as_wide_by_cp_async(kernels::$name.name(), 8 * size_of::<$t>(), $bits);
+            }
+        )+
+    };
+}
+moye_kernels_tiled::for_each_async!(async_tests);

@@ -1,4 +1,5 @@
-//! Ctrl-C, a hang-up of the terminal, a request to end: what is unfinished goes before the process does.
+//! Ctrl-C and Ctrl-\, a hang-up of the terminal, a request to end: what is unfinished goes before the process does. And a limit
+//! of the size of files: what would be beyond it fails to be written, as on a full disk.
 
 use std::fs::File;
 use std::io;
@@ -36,15 +37,21 @@ pub fn finish(
     Ok(done)
 }
 
+/// Has writes beyond the limit of the size of files (`ulimit -f`) fail, instead of ending the process by a signal.
+pub fn outlive_the_limit_of_files() {
+    #[cfg(unix)]
+    unix::outlive_the_limit_of_files();
+}
+
 #[cfg(unix)]
 mod unix {
     use super::unfinished;
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     use signal_hook::iterator::Signals;
     use std::ffi::c_int;
     use std::io::{self, Write};
     use std::mem::MaybeUninit;
-    use std::sync::Once;
+    use std::sync::{Arc, Once};
     use std::{fs, ptr, thread};
 
     /// Has the signals that would end the process wait for the files to be removed.
@@ -52,7 +59,7 @@ mod unix {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             // What is ignored stays so: `nohup` ignores the hang-up, a shell's background jobs Ctrl-C.
-            let fatal = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !ignored(signal));
+            let fatal = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|&signal| !ignored(signal));
             // Where no handler can be had, signals do what they always do, and files are left behind.
             let Ok(mut signals) = Signals::new(fatal) else { return };
             thread::spawn(move || {
@@ -69,6 +76,13 @@ mod unix {
                 }
             });
         });
+    }
+
+    /// As the other handlers: a signal that is handled makes the write fail as one that is ignored does. Programs that are
+    /// started from here have what is usual again.
+    pub fn outlive_the_limit_of_files() {
+        // Where no handler can be had, the signal ends the process as always.
+        let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     }
 
     fn ignored(signal: c_int) -> bool {

@@ -64,6 +64,7 @@ enum Command {
 impl Cli {
     /// Runs the command.
     pub fn run(self) -> Result<()> {
+        interrupt::outlive_the_limit_of_files();
         match self.command {
             Command::Matmul(command) => command.run(),
             Command::Transpose(command) => command.run(),
@@ -73,7 +74,8 @@ impl Cli {
             Command::Eval(command) => command.run(),
             Command::Atoms(command) => command.run(),
             Command::Doctor(command) => command.run(),
-        }
+        }?;
+        report::told()
     }
 }
 

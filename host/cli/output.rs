@@ -64,6 +64,10 @@ impl Output {
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let file = interrupt::begin(|| builder.tempfile_in(folder)).map_err(|error| match error.kind() {
+            // Some folders, those of /proc say, take no files and say so by this error.
+            io::ErrorKind::NotFound if folder.is_dir() => {
+                anyhow!("cannot write {}: a file cannot be made in {}", path.display(), folder.display())
+            }
             io::ErrorKind::NotFound => {
                 anyhow!("cannot write {}: there is no folder {}", path.display(), folder.display())
             }

@@ -1,25 +1,56 @@
 //! What a command tells while it works.
 
+use anyhow::{Context, Result};
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The first failure to write on the standard output.
+static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Lines of a name and what is to be said of it.
-pub struct Report(Box<dyn Write>);
+pub enum Report {
+    /// On the standard output.
+    Stdout,
+    /// On the standard error output.
+    Stderr,
+}
 
 impl Report {
     /// On the standard output.
     pub fn to_stdout() -> Self {
-        Self(Box::new(io::stdout()))
+        Self::Stdout
     }
 
     /// On the standard error output, where the standard output may be taken by a result.
     pub fn to_stderr() -> Self {
-        Self(Box::new(io::stderr()))
+        Self::Stderr
     }
 
-    /// One line.
+    /// One line. The work goes on where it cannot be written; [`told`] says so when it is done.
     pub fn line(&mut self, name: &str, text: impl Display) {
-        // Nobody may be listening any more, which is no reason to stop the work.
-        let _ = writeln!(self.0, "{name:<8} {text}");
+        match self {
+            Self::Stdout => match writeln!(io::stdout(), "{name:<8} {text}") {
+                // Whoever listened has what it wanted.
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    failed().get_or_insert(error);
+                }
+                _ => {}
+            },
+            // There is no place left to tell of a failure.
+            Self::Stderr => drop(writeln!(io::stderr(), "{name:<8} {text}")),
+        }
     }
+}
+
+/// An error where a report could not be written on the standard output.
+pub fn told() -> Result<()> {
+    match failed().take() {
+        Some(error) => Err(error).context("cannot write to standard output"),
+        None => Ok(()),
+    }
+}
+
+fn failed() -> MutexGuard<'static, Option<io::Error>> {
+    FAILED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! Copies that take the widest access that both tensors, the elements and the alignment allow, and with an atom that caps it:
-//! a tile of columns from global to shared memory and on to global memory, a column for each of 32 threads.
+//! Copies that take the widest access that both tensors, the elements and the alignment allow, with an atom that caps it, and
+//! by `cp.async`: a tile of columns from global to shared memory and on to global memory, a column for each of 32 threads.
 
 use half::{bf16, f16};
-use moye_device::algorithm::{copy, copy_tiled};
-use moye_device::arch::thread_idx;
+use moye_device::algorithm::{copy, copy_async, copy_tiled};
+use moye_device::arch::{cp_async_commit, cp_async_wait, thread_idx};
 use moye_device::atom::copy::{
     AutoVectorizingCopy, AutoVectorizingCopyWithAssumedAlignment as Capped, DefaultCopy,
 };
@@ -72,6 +72,30 @@ unsafe fn with_atom<const BITS: usize, C, L>(
         copy_tiled(C::default(), &slice.partition_s(g_src), &mut t_s);
         let mut t_g_dst = slice.partition_d(g_dst); // (CPY, CPY_M, CPY_N)
         copy_tiled(C::default(), &t_s, &mut t_g_dst);
+    }
+}
+
+/// The same as [`without_atom`], into shared memory by `cp.async`.
+///
+/// # Safety
+/// As [`without_atom`].
+#[inline(always)]
+unsafe fn by_cp_async<T: Element, L: StaticLayout>(
+    src: Global<T>,
+    from: impl Strides,
+    dst: GlobalMut<T>,
+    to: impl Strides,
+) {
+    let (shape, thread) = ((ROWS as u32, COLUMNS as u32), thread_idx().x);
+    let g_src = Matrix::new(src, shape, WholeTiles(from)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
+    let g_dst = Matrix::new(dst, shape, WholeTiles(to)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
+    // SAFETY: the caller's contract; each thread has its column to itself, also in shared memory, and reads it after the wait.
+    unsafe {
+        let mut t_s = SharedArray::<T, L>::take().local_partition::<Threads>(thread); // (THR_M, THR_N)
+        copy_async(&g_src.local_partition::<Threads>(thread), &mut t_s);
+        cp_async_commit();
+        cp_async_wait::<0>();
+        copy(&t_s, &mut g_dst.local_partition::<Threads>(thread));
     }
 }
 
@@ -182,4 +206,63 @@ copies! {
     f64_capped_64: f64, at::<16>(), 18, at::<16>(), Capped<64> => 64, 64;
     // The cap is above what the tensors allow.
     f16_capped_64_to_4: f16, at::<16>(), 24, at::<4>(), Capped<64> => 64, 32;
+}
+
+/// `name: element, strides of the source, stride of a column in shared memory`, and the bits of a `cp.async`, 0 where none can
+/// move the elements. On the way out everything allows 16 bytes but what shared memory does not.
+macro_rules! async_copies {
+    ($($name:ident $(($across:ident))?: $t:ident, $from:expr, $column:literal => $into:literal;)+) => {
+        $(
+            mod $name {
+                use super::*;
+
+                static_layout! {
+                    /// The tile in shared memory.
+                    pub Smem = layout!((ROWS, COLUMNS):(1, $column));
+                }
+            }
+
+            #[kernel(threads = 32, shared = SharedArray<$t, $name::Smem>)]
+            pub unsafe fn $name(src: Global<$t>, dst: GlobalMut<$t>) {
+                // SAFETY: the caller's contract.
+                unsafe { by_cp_async::<$t, $name::Smem>(src, $from, dst, at::<16>()) }
+            }
+        )+
+
+        /// Gives the macro `$then` all copies by `cp.async`: `name: element, bits of a cp.async`.
+        #[macro_export]
+        macro_rules! for_each_async {
+            ($then:ident) => { $then! { $($name $(($across))?: $t, $into;)+ } };
+        }
+    };
+}
+
+async_copies! {
+    // Everything allows 16 bytes.
+    u8_cp_async_16: u8, at::<16>(), 16 => 128;
+    f16_cp_async_16: f16, at::<16>(), 24 => 128;
+    f32_cp_async_16: f32, at::<16>(), 20 => 128;
+    f64_cp_async_16: f64, at::<16>(), 18 => 128;
+    u128_cp_async_16: u128, at::<16>(), 17 => 128;
+    // The source does not: its alignment, what is known of it, or its order.
+    f16_cp_async_from_8: f16, at::<8>(), 24 => 64;
+    f32_cp_async_from_8: f32, at::<8>(), 20 => 64;
+    f64_cp_async_from_8: f64, at::<8>(), 18 => 64;
+    u8_cp_async_from_4: u8, at::<4>(), 16 => 32;
+    f16_cp_async_from_4: f16, at::<4>(), 24 => 32;
+    f32_cp_async_from_4: f32, at::<4>(), 20 => 32;
+    f32_cp_async_from_anywhere: f32, ANYWHERE, 20 => 32;
+    f32_cp_async_from_unknown: f32, UNKNOWN, 20 => 32;
+    f32_cp_async_from_across (across): f32, ACROSS, 20 => 32;
+    // What it goes to does not.
+    u8_cp_async_to_8: u8, at::<16>(), 24 => 64;
+    f16_cp_async_to_8: f16, at::<16>(), 20 => 64;
+    f32_cp_async_to_8: f32, at::<16>(), 18 => 64;
+    f64_cp_async_to_8: f64, at::<16>(), 17 => 64;
+    f16_cp_async_to_4: f16, at::<16>(), 18 => 32;
+    f32_cp_async_to_4: f32, at::<16>(), 17 => 32;
+    // No `cp.async` moves fewer than 4 bytes: through registers.
+    f16_cp_async_to_2: f16, at::<16>(), 17 => 0;
+    bf16_cp_async_from_2: bf16, at::<2>(), 24 => 0;
+    u8_cp_async_to_1: u8, at::<16>(), 17 => 0;
 }

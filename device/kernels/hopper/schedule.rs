@@ -248,7 +248,7 @@ mod tests {
     fn pieces_of_shared_tiles_make_up_all_of_k_and_differ_by_one_stage_at_most() {
         for (extents, clusters) in [((384, 512), 7), ((1536, 1536), 66), ((4095, 4097), 66), ((100, 100), 7)]
         {
-            let tiles = extents.0.div_ceil(128) * extents.1.div_ceil(256);
+            let tiles = u32::div_ceil(extents.0, 128) * u32::div_ceil(extents.1, 256);
             for (batches, stages) in [(1, 8), (3, 9), (1, 65)] {
                 let rest = tiles * batches % clusters;
                 for pieces in (2..=8).filter(|pieces| rest * pieces <= clusters) {
