@@ -221,7 +221,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         // Of pairs of blocks, what is loaded of B goes to both.
         let pairs = !name.ends_with("_128x128");
         let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
-        assert_eq!(kernel.count(".multicast::cluster"), to_both, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name}");
         // Pieces of shared tiles: a word of 16 bytes for four sums, left once and taken from the other or from all.
         let words = if pairs { 32 } else { 16 };
@@ -385,7 +385,7 @@ fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
     assert_eq!(kernel.count("ld.global.b32"), 16, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global.b32"), 8, "{:?}", kernel.instructions);
     assert_eq!(
-        [kernel.count("ld.global.b8"), kernel.count("st.global.b8")],
+        [kernel.count("ld.global.u8"), kernel.count("st.global.u8")],
         [1, 1],
         "{:?}",
         kernel.instructions
@@ -393,6 +393,8 @@ fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
 }
 
 const FMA: &str = "fma.rn.f32";
+const MULTICAST: &str =
+    "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster";
 const TF32: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
 const LDMATRIX_X2: &str = "ldmatrix.sync.aligned.m8n8.x2.shared.b16";
 const LDMATRIX_X4: &str = "ldmatrix.sync.aligned.m8n8.x4.shared.b16";

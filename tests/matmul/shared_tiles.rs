@@ -71,7 +71,8 @@ fn shared_tiles_have_the_sums_of_all_their_pieces() {
                 Matrix::row_major(&device_a, m, k).unwrap(),
                 Matrix::col_major(&device_b, k, n).unwrap(),
             )
-            .tile(tile.0, tile.1);
+            .tile(tile.0, tile.1)
+            .split_k(1);
             let plan = product.explain(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
             let what = format!("{m} x {n} x {k} by {plan} on {}", device.name());
             assert!(plan.shared_tiles > 0, "{what}: no tile is shared");
@@ -106,7 +107,7 @@ fn products_of_two_streams_at_a_time_count_their_pieces_apart() {
         for _ in 0..3 {
             for (stream, c) in streams.iter().zip(&mut results) {
                 let (a, b) = (Matrix::row_major(&device_a, m, k), Matrix::col_major(&device_b, k, n));
-                let product = Matmul::new(a.unwrap(), b.unwrap()).tile(tile.0, tile.1);
+                let product = Matmul::new(a.unwrap(), b.unwrap()).tile(tile.0, tile.1).split_k(1);
                 // SAFETY: each stream has its own result, and nobody else touches the operands.
                 unsafe { product.run_on(stream, &mut MatrixMut::row_major(c, m, n).unwrap()) }.unwrap();
             }
