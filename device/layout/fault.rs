@@ -98,6 +98,9 @@ pub(crate) enum Fault {
     /// A layout that must be injective maps two coordinates to one index: the mode of stride `stride` starts inside
     /// what the modes before it reach.
     Overlap { stride: i64, reach: i64 },
+    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is negative. `turned` is whether
+    /// there is one where such modes are counted from their other end.
+    Downwards { extent: i64, stride: i64, turned: bool },
     /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of smaller strides.
     Gap { stride: i64, reach: i64 },
     /// A complement, of a layout with such a gap, that ends at `end`.
@@ -156,6 +159,7 @@ impl Fault {
             | Self::BasisRange { .. }
             | Self::Coordinate { .. }
             | Self::Extent { .. }
+            | Self::Downwards { .. }
             | Self::Least { .. } => LayoutErrorKind::Range,
             Self::Stride { .. }
             | Self::Run { .. }
@@ -453,6 +457,30 @@ impl Fault {
                 text.str("; a stride of at least ");
                 text.int(reach);
                 text.str(" would do");
+            }
+            Self::Downwards { extent, stride, turned } => {
+                let end = stride * (extent - 1);
+                text.str("the mode ");
+                text.int(extent);
+                text.str(":");
+                text.int(stride);
+                text.str(" (modes coalesced) runs down to ");
+                text.int(end);
+                text.str(", and complements and inverses count from 0 upwards; ");
+                if turned {
+                    text.str("they take modes of negative stride counted from the other end, this one as ");
+                    text.int(extent);
+                    text.str(":");
+                    text.int(-stride);
+                    text.str(" with ");
+                    text.int(end);
+                    text.str(" added to each index");
+                } else {
+                    text.str(
+                        "they take positive strides that nest (each a multiple of the reach of those before it), as these \
+                         do not from their other end either",
+                    );
+                }
             }
             Self::Gap { stride, reach } => {
                 text.str("the tile's stride ");

@@ -140,6 +140,28 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
 }
 
 #[test]
+fn a_negative_stride_is_said_to_run_below_what_is_counted() {
+    let turned = "the mode 4:-4 (modes coalesced) runs down to -12, and complements and inverses count from 0 upwards; they take \
+                  modes of negative stride counted from the other end, this one as 4:4 with -12 added to each index";
+    let beside = layout!((4, 4):(1, -4));
+    refusals! {
+        complement | try_complement: (beside, 16i64), turned;
+        left_inverse | try_left_inverse: (beside), turned;
+        logical_divide | try_logical_divide: (layout!(24:1), beside.tiler()), turned;
+        left_inverse | try_left_inverse: (layout!(4:-1)), "this one as 4:1 with -3 added to each index";
+        logical_product | try_logical_product: (layout!(4:-1), tiler!(3:1)), "this one as 4:1 with -3 added to each index";
+        complement | try_complement: (layout!((4, 4):(1, -1)), 16i64), "strides that nest (each a multiple of the reach of those before it), as these do not from their other end either";
+    }
+    assert_eq!(try_complement(beside, 16).unwrap_err().kind(), LayoutErrorKind::Range);
+    // What is advised.
+    assert_eq!(complement(layout!((4, 4):(1, 4)), 16), layout!(1:0));
+    let up = layout!((4, 4):(1, 4));
+    for (i, j) in (0..16).map(|index| (index % 4, index / 4)) {
+        assert_eq!(up.at(i + 4 * (3 - j)) - 12, beside.at(i + 4 * j));
+    }
+}
+
+#[test]
 fn what_fails_in_a_complement_is_said_of_it() {
     let complement = "of mode 0 (modes coalesced) of the complement (2,2):(4,60)";
     refusals! {
