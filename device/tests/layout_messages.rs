@@ -162,6 +162,22 @@ fn a_negative_stride_is_said_to_run_below_what_is_counted() {
 }
 
 #[test]
+fn a_divide_advises_what_fits_the_complement_too() {
+    let error = try_logical_divide(layout!((3, 6, 2):(1, 16, 24)), tiler!(4:4)).unwrap_err();
+    assert!(error.text().contains("the stride 4 neither divides"), "{error}");
+    assert!(!error.text().contains("a stride of 3"), "{error}");
+    assert!(
+        error
+            .text()
+            .ends_with("the layout must have a composition with the tile and one with the tile's complement"),
+        "{error}"
+    );
+    // A composition by itself takes the stride 3.
+    assert!(try_composition(layout!((3, 6, 2):(1, 16, 24)), layout!(4:3)).is_ok());
+    assert!(try_logical_divide(layout!((3, 6, 2):(1, 16, 24)), tiler!(4:3)).is_err());
+}
+
+#[test]
 fn what_fails_in_a_complement_is_said_of_it() {
     let complement = "of mode 0 (modes coalesced) of the complement (2,2):(4,60)";
     refusals! {
