@@ -606,7 +606,10 @@ impl Fault {
                 text.int(source);
                 text.str(" of an index would be taken to change its bits ");
                 text.int(target);
-                text.str(", which are not two groups side by side in the same order; a swizzle has such groups only");
+                text.str(
+                    ", which are not two groups side by side in the same order, as a swizzle has them; applied one after \
+                     the other (`apply`, `at`), the operands need no single swizzle",
+                );
             }
             Self::LostBit { source, target } => {
                 text.str("the swizzle takes the bit ");

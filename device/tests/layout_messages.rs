@@ -162,6 +162,12 @@ fn a_negative_stride_is_said_to_run_below_what_is_counted() {
 }
 
 #[test]
+fn the_first_of_two_layouts_counts_as_unbounded() {
+    assert_eq!(max_common_vector(layout!(4:1), layout!(8:1)), 8);
+    assert_eq!(max_common_vector(layout!(8:1), layout!(4:1)), 4);
+}
+
+#[test]
 fn a_divide_advises_what_fits_the_complement_too() {
     let error = try_logical_divide(layout!((3, 6, 2):(1, 16, 24)), tiler!(4:4)).unwrap_err();
     assert!(error.text().contains("the stride 4 neither divides"), "{error}");
@@ -172,6 +178,8 @@ fn a_divide_advises_what_fits_the_complement_too() {
             .ends_with("the layout must have a composition with the tile and one with the tile's complement"),
         "{error}"
     );
+    let taken = try_logical_divide(layout!((4, 6):(1, 10)), tiler!(4:3)).unwrap_err();
+    assert!(taken.text().ends_with("; a stride of 1, 2, 4 would do"), "{taken}");
     // A composition by itself takes the stride 3.
     assert!(try_composition(layout!((3, 6, 2):(1, 16, 24)), layout!(4:3)).is_ok());
     assert!(try_logical_divide(layout!((3, 6, 2):(1, 16, 24)), tiler!(4:3)).is_err());
@@ -263,7 +271,7 @@ fn so_do_methods() {
         ComposedLayout::left_inverse | ComposedLayout::try_left_inverse: (ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!((2, 2):(2, 3)))), "a stride of 4 or a larger multiple of 2 would do";
         Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 0, 3), Swizzle::new(2, 0, 2)), "two of the same shift would do";
         Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 2, 2), Swizzle::new(2, 4, 2)), "without one in common would do";
-        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(1, 0, 4), Swizzle::new(1, 2, 4)), "side by side";
+        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(1, 0, 4), Swizzle::new(1, 2, 4)), "as a swizzle has them; applied one after the other (`apply`, `at`), the operands need no single swizzle";
         IntTuple::with_leaf | IntTuple::try_with_leaf: (SHAPE, 4usize, 1i64), "there are 4";
         ComposedLayout::upcast | ComposedLayout::try_upcast: (SMEM, 3i64), "a power of two";
     }
