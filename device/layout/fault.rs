@@ -394,8 +394,8 @@ impl Fault {
                 );
             }
             Self::HasBasis => text.str(
-                "strides along basis vectors (such as 1@0) have no place here; take `along(k)` \
-                                        for the integer layout of coordinate k",
+                "strides along basis vectors (such as 1@0) have no place here; take `along(k)` for the integer layout of \
+                 coordinate k, with the strides along k, and 0 for the others",
             ),
             Self::NoBasisMode { basis, rank } => {
                 text.str("a stride along basis vector ");
