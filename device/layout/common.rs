@@ -38,6 +38,15 @@ operation! {
 
     /// The number of elements that are next to one another in both layouts, in the same order: the size of
     /// [`max_common_layout`], and how wide a vector a copy between them may move.
+    ///
+    /// As there, and as in CuTe, the first layout counts as unbounded along its last mode: where `b` has more elements,
+    /// the number may be more than `a` has.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, max_common_vector};
+    /// assert_eq!(max_common_vector(layout!(4:1), layout!(8:1)), 8);
+    /// assert_eq!(max_common_vector(layout!(8:1), layout!(4:1)), 4);
+    /// ```
     max_common_vector / try_max_common_vector(a: Layout, b: Layout) -> i64 = common_size;
 
     /// A layout of up to `count` coordinates of a shape, spread over its modes from the first on, whose size divides

@@ -19,7 +19,7 @@ operation! {
     /// neither. [`logical_divide`](super::logical_divide), which would lose those elements, refuses such a tile.
     ///
     /// # Errors
-    /// Where modes overlap; where elements would be left out and the last of them is the end of a gap, so that not even
+    /// Where modes overlap; where a stride is negative, as the complement counts from 0 upwards; where elements would be left out and the last of them is the end of a gap, so that not even
     /// the cosize reaches `cotarget`.
     ///
     /// ```
@@ -92,6 +92,11 @@ pub(crate) const fn places_into(
     tri!(out.coalesce_to_run(run, layout, at, false));
     let end = out.leaves();
     out.sort_run(run);
+    if end > run && out.stride[run] < 0 {
+        let up = layout.turned(at);
+        let turned = matches!(up, Ok(up) if places_into(&mut Layout::start(), &up, ROOT, cotarget, places, gaps).is_ok());
+        return Err(Fault::Downwards { extent: out.shape[run], stride: out.stride[run], turned });
+    }
     // What is free takes the places of the modes: there is at most one gap in front of each, and they join nowhere.
     out.drop_run(run);
     let mut reach = 1i64;
@@ -134,6 +139,20 @@ pub(crate) const fn places_into(
 }
 
 impl Layout {
+    /// The mode at `at` with each mode of negative stride counted from its other end: the same elements, moved so that
+    /// the smallest index is 0.
+    pub(crate) const fn turned(&self, at: At) -> Result<Self, Fault> {
+        let mut up = self.sub(at);
+        let mut i = 0;
+        while i < up.leaves() {
+            // A layout's strides are above -2^63 where the extent is above 1; others count for nothing.
+            up.stride[i] = up.stride[i].saturating_abs();
+            i += 1;
+        }
+        tri!(up.check());
+        Ok(up)
+    }
+
     /// Sorts the modes from leaf `run` on by stride, smallest first, keeping the order of equals.
     #[inline]
     pub(crate) const fn sort_run(&mut self, run: usize) {

@@ -507,7 +507,17 @@ impl Left {
             } else if extent % along == 0 {
                 // In elements of the operand: the modes before this one took `count / rest` of each of these steps.
                 let run = extent / along * (count / rest);
-                return Fault::Run { count, run, whole: count == rest, last, mode, extent, values, known };
+                return Fault::Run {
+                    stride: step,
+                    count,
+                    run,
+                    whole: count == rest,
+                    last,
+                    mode,
+                    extent,
+                    values,
+                    known,
+                };
             } else {
                 let would = self.strides_that_fit(count, extent, inner);
                 return Fault::Stride {

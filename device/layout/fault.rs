@@ -1,7 +1,7 @@
 //! What goes wrong in the functions of the algebra, and the words for it.
 
 use super::error::LayoutErrorKind;
-use super::numbers::{multiples_around, strides, values_of};
+use super::numbers::{Divisors, multiples_around, strides, values_of};
 use super::place::Place;
 use super::text::Text;
 
@@ -72,6 +72,7 @@ pub(crate) enum Fault {
     /// Composition: `count` elements cannot be split into whole runs of `run`. Where these are `whole`, all in one mode,
     /// fewer do too; where the mode is the `last` before the unbounded one, multiples do.
     Run {
+        stride: i64,
         count: i64,
         run: i64,
         whole: bool,
@@ -98,6 +99,9 @@ pub(crate) enum Fault {
     /// A layout that must be injective maps two coordinates to one index: the mode of stride `stride` starts inside
     /// what the modes before it reach.
     Overlap { stride: i64, reach: i64 },
+    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is negative. `turned` is whether
+    /// there is one where such modes are counted from their other end.
+    Downwards { extent: i64, stride: i64, turned: bool },
     /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of smaller strides.
     Gap { stride: i64, reach: i64 },
     /// A complement, of a layout with such a gap, that ends at `end`.
@@ -133,6 +137,10 @@ pub(crate) enum Fault {
     Parse { expected: &'static str },
 }
 
+/// What must hold where no single number of a tile would do.
+const BOTH_FIT: &str =
+    "; the layout must have a composition with the tile and one with the tile's complement";
+
 impl Fault {
     pub const fn kind(&self) -> LayoutErrorKind {
         match self {
@@ -156,6 +164,7 @@ impl Fault {
             | Self::BasisRange { .. }
             | Self::Coordinate { .. }
             | Self::Extent { .. }
+            | Self::Downwards { .. }
             | Self::Least { .. } => LayoutErrorKind::Range,
             Self::Stride { .. }
             | Self::Run { .. }
@@ -299,10 +308,25 @@ impl Fault {
                 text.str(" of");
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
-                strides(text, extent, inner, would, last);
+                if place.is_divide() {
+                    let mut kept = 0;
+                    let mut divisors = Divisors::of(extent);
+                    while let Some(divisor) = divisors.next() {
+                        let bit = 1 << (divisors.found - 1);
+                        if would & bit != 0 && place.takes(Some(count), stride, (None, divisor * inner)) {
+                            kept |= bit;
+                        }
+                    }
+                    strides(text, extent, inner, kept, false);
+                    if kept == 0 {
+                        text.str(BOTH_FIT);
+                    }
+                } else {
+                    strides(text, extent, inner, would, last);
+                }
             }
             Self::Unfit => text.str("the steps fit no layout"),
-            Self::Run { count, run, whole, last, mode, extent, values, known } => {
+            Self::Run { stride, count, run, whole, last, mode, extent, values, known } => {
                 text.str("the extent ");
                 text.int(count);
                 text.str(" is no multiple of ");
@@ -312,6 +336,16 @@ impl Fault {
                 text.str(" of");
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
+                if place.is_divide() {
+                    if place.takes(Some(count), stride, (Some(run), stride)) {
+                        text.str("; an extent of ");
+                        text.int(run);
+                        text.str(" would do");
+                    } else {
+                        text.str(BOTH_FIT);
+                    }
+                    return;
+                }
                 text.str(if whole { "; an extent of at most " } else { "; an extent of " });
                 text.int(run);
                 text.str(if last { " or a multiple of it would do" } else { " would do" });
@@ -360,8 +394,8 @@ impl Fault {
                 );
             }
             Self::HasBasis => text.str(
-                "strides along basis vectors (such as 1@0) have no place here; take `along(k)` \
-                                        for the integer layout of coordinate k",
+                "strides along basis vectors (such as 1@0) have no place here; take `along(k)` for the integer layout of \
+                 coordinate k, with the strides along k, and 0 for the others",
             ),
             Self::NoBasisMode { basis, rank } => {
                 text.str("a stride along basis vector ");
@@ -450,9 +484,37 @@ impl Fault {
                 text.int(stride);
                 text.str(" overlaps the modes of smaller stride, which reach to ");
                 text.int(reach);
-                text.str("; a stride of at least ");
-                text.int(reach);
-                text.str(" would do");
+                if place.takes(None, stride, (None, reach)) {
+                    text.str(if place.is_divide() { "; a stride of " } else { "; a stride of at least " });
+                    text.int(reach);
+                    text.str(" would do");
+                } else {
+                    text.str("; the modes of a tile must not overlap");
+                }
+            }
+            Self::Downwards { extent, stride, turned } => {
+                let end = stride * (extent - 1);
+                text.str("the mode ");
+                text.int(extent);
+                text.str(":");
+                text.int(stride);
+                text.str(" (modes coalesced) runs down to ");
+                text.int(end);
+                text.str(", and complements and inverses count from 0 upwards; ");
+                if turned {
+                    text.str("they take modes of negative stride counted from the other end, this one as ");
+                    text.int(extent);
+                    text.str(":");
+                    text.int(-stride);
+                    text.str(" with ");
+                    text.int(end);
+                    text.str(" added to each index");
+                } else {
+                    text.str(
+                        "they take positive strides that nest (each a multiple of the reach of those before it), as these \
+                         do not from their other end either",
+                    );
+                }
             }
             Self::Gap { stride, reach } => {
                 text.str("the tile's stride ");
@@ -460,9 +522,23 @@ impl Fault {
                 text.str(" is no multiple of ");
                 text.int(reach);
                 text.str(", what its modes of smaller stride reach, so that the end of each gap would be in no tile; ");
-                text.str("a stride of ");
-                multiples_around(text, stride, reach);
-                text.str(" would do");
+                let below = stride - stride % reach;
+                let lower = below > 0 && place.takes(None, stride, (None, below));
+                let upper = match below.checked_add(reach) {
+                    Some(above) => place.takes(None, stride, (None, above)),
+                    None => false,
+                };
+                if lower && upper {
+                    text.str("a stride of ");
+                    multiples_around(text, stride, reach);
+                    text.str(" would do");
+                } else if lower || upper {
+                    text.str("a stride of ");
+                    text.int(if lower { below } else { below + reach });
+                    text.str(" would do");
+                } else {
+                    text.str("each stride of a tile must be a multiple of what those before it reach");
+                }
             }
             Self::LeftOut { stride, reach, end, cotarget } => {
                 text.str("the stride ");
@@ -530,7 +606,10 @@ impl Fault {
                 text.int(source);
                 text.str(" of an index would be taken to change its bits ");
                 text.int(target);
-                text.str(", which are not two groups side by side in the same order; a swizzle has such groups only");
+                text.str(
+                    ", which are not two groups side by side in the same order, as a swizzle has them; applied one after \
+                     the other (`apply`, `at`), the operands need no single swizzle",
+                );
             }
             Self::LostBit { source, target } => {
                 text.str("the swizzle takes the bit ");

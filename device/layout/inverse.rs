@@ -22,7 +22,8 @@ operation! {
     /// `layout(L(layout(i))) == layout(i)`.
     ///
     /// # Errors
-    /// Where a mode overlaps another, so that there is no inverse, or where a stride is no multiple of the next smaller
+    /// Where a stride is negative, as the inverse counts from 0 upwards. Where a mode overlaps another, so that there is
+    /// no inverse, or where a stride is no multiple of the next smaller
     /// one, so that the digits of an index, counted by the strides, are not the coordinates. CuTe refuses both too,
     /// although of the second kind some have an inverse of other digits: `(2,2):(2,3)` has `(2,3):(1,1)`.
     ///
@@ -104,6 +105,10 @@ pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), F
         i += 1;
     }
     modes.sort_run(0);
+    if modes.leaves() > 0 && modes.stride[0] < 0 {
+        let turned = matches!(layout.turned(ROOT), Ok(up) if left_into(&mut Layout::start(), &up).is_ok());
+        return Err(Fault::Downwards { extent: modes.shape[0], stride: modes.stride[0], turned });
+    }
     // In `L`, the digit of each mode is as long as the step to the next stride.
     let run = out.leaves();
     let mut reach = 1i64;

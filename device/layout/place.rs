@@ -1,6 +1,6 @@
 //! Where in the operands a fault is: looked for after the fact, so that the functions of the algebra carry nothing along.
 
-use super::by_mode::Each;
+use super::by_mode::{Each, by_mode};
 use super::complement::{Gaps, covering_into, places_into};
 use super::compose::compose_into;
 use super::divide::divide_into;
@@ -34,6 +34,19 @@ pub(crate) struct Place {
     steps: &'static str,
     /// What would do.
     would: Option<Layout>,
+    /// The divide that is refused, where it is one: what is advised of a tile is to fit its complement too.
+    divide: Option<Divide>,
+}
+
+#[derive(Clone, Copy)]
+struct Divide {
+    layout: Layout,
+    tiler: Tiler,
+    /// The leaves of the tile that does not fit, or the one of them that does not.
+    begin: usize,
+    end: usize,
+    /// Whether it is the complement of the tile that does not fit, whose numbers nobody chose.
+    rest: bool,
 }
 
 // There is one at a time, on the way to a message, and no heap during constant evaluation.
@@ -67,7 +80,40 @@ impl Place {
             within: None,
             steps: "the second layout",
             would: None,
+            divide: None,
         }
+    }
+
+    /// Whether the operation is a divide: then advice is given as far as it [takes](Self::takes) it.
+    pub const fn is_divide(&self) -> bool {
+        self.divide.is_some()
+    }
+
+    /// Whether the divide as a whole has an answer where a mode `extent:stride` of the tile is `to` instead, an extent
+    /// and a stride. Without an `extent`, it is a mode of any. Where the operation is no divide, it is taken to have one.
+    pub const fn takes(&self, extent: Option<i64>, stride: i64, to: (Option<i64>, i64)) -> bool {
+        let Some(divide) = &self.divide else { return true };
+        if divide.rest {
+            return false;
+        }
+        let mut i = divide.begin;
+        while i < divide.end {
+            let shape = divide.tiler.layout.shape[i];
+            let is_it = match extent {
+                Some(extent) => extent == shape,
+                None => shape > 1,
+            };
+            if is_it && divide.tiler.layout.stride[i] == stride {
+                let mut tiler = divide.tiler;
+                tiler.layout.stride[i] = to.1;
+                if let Some(extent) = to.0 {
+                    tiler.layout.shape[i] = extent;
+                }
+                return tiler.layout.check().is_ok() && by_mode(Each::Divide, &divide.layout, &tiler).is_ok();
+            }
+            i += 1;
+        }
+        false
     }
 
     const fn enter(&mut self, mode: usize) {
@@ -223,7 +269,12 @@ pub(crate) const fn of_tiler(layout: &Layout, tiler: &Tiler) -> Place {
 
 /// Where a divide fails.
 pub(crate) const fn of_divide(layout: &Layout, tiler: &Tiler) -> Place {
-    of_modes(Each::Divide, layout, tiler)
+    let mut place = of_modes(Each::Divide, layout, tiler);
+    if let Some(divide) = &mut place.divide {
+        divide.layout = *layout;
+        divide.tiler = *tiler;
+    }
+    place
 }
 
 /// Where a product by a tiler fails.
@@ -314,6 +365,15 @@ const fn find_in_tile(
             find_leaf(place, layout, at, tiles, by);
         }
         Each::Divide => {
+            let (begin, end) = (by.leaf, tiles.profile.next(by).leaf);
+            // The operands as a whole are put in by the caller.
+            let mut divide = Divide {
+                layout: Layout::start(),
+                tiler: Tiler::layout(Layout::start()),
+                begin,
+                end,
+                rest: false,
+            };
             let mut rest = Layout::start();
             if covering_into(&mut rest, tiles, by, layout.size_at(at)).is_ok()
                 && !find_leaf(place, layout, at, tiles, by)
@@ -321,8 +381,10 @@ const fn find_in_tile(
                 place.steps = "the tile and its complement";
                 if compose_into(&mut Layout::start(), layout, at, &rest, ROOT).is_err() {
                     place.part = Some(Part::Rest { tile: tiles.sub(by), rest });
+                    divide.rest = true;
                 }
             }
+            place.divide = Some(divide);
         }
         Each::Multiply => {
             let places = tiles.cosize_at(by);

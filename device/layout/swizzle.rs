@@ -182,7 +182,8 @@ impl Swizzle {
         ///
         /// # Errors
         /// Where no swizzle has that function: the shifts differ, the bits that the first changes are taken by the
-        /// second, or the bits that one of them takes and the other does not are not side by side.
+        /// second, or the bits that one of them takes and the other does not are not side by side. `apply` of the one
+        /// after `apply` of the other is the function then.
         composition / try_composition(self: Swizzle, first: Swizzle) -> Swizzle = after;
     }
 

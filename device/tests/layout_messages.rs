@@ -140,6 +140,52 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
 }
 
 #[test]
+fn a_negative_stride_is_said_to_run_below_what_is_counted() {
+    let turned = "the mode 4:-4 (modes coalesced) runs down to -12, and complements and inverses count from 0 upwards; they take \
+                  modes of negative stride counted from the other end, this one as 4:4 with -12 added to each index";
+    let beside = layout!((4, 4):(1, -4));
+    refusals! {
+        complement | try_complement: (beside, 16i64), turned;
+        left_inverse | try_left_inverse: (beside), turned;
+        logical_divide | try_logical_divide: (layout!(24:1), beside.tiler()), turned;
+        left_inverse | try_left_inverse: (layout!(4:-1)), "this one as 4:1 with -3 added to each index";
+        logical_product | try_logical_product: (layout!(4:-1), tiler!(3:1)), "this one as 4:1 with -3 added to each index";
+        complement | try_complement: (layout!((4, 4):(1, -1)), 16i64), "strides that nest (each a multiple of the reach of those before it), as these do not from their other end either";
+    }
+    assert_eq!(try_complement(beside, 16).unwrap_err().kind(), LayoutErrorKind::Range);
+    // What is advised.
+    assert_eq!(complement(layout!((4, 4):(1, 4)), 16), layout!(1:0));
+    let up = layout!((4, 4):(1, 4));
+    for (i, j) in (0..16).map(|index| (index % 4, index / 4)) {
+        assert_eq!(up.at(i + 4 * (3 - j)) - 12, beside.at(i + 4 * j));
+    }
+}
+
+#[test]
+fn the_first_of_two_layouts_counts_as_unbounded() {
+    assert_eq!(max_common_vector(layout!(4:1), layout!(8:1)), 8);
+    assert_eq!(max_common_vector(layout!(8:1), layout!(4:1)), 4);
+}
+
+#[test]
+fn a_divide_advises_what_fits_the_complement_too() {
+    let error = try_logical_divide(layout!((3, 6, 2):(1, 16, 24)), tiler!(4:4)).unwrap_err();
+    assert!(error.text().contains("the stride 4 neither divides"), "{error}");
+    assert!(!error.text().contains("a stride of 3"), "{error}");
+    assert!(
+        error
+            .text()
+            .ends_with("the layout must have a composition with the tile and one with the tile's complement"),
+        "{error}"
+    );
+    let taken = try_logical_divide(layout!((4, 6):(1, 10)), tiler!(4:3)).unwrap_err();
+    assert!(taken.text().ends_with("; a stride of 1, 2, 4 would do"), "{taken}");
+    // A composition by itself takes the stride 3.
+    assert!(try_composition(layout!((3, 6, 2):(1, 16, 24)), layout!(4:3)).is_ok());
+    assert!(try_logical_divide(layout!((3, 6, 2):(1, 16, 24)), tiler!(4:3)).is_err());
+}
+
+#[test]
 fn what_fails_in_a_complement_is_said_of_it() {
     let complement = "of mode 0 (modes coalesced) of the complement (2,2):(4,60)";
     refusals! {
@@ -225,7 +271,7 @@ fn so_do_methods() {
         ComposedLayout::left_inverse | ComposedLayout::try_left_inverse: (ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!((2, 2):(2, 3)))), "a stride of 4 or a larger multiple of 2 would do";
         Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 0, 3), Swizzle::new(2, 0, 2)), "two of the same shift would do";
         Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 2, 2), Swizzle::new(2, 4, 2)), "without one in common would do";
-        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(1, 0, 4), Swizzle::new(1, 2, 4)), "side by side";
+        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(1, 0, 4), Swizzle::new(1, 2, 4)), "as a swizzle has them; applied one after the other (`apply`, `at`), the operands need no single swizzle";
         IntTuple::with_leaf | IntTuple::try_with_leaf: (SHAPE, 4usize, 1i64), "there are 4";
         ComposedLayout::upcast | ComposedLayout::try_upcast: (SMEM, 3i64), "a power of two";
     }

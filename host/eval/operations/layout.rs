@@ -52,14 +52,15 @@ pub(super) const GROUP: Group = Group {
         crd2idx(layout: AnyLayout, coord: IntTuple) = match layout {
             AnyLayout::Layout(layout) => try_crd2idx(layout, coord),
             AnyLayout::ComposedLayout(layout) => layout.try_crd2idx(coord),
-        }, "the index of a coordinate";
+        }, "the index of a coordinate, of integer strides (strides such as 1@0 have none)";
         slice(layout: AnyLayout, coord: IntTuple) = match layout {
             AnyLayout::Layout(layout) => try_slice(layout, coord).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_slice(coord).answer(),
         }, "the modes under the wildcards of a coordinate";
         slice_offset(layout: Layout, coord: IntTuple) = try_slice_offset(layout, coord),
-            "the index at which a slice begins";
-        slice_and_offset(coord: IntTuple, layout: Layout) = slice_and_offset(layout, coord), "(slice, offset)";
+            "the index at which a slice begins, of integer strides";
+        slice_and_offset(coord: IntTuple, layout: Layout) = slice_and_offset(layout, coord),
+            "(slice, offset), of integer strides";
         dice(layout: Layout, coord: IntTuple) = try_dice(layout, coord),
             "the modes under the integers of a coordinate";
         coalesce(layout: AnyLayout, profile: Option<IntTuple>) = coalesce(layout, profile),
@@ -95,7 +96,7 @@ pub(super) const GROUP: Group = Group {
         max_common_layout(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_layout(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_layout(composed(b)?)),
-        }, "R with a(R(i)) == i and b(R(i)) == i, along one right inverse of b, or of its first 1,024 values";
+        }, "R with a(R(i)) == i == b(R(i)), counted from a(0) and b(0), along b's right inverse or its first 1,024 values";
         max_common_vector(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_vector(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_vector(composed(b)?)),
