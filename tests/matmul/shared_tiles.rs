@@ -39,8 +39,11 @@ fn compare(
     }
 }
 
+/// M, N and K, and a kernel's tile.
+type ShapeAndTile = ((usize, usize, usize), (u32, u32));
+
 /// Shapes and tiles with which a device shares tiles.
-fn shapes(device: &Device) -> Vec<((usize, usize, usize), (u32, u32))> {
+fn shapes(device: &Device) -> Vec<ShapeAndTile> {
     if device.is_gpu() {
         vec![
             ((4095, 1100, 2056), (128, 256)),
@@ -119,16 +122,19 @@ fn products_of_two_streams_at_a_time_count_their_pieces_apart() {
     }
 }
 
+/// A kernel of f16 that shares tiles.
+type Shared = Kernel<(
+    TensorMapParameter,
+    TensorMapParameter,
+    TensorMapParameter,
+    Arguments<f16, f16, f32>,
+    Sharing<f32>,
+)>;
+
 /// The kernels by themselves: with clusters, shared tiles and pieces that no device's plan has.
 fn launch(
     device: &Device,
-    kernel: &Kernel<(
-        TensorMapParameter,
-        TensorMapParameter,
-        TensorMapParameter,
-        Arguments<f16, f16, f32>,
-        Sharing<f32>,
-    )>,
+    kernel: &Shared,
     (tile_m, tile_n, cluster): (u32, u32, u32),
     (m, n, k): (u32, u32, u32),
     (clusters, tiles, pieces): (u32, u32, u32),
