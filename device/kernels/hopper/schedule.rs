@@ -262,8 +262,9 @@ mod tests {
                         let mut next = 0;
                         for &(first, count) in of {
                             assert_eq!(first, next, "{tile:?} of {job:?} has {of:?}");
+                            let all = of.len() as u32;
                             assert!(
-                                count * of.len() as u32 + 1 >= stages && count >= 1,
+                                count == stages / all || count == stages.div_ceil(all),
                                 "{tile:?} of {job:?} has {of:?}"
                             );
                             next += count;
