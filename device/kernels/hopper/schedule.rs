@@ -190,8 +190,11 @@ mod tests {
     use std::collections::HashMap;
     use std::vec::Vec;
 
+    /// A tile: its place along M and N, its matrix of a batch, its part of K.
+    type Tile = (u32, u32, u32, u32);
+
     /// Each tile's pieces: the first stage, and how many.
-    fn dealt(clusters: u32, job: Job) -> HashMap<(u32, u32, u32, u32), Vec<(u32, u32)>> {
+    fn dealt(clusters: u32, job: Job) -> HashMap<Tile, Vec<(u32, u32)>> {
         let mut tiles: HashMap<_, Vec<_>> = HashMap::new();
         for cluster in 0..clusters {
             let job = Job { cluster, clusters, ..job };
