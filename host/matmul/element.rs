@@ -116,9 +116,41 @@ pub struct Variant<T: Operand> {
 pub enum Code<T: Operand> {
     /// By `mma.sync` or FMA: a block for each tile, operands by their addresses.
     Blocks(Product<T>),
-    /// By `wgmma`: a persistent grid, operands by tensor maps of these boxes, in clusters of so many blocks, whose tiles of C lie
-    /// below each other.
-    Wgmma(WgmmaProduct<T>, [Boxes; 2], u32),
+    /// By `wgmma`: operands by tensor maps of these boxes.
+    Wgmma(WgmmaProduct<T>, [Boxes; 2], Clusters),
+}
+
+/// What the blocks of a cluster are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clusters {
+    /// So many have tiles of C below each other, and B in common: a persistent grid.
+    Rows(u32),
+    /// So many have the same tile, and a part of K each: a cluster for each tile.
+    Parts(u32),
+}
+
+impl Clusters {
+    /// Blocks of a cluster.
+    pub fn blocks(self) -> u32 {
+        let (Self::Rows(blocks) | Self::Parts(blocks)) = self;
+        blocks
+    }
+
+    /// Parts of K of a cluster.
+    pub fn parts(self) -> u32 {
+        match self {
+            Self::Rows(_) => 1,
+            Self::Parts(blocks) => blocks,
+        }
+    }
+
+    /// Tiles of a cluster, below each other.
+    pub const fn tiles(self) -> u32 {
+        match self {
+            Self::Rows(blocks) => blocks,
+            Self::Parts(_) => 1,
+        }
+    }
 }
 
 impl<T: Operand> Code<T> {
@@ -138,11 +170,11 @@ impl<T: Operand> Code<T> {
         }
     }
 
-    /// Blocks of a cluster.
-    pub fn cluster(&self) -> u32 {
+    /// The blocks of its clusters: one of each tile where it has none.
+    pub fn clusters(&self) -> Clusters {
         match self {
-            Self::Blocks(_) => 1,
-            Self::Wgmma(_, _, cluster) => *cluster,
+            Self::Blocks(_) => Clusters::Rows(1),
+            Self::Wgmma(_, _, clusters) => *clusters,
         }
     }
 
@@ -199,17 +231,23 @@ macro_rules! variants {
     (@plain plain) => { true };
     (@plain $wgmma:ident) => { false };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma) => {
-        variants!(@code $kernel [$a $b] $m $n $k 1)
+        variants!(@code $kernel [$a $b] $m $n $k Rows 1)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_pairs) => {
-        variants!(@code $kernel [$a $b] $m $n $k 2)
+        variants!(@code $kernel [$a $b] $m $n $k Rows 2)
     };
-    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $cluster:literal) => {
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_parts) => {
+        variants!(@code $kernel [$a $b] $m $n $k Parts hopper::PARTS)
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $clusters:ident $blocks:expr) => {
         Code::Wgmma(
             hopper::$kernel,
-            // Each block loads a part of B for its cluster.
-            [Boxes::new($m, $k, tensor_major($a)), Boxes::new($n / $cluster, $k, tensor_major($b))],
-            $cluster,
+            // Each block loads a part of B for those beside it that have the same columns.
+            [
+                Boxes::new($m, $k, tensor_major($a)),
+                Boxes::new($n / Clusters::$clusters($blocks).tiles(), $k, tensor_major($b)),
+            ],
+            Clusters::$clusters($blocks),
         )
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
@@ -260,12 +298,20 @@ half_precision! {
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
         + matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
+        wgmma_f16_tn_64x128 [K K] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
+        wgmma_f16_tn_128x64 [K K] Full 128 x 64 x 64, 2, 250.0, wgmma_parts;
+        wgmma_f16_tt_64x128 [K MN] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
+        wgmma_f16_tt_128x64 [K MN] Full 128 x 64 x 64, 2, 250.0, wgmma_parts;
     }
     bf16: Bf16 {
         [K K] wgmma_bf16_tn 690.0, wgmma_bf16_tn_128x128, matmul_bf16_tn 370.0, matmul_bf16_tn_64x64;
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
+        + wgmma_bf16_tn_64x128 [K K] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
+        wgmma_bf16_tn_128x64 [K K] Full 128 x 64 x 64, 2, 250.0, wgmma_parts;
+        wgmma_bf16_tt_64x128 [K MN] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
+        wgmma_bf16_tt_128x64 [K MN] Full 128 x 64 x 64, 2, 250.0, wgmma_parts;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Products by TMA and `wgmma`: what their kernels are told of the matrices, and their launch.
 
-use super::element::{Operand, Output};
+use super::element::{Clusters, Operand, Output};
 use super::operand::View;
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
@@ -113,7 +113,7 @@ pub(super) struct Target {
 /// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
-    (kernel, boxes, cluster): (&WgmmaProduct<T>, [Boxes; 2], u32),
+    (kernel, boxes, blocks): (&WgmmaProduct<T>, [Boxes; 2], Clusters),
     tile: (u32, u32),
     pieces: Option<Pieces>,
     operands: [&View; 2],
@@ -146,7 +146,9 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     // An H200 stores whole pieces of 16 bytes, also where a row ends within one (seen).
     let whole = (u64::from(n) * element.bytes()).is_multiple_of(ALIGN) || target.padded;
     let too_far = m > 1 && far(arguments.ldc) || parts > 1 && far(part);
-    arguments.tensor_c = u32::from(target.aligned && whole && !too_far);
+    // Blocks with a share of a tile have fewer rows than a box.
+    let by_boxes = matches!(blocks, Clusters::Rows(_));
+    arguments.tensor_c = u32::from(by_boxes && target.aligned && whole && !too_far);
     let c = match arguments.tensor_c {
         // It is not looked at.
         0 => a.clone(),
@@ -158,16 +160,17 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
             [ROW / element.bytes() as u32, BOX_ROWS],
         )?,
     };
-    let tiles = u64::from(m.div_ceil(tile.0 * cluster))
+    let cluster = blocks.blocks();
+    let tiles = u64::from(m.div_ceil(tile.0 * blocks.tiles()))
         * u64::from(n.div_ceil(tile.1))
         * u64::from(batches)
         * u64::from(arguments.splits);
+    let at_once = match blocks {
+        Clusters::Rows(_) => u64::from(clusters(stream.device().properties().multiprocessors, cluster)),
+        Clusters::Parts(_) => tiles,
+    };
     let (clusters, counters, sharing) = match pieces {
-        None => (
-            u64::from(clusters(stream.device().properties().multiprocessors, cluster)).min(tiles) as u32,
-            None,
-            Sharing::NONE,
-        ),
+        None => (at_once.min(tiles) as u32, None, Sharing::NONE),
         Some(Pieces { clusters, tiles, pieces, sums }) => {
             let counters = Counters::of(stream)?;
             let sharing = Sharing {

@@ -5,7 +5,7 @@
 //! rearrange an operand or add up the parts of K. It is wrong by tens of percents and right about factors, which is what a
 //! choice needs.
 
-use super::element::{Major, Operand, Precision, Variant};
+use super::element::{Clusters, Major, Operand, Precision, Variant};
 use super::hopper;
 use super::operand::View;
 
@@ -124,7 +124,16 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
         }
     }
     let most = k.div_ceil(variant.tile[2]).max(1);
+    let of_cluster = variant.kernel.clusters().parts();
     let candidates = match question.forced.splits {
+        // Their clusters cut K, and nothing else does.
+        None if of_cluster > 1 => vec![1],
+        Some(splits) if of_cluster > 1 => {
+            if splits < of_cluster && question.forced.tile.is_none() {
+                return None;
+            }
+            vec![1]
+        }
         Some(splits) => vec![splits.clamp(1, most)],
         None => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
     };
@@ -134,7 +143,7 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
         let splits = k.div_ceil(k_chunk).max(1);
         let apart = splits > 1 || variant.plain && question.finished_apart;
         let (cost, (shared_tiles, pieces)) = product_cost(question, variant, splits, k_chunk, apart);
-        let clusters = hopper::clusters(question.multiprocessors, variant.kernel.cluster());
+        let clusters = hopper::clusters(question.multiprocessors, variant.kernel.clusters().blocks());
         Plan {
             variant,
             leading,
@@ -176,15 +185,34 @@ fn product_cost<T: Operand>(
         / (1.0 + 0.5 / f64::from(variant.per_multiprocessor))
         / (variant.rate * 1e6 / MEASURED_ON);
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
-    let (product, shared) = if variant.kernel.is_wgmma() {
-        persistent_cost(question, variant, splits, (steps, step))
-    } else {
-        (LAUNCH + rounds * (steps + FILL) * step, (0, 0))
+    let (product, shared) = match variant.kernel.clusters() {
+        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step / resident)), (0, 0)),
+        Clusters::Rows(_) if variant.kernel.is_wgmma() => {
+            persistent_cost(question, variant, splits, (steps, step))
+        }
+        Clusters::Rows(_) => (LAUNCH + rounds * (steps + FILL) * step, (0, 0)),
     };
     let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
     let finish =
         if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
     (product + finish, shared)
+}
+
+/// What a kernel costs whose clusters have a part of K in each block, of so many steps of this cost for a tile. They wait for memory,
+/// however many share a multiprocessor.
+fn parts_cost<T: Operand>(
+    question: &Question,
+    variant: &Variant<T>,
+    parts: u32,
+    (steps, step): (f64, f64),
+) -> f64 {
+    let [m, n, _] = question.extents;
+    let [tile_m, tile_n, _] = variant.tile;
+    let tiles = f64::from(m.div_ceil(tile_m)) * f64::from(n.div_ceil(tile_n)) * f64::from(question.batches);
+    let of_multiprocessor = (tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1))).ceil();
+    // Each block takes its share of the sums of all.
+    let gathered = f64::from(tile_m * tile_n) * 4.0 / PIECES;
+    LAUNCH + (of_multiprocessor * (steps / f64::from(parts)).ceil() + FILL_OF_PERSISTENT) * step + gathered
 }
 
 /// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how many tiles are shared in it, in how many pieces.
@@ -195,7 +223,7 @@ fn persistent_cost<T: Operand>(
     (steps, step): (f64, f64),
 ) -> (f64, (u32, u32)) {
     let [m, n, _] = question.extents;
-    let (cluster, [tile_m, tile_n, _]) = (variant.kernel.cluster(), variant.tile);
+    let (cluster, [tile_m, tile_n, _]) = (variant.kernel.clusters().blocks(), variant.tile);
     let clusters = hopper::clusters(question.multiprocessors, cluster);
     let tiles = u64::from(m.div_ceil(tile_m * cluster))
         * u64::from(n.div_ceil(tile_n))
@@ -253,6 +281,31 @@ mod tests {
         assert_eq!((large.variant.kernel.name(), large.splits), ("matmul_f16_tn", 1));
         let small = plan::<f16>(&question(256, 256, 256)).unwrap();
         assert_eq!(small.variant.kernel.name(), "matmul_f16_tn_64x64");
+    }
+
+    #[test]
+    fn on_hopper_few_rows_or_columns_take_clusters_that_cut_k() {
+        let name = |m, n, k| {
+            let plan = plan::<f16>(&Question { wgmma: true, ..question(m, n, k) }).unwrap();
+            plan.variant.kernel.name()
+        };
+        for few in [1, 16, 64] {
+            assert_eq!(name(few, 4096, 4096), "wgmma_f16_tn_64x128");
+            assert_eq!(name(4096, few, 4096), "wgmma_f16_tn_128x64");
+        }
+        assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
+        let forced = |splits, tile| Forced { splits, tile };
+        for (forced, expected) in [
+            (forced(Some(1), None), None),
+            (forced(Some(3), None), None),
+            (forced(Some(4), None), Some("wgmma_f16_tn_64x128")),
+            (forced(Some(1), Some((64, 128))), Some("wgmma_f16_tn_64x128")),
+        ] {
+            let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();
+            let of_cluster = (plan.variant.kernel.clusters().parts() > 1).then(|| plan.variant.kernel.name());
+            assert_eq!(of_cluster, expected, "{forced:?}");
+            assert!(plan.splits == 1 || of_cluster.is_none(), "{forced:?}: {plan:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A product step by step: checked, planned, its operands rearranged where they must be, multiplied, finished.
 
 use super::builder::{Batch, BiasAlong, Explanation};
-use super::element::{Code, Major, Operand, Output, Precision};
+use super::element::{Clusters, Code, Major, Operand, Output, Precision};
 use super::hopper::{self, Pieces, Target};
 use super::operand::View;
 use super::plan::{Forced, Plan, Question, plan};
@@ -140,7 +140,7 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     Ok(Explanation {
         kernel: (problem.extents[2] > 0).then(|| plan.variant.kernel.name()),
         tile: (tile_m, tile_n),
-        splits: plan.splits,
+        splits: plan.splits * plan.variant.kernel.clusters().parts(),
         shared_tiles: plan.shared_tiles,
         pieces: plan.pieces,
         rearranged: layout.packed.map(|packed| packed.is_some()),
@@ -415,7 +415,7 @@ fn layout_of<T: Operand, U: Element>(problem: &Problem<T>, plan: &Plan<T>) -> Re
             layout.sums = Some(layout.take(u128::from(m) * u128::from(row) * parts)?);
         }
         if plan.shared_tiles > 0 {
-            let (cluster, [tile_m, tile_n, _]) = (plan.variant.kernel.cluster(), plan.variant.tile);
+            let (cluster, [tile_m, tile_n, _]) = (plan.variant.kernel.clusters().blocks(), plan.variant.tile);
             let bytes = hopper::bytes_of_pieces(plan.shared_tiles * plan.pieces, cluster, (tile_m, tile_n));
             layout.pieces = Some(layout.take(bytes.into())?);
         }
@@ -601,7 +601,12 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
     let tiles = blocks("tiles of c", tiles)?;
     let at_once = match variant.kernel {
         Code::Blocks(_) => MAX_Y / plan.splits,
-        Code::Wgmma(..) => hopper::batches_at_once(u64::from(tiles) * u64::from(plan.splits))?,
+        Code::Wgmma(_, _, Clusters::Rows(_)) => {
+            hopper::batches_at_once(u64::from(tiles) * u64::from(plan.splits))?
+        }
+        Code::Wgmma(_, _, Clusters::Parts(parts)) => {
+            hopper::batches_at_once(u64::from(tiles) * u64::from(parts))?
+        }
     };
     let mut done = 0;
     while done < problem.batches {
@@ -653,7 +658,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                     let grid = Grid::new((tiles, count * plan.splits), threads);
                     stream.launch(kernel, grid, (arguments,))?;
                 }
-                Code::Wgmma(kernel, boxes, cluster) => {
+                Code::Wgmma(kernel, boxes, clusters) => {
                     let target = Target {
                         address: arguments.c.address(),
                         wide: sums.is_some() || U::WIDE,
@@ -675,7 +680,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                     });
                     hopper::launch::<T, U>(
                         stream,
-                        (kernel, *boxes, *cluster),
+                        (kernel, *boxes, *clusters),
                         tile,
                         pieces,
                         operands,

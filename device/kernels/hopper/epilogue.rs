@@ -14,7 +14,7 @@ use crate::tensor::{StaticLayout, Tensor};
 use core::marker::PhantomData;
 
 /// Columns of C that a warpgroup brings into shared memory at a time, where it writes by rows.
-const COLUMNS: u32 = 64;
+pub(super) const COLUMNS: u32 = 64;
 
 crate::static_layout! {
     /// These columns of a warpgroup's part of the tile.
@@ -64,6 +64,29 @@ pub struct Part {
     pub batch: u32,
     /// The part of K.
     pub split: u32,
+}
+
+/// Leaves a chunk of a warpgroup's sums in shared memory, as [`ChunkSums`] has them.
+///
+/// # Safety
+/// The memory from `base` on is the warpgroup's. All of its threads come by; `thread` is one's number.
+#[inline(always)]
+pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, base: u32, thread: u32) {
+    let (warp, lane) = (thread / 32, thread % 32);
+    let row = 16 * warp + lane / 4;
+    let mut j = 0;
+    while j < 8 && chunk * COLUMNS + 8 * j < G::BLK_N {
+        let at = ((chunk * COLUMNS + 8 * j) / 2) as usize;
+        let column = 8 * j + 2 * (lane % 4);
+        let address = |row: u32| base + 4 * ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
+        let pair = |at: usize| G::Scalar::pair(sums[at].widen(), sums[at + 1].widen());
+        // SAFETY: the caller's contract; each pair belongs to one thread.
+        unsafe {
+            u64::store_shared(address(row), pair(at));
+            u64::store_shared(address(row + 8), pair(at + 2));
+        }
+        j += 1;
+    }
 }
 
 impl<G: WgmmaConfig> Writer<G> {
@@ -143,8 +166,6 @@ impl<G: WgmmaConfig> Writer<G> {
         let sums = sums.as_slice();
         let base = self.parts.c(self.consumer);
         let offset = i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c;
-        let (warp, lane) = (thread / 32, thread % 32);
-        let row = 16 * warp + lane / 4;
         let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };
         let columns = if left < G::BLK_N { left } else { G::BLK_N };
         let mut chunk = 0;
@@ -158,19 +179,7 @@ impl<G: WgmmaConfig> Writer<G> {
                 while this < const { G::BLK_N.div_ceil(COLUMNS) } {
                     // Registers are named by constants: so the chunk's are behind a branch each.
                     if this == chunk {
-                        let mut j = 0;
-                        while j < 8 && this * COLUMNS + 8 * j < G::BLK_N {
-                            let at = ((this * COLUMNS + 8 * j) / 2) as usize;
-                            let column = 8 * j + 2 * (lane % 4);
-                            let address = |row: u32| {
-                                let index = ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
-                                base + 4 * index
-                            };
-                            let pair = |at: usize| G::Scalar::pair(sums[at].widen(), sums[at + 1].widen());
-                            u64::store_shared(address(row), pair(at));
-                            u64::store_shared(address(row + 8), pair(at + 2));
-                            j += 1;
-                        }
+                        leave_columns::<G>(sums, this, base, thread);
                     }
                     this += 1;
                 }

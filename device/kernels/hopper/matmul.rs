@@ -152,7 +152,7 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32>(
 /// # Safety
 /// As [`tensor_load`].
 #[inline(always)]
-unsafe fn load_boxes(
+pub(super) unsafe fn load_boxes(
     boxes: Boxes,
     map: TensorMapPointer,
     [mn, k, batch]: [i32; 3],

@@ -19,6 +19,8 @@
 //! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Schedule`] and
 //! [`gather()`].
 //!
+//! Products with few rows or columns have another kernel, whose blocks of a cluster share K: see [`matmul_parts`].
+//!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
 //! C goes through shared memory, in swizzled boxes that TMA stores, where its rows start at multiples of 16 bytes and nothing but
@@ -32,6 +34,7 @@ mod epilogue;
 mod family;
 mod gather;
 mod matmul;
+mod parts;
 mod scale;
 mod schedule;
 mod store;
@@ -40,5 +43,6 @@ pub use config::{Boxes, WgmmaConfig, WgmmaStorage};
 pub use family::*;
 pub use gather::gather;
 pub use matmul::matmul;
+pub use parts::{PARTS, PartsStorage, matmul_parts};
 pub use schedule::{Job, Schedule, Sharing, Turn, Work};
 pub use store::Staging;

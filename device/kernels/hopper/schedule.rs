@@ -123,6 +123,13 @@ impl Job {
         self.shared.0 > 0 && turn.number >= self.whole()
     }
 
+    /// Where the cluster's tile lies, in a grid that has a cluster for each.
+    #[inline(always)]
+    #[must_use]
+    pub fn own(&self) -> Work {
+        self.work(Turn { number: self.cluster, first: 0, stages: 0 })
+    }
+
     /// Where a tile lies.
     #[inline(always)]
     #[must_use]
@@ -176,11 +183,18 @@ impl Schedule {
         }
         self.next = u32::MAX;
         let (tile, piece) = job.piece()?;
-        // As even as can be: the first pieces have a stage more.
-        let (least, more) = (all / job.shared.1, all % job.shared.1);
-        let first = piece * least + if piece < more { piece } else { more };
-        Some(Turn { number: whole + tile, first, stages: least + if piece < more { 1 } else { 0 } })
+        let (first, stages) = piece_of(all, job.shared.1, piece);
+        Some(Turn { number: whole + tile, first, stages })
     }
+}
+
+/// The first stage of a piece, and how many it has: as even as can be, the first pieces have one more.
+#[inline(always)]
+#[must_use]
+pub const fn piece_of(stages: u32, pieces: u32, piece: u32) -> (u32, u32) {
+    let (least, more) = (stages / pieces, stages % pieces);
+    let first = piece * least + if piece < more { piece } else { more };
+    (first, least + if piece < more { 1 } else { 0 })
 }
 
 #[cfg(test)]

@@ -1,0 +1,335 @@
+//! Products of few rows or columns: the blocks of a cluster have one tile of C, and a part of K each.
+//!
+//! Such a product has fewer tiles than the chip has multiprocessors, and waits for memory: what counts is how many of them load at
+//! the same time. A cluster of [`PARTS`] blocks reads its tile's operands once, each block its part of K:
+//!
+//! ```text
+//! block 0   K's first quarter: load, multiply, leave the sums in shared memory     add rows  0 to 15 of all four, write C
+//! block 1   K's second quarter                                                 ||  add rows 16 to 31
+//! block 2   K's third quarter                                                  ||  add rows 32 to 47
+//! block 3   K's last quarter                                                   ||  add rows 48 to 63
+//!                                                        the cluster's barrier ''
+//! ```
+//!
+//! So the parts meet within the cluster: no workspace, no second kernel, and each block writes its share of C with all that can be
+//! asked for. Sums are added in the order of K, so that the result is the same every time.
+
+use super::config::{ATOM_M, ArgumentsOf, Parts, ROW, STAGES, WARPGROUP, WgmmaConfig};
+use super::epilogue::{COLUMNS, ChunkSums, leave_columns};
+use super::matmul::load_boxes;
+use super::schedule::{Job, Work, piece_of};
+use crate::arch::wgmma::{
+    Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
+};
+use crate::arch::{
+    ClusterWord as _, FULL_WARP, Fma as _, Word as _, Word128, block_idx, cluster_arrive, cluster_rank,
+    cluster_wait, elect, launch_dependents, map_shared, prefetch_tensor_map, shuffle, sync_barrier,
+    sync_cluster, sync_threads, sync_warp, thread_idx, wait_for_prior_kernels,
+};
+use crate::atom::wgmma::WgmmaAtom;
+use crate::kernels::mma::{Convertible as _, Place, Scalar as _, Staged, write_rows};
+use crate::layout::{Layout, Swizzle, layout};
+use crate::memory::{Element as _, Shared, SharedStorage, TensorMap, TensorMapPointer};
+use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
+use crate::tensor::{StaticLayout, Tensor};
+use core::marker::PhantomData;
+
+/// Blocks of a cluster, and parts of K.
+pub const PARTS: u32 = 4;
+
+/// Rows of a warpgroup's 64 that a block adds up and writes.
+const SHARE: u32 = ATOM_M / PARTS;
+
+/// The named barrier of all consuming warpgroups, and the first of those of one each.
+const OF_CONSUMERS: u32 = 1;
+/// See [`OF_CONSUMERS`].
+const OF_WARPGROUP: u32 = 2;
+
+/// What a block keeps in shared memory: stages of A and of B, which its sums replace, and mbarriers. Two blocks fit into a
+/// multiprocessor's.
+pub struct PartsStorage<G>(PhantomData<G>);
+
+impl<G: WgmmaConfig> PartsStorage<G> {
+    /// Bytes of the stages.
+    const STAGES: u32 = STAGES * (G::BYTES_A + G::BYTES_B);
+}
+
+impl<G: WgmmaConfig> SharedStorage for PartsStorage<G> {
+    const BYTES: usize = {
+        let sums = G::BLK_M * G::BLK_N.next_multiple_of(COLUMNS) * 4;
+        assert!(sums <= Self::STAGES, "the sums of a block replace its stages");
+        Self::STAGES as usize + PipelineStorage::<STAGES>::BYTES
+    };
+    /// What a swizzle of 128 bytes repeats after.
+    const ALIGN: usize = 1024;
+
+    type Tensors = (Parts<G>, Pipeline<STAGES>);
+
+    #[inline(always)]
+    unsafe fn at(base: u32) -> Self::Tensors {
+        // SAFETY: the storage has the mbarriers' bytes behind the stages.
+        unsafe { (Parts::new(base), PipelineStorage::at(base + Self::STAGES)) }
+    }
+}
+
+crate::static_layout! {
+    /// A block's share of 64 rows and columns.
+    pub ShareOfChunk = layout!((16, 64));
+}
+
+/// The share's sums: rows of a [`ChunkSums`], of which a multiple of four are in front.
+#[derive(Clone, Copy)]
+pub struct ShareSums;
+
+impl StaticLayout for ShareSums {
+    const LAYOUT: Layout = layout!((16, 64):(64, 1));
+    const SWIZZLE: Swizzle = ChunkSums::SWIZZLE;
+}
+
+/// A share as [`Staged`] sums.
+struct ShareOf<G>(PhantomData<G>);
+
+impl<G: WgmmaConfig> Staged for ShareOf<G> {
+    type Operand = G::Operand;
+    type Sum = G::Sum;
+    type Scalar = G::Scalar;
+    type Output = G::Output;
+    type TileC = ShareOfChunk;
+    type Sums = ShareSums;
+    const THREADS: u32 = WARPGROUP;
+}
+
+/// `c = activation(alpha * a * b + beta * c + bias)`, a cluster for each tile.
+///
+/// # Safety
+/// All threads of the block come by together, and the kernel declares [`PartsStorage<G>`] and `G::THREADS` threads; it is launched
+/// in clusters of [`PARTS`] blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
+/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
+/// chunk: `arguments.splits` is 1.
+#[inline(always)]
+pub unsafe fn matmul_parts<G: WgmmaConfig>((a, b): (&TensorMap, &TensorMap), arguments: &ArgumentsOf<G>) {
+    const { assert!(G::CLUSTER == 1, "each block loads all that it multiplies") };
+    const { assert!(ShareOfChunk::LAYOUT.extent(0) as u32 == SHARE, "a share of 64 rows") };
+    let thread = thread_idx().x;
+    // The same in all lanes, and the compiler is to know it.
+    let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
+    // SAFETY: the kernel declares the storage.
+    let (parts, pipeline) = unsafe { PartsStorage::<G>::take() };
+    let rank = cluster_rank();
+    if thread == 0 {
+        // SAFETY: one thread, and a barrier follows.
+        unsafe { pipeline.init(G::CONSUMERS * WARPGROUP / 32) };
+    }
+    sync_threads();
+    // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
+    launch_dependents();
+    wait_for_prior_kernels();
+
+    let work = tile_of::<G>(arguments);
+    let piece = piece_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
+    let consumer = warpgroup.wrapping_sub(1);
+    // SAFETY: each warpgroup goes one way as a whole, and warps are together again at the cluster's barriers: the sums are
+    // complete behind the first, and nobody reads them behind the second; the caller's contract.
+    unsafe {
+        if warpgroup == 0 {
+            if thread < 32 && elect(FULL_WARP) {
+                load::<G>(pipeline.producer(), parts, (a.pointer(), b.pointer()), work, piece, arguments);
+            }
+            sync_warp(FULL_WARP);
+        } else {
+            multiply::<G>(pipeline.consumer(), parts, consumer, thread % WARPGROUP, piece.1);
+        }
+        sync_cluster();
+        if warpgroup > 0 {
+            add_share::<G>(parts, consumer, rank, thread % WARPGROUP);
+        }
+        cluster_arrive();
+        if warpgroup > 0 {
+            sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
+            write_share::<G>(parts, consumer, rank, thread % WARPGROUP, work, arguments);
+        }
+        cluster_wait();
+    }
+}
+
+/// Where the cluster's tile lies.
+#[inline(always)]
+fn tile_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> Work {
+    let stages = arguments.k.div_ceil(G::BLK_K);
+    Job {
+        cluster: block_idx().x / PARTS,
+        clusters: u32::MAX,
+        extents: (arguments.m, arguments.n),
+        tile: (G::BLK_M, G::BLK_N),
+        stages: (stages, stages),
+        splits: 1,
+        batches: arguments.batches,
+        shared: (0, 0),
+    }
+    .own()
+}
+
+/// Loads the stages of the block's part of K.
+///
+/// # Safety
+/// One thread; the kernel's contract.
+#[inline(always)]
+unsafe fn load<G: WgmmaConfig>(
+    mut producer: Producer<STAGES, 1>,
+    parts: Parts<G>,
+    (a, b): (TensorMapPointer, TensorMapPointer),
+    work: Work,
+    (first, stages): (u32, u32),
+    arguments: &ArgumentsOf<G>,
+) {
+    let (row, column) = ((work.m * G::BLK_M) as i32, (work.n * G::BLK_N) as i32);
+    // One batch is the same for all where they have no distance.
+    let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
+    let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
+    // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the
+    // matrices as zeros.
+    unsafe {
+        prefetch_tensor_map(a);
+        prefetch_tensor_map(b);
+        let mut stage = first;
+        while stage < first + stages {
+            let k = (stage * G::BLK_K) as i32;
+            let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
+            let (to_a, to_b) = (parts.a(filling.index()), parts.b(filling.index()));
+            let barrier = filling.barrier();
+            load_boxes(const { G::BOXES_A }, a, [row, k, batch_a], (to_a, barrier), None);
+            load_boxes(const { G::BOXES_B }, b, [column, k, batch_b], (to_b, barrier), None);
+            stage += 1;
+        }
+    }
+}
+
+/// Multiplies the stages of the block's part of K, and leaves the sums where they were.
+///
+/// # Safety
+/// All threads of a consuming warpgroup; the kernel's contract.
+#[inline(always)]
+unsafe fn multiply<G: WgmmaConfig>(
+    mut consumer: Consumer<STAGES, 1>,
+    parts: Parts<G>,
+    number: u32,
+    thread: u32,
+    stages: u32,
+) {
+    let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
+    let mut before = None;
+    let mut stage = 0;
+    // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs,
+    // and its accumulators read when none does. The stages are free for the sums when no warpgroup reads them any more, and all
+    // that was loaded has been waited for.
+    unsafe {
+        while stage < stages {
+            let full = consumer.wait();
+            // This warpgroup's rows of A.
+            let a = parts.a(full.index()) + number * ATOM_M * ROW;
+            let b = parts.b(full.index());
+            wgmma_fence();
+            let mut k = 0;
+            while k < const { G::A.blocks_k() } {
+                // The first instruction does not add.
+                let adds = stage > 0 || k > 0;
+                let (a, b) = (const { G::A }.descriptor(a, 0, k), const { G::B }.descriptor(b, 0, k));
+                G::Atom::mma(&mut sums, a, b, adds);
+                k += 1;
+            }
+            wgmma_commit_group();
+            wgmma_wait_group::<1>();
+            if let Some(before) = before.replace(full) {
+                consumer.release(before);
+            }
+            stage += 1;
+        }
+        wgmma_wait_group::<0>();
+        if let Some(before) = before {
+            consumer.release(before);
+        }
+        wgmma_fence_registers(&mut sums);
+        sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
+        let mut chunk = 0;
+        while chunk < const { chunks::<G>() } {
+            leave_columns::<G>(sums.as_slice(), chunk, chunk_at(parts, number, chunk), thread);
+            chunk += 1;
+        }
+    }
+}
+
+/// Chunks of columns of a tile.
+const fn chunks<G: WgmmaConfig>() -> u32 {
+    G::BLK_N.div_ceil(COLUMNS)
+}
+
+/// Where the sums of a warpgroup's chunk lie.
+#[inline(always)]
+fn chunk_at<G: WgmmaConfig>(parts: Parts<G>, consumer: u32, chunk: u32) -> u32 {
+    parts.a(0) + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
+}
+
+/// Where the block's share of them lies.
+#[inline(always)]
+fn share_at<G: WgmmaConfig>(parts: Parts<G>, consumer: u32, chunk: u32, rank: u32) -> u32 {
+    chunk_at(parts, consumer, chunk) + rank * const { SHARE * COLUMNS * 4 }
+}
+
+/// Adds up the block's share of the sums of all blocks, in its own memory.
+///
+/// # Safety
+/// All threads of a consuming warpgroup; a barrier of the cluster is behind the writes of all blocks.
+#[inline(always)]
+unsafe fn add_share<G: WgmmaConfig>(parts: Parts<G>, consumer: u32, rank: u32, thread: u32) {
+    const WORD: u32 = size_of::<Word128>() as u32;
+    let mut chunk = 0;
+    while chunk < const { chunks::<G>() } {
+        let share = share_at(parts, consumer, chunk, rank) + WORD * thread;
+        let mut i = 0;
+        while i < const { SHARE * COLUMNS * 4 / (WORD * WARPGROUP) } {
+            let at = share + i * const { WORD * WARPGROUP };
+            // SAFETY: the caller's contract; each word belongs to one thread.
+            unsafe {
+                let words: [Word128; PARTS as usize] =
+                    core::array::from_fn(|part| Word128::load_shared_cluster(map_shared(at, part as u32)));
+                let sum = |j: usize| {
+                    let of = |part: usize| G::Sum::from_bits(words[part].0[j]).widen();
+                    let add = |left: G::Scalar, right: G::Scalar| G::Scalar::ONE.fma(left, right);
+                    G::Sum::narrow(add(of(3), add(of(2), add(of(1), of(0))))).to_bits()
+                };
+                Word128::store_shared(at, Word128([sum(0), sum(1), sum(2), sum(3)]));
+            }
+            i += 1;
+        }
+        chunk += 1;
+    }
+}
+
+/// Writes the block's share of the tile.
+///
+/// # Safety
+/// All threads of a consuming warpgroup, behind a barrier of theirs after [`add_share`]; the kernel's contract.
+#[inline(always)]
+unsafe fn write_share<G: WgmmaConfig>(
+    parts: Parts<G>,
+    consumer: u32,
+    rank: u32,
+    thread: u32,
+    work: Work,
+    arguments: &ArgumentsOf<G>,
+) {
+    let row = work.m * G::BLK_M + consumer * ATOM_M + rank * SHARE;
+    let offset = i64::from(work.batch) * arguments.batch_c;
+    let mut chunk = 0;
+    while chunk < const { chunks::<G>() } {
+        let column = work.n * G::BLK_N + chunk * COLUMNS;
+        if row < arguments.m && column < arguments.n {
+            // SAFETY: the caller's contract; the rows of a share begin at a multiple of what their swizzle repeats after.
+            unsafe {
+                let s_c = Tensor::shared(Shared::from_address(share_at(parts, consumer, chunk, rank))); // (BLK_M, BLK_N)
+                write_rows::<ShareOf<G>>(arguments, s_c, Place { first: (row, column), offset, thread });
+            }
+        }
+        chunk += 1;
+    }
+}
