@@ -87,7 +87,7 @@ fn planned<T: Operand, U: Element>(
         forced: request.forced,
     };
     let measured = request.measured.and_then(|forced| plan(&Question { forced, ..question }));
-    measured.or_else(|| plan(&question)).ok_or_else(|| {
+    let plan = measured.or_else(|| plan(&question)).ok_or_else(|| {
         if !question.wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_wgmma()) {
             let detail = format!(
                 "{} is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and {} is {}; convert the matrices to f16, \
@@ -110,7 +110,18 @@ fn planned<T: Operand, U: Element>(
             tiles.join(", ")
         );
         Error::Unsupported { operation: OPERATION, detail }
+    })?;
+    Ok(match in_one_launch(problem.extents, problem.batches, plan.variant.tile, plan.splits) {
+        true => plan,
+        false => Plan { shared_tiles: 0, pieces: 0, ..plan },
     })
+}
+
+/// Whether a kernel with a persistent grid takes all batches at once, so that a plan may have it share the last tiles of all: of
+/// several launches the last one may have fewer tiles than are shared.
+fn in_one_launch([m, n, _]: [u32; 3], batches: u32, [tile_m, tile_n, _]: [u32; 3], splits: u32) -> bool {
+    let tiles = u64::from(m.div_ceil(tile_m)) * u64::from(n.div_ceil(tile_n)) * u64::from(splits);
+    hopper::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
 }
 
 /// Launches all steps.
@@ -361,4 +372,24 @@ unsafe fn finish<T: Operand, U: Output<T>>(
         done += count;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_one_launch;
+
+    #[test]
+    fn tiles_are_shared_only_where_one_launch_has_them_all() {
+        let tile = [128, 256, 64];
+        let limit = crate::MAX_BLOCKS[0];
+        // 3 x 2 tiles a batch.
+        let extents = [300, 512, 64];
+        assert!(in_one_launch(extents, 1, tile, 1));
+        assert!(in_one_launch(extents, limit / 6, tile, 1));
+        assert!(!in_one_launch(extents, limit / 6 + 1, tile, 1));
+        assert!(in_one_launch(extents, limit / 12, tile, 2));
+        assert!(!in_one_launch(extents, limit / 12 + 1, tile, 2));
+        // More tiles in one batch than a launch has: the product itself is refused.
+        assert!(!in_one_launch([i32::MAX as u32 - 256; 3], 1, tile, 1));
+    }
 }
