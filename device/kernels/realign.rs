@@ -18,7 +18,7 @@ const LINES: u32 = 8;
 /// # Safety
 /// All batches of both matrices lie in memory of the device inside the buffers that the pointers come from, the buffer that is
 /// read begins at a multiple of 4 bytes, and they do not overlap. Lines that are written begin at multiples of 4 bytes, and may be
-/// written up to the next one behind their end. `lines` is at most 2^31 - 8, and `bytes` at most 2^32 - 1,024.
+/// written up to the next one behind their end. `lines` is at most 2^31 - 8, and `bytes` at most 2^32 - 32.
 #[kernel(threads = 256)]
 pub unsafe fn realign(
     src: Global<u8>,

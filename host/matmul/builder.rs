@@ -1,8 +1,10 @@
 //! The call: what is multiplied, and what becomes of the sums.
 
 use super::element::{Float8, Operand, Output, Precision};
+use super::explanation::Explanation;
 use super::plan::Forced;
-use super::run::{self, Request};
+use super::problem::{Batch, BiasAlong, Request};
+use super::run;
 #[cfg(feature = "tune")]
 use super::tuning::{Problem, Tuning};
 use crate::device::Device;
@@ -12,7 +14,6 @@ use crate::memory::BufferSlice;
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::memory::Element;
-use std::fmt;
 
 /// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`, 8-bit floats times their scales
 /// ([`Matmul::scale_a`]).
@@ -55,20 +56,6 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
     forced: Forced,
     #[cfg(feature = "tune")]
     tuning: Option<&'a Tuning>,
-}
-
-/// What a bias has one element for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BiasAlong {
-    Rows,
-    Columns,
-}
-
-/// Products of matrices that follow each other in their buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Batch {
-    pub count: usize,
-    pub strides: [usize; 3],
 }
 
 impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
@@ -301,39 +288,5 @@ impl<U: Output<half::f16>> Matmul<'_, half::f16, U> {
     /// Sums in f16 too: faster on some chips, and it loses digits.
     pub fn f16_sums(self) -> Self {
         Self { precision: Precision::F16Sums, ..self }
-    }
-}
-
-/// How a product is computed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Explanation {
-    /// The kernel; `None` where there is nothing to multiply.
-    pub kernel: Option<&'static str>,
-    /// The tile of C of a block, M x N.
-    pub tile: (u32, u32),
-    /// The parts that K is cut into.
-    pub splits: u32,
-    /// The last tiles, each of which several blocks sum up in pieces of K, where a last round of tiles would leave many
-    /// multiprocessors idle; of kernels with clusters, tiles of a cluster.
-    pub shared_tiles: u32,
-    /// The pieces of each of those.
-    pub pieces: u32,
-    /// Whether `a`, and whether `b`, is rearranged first.
-    pub rearranged: [bool; 2],
-    /// What the call takes from the device's memory while it runs, in bytes.
-    pub workspace_bytes: usize,
-}
-
-/// The kernel, and how K is cut: `wgmma_f16_tn, 12 tiles in 5 pieces each`.
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kernel.unwrap_or("none"))?;
-        match (self.splits, self.shared_tiles) {
-            (0 | 1, 0) => Ok(()),
-            (0 | 1, 1) => write!(f, ", 1 tile in {} pieces", self.pieces),
-            (0 | 1, tiles) => write!(f, ", {tiles} tiles in {} pieces each", self.pieces),
-            (parts, _) => write!(f, ", K in {parts} parts"),
-        }
     }
 }

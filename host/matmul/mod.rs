@@ -2,15 +2,19 @@
 
 mod builder;
 mod element;
+mod explanation;
 mod hopper;
 mod operand;
 mod plan;
+mod problem;
+mod rearranged;
 mod run;
 #[cfg(feature = "tune")]
 mod tuning;
 
-pub use builder::{Explanation, Matmul};
+pub use builder::Matmul;
 pub use element::{Float8, Operand, Output, Precision};
+pub use explanation::Explanation;
 #[cfg(feature = "tune")]
 pub use tuning::{Choice, Problem, Tuning};
 

@@ -1,0 +1,278 @@
+//! What is asked of a product, and the problem that it makes once everything is checked.
+
+use super::element::{Major, Operand, Output, Precision};
+use super::operand::View;
+use super::plan::Forced;
+use crate::device::Device;
+use crate::kernels::mma::Activation;
+use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
+use crate::memory::BufferSlice;
+use crate::{Error, Result};
+use moye_device::arch::Fma;
+use moye_device::memory::Element;
+
+/// What errors call the operation.
+pub(super) const OPERATION: &str = "matmul";
+
+/// The largest extent: a tile more still fits into 31 bits.
+pub(super) const MAX_EXTENT: usize = i32::MAX as usize - 256;
+
+/// What rows of workspaces and of an aligned C start at multiples of, in bytes.
+pub(super) const ROW_ALIGN: u64 = 16;
+
+/// Batches times parts of K are blocks along y.
+pub(super) const MAX_Y: u32 = crate::MAX_BLOCKS[1];
+
+/// All that was asked for.
+pub(super) struct Request<'r, 'a, T: Operand, U: Element> {
+    pub a: &'r Matrix<'a, T>,
+    pub b: &'r Matrix<'a, T>,
+    pub alpha: T::Scalar,
+    pub beta: T::Scalar,
+    pub bias: Option<&'r (BufferSlice<'a, U>, BiasAlong)>,
+    /// Of A's rows and B's columns.
+    pub scales: [Option<&'r BufferSlice<'a, T::Scalar>>; 2],
+    pub activation: Activation,
+    pub precision: Precision,
+    pub batch: Batch,
+    pub forced: Forced,
+    /// What was measured to be the fastest. Where no kernel has it, it counts for nothing.
+    pub measured: Option<Forced>,
+}
+
+/// The problem as the kernels see it: C row-major, or to be written by way of a workspace that is.
+pub(super) struct Problem<T: Operand> {
+    /// M, N, K.
+    pub extents: [u32; 3],
+    pub batches: u32,
+    /// A as (M, K), B as (N, K).
+    pub operands: [View; 2],
+    pub c: View,
+    /// Address (0: none) and strides along M and N.
+    pub bias: (u64, i64, i64),
+    /// Of A and of B.
+    pub scales: [ScaleOf; 2],
+    pub alpha: T::Scalar,
+    pub beta: T::Scalar,
+    pub activation: Activation,
+    /// Whether C has no contiguous axis, so that it is computed elsewhere and rearranged.
+    pub scattered: bool,
+}
+
+/// An operand's scale: address (0: none), and strides along M or N and between batches.
+pub(super) type ScaleOf = (u64, i64, i64);
+
+/// What a bias has one element for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BiasAlong {
+    Rows,
+    Columns,
+}
+
+/// Products of matrices that follow each other in their buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Batch {
+    pub count: usize,
+    pub strides: [usize; 3],
+}
+
+impl<T: Operand> Problem<T> {
+    /// Checks everything; `None` where no element is to be computed.
+    pub fn of<U: Output<T>>(
+        request: &Request<'_, '_, T, U>,
+        device: &Device,
+        c: &mut MatrixMut<'_, U>,
+    ) -> Result<Option<Self>> {
+        let (a, b) = (request.a, request.b);
+        super::check_shapes(a.shape(), b.shape(), c.shape())?;
+        for (argument, of) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
+            check_device(OPERATION, argument, of, device)?;
+        }
+        let [m, n, k] = [("M", a.rows()), ("N", b.cols()), ("K", a.cols())].map(|(what, value)| {
+            if value > MAX_EXTENT {
+                let limit = MAX_EXTENT as u64;
+                return Err(Error::MatrixTooLarge { operation: OPERATION, what, value, limit });
+            }
+            Ok(value as u32)
+        });
+        let (m, n, k) = (m?, n?, k?);
+        let Batch { count, strides } = request.batch;
+        batches_fit("a", a.shape(), a.data().len(), count, strides[0])?;
+        batches_fit("b", b.shape(), b.data().len(), count, strides[1])?;
+        batches_fit("c", c.shape(), c.data_mut().len(), count, strides[2])?;
+        batches_of_c_are_apart(c.shape(), count, strides[2])?;
+        let bias = bias_of(request, device, m, n)?;
+        let scales = [
+            scale_of::<T>(request.scales[0], device, ("a", "row", 4), m, count)?,
+            scale_of::<T>(request.scales[1], device, ("b", "column", 5), n, count)?,
+        ];
+        let Ok(batches) = u32::try_from(count) else {
+            let limit = u64::from(u32::MAX);
+            return Err(Error::MatrixTooLarge { operation: OPERATION, what: "batches", value: count, limit });
+        };
+        if m == 0 || n == 0 || batches == 0 {
+            return Ok(None);
+        }
+        let stride = |stride: usize| if count > 1 { stride as i64 } else { 0 };
+        let straight = Self {
+            extents: [m, n, k],
+            batches,
+            operands: [
+                View::new(
+                    a.data().address(),
+                    a.data().len(),
+                    a.shape(),
+                    (stride(strides[0]), batches),
+                    T::BYTES,
+                ),
+                View::new(
+                    b.data().address(),
+                    b.data().len(),
+                    b.shape().t(),
+                    (stride(strides[1]), batches),
+                    T::BYTES,
+                ),
+            ],
+            c: View::new(
+                c.data_mut().address(),
+                c.data_mut().len(),
+                c.shape(),
+                (stride(strides[2]), batches),
+                U::BYTES,
+            ),
+            bias,
+            scales,
+            alpha: request.alpha,
+            beta: request.beta,
+            activation: request.activation,
+            scattered: false,
+        };
+        Ok(Some(straight.turned()))
+    }
+
+    /// The same problem, with C row-major if it has a contiguous axis at all: where that is along M, `c^T = b^T * a^T` is
+    /// computed instead, the same elements with M and N exchanged.
+    fn turned(self) -> Self {
+        let Self { extents: [m, n, k], operands: [a, b], c, bias: (bias, bias_m, bias_n), .. } = self;
+        let [scale_a, scale_b] = self.scales;
+        let (along_m, along_n) = (c.mn == 1 || m <= 1, c.k == 1 || n <= 1);
+        let turned = Self {
+            extents: [n, m, k],
+            operands: [b, a],
+            c: View { mn: c.k, k: c.mn, ..c },
+            bias: (bias, bias_n, bias_m),
+            scales: [scale_b, scale_a],
+            ..self
+        };
+        match (along_m, along_n) {
+            // One row or column: the other axis is the one to go along.
+            (true, true) if n == 1 && m > 1 => turned,
+            (_, true) => self,
+            (true, false) => turned,
+            // The closer axis is written faster.
+            (false, false) if c.mn < c.k => Self { scattered: true, ..turned },
+            (false, false) => Self { scattered: true, ..self },
+        }
+    }
+
+    /// Whether the sums need more than a factor on their way to C.
+    pub fn needs_more(&self) -> bool {
+        self.beta != T::Scalar::ZERO || self.bias.0 != 0 || self.activation != Activation::None
+    }
+
+    /// Whether rows of C start at multiples of 16 bytes.
+    pub fn c_is_aligned(&self) -> bool {
+        !self.scattered
+            && View { end: u64::MAX, ..self.c }
+                .leading(Major::K, self.extents[0], self.extents[1], ROW_ALIGN)
+                .is_some()
+    }
+}
+
+/// Checks that all batches of a matrix lie within the elements that it was made from.
+fn batches_fit(name: &str, shape: Shape, len: usize, count: usize, stride: usize) -> Result<()> {
+    if count <= 1 || shape.cosize() == 0 {
+        return Ok(());
+    }
+    let needed = (count as u128 - 1).saturating_mul(stride as u128).saturating_add(shape.cosize());
+    if needed <= len as u128 {
+        return Ok(());
+    }
+    let detail = format!(
+        "{count} batches of {name}, {stride} elements apart, need {needed} elements, and there are {len}; take fewer batches, \
+         or a matrix over all of the buffer"
+    );
+    Err(Error::ShapeMismatch { operation: OPERATION, detail })
+}
+
+/// Checks that no two batches of C have an element in common.
+fn batches_of_c_are_apart(shape: Shape, count: usize, stride: usize) -> Result<()> {
+    if count <= 1 || shape.cosize() <= stride as u128 {
+        return Ok(());
+    }
+    let detail = format!(
+        "batches of c are {stride} elements apart, and each reaches over {}: they may not overlap",
+        shape.cosize()
+    );
+    Err(Error::ShapeMismatch { operation: OPERATION, detail })
+}
+
+/// The bias's address and strides.
+fn bias_of<T: Operand, U: Element>(
+    request: &Request<'_, '_, T, U>,
+    device: &Device,
+    m: u32,
+    n: u32,
+) -> Result<(u64, i64, i64)> {
+    let Some((bias, along)) = request.bias else { return Ok((0, 0, 0)) };
+    check_device(OPERATION, 3, bias.device(), device)?;
+    let (what, extent, strides) = match along {
+        BiasAlong::Rows => ("rows", m, (1, 0)),
+        BiasAlong::Columns => ("columns", n, (0, 1)),
+    };
+    if bias.len() != extent as usize {
+        let detail = format!("the bias has {} elements, and c has {extent} {what}", bias.len());
+        return Err(Error::ShapeMismatch { operation: OPERATION, detail });
+    }
+    Ok((bias.address(), strides.0, strides.1))
+}
+
+/// The scale of an operand, which has so many rows or columns that are not K, in so many batches.
+fn scale_of<T: Operand>(
+    scale: Option<&BufferSlice<'_, T::Scalar>>,
+    device: &Device,
+    (name, each, argument): (&str, &str, usize),
+    extent: u32,
+    batches: usize,
+) -> Result<ScaleOf> {
+    let Some(scale) = scale else { return Ok((0, 0, 0)) };
+    check_device(OPERATION, argument, scale.device(), device)?;
+    let (len, extent) = (scale.len(), extent as usize);
+    let (along, batch) = match len {
+        1 => (0, 0),
+        len if len == extent => (1, 0),
+        len if Some(len) == extent.checked_mul(batches) => (1, extent as i64),
+        _ => {
+            let of_batches = if batches > 1 {
+                format!(", or one for each {each} of each of {batches} batches")
+            } else {
+                String::new()
+            };
+            let detail = format!(
+                "the scale of {name} has {len} elements, and {name} has {extent} {each}s; give one element for all, or one for each \
+                 {each}{of_batches}"
+            );
+            return Err(Error::ShapeMismatch { operation: OPERATION, detail });
+        }
+    };
+    Ok((scale.address(), along, batch))
+}
+
+/// A number of blocks along x.
+pub(super) fn blocks(what: &'static str, count: u64) -> Result<u32> {
+    let limit = u64::from(crate::MAX_BLOCKS[0]);
+    if count > limit {
+        return Err(Error::MatrixTooLarge { operation: OPERATION, what, value: count as usize, limit });
+    }
+    Ok(count as u32)
+}

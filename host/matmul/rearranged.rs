@@ -1,0 +1,177 @@
+//! What a product keeps in a workspace, where it lies there, and how matrices get there and back.
+
+use super::element::{Major, Operand};
+use super::hopper;
+use super::operand::View;
+use super::plan::Plan;
+use super::problem::{MAX_EXTENT, MAX_Y, OPERATION, Problem, ROW_ALIGN, blocks};
+use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign};
+use crate::launch::Grid;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use moye_device::kernel::Kernel;
+use moye_device::memory::{Element, Global, GlobalMut};
+
+/// Bytes of a line of the L2 cache.
+const LINE: u64 = 128;
+
+/// Parts of a workspace start at multiples of this, in bytes.
+const PART_ALIGN: u64 = 256;
+
+/// Where the parts of the workspace begin, in bytes.
+#[derive(Default)]
+pub(super) struct Layout {
+    pub packed: [Option<u64>; 2],
+    pub sums: Option<u64>,
+    pub pieces: Option<u64>,
+    pub c: Option<u64>,
+    pub bytes: u64,
+}
+
+impl Layout {
+    /// What a plan for a problem needs, with results `U`.
+    pub fn of<T: Operand, U: Element>(problem: &Problem<T>, plan: &Plan<T>) -> Result<Self> {
+        let [m, n, k] = problem.extents;
+        let mut layout = Self::default();
+        if k > 0 {
+            for (i, extent) in [m, n].into_iter().enumerate() {
+                if plan.leading[i].is_none() {
+                    let view = problem.operands[i];
+                    let batches = if view.batch == 0 { 1 } else { problem.batches };
+                    let (along, across) = lines(plan.majors[i], extent, k);
+                    let row = packed_row_of(along, view.bytes) * view.bytes;
+                    layout.packed[i] =
+                        Some(layout.take(u128::from(across) * u128::from(row) * u128::from(batches))?);
+                }
+            }
+            if plan.apart {
+                let row = row_of(n, size_of::<T::Scalar>() as u64) * size_of::<T::Scalar>() as u64;
+                let parts = u128::from(plan.splits) * u128::from(problem.batches);
+                layout.sums = Some(layout.take(u128::from(m) * u128::from(row) * parts)?);
+            }
+            if plan.shared_tiles > 0 {
+                let (cluster, [tile_m, tile_n, _]) =
+                    (plan.variant.kernel.clusters().blocks(), plan.variant.tile);
+                let bytes =
+                    hopper::bytes_of_pieces(plan.shared_tiles * plan.pieces, cluster, (tile_m, tile_n));
+                layout.pieces = Some(layout.take(bytes.into())?);
+            }
+        }
+        if problem.scattered {
+            let row = row_of(n, U::BYTES as u64) * U::BYTES as u64;
+            layout.c = Some(layout.take(u128::from(m) * u128::from(row) * u128::from(problem.batches))?);
+        }
+        Ok(layout)
+    }
+
+    fn take(&mut self, bytes: u128) -> Result<u64> {
+        let start = self.bytes;
+        let end = u128::from(start) + bytes.next_multiple_of(u128::from(PART_ALIGN));
+        self.bytes = u64::try_from(end).ok().filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
+            let detail = format!(
+                "the workspace would need {end} bytes, more than can be addressed; split the matrices"
+            );
+            Error::Unsupported { operation: OPERATION, detail }
+        })?;
+        Ok(start)
+    }
+}
+
+/// Elements of a row in a workspace.
+pub(super) fn row_of(extent: u32, bytes: u64) -> u64 {
+    u64::from(extent).next_multiple_of(ROW_ALIGN / bytes.min(ROW_ALIGN))
+}
+
+/// Elements of a row of a rearranged operand: it begins with a line of the L2 cache, so that whole lines are read.
+pub(super) fn packed_row_of(extent: u32, bytes: u64) -> u64 {
+    u64::from(extent).next_multiple_of((LINE / bytes).max(1))
+}
+
+/// How long the contiguous lines of an operand are, and how many there are.
+pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
+    match major {
+        Major::K => (k, extent),
+        Major::Mn => (extent, k),
+    }
+}
+
+/// Copies `(rows, k)` elements of each batch, whatever they are.
+///
+/// # Safety
+/// Both lie in memory that is there, and do not overlap. Where elements have up to 2 bytes and K is contiguous in both, lines of
+/// `to` begin at multiples of 4 bytes, and have room up to the next one: those of a workspace have.
+pub(super) unsafe fn rearrange(
+    stream: &Stream,
+    from: View,
+    to: View,
+    extents: (u32, u32),
+    batches: u32,
+) -> Result<()> {
+    let mut first = 0;
+    while first < batches {
+        let count = (batches - first).min(MAX_Y);
+        let at = |view: View| {
+            let address = view.address.wrapping_add((i64::from(first) * view.batch) as u64 * view.bytes);
+            View { address, ..view }
+        };
+        let (from, to) = (at(from), at(to));
+        // SAFETY: the caller's contract, for these batches.
+        unsafe {
+            match from.bytes {
+                1 | 2 if from.k == 1 && to.k == 1 => rearrange_lines(stream, from, to, extents, count),
+                1 => rearrange_by(&pack_u8, stream, from, to, extents, count),
+                2 => rearrange_by(&pack_u16, stream, from, to, extents, count),
+                4 => rearrange_by(&pack_u32, stream, from, to, extents, count),
+                _ => rearrange_by(&pack_u64, stream, from, to, extents, count),
+            }?
+        }
+        first += count;
+    }
+    Ok(())
+}
+
+/// [`rearrange`] of up to [`MAX_Y`] batches with strides of any kind, by the kernel for elements of this size.
+///
+/// # Safety
+/// As for [`rearrange`]; `B` is as large as an element.
+unsafe fn rearrange_by<B: Element>(
+    kernel: &Pack<B>,
+    stream: &Stream,
+    from: View,
+    to: View,
+    (rows, k): (u32, u32),
+    batches: u32,
+) -> Result<()> {
+    let tiles = blocks("tiles to rearrange", u64::from(rows.div_ceil(64)) * u64::from(k.div_ceil(64)))?;
+    let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
+    let arguments = (source, destination, rows, k, from.mn, from.k, from.batch, to.mn, to.k, to.batch);
+    // SAFETY: the caller's contract.
+    unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256), arguments) }
+}
+
+/// A kernel that copies between any strides.
+type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64, i64, i64, i64, i64)>;
+
+/// [`rearrange`] of up to [`MAX_Y`] batches of lines of small elements: as bytes, whose words are cut out of two, as larger elements
+/// need not be, which are words themselves.
+///
+/// # Safety
+/// As for [`rearrange`].
+unsafe fn rearrange_lines(
+    stream: &Stream,
+    from: View,
+    to: View,
+    (lines, k): (u32, u32),
+    batches: u32,
+) -> Result<()> {
+    // The longest line of these elements is one that the kernel takes.
+    const { assert!(2 * MAX_EXTENT as u64 <= (1 << 32) - 32) };
+    let blocks = blocks("tiles to rearrange", lines.div_ceil(8).into())?;
+    let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
+    let line = (u64::from(k) * from.bytes) as u32;
+    let bytes = |stride: i64| stride * from.bytes as i64;
+    let arguments =
+        (source, destination, lines, line, bytes(from.mn), bytes(to.mn), bytes(from.batch), bytes(to.batch));
+    // SAFETY: the caller's contract.
+    unsafe { stream.launch(&realign, Grid::new((blocks, batches), 256), arguments) }
+}
