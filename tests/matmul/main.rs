@@ -6,6 +6,7 @@ mod common;
 
 mod case;
 mod errors;
+mod parts;
 mod scales;
 mod shared_tiles;
 
@@ -211,7 +212,14 @@ fn a_long_k_is_cut_and_added_up() {
 #[test]
 fn large_products_on_a_gpu() {
     let Some(device) = common::gpu() else { return };
-    for shape in [(1024, 1000, 777), (513, 2049, 300), (2000, 40, 4000), (8, 5000, 129)] {
+    for shape in [
+        (1024, 1000, 777),
+        (513, 2049, 300),
+        (2000, 40, 4000),
+        (8, 5000, 129),
+        (64, 4096, 4096),
+        (4100, 60, 4000),
+    ] {
         let case = Case::new(shape, [Lie::Rows(0), Lie::Rows(0), Lie::Rows(0)]);
         check::<f16, f16>(&device, &case, 5e-4, 0, |product| product);
         check::<f32, f32>(&device, &case, 4e-6, 0, |product| product);

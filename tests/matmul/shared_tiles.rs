@@ -15,13 +15,13 @@ use moye_device::memory::TensorMap as TensorMapParameter;
 use rand::RngExt;
 
 /// Whole numbers from -4 to 4.
-fn whole(count: usize, seed: usize) -> Vec<f16> {
+pub fn whole(count: usize, seed: usize) -> Vec<f16> {
     let mut rng = rng(&[count, seed]);
     (0..count).map(|_| f16::from_f32(rng.random_range(-4..=4) as f32)).collect()
 }
 
 /// Compares some rows of C, the first and the last among them, with sums in f64.
-fn compare(
+pub fn compare(
     what: &str,
     (a, b): (&[f16], &[f16]),
     c: &[f32],
@@ -215,6 +215,6 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
 }
 
 /// Whether a device runs the kernels with persistent grids.
-fn has_wgmma(device: &Device) -> bool {
+pub fn has_wgmma(device: &Device) -> bool {
     device.arch() == moye::Arch::new(9, 0)
 }
