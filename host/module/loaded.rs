@@ -1,7 +1,9 @@
 //! A module in a GPU's context.
 
+use super::SHIPPED_PTX;
 use super::entry::EntryParams;
 use super::ptx::{self, Ptx};
+use super::split::Split;
 use crate::device::gpu::Gpu;
 use crate::driver::{self, DriverCode, check};
 use crate::{Error, Result};
@@ -19,10 +21,20 @@ pub(crate) struct Cache(Mutex<Vec<(Ptx, &'static Loaded)>>);
 /// A loaded module and the functions looked up in it.
 pub(crate) struct Loaded {
     ptx: Ptx,
-    /// The one of its texts that the GPU runs.
+    /// The architecture of the text that the GPU runs, and the text.
+    image: &'static str,
+    /// See `image`.
     text: &'static str,
-    module: CudaModule,
+    compiled: Compiled,
     functions: Mutex<HashMap<&'static str, Known>>,
+}
+
+/// What the driver compiles at a time.
+enum Compiled {
+    /// All kernels.
+    Whole(CudaModule),
+    /// Each kernel when it is looked up.
+    ByKernel(Split),
 }
 
 /// A function that was looked up.
@@ -75,19 +87,11 @@ impl Loaded {
             compiled: ptx.architectures(),
             arch,
         })?;
-        gpu.bind()?;
-        let module = CString::new(text)
-            .map_err(|_| Error::PtxRefused {
-                module: ptx.name(),
-                image,
-                code: DriverCode::INVALID_PTX,
-                log: "the text has a zero byte in it".to_owned(),
-            })
-            .and_then(|text| {
-                CudaModule::from_ptx_cstr(&text, &[])
-                    .map_err(|error| refusal(gpu, ptx, image, &text, driver::of(error)))
-            })?;
-        Ok(Self { ptx, text, module, functions: Mutex::default() })
+        let compiled = match Split::of(text) {
+            Some(split) if ptx.name() == SHIPPED_PTX.name() => Compiled::ByKernel(split),
+            _ => Compiled::Whole(compile(gpu, ptx, image, text.to_owned())?),
+        };
+        Ok(Self { ptx, image, text, compiled, functions: Mutex::default() })
     }
 
     /// The kernel of this name, for blocks with so much dynamic shared memory; looked up at the first call.
@@ -131,8 +135,16 @@ impl Loaded {
         package: &'static str,
     ) -> Result<GpuFunction> {
         let no_such = || Error::NoSuchKernel { kernel, package, module: self.ptx.name() };
+        let module = match &self.compiled {
+            Compiled::Whole(module) => module,
+            Compiled::ByKernel(split) => {
+                let text = split.only(self.text, kernel).ok_or_else(no_such)?;
+                // It stays loaded, as the GPU stays open; what asked for it keeps the function.
+                Box::leak(Box::new(compile(gpu, self.ptx, self.image, text)?))
+            }
+        };
         gpu.bind()?;
-        let function = self.module.get_function(kernel).map_err(|error| match driver::of(error) {
+        let function = module.get_function(kernel).map_err(|error| match driver::of(error) {
             DriverCode::NOT_FOUND => no_such(),
             code => gpu.error_of_code("cuModuleGetFunction", code),
         })?;
@@ -149,6 +161,18 @@ impl Loaded {
         };
         Ok(GpuFunction { function, attributes, params })
     }
+}
+
+/// Has the driver compile a text.
+fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Result<CudaModule> {
+    gpu.bind()?;
+    let text = CString::new(text).map_err(|_| Error::PtxRefused {
+        module: ptx.name(),
+        image,
+        code: DriverCode::INVALID_PTX,
+        log: "the text has a zero byte in it".to_owned(),
+    })?;
+    CudaModule::from_ptx_cstr(&text, &[]).map_err(|error| refusal(gpu, ptx, image, &text, driver::of(error)))
 }
 
 /// The error for a PTX text that the driver did not take, with the log of its compiler.

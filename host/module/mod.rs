@@ -3,6 +3,7 @@
 mod entry;
 mod loaded;
 mod ptx;
+mod split;
 
 pub use loaded::KernelAttributes;
 pub(crate) use loaded::{Cache, GpuFunction, Loaded};
@@ -42,6 +43,10 @@ pub struct Module {
 
 impl Device {
     /// Loads the kernels of a crate: compiles the PTX text that fits the GPU, once in a process.
+    ///
+    /// Those that this crate ships are compiled one by one, each when it is launched (or its attributes asked for) for the first
+    /// time, which is then when errors come: a program launches few of them, and all take a driver that has not compiled
+    /// them before longer than 10 s.
     ///
     /// # Errors
     /// No text of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`], [`Error::PtxVersion`],

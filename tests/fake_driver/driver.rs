@@ -12,12 +12,16 @@ fn unless(name: &str, code: c_int) -> c_int {
     if fault(name) { code } else { 0 }
 }
 
-/// Adds a byte to the file that `FAKE_DRIVER_LOADS` names.
-fn count_load() {
+/// Adds a line with the names of a text's entry points to the file that `FAKE_DRIVER_LOADS` names.
+fn note_load(image: *const c_char) {
     use std::io::Write;
     if let Some(file) = std::env::var_os("FAKE_DRIVER_LOADS") {
+        // SAFETY: the driver is given a text that ends in a zero byte.
+        let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
+        let names = text.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
+        let names: Vec<_> = names.map(|name| name.trim_end_matches(['(', ')'])).collect();
         let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
-        file.and_then(|mut file| file.write_all(b"1")).expect("a file for the loads");
+        file.and_then(|mut file| writeln!(file, "{}", names.join(" "))).expect("a file for the loads");
     }
 }
 
@@ -85,7 +89,7 @@ driver! {
             }
             218
         } else {
-            count_load();
+            note_load(image);
             put(module, 4)
         }
     };

@@ -1,0 +1,169 @@
+//! A PTX text by entry points: what the driver compiles is what a program launches.
+//!
+//! A module of many kernels takes the driver's compiler long, and a program launches few of them. An entry point of the stock
+//! compiler's texts stands by itself: it refers to what is declared in front of the first one, and calls nothing.
+
+use super::entry::{ends_name, is_comment};
+use std::ops::Range;
+
+/// A text whose entry points stand by themselves, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// What is in front of the first one: version, target, variables.
+    preamble: Range<usize>,
+    /// Each with its name.
+    entries: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Split {
+    /// The entry points of a text; `None` where something else stands between or behind them, a function that they may call
+    /// say, or where a text has none.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut entries = Vec::new();
+        let mut end = 0;
+        let mut preamble = None;
+        while let Some((start, name)) = next_entry(text, end) {
+            if preamble.is_none() {
+                preamble = Some(0..start);
+            } else if !is_blank(&text[end..start]) {
+                return None;
+            }
+            end = end_of_body(text, name.end)?;
+            entries.push((name, start..end));
+        }
+        if !is_blank(&text[end..]) {
+            return None;
+        }
+        Some(Self { preamble: preamble?, entries })
+    }
+
+    /// The text with one of its entry points alone; `None` where it has none of that name.
+    pub fn only(&self, text: &str, kernel: &str) -> Option<String> {
+        let (_, entry) = self.entries.iter().find(|(name, _)| &text[name.clone()] == kernel)?;
+        Some(format!("{}{}\n", &text[self.preamble.clone()], &text[entry.clone()]))
+    }
+}
+
+/// Where the line of the next entry point begins, and its name.
+fn next_entry(text: &str, from: usize) -> Option<(usize, Range<usize>)> {
+    const ENTRY: &str = ".entry";
+    text[from..].match_indices(ENTRY).find_map(|(at, _)| {
+        let at = from + at;
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        if is_comment(&text[line..at]) {
+            return None;
+        }
+        let after = &text[at + ENTRY.len()..];
+        let name = at + ENTRY.len() + (after.len() - after.trim_start().len());
+        let length = text[name..].find(ends_name)?;
+        Some((line, name..name + length))
+    })
+}
+
+/// The end of the body that comes next: its closing brace.
+fn end_of_body(text: &str, from: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut depth = 0usize;
+    let mut at = from;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'/' if bytes[at..].starts_with(b"//") => {
+                at += text[at..].find('\n')?;
+                continue;
+            }
+            b'/' if bytes[at..].starts_with(b"/*") => {
+                at += text[at..].find("*/")? + 2;
+                continue;
+            }
+            // A declaration without a body.
+            b';' if depth == 0 => return None,
+            b'{' => depth += 1,
+            b'}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Whether there are comments at most, each on a line.
+fn is_blank(text: &str) -> bool {
+    text.lines().all(|line| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with("//")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+//
+.version 8.0
+.target sm_90a
+.extern .shared .align 16 .b8 moye_shared[];
+.global .b8 table[2] = {1, 2};
+\t// .globl\tfirst  // -- Begin function first
+.visible .entry first(
+\t.param .u64 first_param_0 // a comment; with {a brace
+)
+.maxntid 256
+{
+\t{ ret; }
+}
+                                        // -- End function
+\t// .globl\tsecond
+.visible .entry second() { /* } */ ret; }
+";
+
+    #[test]
+    fn an_entry_point_alone_has_the_preamble_and_its_own_body() {
+        let split = Split::of(TEXT).unwrap();
+        let first = split.only(TEXT, "first").unwrap();
+        assert!(first.contains(".target sm_90a") && first.contains("table[2]"), "{first}");
+        assert!(first.contains("first_param_0") && first.ends_with("\t{ ret; }\n}\n"), "{first}");
+        assert!(!first.contains(".entry second"), "{first}");
+        let second = split.only(TEXT, "second").unwrap();
+        assert!(second.ends_with(".visible .entry second() { /* } */ ret; }\n"), "{second}");
+        assert!(!second.contains("first_param_0"), "{second}");
+        for name in ["firs", "first_param_0", "", "third"] {
+            assert_eq!(split.only(TEXT, name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn texts_with_more_than_entry_points_are_left_whole() {
+        for text in [
+            "",
+            ".version 8.0\n",
+            ".entry a() { ret; }\n.func f() { ret; }\n.entry b() { ret; }\n",
+            ".entry a() { ret; }\n.func f() { ret; }\n",
+            ".entry a() { ret; }\n.global .u32 x;\n",
+            ".entry a();\n.entry b() { ret; }\n",
+            ".entry a() { ret;",
+        ] {
+            assert_eq!(Split::of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_shipped_texts_have_every_kernel_by_itself() {
+        for (arch, text) in crate::SHIPPED_PTX.images() {
+            let split = Split::of(text).unwrap_or_else(|| panic!("{arch} is not taken apart"));
+            let declared = text.lines().filter(|line| line.starts_with(".visible .entry")).count();
+            assert_eq!(split.entries.len(), declared, "{arch}");
+            let bodies: usize = split.entries.iter().map(|(_, entry)| entry.len()).sum();
+            assert!(split.preamble.len() + bodies > text.len() / 10 * 9, "{arch}: {bodies} bytes of bodies");
+            for (name, _) in &split.entries {
+                let only = split.only(text, &text[name.clone()]).unwrap();
+                assert_eq!(only.matches(".visible .entry").count(), 1, "{} for {arch}", &text[name.clone()]);
+            }
+        }
+    }
+}
