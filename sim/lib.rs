@@ -78,7 +78,10 @@ mod tensor_map;
 mod wgmma;
 
 pub use dim::Dim3;
-pub use fault::{Access, Fault, FaultKind, LaunchError, ThreadRange, ThreadSet, WaitPlace, WaitingThreads};
+pub use fault::{
+    Access, AsyncRead, Fault, FaultKind, LaunchError, ReadWait, ThreadRange, ThreadSet, WaitPlace,
+    WaitingThreads,
+};
 pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report, blocks_at_once};
 pub use memory::{Allocation, GlobalMemory, MemoryError};
 pub use pod::Pod;

@@ -4,6 +4,7 @@
 //! does not wait finds them in flight. Its source is read then too, so that a kernel which changes it meanwhile is seen.
 
 use super::context::BlockContext;
+use super::reads::Reader;
 use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
@@ -113,12 +114,13 @@ impl BlockContext {
             let blocks = self.cluster().blocks().len();
             return invalid(format!("the mask {mask:#06x} of a cluster of {blocks} blocks"));
         }
+        let issued = (operation, location);
         if mask == 0 {
-            return block.take_load(source, destination, mbarrier, self.thread_index.get(), location);
+            return block.take_load(source, destination, mbarrier, self.thread_index.get(), issued);
         }
         for rank in (0..u16::BITS).filter(|rank| mask >> rank & 1 != 0) {
             let block = self.peer_of_rank(access, destination, rank)?;
-            block.take_load(source, destination, mbarrier, self.thread_index.get(), location)?;
+            block.take_load(source, destination, mbarrier, self.thread_index.get(), issued)?;
         }
         Ok(())
     }
@@ -133,9 +135,7 @@ impl BlockContext {
             LoadSource::Shared { rank, address, bytes } => {
                 check_bytes(operation, bytes, u64::from(address))?;
                 let block = self.peer_of_rank(Access::BulkSource, address, rank)?;
-                block.check_async_read(Access::BulkSource, address, bytes as usize, TensorSwizzle::None)?;
-                block.mark_reading(address, bytes as usize, TensorSwizzle::None, true);
-                Ok(())
+                block.check_async_read(Access::BulkSource, address, bytes as usize, TensorSwizzle::None)
             }
         }
     }
@@ -161,7 +161,7 @@ impl BlockContext {
         destination: u32,
         mbarrier: u32,
         issuer: Dim3,
-        issued_at: &'static Location<'static>,
+        issued: (&'static str, &'static Location<'static>),
     ) -> Result<(), FaultKind> {
         let access = Access::BulkDestination;
         self.mbarrier("mbarrier.complete_tx", mbarrier)?;
@@ -170,12 +170,24 @@ impl BlockContext {
             if offset >= self.shared.bytes()
                 || offset + PIECE > self.shared.bytes()
                 || self.shared.first_in_flight(offset, PIECE).is_some()
-                || self.shared.first_being_read(offset, PIECE).is_some()
+                || self.shared.first_being_read(offset, PIECE).is_some() && !self.settle_reads(offset, PIECE)
             {
                 return Err(self.shared_fault_kind(access, address, PIECE));
             }
             self.shared.take_off(offset, PIECE);
         }
+        if let LoadSource::Shared { rank, address, bytes } = source {
+            let reader = Reader::Copies { rank: self.rank, mbarrier };
+            let pieces = piece_numbers(address, bytes as usize, TensorSwizzle::None);
+            self.cluster().blocks()[rank as usize].begin_reads(
+                (reader, self.next_copy(mbarrier)),
+                issued,
+                pieces,
+            );
+        }
+        // Who waits for the bytes is behind the thread that asked for them.
+        self.hand_on(mbarrier, None);
+        let issued_at = issued.1;
         self.bulk_loads.borrow_mut().0.push(BulkLoad { source, destination, mbarrier, issuer, issued_at });
         Ok(())
     }
@@ -191,6 +203,9 @@ impl BlockContext {
             let bytes = self.bytes_of(&load.source);
             for (at, address) in pieces(load.destination, bytes.len(), load.source.swizzle()) {
                 self.shared.land((address - SHARED_BASE) as usize, &bytes[at..at + PIECE], Proxy::Async);
+            }
+            if let LoadSource::Shared { .. } = load.source {
+                self.end_copy(mbarrier);
             }
             let received = self.change_mbarrier("mbarrier.complete_tx", mbarrier, |mbarrier| {
                 mbarrier.received(bytes.len() as u32)
@@ -214,7 +229,6 @@ impl BlockContext {
                 let block = &self.cluster().blocks()[rank as usize];
                 let mut read = vec![0; bytes as usize];
                 block.shared.copy_out((address - SHARED_BASE) as usize, &mut read);
-                block.mark_reading(address, bytes as usize, TensorSwizzle::None, false);
                 read
             }
         }
@@ -243,14 +257,15 @@ impl BlockContext {
         }
         Ok(())
     }
+}
 
-    /// Notes for the pieces of a range, which was checked, that an operation begins to read them, or has.
-    pub(crate) fn mark_reading(&self, address: u32, bytes: usize, swizzle: TensorSwizzle, begins: bool) {
-        for (_, address) in pieces(address, bytes, swizzle) {
-            let piece = (address - SHARED_BASE) as usize / PIECE;
-            if begins { self.shared.begin_reading(piece) } else { self.shared.end_reading(piece) }
-        }
-    }
+/// The numbers of the pieces that an operation reads of a range of shared addresses, which was checked.
+pub(crate) fn piece_numbers(
+    address: u32,
+    bytes: usize,
+    swizzle: TensorSwizzle,
+) -> impl Iterator<Item = usize> {
+    pieces(address, bytes, swizzle).map(|(_, address)| (address - SHARED_BASE) as usize / PIECE)
 }
 
 /// Whether a bulk copy takes this size and address.

@@ -10,7 +10,7 @@ pub(crate) const SHARED_BASE: u32 = 1024;
 const WRITTEN: u8 = 1;
 /// A byte that an asynchronous copy is to write.
 const IN_FLIGHT: u8 = 2;
-/// A byte that an asynchronous operation is to read.
+/// A byte that an asynchronous operation reads, or has read since it was last written.
 const READING: u8 = 4;
 
 /// What asynchronous operations read is told by pieces of this many bytes.
@@ -35,8 +35,6 @@ pub(crate) struct SharedMemory {
     written: Box<[Cell<u32>]>,
     /// One more than the fences between the proxies so far.
     fences: Cell<u32>,
-    /// For each piece, how many asynchronous operations are to read it.
-    readers: Box<[Cell<u16>]>,
 }
 
 /// `byte` in every byte of an access's width.
@@ -55,7 +53,6 @@ impl SharedMemory {
             bytes,
             written: vec![Cell::new(0); pieces].into(),
             fences: Cell::new(1),
-            readers: vec![Cell::new(0); pieces].into(),
         }
     }
 
@@ -68,9 +65,8 @@ impl SharedMemory {
                 state.get().write(0);
             }
         }
-        for (written, readers) in self.written.iter().zip(&self.readers) {
+        for written in &self.written {
             written.set(0);
-            readers.set(0);
         }
         self.fences.set(1);
     }
@@ -174,14 +170,25 @@ impl SharedMemory {
 
     /// The first byte of a range that is in flight, if any is.
     pub(crate) fn first_in_flight(&self, offset: usize, bytes: usize) -> Option<usize> {
-        // SAFETY: the caller checked the range by `fits`.
-        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & IN_FLIGHT != 0)
+        self.first_with(IN_FLIGHT, offset, bytes)
     }
 
-    /// The first byte of a range that an asynchronous operation is to read, if one is.
+    /// The first byte of a range that an asynchronous operation reads, if one does.
     pub(crate) fn first_being_read(&self, offset: usize, bytes: usize) -> Option<usize> {
+        self.first_with(READING, offset, bytes)
+    }
+
+    /// The first byte of a range, which the caller checked, with this bit in its state.
+    fn first_with(&self, bit: u8, offset: usize, bytes: usize) -> Option<usize> {
+        // Most are whole pieces.
+        if bytes == PIECE
+            && self.fits(offset, PIECE)
+            && self.states(offset, PIECE) & everywhere(bit, PIECE) == 0
+        {
+            return None;
+        }
         // SAFETY: the caller checked the range.
-        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & READING != 0)
+        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & bit != 0)
     }
 
     /// Makes what threads wrote so far visible to asynchronous operations.
@@ -212,24 +219,16 @@ impl SharedMemory {
     /// Notes that an asynchronous operation is to read a piece, which nobody may write until
     /// [`end_reading`](Self::end_reading).
     pub(crate) fn begin_reading(&self, piece: usize) {
-        let readers = &self.readers[piece];
-        if readers.replace(readers.get() + 1) == 0 {
-            self.mark_piece(piece, |state| state | READING);
-        }
+        let state = self.state[piece].get();
+        // SAFETY: a piece is one unit of the states; one OS thread uses the block.
+        unsafe { state.write(state.read() | everywhere(READING, PIECE)) }
     }
 
-    /// Notes that an operation has read a piece.
-    pub(crate) fn end_reading(&self, piece: usize) {
-        let readers = &self.readers[piece];
-        if readers.replace(readers.get() - 1) == 1 {
-            self.mark_piece(piece, |state| state & !READING);
-        }
-    }
-
-    fn mark_piece(&self, piece: usize, mark: impl Fn(u8) -> u8) {
-        for at in PIECE * piece..(PIECE * (piece + 1)).min(self.bytes) {
-            // SAFETY: within the memory; one OS thread uses the block.
-            unsafe { self.state_at::<u8>(at).write(mark(self.state_at::<u8>(at).read())) }
+    /// Notes that bytes may be written again.
+    pub(crate) fn end_reading(&self, offset: usize, bytes: usize) {
+        for at in offset..offset + bytes {
+            // SAFETY: the caller checked the range.
+            unsafe { self.state_at::<u8>(at).write(self.state_at::<u8>(at).read() & !READING) }
         }
     }
 
@@ -284,14 +283,12 @@ mod tests {
         shared.reset();
         assert!(shared.store::<u32>(16, 7));
         shared.begin_reading(1);
-        shared.begin_reading(1);
         assert_eq!(shared.load::<u32>(16), Some(7));
         assert!(!shared.store::<u32>(16, 8));
         assert!(shared.store::<u32>(32, 8), "another piece");
-        shared.end_reading(1);
-        assert!(!shared.store::<u32>(16, 8), "one reader is left");
-        shared.end_reading(1);
+        shared.end_reading(16, 4);
         assert!(shared.store::<u32>(16, 8));
+        assert!(!shared.store::<u32>(20, 8), "other bytes of the piece");
     }
 
     #[test]

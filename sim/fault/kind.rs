@@ -1,6 +1,6 @@
 //! The kinds of faults.
 
-use super::{ThreadSet, WaitingThreads};
+use super::{AsyncRead, ThreadSet, WaitingThreads};
 use crate::Dim3;
 use crate::memory::Nearest;
 use std::fmt;
@@ -26,6 +26,13 @@ pub enum Access {
     BulkDestination,
     /// An operand of `wgmma` in shared memory.
     WgmmaOperand,
+}
+
+impl Access {
+    /// Whether it changes what is there.
+    pub(crate) const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Atomic | Self::CpAsyncDestination | Self::BulkDestination)
+    }
 }
 
 impl fmt::Display for Access {
@@ -129,10 +136,8 @@ pub enum FaultKind {
         /// Whether that thread has returned, so that the copy never completes.
         issuer_exited: bool,
     },
-    /// A write to shared memory that an asynchronous operation still reads.
-    #[error(
-        "{access} of {bytes} bytes of shared memory at offset {offset}, which a wgmma or a bulk copy that nobody has waited for still reads"
-    )]
+    /// A write to shared memory that an asynchronous operation may still read: the writing thread does not know otherwise.
+    #[error("{access} of {bytes} bytes of shared memory at offset {offset}, which {read}")]
     SharedBeingRead {
         /// How it was touched.
         access: Access,
@@ -140,6 +145,8 @@ pub enum FaultKind {
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
+        /// What reads it.
+        read: Box<AsyncRead>,
     },
     /// An asynchronous operation on shared memory that threads wrote, with no fence between.
     #[error(

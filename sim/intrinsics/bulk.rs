@@ -101,7 +101,13 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
             let reason = format!("there are no sums of {element:?}");
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
-        block.bulk_store(operation, source, BulkSink::Tile(tile), adds.then_some(element))
+        block.bulk_store(
+            operation,
+            source,
+            BulkSink::Tile(tile),
+            adds.then_some(element),
+            Location::caller(),
+        )
     });
     block.or_raise(stored);
 }
@@ -144,7 +150,8 @@ pub fn bulk_store(destination: u64, source: u32, bytes: u32) {
     let block = current();
     block.step();
     let sink = BulkSink::Bytes { address: destination, bytes };
-    block.or_raise(block.bulk_store("cp.async.bulk.global.shared::cta", source, sink, None));
+    let operation = "cp.async.bulk.global.shared::cta";
+    block.or_raise(block.bulk_store(operation, source, sink, None, Location::caller()));
 }
 
 /// Adds elements to those in global memory: `cp.reduce.async.bulk.global.shared::cta.bulk_group.add`.
@@ -153,7 +160,7 @@ pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: Tenso
     let block = current();
     block.step();
     let sink = BulkSink::Bytes { address: destination, bytes };
-    block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element)));
+    block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element), Location::caller()));
 }
 
 /// Fetches bytes into the L2 cache, which the simulator has none of: `cp.async.bulk.prefetch.L2.global`.
