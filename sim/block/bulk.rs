@@ -3,7 +3,8 @@
 //! A load takes its destination at once, and its bytes arrive when a thread looks at the mbarrier, not before: a read that
 //! does not wait finds them in flight. Its source is read then too, so that a kernel which changes it meanwhile is seen.
 
-use super::context::BlockContext;
+use super::WARP_SIZE;
+use super::context::{BlockContext, RawFault, Thread};
 use super::reads::Reader;
 use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
@@ -192,6 +193,23 @@ impl BlockContext {
         Ok(())
     }
 
+    /// Notes that the block's last thread has returned: its memory is gone, and a load into it or a copy from it that has not
+    /// arrived is a fault.
+    pub(crate) fn end_bulk_loads(&self) {
+        let blocks = self.cluster().blocks();
+        for block in blocks {
+            let loads = block.bulk_loads.borrow();
+            let from_here = |load: &&BulkLoad| matches!(load.source, LoadSource::Shared { rank, .. } if rank == self.rank);
+            let left = |load: &&BulkLoad| block.rank == self.rank || from_here(load);
+            if let Some(load) = loads.0.iter().find(left) {
+                let (copies, issued_at) = (loads.0.iter().filter(left).count(), load.issued_at);
+                let kind = FaultKind::BulkLoadsLeft { copies, issuer: load.issuer, issued_at };
+                self.record(RawFault { thread: self.thread_index.get(), location: None, kind });
+                return;
+            }
+        }
+    }
+
     /// Lets the loads arrive that are to do so at an mbarrier of this block.
     pub(crate) fn land_bulk_loads(&self, mbarrier: u32) {
         loop {
@@ -251,11 +269,40 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(access, address, PIECE));
             }
-            if self.shared.is_unfenced(offset / PIECE) {
-                return Err(FaultKind::SharedUnfenced { access, offset: offset as i64 });
+            if let Some(kind) = self.unfenced(access, offset) {
+                return Err(kind);
             }
         }
         Ok(())
+    }
+
+    /// Makes what the running thread wrote visible to asynchronous operations, and what others did to those that it issues.
+    pub(crate) fn fence_proxies(&self) {
+        self.thread().fence.set(self.shared.fence_proxies());
+    }
+
+    /// The fault of an asynchronous read, which the running warp issues, of a piece that threads wrote without a fence behind
+    /// that: by the thread that wrote last, or by the warp.
+    pub(crate) fn unfenced(&self, access: Access, offset: usize) -> Option<FaultKind> {
+        let (writer, before) = self.shared.last_write(offset / PIECE)?;
+        let is_behind = |thread: &Thread| thread.fence.get() > before;
+        // What another block wrote, nobody knows which thread has to fence.
+        let Some(writer) = writer else {
+            return (self.shared.fences() == before).then_some(FaultKind::SharedUnfenced {
+                access,
+                offset: offset as i64,
+                writer: None,
+            });
+        };
+        let first = (self.running.get() / WARP_SIZE * WARP_SIZE) as usize;
+        let warp = &self.threads[first..self.threads.len().min(first + WARP_SIZE as usize)];
+        let writer = &self.threads[writer as usize];
+        let fenced = is_behind(writer) || warp.iter().any(is_behind);
+        (!fenced).then_some(FaultKind::SharedUnfenced {
+            access,
+            offset: offset as i64,
+            writer: Some(writer.index),
+        })
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) struct Thread {
     pub(crate) cluster_arrival: Cell<Option<u32>>,
     /// Of asynchronous reads, those that it knows to be over.
     pub(crate) known: RefCell<Knowledge>,
+    /// The number of its last fence between the proxies, 0 before the first.
+    pub(crate) fence: Cell<u32>,
     /// The mbarrier of which it has last seen a phase end.
     pub(crate) seen_mbarrier: Cell<Option<u32>>,
 }
@@ -204,6 +206,7 @@ impl BlockContext {
             bulk_stores: RefCell::default(),
             cluster_arrival: Cell::new(None),
             known: RefCell::default(),
+            fence: Cell::new(0),
             seen_mbarrier: Cell::new(None),
         };
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
@@ -270,6 +273,7 @@ impl BlockContext {
             thread.bulk_stores.borrow_mut().clear();
             thread.cluster_arrival.set(None);
             thread.known.take();
+            thread.fence.set(0);
             thread.seen_mbarrier.set(None);
             self.set_ready(linear as u32);
         }
@@ -382,6 +386,9 @@ impl BlockContext {
         self.thread().exited.set(true);
         self.exited_count.set(self.exited_count.get() + 1);
         self.end_bulk_stores();
+        if self.exited_count.get() == self.count() {
+            self.end_bulk_loads();
+        }
         self.leave_cluster_barrier();
         self.lane_exited();
     }
@@ -400,8 +407,10 @@ impl BlockContext {
         self.thread_index.set(self.threads[linear as usize].index);
         self.steps_left.set(SLICE);
         self.stack_floor.set(self.threads[linear as usize].stack.get().0 + RESERVE);
+        self.shared.set_writer(Some(linear));
         CURRENT.set(self);
         let result = switch();
+        self.shared.set_writer(None);
         CURRENT.set(ptr::null());
         self.count_steps();
         result

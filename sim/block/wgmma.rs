@@ -198,11 +198,8 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(Access::WgmmaOperand, address, PIECE));
             }
-            if self.shared.is_unfenced(offset / PIECE) {
-                return Err(FaultKind::SharedUnfenced {
-                    access: Access::WgmmaOperand,
-                    offset: offset as i64,
-                });
+            if let Some(kind) = self.unfenced(Access::WgmmaOperand, offset) {
+                return Err(kind);
             }
         }
         let words = instruction.compute(&input, |address| {

@@ -159,7 +159,8 @@ operations! {
 
 /// Orders the thread's accesses before it and behind it: `membar`, `fence`, of any scope.
 ///
-/// Within a block everything is ordered anyway; between blocks it is a fence of the host.
+/// Within a block everything is ordered anyway; between blocks it is a fence of the host. What the thread knows of asynchronous reads
+/// that are over, it tells all threads of the cluster that come to a fence or an atomic operation later.
 #[inline]
 pub fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);

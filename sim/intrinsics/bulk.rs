@@ -1,9 +1,10 @@
 //! Bulk copies: one thread moves bytes, or a box of a tensor, between global and shared memory, asynchronously.
 //!
 //! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may not be touched. A store
-//! reads its source when the thread that issued it waits for that; until then the source may not be written. Both work in
+//! reads its source when the thread that issued it waits for that; the source may be written by who knows of that wait. Both work in
 //! PTX's *async proxy*: what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator
-//! asks of one thread of the block, any one, between the last write and the operation.
+//! asks of the thread that wrote, behind its write, or of the warp that issues the operation. What is in flight when the block ends
+//! is a fault.
 //!
 //! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global memory, or in a parameter of the
 //! kernel, whose address has the bit [`PARAMETER_SPACE`].
@@ -199,5 +200,5 @@ pub fn bulk_wait_group_read(pending: u32) {
 /// Makes what threads wrote to shared memory visible to bulk copies and `wgmma`: `fence.proxy.async`.
 #[track_caller]
 pub fn fence_proxy_async() {
-    current().shared.fence_proxies();
+    current().fence_proxies();
 }

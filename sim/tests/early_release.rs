@@ -83,7 +83,7 @@ fn ring(source: u64, how: Release) {
                 let wanted = (turn + 1).saturating_sub(STAGES) * CONSUMERS / 32;
                 while atomic_add(counter(), 0_u32) < wanted {}
             } else {
-                mbarrier_wait_parity(empty(stage), turn / STAGES % 2 ^ 1);
+                mbarrier_wait_parity(empty(stage), (turn / STAGES % 2) ^ 1);
             }
             mbarrier_arrive_expect_tx(full(stage), BYTES);
             bulk_load(stage_at(stage), source, BYTES, full(stage), None);
@@ -196,7 +196,7 @@ fn cluster_ring(source: u64, early: bool) {
         let part = [(0, 64 * 32), (64 * 32, 16 * 32)][rank as usize];
         for turn in 0..TURNS + STAGES {
             let stage = turn % STAGES;
-            mbarrier_wait_parity(empty(stage), turn / STAGES % 2 ^ 1);
+            mbarrier_wait_parity(empty(stage), (turn / STAGES % 2) ^ 1);
             if turn < TURNS {
                 mbarrier_arrive_expect_tx(full(stage), BYTES);
                 let (from, bytes) = part;
