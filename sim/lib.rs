@@ -47,9 +47,14 @@
 //! - **Shared memory** knows of every byte whether it was written. Reading one that was not is a fault, and so is
 //!   touching one that a `cp.async` is still writing. It starts at shared address 1024, not at 0.
 //! - **`cp.async`** moves its data at the wait and not before: see [`intrinsics::cp_async`].
-//! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the group; what they read may
-//!   not be written meanwhile. A missing `fence.proxy.async` is a fault: see [`intrinsics::tensor_load`].
+//! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the group. A missing
+//!   `fence.proxy.async` is a fault (see [`intrinsics::tensor_load`]), and so are copies that are in flight when the block ends.
 //! - **`wgmma`** reads its operands by their descriptors, and gives its results after the wait: see [`intrinsics::Wgmma`].
+//! - **What they read** of shared memory may be written by a thread that *knows* that they have, whatever the order is in which
+//!   threads happen to run: it has waited for the group itself, or what it has waited for came behind such a wait. A stage that is
+//!   released before `wgmma_wait_group` is a fault at the copy that fills it again, also where that copy comes after the wait in
+//!   the simulator's order. mbarriers, barriers of the block and the cluster and warp operations hand on what threads know, from
+//!   those who arrive to those who wait; atomic operations and fences do from whoever made one to whoever makes one later.
 //! - **Clusters** run their blocks together on one OS thread: see [`Launch::cluster`].
 //! - **Barriers** count threads. When no thread of a block can go on and some have not returned, that is told at once
 //!   with who waits where. A thread that returns without coming to a barrier that others wait at is a fault, also where
@@ -60,8 +65,9 @@
 //!
 //! # What is not emulated
 //!
-//! Time, caches and bank conflicts; races within a block, unless the order of the simulator makes them visible, as a
-//! read of something not yet written; weak memory ordering within a block, but for the fence between the proxies. A loop
+//! Time, caches and bank conflicts; races within a block between loads and stores of threads, unless the order of the simulator
+//! makes them visible, as a read of something not yet written; weak memory ordering within a block, but for the fence between the
+//! proxies. A loop
 //! without end is not noticed where it calls no intrinsic at all. A thread that overruns its stack between two intrinsics is a
 //! fault on Linux on x86-64, and ends the process on other hosts.
 #![warn(missing_docs)]
@@ -78,7 +84,10 @@ mod tensor_map;
 mod wgmma;
 
 pub use dim::Dim3;
-pub use fault::{Access, Fault, FaultKind, LaunchError, ThreadRange, ThreadSet, WaitPlace, WaitingThreads};
+pub use fault::{
+    Access, AsyncRead, Fault, FaultKind, LaunchError, ReadWait, ThreadRange, ThreadSet, WaitPlace,
+    WaitingThreads,
+};
 pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report, blocks_at_once};
 pub use memory::{Allocation, GlobalMemory, MemoryError};
 pub use pod::Pod;

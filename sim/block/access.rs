@@ -3,9 +3,18 @@
 use super::context::BlockContext;
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
+use crate::pod::Pod;
 use std::panic::Location;
 
 impl BlockContext {
+    /// Stores a `T` at an offset of this block's shared memory for the running thread, of any block of the cluster; says whether
+    /// that could be.
+    #[inline(always)]
+    pub(crate) fn store_shared<T: Pod>(&self, offset: usize, value: T) -> bool {
+        self.shared.store(offset, value)
+            || self.settle_reads(offset, size_of::<T>()) && self.shared.store(offset, value)
+    }
+
     /// Whether `bytes` bytes at `address` lie in one allocation, aligned to their number.
     #[inline(always)]
     pub(crate) fn global_fits(&self, address: u64, bytes: usize) -> bool {
@@ -60,8 +69,10 @@ impl BlockContext {
         } else if let Some(at) = self.shared.first_in_flight(offset as usize, bytes) {
             let (what, issuer, issued_at, issuer_exited) = self.issuer_of(at);
             FaultKind::SharedInFlight { access, bytes, offset, what, issuer, issued_at, issuer_exited }
-        } else if access != Access::Read && self.shared.first_being_read(offset as usize, bytes).is_some() {
-            FaultKind::SharedBeingRead { access, bytes, offset }
+        } else if access.writes()
+            && let Some(kind) = self.being_read(access, offset as usize, bytes)
+        {
+            kind
         } else {
             FaultKind::SharedUnwritten { access, bytes, offset }
         }

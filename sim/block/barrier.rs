@@ -2,6 +2,7 @@
 
 use super::WARP_SIZE;
 use super::context::BlockContext;
+use super::knowledge::Knowledge;
 use crate::fault::{FaultKind, WaitPlace};
 use std::panic::Location;
 
@@ -19,6 +20,8 @@ struct Barrier {
     arrived: u32,
     /// Those of them that wait.
     waiters: Vec<u32>,
+    /// What those who have come know.
+    known: Knowledge,
 }
 
 impl BlockContext {
@@ -45,14 +48,20 @@ impl BlockContext {
         }
         barrier.expected = expected;
         barrier.arrived += 1;
+        barrier.known.join(&self.thread().known.borrow());
         if count.is_some() && self.running.get() + 1 == self.count() {
             // An explicit count is one of whole warps, so the block's last thread stands for the lanes that its warp
             // lacks.
             barrier.arrived += self.count().next_multiple_of(WARP_SIZE) - self.count();
         }
         if barrier.arrived == expected {
+            let known = std::mem::take(&mut barrier.known);
             for waiter in barrier.waiters.drain(..) {
+                self.threads[waiter as usize].known.replace(known.clone());
                 self.set_ready(waiter);
+            }
+            if waits {
+                self.tell(&known);
             }
             (barrier.expected, barrier.arrived) = (0, 0);
             drop(barriers);

@@ -3,7 +3,9 @@
 //! A load takes its destination at once, and its bytes arrive when a thread looks at the mbarrier, not before: a read that
 //! does not wait finds them in flight. Its source is read then too, so that a kernel which changes it meanwhile is seen.
 
-use super::context::BlockContext;
+use super::WARP_SIZE;
+use super::context::{BlockContext, RawFault, Thread};
+use super::reads::Reader;
 use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
@@ -113,12 +115,13 @@ impl BlockContext {
             let blocks = self.cluster().blocks().len();
             return invalid(format!("the mask {mask:#06x} of a cluster of {blocks} blocks"));
         }
+        let issued = (operation, location);
         if mask == 0 {
-            return block.take_load(source, destination, mbarrier, self.thread_index.get(), location);
+            return block.take_load(source, destination, mbarrier, self.thread_index.get(), issued);
         }
         for rank in (0..u16::BITS).filter(|rank| mask >> rank & 1 != 0) {
             let block = self.peer_of_rank(access, destination, rank)?;
-            block.take_load(source, destination, mbarrier, self.thread_index.get(), location)?;
+            block.take_load(source, destination, mbarrier, self.thread_index.get(), issued)?;
         }
         Ok(())
     }
@@ -133,9 +136,7 @@ impl BlockContext {
             LoadSource::Shared { rank, address, bytes } => {
                 check_bytes(operation, bytes, u64::from(address))?;
                 let block = self.peer_of_rank(Access::BulkSource, address, rank)?;
-                block.check_async_read(Access::BulkSource, address, bytes as usize, TensorSwizzle::None)?;
-                block.mark_reading(address, bytes as usize, TensorSwizzle::None, true);
-                Ok(())
+                block.check_async_read(Access::BulkSource, address, bytes as usize, TensorSwizzle::None)
             }
         }
     }
@@ -161,7 +162,7 @@ impl BlockContext {
         destination: u32,
         mbarrier: u32,
         issuer: Dim3,
-        issued_at: &'static Location<'static>,
+        issued: (&'static str, &'static Location<'static>),
     ) -> Result<(), FaultKind> {
         let access = Access::BulkDestination;
         self.mbarrier("mbarrier.complete_tx", mbarrier)?;
@@ -170,14 +171,43 @@ impl BlockContext {
             if offset >= self.shared.bytes()
                 || offset + PIECE > self.shared.bytes()
                 || self.shared.first_in_flight(offset, PIECE).is_some()
-                || self.shared.first_being_read(offset, PIECE).is_some()
+                || self.shared.first_being_read(offset, PIECE).is_some() && !self.settle_reads(offset, PIECE)
             {
                 return Err(self.shared_fault_kind(access, address, PIECE));
             }
             self.shared.take_off(offset, PIECE);
         }
+        if let LoadSource::Shared { rank, address, bytes } = source {
+            let reader = Reader::Copies { rank: self.rank, mbarrier };
+            let pieces = piece_numbers(address, bytes as usize, TensorSwizzle::None);
+            self.cluster().blocks()[rank as usize].begin_reads(
+                (reader, self.next_copy(mbarrier)),
+                issued,
+                pieces,
+            );
+        }
+        // Who waits for the bytes is behind the thread that asked for them.
+        self.hand_on(mbarrier, None);
+        let issued_at = issued.1;
         self.bulk_loads.borrow_mut().0.push(BulkLoad { source, destination, mbarrier, issuer, issued_at });
         Ok(())
+    }
+
+    /// Notes that the block's last thread has returned: its memory is gone, and a load into it or a copy from it that has not
+    /// arrived is a fault.
+    pub(crate) fn end_bulk_loads(&self) {
+        let blocks = self.cluster().blocks();
+        for block in blocks {
+            let loads = block.bulk_loads.borrow();
+            let from_here = |load: &&BulkLoad| matches!(load.source, LoadSource::Shared { rank, .. } if rank == self.rank);
+            let left = |load: &&BulkLoad| block.rank == self.rank || from_here(load);
+            if let Some(load) = loads.0.iter().find(left) {
+                let (copies, issued_at) = (loads.0.iter().filter(left).count(), load.issued_at);
+                let kind = FaultKind::BulkLoadsLeft { copies, issuer: load.issuer, issued_at };
+                self.record(RawFault { thread: self.thread_index.get(), location: None, kind });
+                return;
+            }
+        }
     }
 
     /// Lets the loads arrive that are to do so at an mbarrier of this block.
@@ -191,6 +221,9 @@ impl BlockContext {
             let bytes = self.bytes_of(&load.source);
             for (at, address) in pieces(load.destination, bytes.len(), load.source.swizzle()) {
                 self.shared.land((address - SHARED_BASE) as usize, &bytes[at..at + PIECE], Proxy::Async);
+            }
+            if let LoadSource::Shared { .. } = load.source {
+                self.end_copy(mbarrier);
             }
             let received = self.change_mbarrier("mbarrier.complete_tx", mbarrier, |mbarrier| {
                 mbarrier.received(bytes.len() as u32)
@@ -214,7 +247,6 @@ impl BlockContext {
                 let block = &self.cluster().blocks()[rank as usize];
                 let mut read = vec![0; bytes as usize];
                 block.shared.copy_out((address - SHARED_BASE) as usize, &mut read);
-                block.mark_reading(address, bytes as usize, TensorSwizzle::None, false);
                 read
             }
         }
@@ -237,20 +269,50 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(access, address, PIECE));
             }
-            if self.shared.is_unfenced(offset / PIECE) {
-                return Err(FaultKind::SharedUnfenced { access, offset: offset as i64 });
+            if let Some(kind) = self.unfenced(access, offset) {
+                return Err(kind);
             }
         }
         Ok(())
     }
 
-    /// Notes for the pieces of a range, which was checked, that an operation begins to read them, or has.
-    pub(crate) fn mark_reading(&self, address: u32, bytes: usize, swizzle: TensorSwizzle, begins: bool) {
-        for (_, address) in pieces(address, bytes, swizzle) {
-            let piece = (address - SHARED_BASE) as usize / PIECE;
-            if begins { self.shared.begin_reading(piece) } else { self.shared.end_reading(piece) }
-        }
+    /// Makes what the running thread wrote visible to asynchronous operations, and what others did to those that it issues.
+    pub(crate) fn fence_proxies(&self) {
+        self.thread().fence.set(self.shared.fence_proxies());
     }
+
+    /// The fault of an asynchronous read, which the running warp issues, of a piece that threads wrote without a fence behind
+    /// that: by the thread that wrote last, or by the warp.
+    pub(crate) fn unfenced(&self, access: Access, offset: usize) -> Option<FaultKind> {
+        let (writer, before) = self.shared.last_write(offset / PIECE)?;
+        let is_behind = |thread: &Thread| thread.fence.get() > before;
+        // What another block wrote, nobody knows which thread has to fence.
+        let Some(writer) = writer else {
+            return (self.shared.fences() == before).then_some(FaultKind::SharedUnfenced {
+                access,
+                offset: offset as i64,
+                writer: None,
+            });
+        };
+        let first = (self.running.get() / WARP_SIZE * WARP_SIZE) as usize;
+        let warp = &self.threads[first..self.threads.len().min(first + WARP_SIZE as usize)];
+        let writer = &self.threads[writer as usize];
+        let fenced = is_behind(writer) || warp.iter().any(is_behind);
+        (!fenced).then_some(FaultKind::SharedUnfenced {
+            access,
+            offset: offset as i64,
+            writer: Some(writer.index),
+        })
+    }
+}
+
+/// The numbers of the pieces that an operation reads of a range of shared addresses, which was checked.
+pub(crate) fn piece_numbers(
+    address: u32,
+    bytes: usize,
+    swizzle: TensorSwizzle,
+) -> impl Iterator<Item = usize> {
+    pieces(address, bytes, swizzle).map(|(_, address)| (address - SHARED_BASE) as usize / PIECE)
 }
 
 /// Whether a bulk copy takes this size and address.

@@ -4,8 +4,9 @@
 //! A store reads its source when the thread waits for that, not before, and nobody may write it meanwhile; it writes its
 //! destination when the thread waits for that, or ends.
 
-use super::bulk::check_bytes;
+use super::bulk::{check_bytes, piece_numbers};
 use super::context::{BlockContext, RawFault};
+use super::reads::Reader;
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words::{self, atomic};
@@ -13,6 +14,7 @@ use crate::tensor_map::{TensorElement, TensorSwizzle, Tile, pieces};
 use half::{bf16, f16};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::panic::Location;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Where the bytes of a store go.
@@ -71,6 +73,8 @@ pub(crate) struct BulkStores {
     /// How many stores each committed group has, oldest first.
     groups: VecDeque<usize>,
     uncommitted: usize,
+    /// Groups that were committed in all.
+    committed: u32,
 }
 
 impl BulkStores {
@@ -78,6 +82,7 @@ impl BulkStores {
         self.stores.clear();
         self.groups.clear();
         self.uncommitted = 0;
+        self.committed = 0;
     }
 }
 
@@ -89,6 +94,7 @@ impl BlockContext {
         source: u32,
         sink: BulkSink,
         add: Option<TensorElement>,
+        location: &'static Location<'static>,
     ) -> Result<(), FaultKind> {
         let alignment = if matches!(sink, BulkSink::Tile(_)) { 128 } else { 16 };
         if !source.is_multiple_of(alignment) {
@@ -103,8 +109,9 @@ impl BlockContext {
             BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
         }
         self.check_async_read(Access::BulkSource, source, sink.bytes(), sink.swizzle())?;
-        self.mark_reading(source, sink.bytes(), sink.swizzle(), true);
         let mut queue = self.thread().bulk_stores.borrow_mut();
+        let pieces = piece_numbers(source, sink.bytes(), sink.swizzle());
+        self.begin_reads((self.stores(), queue.committed + 1), (operation, location), pieces);
         queue.stores.push_back(BulkStore { source, sink, add, bytes: None });
         queue.uncommitted += 1;
         Ok(())
@@ -115,6 +122,12 @@ impl BlockContext {
         let mut queue = self.thread().bulk_stores.borrow_mut();
         let size = std::mem::take(&mut queue.uncommitted);
         queue.groups.push_back(size);
+        queue.committed += 1;
+    }
+
+    /// What the running thread's stores read shared memory as.
+    fn stores(&self) -> Reader {
+        Reader::Stores { rank: self.rank, thread: self.running.get() }
     }
 
     /// Waits for all of the running thread's groups but the `pending` youngest.
@@ -124,6 +137,10 @@ impl BlockContext {
         let stores: usize = queue.borrow().groups.iter().take(groups).sum();
         for at in 0..stores {
             self.read_store(queue, at);
+        }
+        if stores > 0 {
+            let complete = queue.borrow().committed.saturating_sub(pending as u32);
+            self.cluster().end_reads(self.stores(), complete, &mut self.thread().known.borrow_mut());
         }
         if wait == StoreWait::Written {
             for _ in 0..stores {
@@ -145,7 +162,6 @@ impl BlockContext {
         for (piece, address) in pieces(store.source, bytes.len(), store.sink.swizzle()) {
             self.shared.copy_out((address - SHARED_BASE) as usize, &mut bytes[piece..piece + 16]);
         }
-        self.mark_reading(store.source, bytes.len(), store.sink.swizzle(), false);
         store.bytes = Some(bytes);
     }
 

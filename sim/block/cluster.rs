@@ -4,10 +4,12 @@
 //! with a byte of 0 it is the running block's own, so that plain shared addresses are such addresses too.
 
 use super::context::{BlockContext, Limits};
+use super::knowledge::Knowledge;
+use super::reads::Readers;
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::Snapshot;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -24,6 +26,13 @@ pub(crate) struct Cluster {
     /// The phase of the barrier, and the threads that have arrived in it and not returned.
     phase: Cell<u32>,
     arrived: Cell<u32>,
+    /// What those know who have arrived, and what those did who had when the last phase ended.
+    coming: RefCell<Knowledge>,
+    met: RefCell<Knowledge>,
+    /// What reads shared memory asynchronously.
+    pub(crate) readers: RefCell<Readers>,
+    /// What those threads know that have ordered themselves by memory.
+    pub(crate) known: RefCell<Knowledge>,
 }
 
 impl Cluster {
@@ -41,6 +50,10 @@ impl Cluster {
             blocks: (0..dim.count() as u32).map(block).collect(),
             phase: Cell::new(0),
             arrived: Cell::new(0),
+            coming: RefCell::default(),
+            met: RefCell::default(),
+            readers: RefCell::default(),
+            known: RefCell::default(),
         }
     }
 
@@ -52,6 +65,10 @@ impl Cluster {
     pub(crate) fn start(&self, index: Dim3) {
         self.phase.set(0);
         self.arrived.set(0);
+        self.readers.borrow_mut().clear();
+        for known in [&self.coming, &self.met, &self.known] {
+            known.take();
+        }
         for (rank, block) in self.blocks.iter().enumerate() {
             let within = self.dim.index_of(rank as u64);
             block.start(
@@ -70,6 +87,7 @@ impl Cluster {
         let live: u32 = self.blocks.iter().map(|block| block.count() - block.exited_count.get()).sum();
         if self.arrived.get() > 0 && self.arrived.get() >= live {
             self.arrived.set(0);
+            self.met.replace(self.coming.take());
             self.phase.set(self.phase.get().wrapping_add(1));
         }
     }
@@ -114,6 +132,7 @@ impl BlockContext {
         }
         thread.cluster_arrival.set(Some(cluster.phase.get()));
         cluster.arrived.set(cluster.arrived.get() + 1);
+        cluster.coming.borrow_mut().join(&thread.known.borrow());
         cluster.settle_barrier();
         self.condition_met.set(true);
     }
@@ -135,6 +154,7 @@ impl BlockContext {
             cluster.phase.get() != phase
         };
         self.wait_until("the barrier of the cluster", is_over, Location::caller());
+        self.tell(&cluster.met.borrow());
         self.note_rendezvous(Location::caller());
     }
 

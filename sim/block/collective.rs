@@ -149,6 +149,8 @@ impl BlockContext {
             let at = pending.iter().position(|p| p.arrived & (1 << lane) != 0);
             pending.swap_remove(at.expect("a lane that joined an operation is in it until it completes"))
         };
+        let lanes = (0..WARP_SIZE).filter(|lane| done.arrived & (1 << lane) != 0);
+        self.meet(lanes.map(|lane| Self::linear(warp, lane)));
         let meeting = |lane: usize| {
             // SAFETY: the operation was found by the types `I` and `O`, so this is what each lane stored. The lanes
             // are suspended within `collective`, where their meetings live, or are the one that runs.

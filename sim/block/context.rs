@@ -6,8 +6,11 @@ use super::bulk_store::BulkStores;
 use super::cluster::Cluster;
 use super::collective::Pending;
 use super::cp_async::CpAsyncQueue;
+use super::knowledge::Knowledge;
 use super::overflow::{RESERVE, stack_pointer};
 use super::panics::Unwound;
+use super::phase::Phases;
+use super::reads::Reads;
 use super::shared::SharedMemory;
 use super::wgmma::WgmmaQueue;
 use crate::Dim3;
@@ -15,6 +18,7 @@ use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::panic::{Location, resume_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -65,6 +69,12 @@ pub(crate) struct Thread {
     pub(crate) bulk_stores: RefCell<BulkStores>,
     /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
     pub(crate) cluster_arrival: Cell<Option<u32>>,
+    /// Of asynchronous reads, those that it knows to be over.
+    pub(crate) known: RefCell<Knowledge>,
+    /// The number of its last fence between the proxies, 0 before the first.
+    pub(crate) fence: Cell<u32>,
+    /// The mbarrier of which it has last seen a phase end.
+    pub(crate) seen_mbarrier: Cell<Option<u32>>,
 }
 
 /// A fault before the launch gives it the names of kernel and block.
@@ -111,11 +121,19 @@ pub(crate) struct BlockContext {
     pub(crate) bulk_loads: RefCell<BulkLoads>,
     /// The matrix instructions of each warpgroup that nobody has waited for, by warp.
     pub(crate) wgmma: Vec<RefCell<WgmmaQueue>>,
+    /// What asynchronous operations read of this block's shared memory.
+    pub(crate) reads: RefCell<Reads>,
+    /// What is known at this block's mbarriers.
+    pub(crate) phases: RefCell<Phases>,
+    /// Copies from shared memory that were issued and that have arrived, by the mbarrier of this block that they arrive at.
+    pub(crate) copies: RefCell<HashMap<u32, (u32, u32)>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
     pub(crate) unwinding: Cell<bool>,
     /// A thread found its condition fulfilled since this was last cleared.
     pub(crate) condition_met: Cell<bool>,
 
+    /// A thread has used up a slice since this was last cleared.
+    pub(crate) slice_over: Cell<bool>,
     /// Switches that the running warp has left before it lets the others run.
     pub(crate) turns_left: Cell<u32>,
 
@@ -151,7 +169,7 @@ pub(crate) fn current<'a>() -> &'a BlockContext {
 }
 
 /// The block of the simulated thread that runs, whatever is left of its stack.
-pub(super) fn running<'a>() -> Option<&'a BlockContext> {
+pub(crate) fn running<'a>() -> Option<&'a BlockContext> {
     // SAFETY: as in `current`.
     unsafe { CURRENT.get().as_ref() }
 }
@@ -187,6 +205,9 @@ impl BlockContext {
             cp_async: RefCell::default(),
             bulk_stores: RefCell::default(),
             cluster_arrival: Cell::new(None),
+            known: RefCell::default(),
+            fence: Cell::new(0),
+            seen_mbarrier: Cell::new(None),
         };
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
@@ -211,9 +232,13 @@ impl BlockContext {
             exited_count: Cell::new(0),
             bulk_loads: RefCell::default(),
             wgmma: (0..warps).map(|_| RefCell::default()).collect(),
+            reads: RefCell::default(),
+            phases: RefCell::default(),
+            copies: RefCell::default(),
             fault: RefCell::new(None),
             unwinding: Cell::new(false),
             condition_met: Cell::new(false),
+            slice_over: Cell::new(false),
             turns_left: Cell::new(0),
             limits,
             accesses: Cell::new(0),
@@ -232,6 +257,9 @@ impl BlockContext {
             queue.borrow_mut().clear();
         }
         self.shared.reset();
+        self.reads.take();
+        self.phases.borrow_mut().clear();
+        self.copies.borrow_mut().clear();
         *self.barriers.borrow_mut() = Barriers::default();
         for (warp, (pending, exited)) in self.pending.iter().zip(&self.exited_lanes).enumerate() {
             pending.borrow_mut().clear();
@@ -244,6 +272,9 @@ impl BlockContext {
             thread.cp_async.borrow_mut().clear();
             thread.bulk_stores.borrow_mut().clear();
             thread.cluster_arrival.set(None);
+            thread.known.take();
+            thread.fence.set(0);
+            thread.seen_mbarrier.set(None);
             self.set_ready(linear as u32);
         }
         *self.fault.borrow_mut() = None;
@@ -314,6 +345,11 @@ impl BlockContext {
         }
         // What it polls for may be up to another block, on another OS thread.
         std::thread::yield_now();
+        self.slice_over.set(true);
+        // Or to threads that wait for conditions, which look at them only when nobody else can run.
+        for block in self.cluster().blocks() {
+            block.wake_for_conditions();
+        }
         // A warp of threads that poll lets the others run when each of them has looked once.
         self.turns_left.set(self.turns_left.get().saturating_sub(TURNS / super::WARP_SIZE));
         self.set_ready(self.running.get());
@@ -350,6 +386,9 @@ impl BlockContext {
         self.thread().exited.set(true);
         self.exited_count.set(self.exited_count.get() + 1);
         self.end_bulk_stores();
+        if self.exited_count.get() == self.count() {
+            self.end_bulk_loads();
+        }
         self.leave_cluster_barrier();
         self.lane_exited();
     }
@@ -368,8 +407,10 @@ impl BlockContext {
         self.thread_index.set(self.threads[linear as usize].index);
         self.steps_left.set(SLICE);
         self.stack_floor.set(self.threads[linear as usize].stack.get().0 + RESERVE);
+        self.shared.set_writer(Some(linear));
         CURRENT.set(self);
         let result = switch();
+        self.shared.set_writer(None);
         CURRENT.set(ptr::null());
         self.count_steps();
         result
@@ -422,6 +463,19 @@ impl BlockContext {
     pub(crate) fn set_ready(&self, linear: u32) {
         self.threads[linear as usize].wait.set(None);
         self.ready.borrow_mut()[linear as usize / 64] |= 1 << (linear % 64);
+    }
+
+    /// Lets the threads of the block that wait for conditions look at them; says whether there are any.
+    pub(crate) fn wake_for_conditions(&self) -> bool {
+        let mut any = false;
+        for (linear, thread) in self.threads.iter().enumerate() {
+            let place = thread.wait.get().map(|wait| wait.place);
+            if matches!(place, Some(WaitPlace::Condition { .. } | WaitPlace::Mbarrier { .. })) {
+                self.set_ready(linear as u32);
+                any = true;
+            }
+        }
+        any
     }
 
     /// Takes the first ready thread at or after `from`, going round.

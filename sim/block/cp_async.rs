@@ -1,6 +1,7 @@
 //! `cp.async`: copies from global to shared memory that complete at a wait.
 
 use super::context::BlockContext;
+use super::knowledge::Knowledge;
 use super::shared::{Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
@@ -36,12 +37,13 @@ pub(crate) struct CpAsyncQueue {
 }
 
 /// An arrival at an mbarrier that waits for copies.
-#[derive(Clone, Copy)]
 struct Arrival {
     /// Copies of the thread that were issued before it.
     after: u64,
     /// The shared address of the mbarrier.
     mbarrier: u32,
+    /// What the thread knew.
+    known: Knowledge,
 }
 
 impl CpAsyncQueue {
@@ -64,10 +66,10 @@ impl CpAsyncQueue {
         Some(copy)
     }
 
-    /// The mbarrier of the oldest arrival, if the copies before it have completed.
-    fn take_arrival(&mut self) -> Option<u32> {
+    /// The oldest arrival, if the copies before it have completed.
+    fn take_arrival(&mut self) -> Option<Arrival> {
         let due = self.arrivals.front()?.after <= self.landed;
-        due.then(|| self.arrivals.pop_front().map(|arrival| arrival.mbarrier)).flatten()
+        due.then(|| self.arrivals.pop_front()).flatten()
     }
 }
 
@@ -88,7 +90,10 @@ impl BlockContext {
         }
         let (bytes, source_bytes) = (bytes as usize, source_bytes as usize);
         let offset = address.wrapping_sub(SHARED_BASE) as usize;
-        if !self.shared.fits(offset, bytes) || self.shared.first_in_flight(offset, bytes).is_some() {
+        if !self.shared.fits(offset, bytes)
+            || self.shared.first_in_flight(offset, bytes).is_some()
+            || !self.settle_reads(offset, bytes)
+        {
             return self.shared_fault(Access::CpAsyncDestination, address, bytes);
         }
         // A copy that reads nothing may be given any source: that is how kernels predicate their edges.
@@ -144,7 +149,7 @@ impl BlockContext {
         let queue = &self.thread().cp_async;
         {
             let queue = &mut *queue.borrow_mut();
-            queue.arrivals.push_back(Arrival { after: queue.issued, mbarrier });
+            queue.arrivals.push_back(Arrival { after: queue.issued, mbarrier, known: self.known() });
         }
         self.arrive_where_due(queue);
     }
@@ -176,7 +181,8 @@ impl BlockContext {
     fn arrive_where_due(&self, queue: &RefCell<CpAsyncQueue>) {
         loop {
             let due = queue.borrow_mut().take_arrival();
-            let Some(mbarrier) = due else { return };
+            let Some(Arrival { mbarrier, known, .. }) = due else { return };
+            self.hand_on_later(mbarrier, &known);
             self.or_raise(self.change_mbarrier("cp.async.mbarrier.arrive", mbarrier, |m| m.arrived(1)));
         }
     }

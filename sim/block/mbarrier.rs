@@ -105,7 +105,7 @@ impl BlockContext {
 
     /// Makes an mbarrier of this block another.
     pub(crate) fn set_mbarrier(&self, address: u32, mbarrier: Mbarrier) -> Result<(), FaultKind> {
-        let stored = self.shared.store(address.wrapping_sub(SHARED_BASE) as usize, mbarrier.bits());
+        let stored = self.store_shared(address.wrapping_sub(SHARED_BASE) as usize, mbarrier.bits());
         if stored { Ok(()) } else { Err(self.shared_fault_kind(Access::Write, address, 8)) }
     }
 
@@ -119,6 +119,9 @@ impl BlockContext {
         let before = self.mbarrier(operation, address)?;
         let after = change(before).map_err(|reason| FaultKind::InvalidOperand { operation, reason })?;
         self.set_mbarrier(address, after)?;
+        if after.phase != before.phase {
+            self.end_phase(address);
+        }
         Ok(before)
     }
 
@@ -148,6 +151,7 @@ impl BlockContext {
                 Err(kind) => self.raise(location, kind),
             };
             if is_over(mbarrier) {
+                self.see_phase(address);
                 break;
             }
             let place = WaitPlace::Mbarrier {

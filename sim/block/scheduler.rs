@@ -86,6 +86,10 @@ impl<'a> Worker<'a> {
             self.blocks[rank].last = linear;
             self.resume(rank, linear, Resume::Run);
             turns += 1;
+            // What a thread polls for may be up to another block.
+            if context.slice_over.take() && contexts.len() > 1 {
+                break;
+            }
         }
         turns > 0
     }
@@ -98,17 +102,7 @@ impl<'a> Worker<'a> {
         if std::mem::replace(&mut self.asked, true) && !changed {
             return false;
         }
-        let mut any = false;
-        for context in contexts {
-            for (linear, thread) in context.threads.iter().enumerate() {
-                let place = thread.wait.get().map(|wait| wait.place);
-                if matches!(place, Some(WaitPlace::Condition { .. } | WaitPlace::Mbarrier { .. })) {
-                    context.set_ready(linear as u32);
-                    any = true;
-                }
-            }
-        }
-        any
+        contexts.iter().filter(|context| context.wake_for_conditions()).count() > 0
     }
 
     /// Switches to a thread until it waits, returns or unwinds.

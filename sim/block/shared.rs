@@ -10,8 +10,11 @@ pub(crate) const SHARED_BASE: u32 = 1024;
 const WRITTEN: u8 = 1;
 /// A byte that an asynchronous copy is to write.
 const IN_FLIGHT: u8 = 2;
-/// A byte that an asynchronous operation is to read.
+/// A byte that an asynchronous operation reads, or has read since it was last written.
 const READING: u8 = 4;
+
+/// The number of no fence is 1, so that no stamp is 0.
+const FIRST_STAMP: u64 = 1;
 
 /// What asynchronous operations read is told by pieces of this many bytes.
 pub(crate) const PIECE: usize = 16;
@@ -31,12 +34,11 @@ pub(crate) struct SharedMemory {
     data: Box<[UnsafeCell<u128>]>,
     state: Box<[UnsafeCell<u128>]>,
     bytes: usize,
-    /// For each piece, the number of fences before it was last written by the generic proxy; 0 if it never was.
-    written: Box<[Cell<u32>]>,
-    /// One more than the fences between the proxies so far.
-    fences: Cell<u32>,
-    /// For each piece, how many asynchronous operations are to read it.
-    readers: Box<[Cell<u16>]>,
+    /// For each piece, who last wrote it by the generic proxy and when; 0 if nobody did.
+    written: Box<[Cell<u64>]>,
+    /// What a write leaves there: the fences between the proxies so far, and above them one more than the number of the thread
+    /// that runs; 0 is another block's.
+    stamp: Cell<u64>,
 }
 
 /// `byte` in every byte of an access's width.
@@ -54,8 +56,7 @@ impl SharedMemory {
             state: units(),
             bytes,
             written: vec![Cell::new(0); pieces].into(),
-            fences: Cell::new(1),
-            readers: vec![Cell::new(0); pieces].into(),
+            stamp: Cell::new(FIRST_STAMP),
         }
     }
 
@@ -68,11 +69,10 @@ impl SharedMemory {
                 state.get().write(0);
             }
         }
-        for (written, readers) in self.written.iter().zip(&self.readers) {
+        for written in &self.written {
             written.set(0);
-            readers.set(0);
         }
-        self.fences.set(1);
+        self.stamp.set(FIRST_STAMP);
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -139,17 +139,17 @@ impl SharedMemory {
             self.data_at::<T>(offset).write_unaligned(value);
             self.state_at::<T>(offset).write_unaligned(from_bits(everywhere(WRITTEN, width)));
         }
-        self.written[offset / PIECE].set(self.fences.get());
+        self.written[offset / PIECE].set(self.stamp.get());
         true
     }
 
     /// Stores the bytes of a completed copy of a proxy.
     pub(crate) fn land(&self, offset: usize, bytes: &[u8], proxy: Proxy) {
         debug_assert!(offset + bytes.len() <= self.bytes, "checked when the copy was issued");
-        if proxy == Proxy::Generic {
-            for piece in offset / PIECE..(offset + bytes.len()).div_ceil(PIECE) {
-                self.written[piece].set(self.fences.get());
-            }
+        // What a copy writes is whole pieces in the async proxy.
+        let stamp = if proxy == Proxy::Generic { self.stamp.get() } else { 0 };
+        for piece in offset / PIECE..(offset + bytes.len()).div_ceil(PIECE) {
+            self.written[piece].set(stamp);
         }
         for (i, &byte) in bytes.iter().enumerate() {
             // SAFETY: the range was checked when the copy was issued.
@@ -174,24 +174,48 @@ impl SharedMemory {
 
     /// The first byte of a range that is in flight, if any is.
     pub(crate) fn first_in_flight(&self, offset: usize, bytes: usize) -> Option<usize> {
-        // SAFETY: the caller checked the range by `fits`.
-        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & IN_FLIGHT != 0)
+        self.first_with(IN_FLIGHT, offset, bytes)
     }
 
-    /// The first byte of a range that an asynchronous operation is to read, if one is.
+    /// The first byte of a range that an asynchronous operation reads, if one does.
     pub(crate) fn first_being_read(&self, offset: usize, bytes: usize) -> Option<usize> {
+        self.first_with(READING, offset, bytes)
+    }
+
+    /// The first byte of a range, which the caller checked, with this bit in its state.
+    fn first_with(&self, bit: u8, offset: usize, bytes: usize) -> Option<usize> {
+        // Most are whole pieces.
+        if bytes == PIECE
+            && self.fits(offset, PIECE)
+            && self.states(offset, PIECE) & everywhere(bit, PIECE) == 0
+        {
+            return None;
+        }
         // SAFETY: the caller checked the range.
-        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & READING != 0)
+        (offset..offset + bytes).find(|&at| unsafe { self.state_at::<u8>(at).read() } & bit != 0)
     }
 
-    /// Makes what threads wrote so far visible to asynchronous operations.
-    pub(crate) fn fence_proxies(&self) {
-        self.fences.set(self.fences.get() + 1);
+    /// Counts a fence between the proxies; gives its number.
+    pub(crate) fn fence_proxies(&self) -> u32 {
+        self.stamp.set(self.stamp.get() + 1);
+        self.fences()
     }
 
-    /// Whether threads wrote into a piece since the last fence between the proxies.
-    pub(crate) fn is_unfenced(&self, piece: usize) -> bool {
-        self.written[piece].get() == self.fences.get()
+    /// The number of the last fence between the proxies.
+    pub(crate) const fn fences(&self) -> u32 {
+        self.stamp.get() as u32
+    }
+
+    /// From here on the writes are those of a thread of the block, or of another block's.
+    pub(crate) fn set_writer(&self, thread: Option<u32>) {
+        let writer = thread.map_or(0, |thread| u64::from(thread) + 1);
+        self.stamp.set(writer << 32 | u64::from(self.fences()));
+    }
+
+    /// If threads wrote into a piece: the last of them, where it is the block's, and the number of the last fence before.
+    pub(crate) fn last_write(&self, piece: usize) -> Option<(Option<u32>, u32)> {
+        let written = self.written[piece].get();
+        (written != 0).then_some((((written >> 32) as u32).checked_sub(1), written as u32))
     }
 
     /// Whether every byte of a range within the memory was written, and none is in flight.
@@ -212,24 +236,16 @@ impl SharedMemory {
     /// Notes that an asynchronous operation is to read a piece, which nobody may write until
     /// [`end_reading`](Self::end_reading).
     pub(crate) fn begin_reading(&self, piece: usize) {
-        let readers = &self.readers[piece];
-        if readers.replace(readers.get() + 1) == 0 {
-            self.mark_piece(piece, |state| state | READING);
-        }
+        let state = self.state[piece].get();
+        // SAFETY: a piece is one unit of the states; one OS thread uses the block.
+        unsafe { state.write(state.read() | everywhere(READING, PIECE)) }
     }
 
-    /// Notes that an operation has read a piece.
-    pub(crate) fn end_reading(&self, piece: usize) {
-        let readers = &self.readers[piece];
-        if readers.replace(readers.get() - 1) == 1 {
-            self.mark_piece(piece, |state| state & !READING);
-        }
-    }
-
-    fn mark_piece(&self, piece: usize, mark: impl Fn(u8) -> u8) {
-        for at in PIECE * piece..(PIECE * (piece + 1)).min(self.bytes) {
-            // SAFETY: within the memory; one OS thread uses the block.
-            unsafe { self.state_at::<u8>(at).write(mark(self.state_at::<u8>(at).read())) }
+    /// Notes that bytes may be written again.
+    pub(crate) fn end_reading(&self, offset: usize, bytes: usize) {
+        for at in offset..offset + bytes {
+            // SAFETY: the caller checked the range.
+            unsafe { self.state_at::<u8>(at).write(self.state_at::<u8>(at).read() & !READING) }
         }
     }
 
@@ -284,26 +300,27 @@ mod tests {
         shared.reset();
         assert!(shared.store::<u32>(16, 7));
         shared.begin_reading(1);
-        shared.begin_reading(1);
         assert_eq!(shared.load::<u32>(16), Some(7));
         assert!(!shared.store::<u32>(16, 8));
         assert!(shared.store::<u32>(32, 8), "another piece");
-        shared.end_reading(1);
-        assert!(!shared.store::<u32>(16, 8), "one reader is left");
-        shared.end_reading(1);
+        shared.end_reading(16, 4);
         assert!(shared.store::<u32>(16, 8));
+        assert!(!shared.store::<u32>(20, 8), "other bytes of the piece");
     }
 
     #[test]
-    fn a_fence_makes_writes_visible_to_the_other_proxy() {
+    fn a_piece_knows_who_wrote_it_last_and_after_which_fence() {
         let shared = SharedMemory::new(64);
         shared.reset();
         assert!(shared.store::<u32>(16, 7));
-        assert_eq!([0, 1].map(|piece| shared.is_unfenced(piece)), [false, true]);
-        shared.fence_proxies();
-        assert!(!shared.is_unfenced(1));
-        shared.take_off(16, 4);
-        shared.land(16, &[1; 4], Proxy::Async);
-        assert!(!shared.is_unfenced(1), "written by the proxy itself");
+        assert_eq!([0, 1].map(|piece| shared.last_write(piece)), [None, Some((None, 1))]);
+        shared.set_writer(Some(5));
+        assert_eq!(shared.fence_proxies(), 2);
+        assert!(shared.store::<u32>(20, 7));
+        assert_eq!(shared.last_write(1), Some((Some(5), 2)));
+        assert_eq!(shared.fences(), 2);
+        shared.take_off(16, 16);
+        shared.land(16, &[1; 16], Proxy::Async);
+        assert_eq!(shared.last_write(1), None, "written by the proxy itself");
     }
 }

@@ -1,16 +1,16 @@
 //! `wgmma`'s groups: which products are kept back, and which shared memory is still being read.
 
 use super::context::BlockContext;
+use super::reads::Reader;
 use super::shared::{PIECE, SHARED_BASE};
 use super::{ExitedLanes, WARP_SIZE};
 use crate::fault::{Access, FaultKind};
 use crate::wgmma::{MatrixDescriptor, WarpInput, Wgmma, WgmmaA};
-use std::collections::VecDeque;
 use std::panic::Location;
 
 const LANES: usize = WARP_SIZE as usize;
 /// Warps that execute an instruction together.
-const WARPGROUP: u32 = 4;
+pub(crate) const WARPGROUP: u32 = 4;
 
 /// What the marks in accumulators begin with: a NaN of f32, and two of f16, that no instruction gives.
 const MARK: u32 = 0x7FA0_0000;
@@ -36,9 +36,6 @@ pub(crate) struct WgmmaQueue {
     fenced: bool,
     marks: u32,
     kept: Vec<Kept>,
-    /// The pieces of shared memory that instructions of no group yet, and of each committed group, read.
-    reading: Vec<u32>,
-    groups: VecDeque<Vec<u32>>,
     /// Groups that were committed, and those of them that are complete.
     committed: u64,
     complete: u64,
@@ -72,6 +69,11 @@ impl WgmmaQueue {
 impl BlockContext {
     fn warp(&self) -> usize {
         (self.running.get() / WARP_SIZE) as usize
+    }
+
+    /// What a warp reads shared memory as.
+    fn warpgroup(&self, warp: usize) -> Reader {
+        Reader::Warpgroup { rank: self.rank, number: warp as u32 / WARPGROUP }
     }
 
     /// Lets one lane of the running warp act for all, when all are there.
@@ -127,7 +129,7 @@ impl BlockContext {
                     self.raise(location, FaultKind::InvalidOperand { operation, reason });
                 }
                 let a = lanes.map(|lane| lane.2);
-                match self.wgmma_of_warp(instruction, &registers, &a, b, adds) {
+                match self.wgmma_of_warp(instruction, &registers, &a, b, adds, location) {
                     Ok(mark) => [mark; LANES],
                     Err(kind) => self.raise(location, kind),
                 }
@@ -147,6 +149,7 @@ impl BlockContext {
         a: &[WgmmaA; LANES],
         b: u64,
         adds: bool,
+        location: &'static Location<'static>,
     ) -> Result<u32, FaultKind> {
         let operation = instruction.operation;
         let invalid = |reason: String| FaultKind::InvalidOperand { operation, reason };
@@ -195,11 +198,8 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(Access::WgmmaOperand, address, PIECE));
             }
-            if self.shared.is_unfenced(offset / PIECE) {
-                return Err(FaultKind::SharedUnfenced {
-                    access: Access::WgmmaOperand,
-                    offset: offset as i64,
-                });
+            if let Some(kind) = self.unfenced(Access::WgmmaOperand, offset) {
+                return Err(kind);
             }
         }
         let words = instruction.compute(&input, |address| {
@@ -208,13 +208,10 @@ impl BlockContext {
             u128::from_le_bytes(bytes)
         });
         let mut queue = queue.borrow_mut();
-        for address in pieces {
-            let piece = (address - SHARED_BASE) / PIECE as u32;
-            self.shared.begin_reading(piece as usize);
-            queue.reading.push(piece);
-        }
-        let mark = queue.next_mark(instruction.words());
         let group = queue.committed;
+        let pieces = pieces.into_iter().map(|address| (address - SHARED_BASE) as usize / PIECE);
+        self.begin_reads((self.warpgroup(warp), group as u32 + 1), (operation, location), pieces);
+        let mark = queue.next_mark(instruction.words());
         queue.kept.push(Kept { mark, words, group, taken: 0 });
         Ok(mark)
     }
@@ -222,10 +219,7 @@ impl BlockContext {
     /// Makes the instructions since the last one a group: `wgmma.commit_group`.
     pub(crate) fn wgmma_commit(&self, location: &'static Location<'static>) {
         self.together("wgmma.commit_group", location, || {
-            let mut queue = self.wgmma[self.warp()].borrow_mut();
-            let reading = std::mem::take(&mut queue.reading);
-            queue.groups.push_back(reading);
-            queue.committed += 1;
+            self.wgmma[self.warp()].borrow_mut().committed += 1;
         });
     }
 
@@ -234,12 +228,7 @@ impl BlockContext {
         let warp = self.warp();
         let complete = self.together("wgmma.wait_group", location, || {
             let mut queue = self.wgmma[warp].borrow_mut();
-            while queue.groups.len() > pending {
-                for piece in queue.groups.pop_front().into_iter().flatten() {
-                    self.shared.end_reading(piece as usize);
-                }
-                queue.complete += 1;
-            }
+            queue.complete = queue.complete.max(queue.committed.saturating_sub(pending as u64));
             queue.fenced = false;
             queue.complete
         });
@@ -248,6 +237,9 @@ impl BlockContext {
         let warps = first..(first + WARPGROUP as usize).min(self.wgmma.len());
         let issued = || warps.clone().all(|warp| self.wgmma[warp].borrow().committed >= complete);
         self.wait_until("the wgmma of the other warps of its warpgroup", issued, location);
+        // A group is one of the whole warpgroup: none of its warps reads any more.
+        let known = &mut self.thread().known.borrow_mut();
+        self.cluster().end_reads(self.warpgroup(warp), complete as u32, known);
     }
 
     /// Puts results that were waited for into the accumulators that stand for them. Those of groups that nobody has waited

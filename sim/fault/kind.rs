@@ -1,6 +1,6 @@
 //! The kinds of faults.
 
-use super::{ThreadSet, WaitingThreads};
+use super::{AsyncRead, ThreadSet, WaitingThreads};
 use crate::Dim3;
 use crate::memory::Nearest;
 use std::fmt;
@@ -26,6 +26,13 @@ pub enum Access {
     BulkDestination,
     /// An operand of `wgmma` in shared memory.
     WgmmaOperand,
+}
+
+impl Access {
+    /// Whether it changes what is there.
+    pub(crate) const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Atomic | Self::CpAsyncDestination | Self::BulkDestination)
+    }
 }
 
 impl fmt::Display for Access {
@@ -129,10 +136,8 @@ pub enum FaultKind {
         /// Whether that thread has returned, so that the copy never completes.
         issuer_exited: bool,
     },
-    /// A write to shared memory that an asynchronous operation still reads.
-    #[error(
-        "{access} of {bytes} bytes of shared memory at offset {offset}, which a wgmma or a bulk copy that nobody has waited for still reads"
-    )]
+    /// A write to shared memory that an asynchronous operation may still read: the writing thread does not know otherwise.
+    #[error("{access} of {bytes} bytes of shared memory at offset {offset}, which {read}")]
     SharedBeingRead {
         /// How it was touched.
         access: Access,
@@ -140,16 +145,21 @@ pub enum FaultKind {
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
+        /// What reads it.
+        read: Box<AsyncRead>,
     },
-    /// An asynchronous operation on shared memory that threads wrote, with no fence between.
+    /// An asynchronous operation on shared memory that a thread wrote, with no fence between.
     #[error(
-        "{access} of shared memory at offset {offset}, which threads wrote with no fence.proxy.async since: the operation may not see it"
+        "{access} of shared memory at offset {offset}, which {} wrote with no fence.proxy.async since: the operation may not see it; let who writes fence, then meet who issues the operation",
+        writer.map_or_else(|| "another block".to_owned(), |thread| format!("thread {thread}"))
     )]
     SharedUnfenced {
         /// How it was touched.
         access: Access,
         /// From the start of the block's shared memory.
         offset: i64,
+        /// The thread that wrote, of the same block; `None` is one of another block.
+        writer: Option<Dim3>,
     },
     /// An access to the shared memory of a block of the cluster that has ended.
     #[error("{access} of the shared memory of block {rank} of the cluster, which has ended")]
@@ -178,6 +188,19 @@ pub enum FaultKind {
     BulkCopiesLeft {
         /// How many.
         copies: usize,
+    },
+    /// The last thread of a block returned while bulk copies into its shared memory, or out of it to another block, were in flight.
+    #[error(
+        "the last thread of the block returned while {copies} bulk copies into or out of its shared memory were in flight, the first issued by thread {issuer} at {}:{}: wait for them at their mbarrier before",
+        issued_at.file(), issued_at.line()
+    )]
+    BulkLoadsLeft {
+        /// How many.
+        copies: usize,
+        /// The thread that issued the first.
+        issuer: Dim3,
+        /// The line that issued it.
+        issued_at: &'static Location<'static>,
     },
     /// An instruction with an operand that it does not take.
     #[error("{operation}: {reason}")]

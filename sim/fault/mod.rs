@@ -1,9 +1,11 @@
 //! What can go wrong in a launch, and how it is told.
 
 mod kind;
+mod read;
 mod threads;
 
 pub use kind::{Access, FaultKind};
+pub use read::{AsyncRead, ReadWait};
 pub use threads::{ThreadRange, ThreadSet, WaitPlace, WaitingThreads};
 
 use crate::Dim3;

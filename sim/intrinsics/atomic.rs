@@ -4,7 +4,7 @@
 //! value from before it. Operations of different blocks on one address happen in no particular order, so a sum of
 //! floats over blocks may differ from run to run in its last bits, as it does on a GPU.
 
-use crate::block::{SHARED_BASE, current};
+use crate::block::{SHARED_BASE, current, running};
 use crate::fault::Access;
 use crate::memory::words::{atomic, to_bits};
 use crate::pod::{Pod, access_size, from_bits, poison};
@@ -23,6 +23,7 @@ impl AtomicSpace for u64 {
     fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T {
         let block = current();
         block.step();
+        block.order_by_memory();
         if !block.global_fits(self, access_size::<T>()) {
             block.global_fault(Access::Atomic, self, size_of::<T>());
             return poison();
@@ -44,13 +45,14 @@ impl AtomicSpace for u32 {
     fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T {
         let block = current();
         block.step();
+        block.order_by_memory();
         let offset = self.wrapping_sub(SHARED_BASE) as usize;
         // One OS thread runs the whole block, so nothing comes between load and store.
         let Some(old) = block.shared.load::<T>(offset) else {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
             return poison();
         };
-        if !block.shared.store(offset, update(old)) {
+        if !block.store_shared(offset, update(old)) {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
         }
         old
@@ -157,8 +159,12 @@ operations! {
 
 /// Orders the thread's accesses before it and behind it: `membar`, `fence`, of any scope.
 ///
-/// Within a block everything is ordered anyway; between blocks it is a fence of the host.
+/// Within a block everything is ordered anyway; between blocks it is a fence of the host. What the thread knows of asynchronous reads
+/// that are over, it tells all threads of the cluster that come to a fence or an atomic operation later.
 #[inline]
 pub fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    if let Some(block) = running() {
+        block.order_by_memory();
+    }
 }

@@ -33,5 +33,7 @@ pub fn barrier_arrive(id: u32, thread_count: u32) {
 /// the same block do, and on nothing else. `what` names it in the fault.
 #[track_caller]
 pub fn wait_until(what: &'static str, condition: impl Fn() -> bool) {
-    current().wait_until(what, condition, Location::caller());
+    let block = current();
+    block.wait_until(what, condition, Location::caller());
+    block.order_by_condition();
 }

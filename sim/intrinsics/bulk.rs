@@ -1,9 +1,10 @@
 //! Bulk copies: one thread moves bytes, or a box of a tensor, between global and shared memory, asynchronously.
 //!
 //! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may not be touched. A store
-//! reads its source when the thread that issued it waits for that; until then the source may not be written. Both work in
+//! reads its source when the thread that issued it waits for that; the source may be written by who knows of that wait. Both work in
 //! PTX's *async proxy*: what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator
-//! asks of one thread of the block, any one, between the last write and the operation.
+//! asks of the thread that wrote, behind its write, or of the warp that issues the operation. What is in flight when the block ends
+//! is a fault.
 //!
 //! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global memory, or in a parameter of the
 //! kernel, whose address has the bit [`PARAMETER_SPACE`].
@@ -101,7 +102,13 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
             let reason = format!("there are no sums of {element:?}");
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
-        block.bulk_store(operation, source, BulkSink::Tile(tile), adds.then_some(element))
+        block.bulk_store(
+            operation,
+            source,
+            BulkSink::Tile(tile),
+            adds.then_some(element),
+            Location::caller(),
+        )
     });
     block.or_raise(stored);
 }
@@ -144,7 +151,8 @@ pub fn bulk_store(destination: u64, source: u32, bytes: u32) {
     let block = current();
     block.step();
     let sink = BulkSink::Bytes { address: destination, bytes };
-    block.or_raise(block.bulk_store("cp.async.bulk.global.shared::cta", source, sink, None));
+    let operation = "cp.async.bulk.global.shared::cta";
+    block.or_raise(block.bulk_store(operation, source, sink, None, Location::caller()));
 }
 
 /// Adds elements to those in global memory: `cp.reduce.async.bulk.global.shared::cta.bulk_group.add`.
@@ -153,7 +161,7 @@ pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: Tenso
     let block = current();
     block.step();
     let sink = BulkSink::Bytes { address: destination, bytes };
-    block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element)));
+    block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element), Location::caller()));
 }
 
 /// Fetches bytes into the L2 cache, which the simulator has none of: `cp.async.bulk.prefetch.L2.global`.
@@ -192,5 +200,5 @@ pub fn bulk_wait_group_read(pending: u32) {
 /// Makes what threads wrote to shared memory visible to bulk copies and `wgmma`: `fence.proxy.async`.
 #[track_caller]
 pub fn fence_proxy_async() {
-    current().shared.fence_proxies();
+    current().fence_proxies();
 }

@@ -72,7 +72,7 @@ pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
     let block = current();
     block.step();
     let stored = block.peer(Access::Write, address).and_then(|(peer, address)| {
-        let stored = peer.shared.store(address.wrapping_sub(SHARED_BASE) as usize, value);
+        let stored = peer.store_shared(address.wrapping_sub(SHARED_BASE) as usize, value);
         if stored { Ok(()) } else { Err(peer.shared_fault_kind(Access::Write, address, size_of::<T>())) }
     });
     block.or_raise(stored);

@@ -19,6 +19,7 @@ pub fn mbarrier_init(address: u32, count: u32) {
         let reason = format!("a count of {count}; it is 1 to {MAX_COUNT}");
         Err(FaultKind::InvalidOperand { operation: "mbarrier.init", reason })
     } else {
+        block.forget_phase(address);
         block.set_mbarrier(address, Mbarrier::new(count))
     };
     block.or_raise(made);
@@ -31,6 +32,7 @@ pub fn mbarrier_inval(address: u32) {
     block.step();
     if block.or_raise(block.mbarrier("mbarrier.inval", address)).is_some() {
         block.shared.forget((address - SHARED_BASE) as usize, 8);
+        block.forget_phase(address);
     }
 }
 
@@ -39,6 +41,7 @@ pub fn mbarrier_inval(address: u32) {
 pub fn mbarrier_arrive(address: u32) -> u64 {
     let block = current();
     block.step();
+    block.hand_on(address, Some(Location::caller()));
     let before = block.change_mbarrier("mbarrier.arrive", address, |mbarrier| mbarrier.arrived(1));
     block.condition_met.set(true);
     block.or_raise(before).map_or(u64::MAX, Mbarrier::bits)
@@ -49,6 +52,7 @@ pub fn mbarrier_arrive(address: u32) -> u64 {
 pub fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
     let block = current();
     block.step();
+    block.hand_on(address, Some(Location::caller()));
     let before = block.change_mbarrier("mbarrier.arrive.expect_tx", address, |mbarrier| {
         mbarrier.expecting(bytes.into())?.arrived(1)
     });
@@ -71,7 +75,9 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
 pub fn mbarrier_arrive_cluster(address: u32, bytes: u32) {
     let block = current();
     block.step();
+    let location = Location::caller();
     let arrived = block.peer(Access::Atomic, address).and_then(|(peer, address)| {
+        peer.hand_on(address, Some(location));
         peer.change_mbarrier("mbarrier.arrive", address, |mbarrier| {
             mbarrier.expecting(bytes.into())?.arrived(1)
         })
@@ -103,7 +109,11 @@ fn test(address: u32, is_over: impl Fn(Mbarrier) -> bool) -> bool {
         return true;
     }
     block.land_for(address);
-    block.or_raise(block.mbarrier("mbarrier.test_wait", address)).is_none_or(is_over)
+    let is_over = block.or_raise(block.mbarrier("mbarrier.test_wait", address)).is_none_or(is_over);
+    if is_over {
+        block.see_phase(address);
+    }
+    is_over
 }
 
 /// Waits until the phase of `state` is over: a loop around [`mbarrier_test_wait`].

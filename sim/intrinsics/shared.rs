@@ -26,7 +26,7 @@ pub fn load_shared<T: Pod>(address: u32) -> T {
 pub fn store_shared<T: Pod>(address: u32, value: T) {
     let block = current();
     block.step();
-    if !block.shared.store(address.wrapping_sub(SHARED_BASE) as usize, value) {
+    if !block.store_shared(address.wrapping_sub(SHARED_BASE) as usize, value) {
         block.shared_fault(Access::Write, address, size_of::<T>());
     }
 }

@@ -5,6 +5,7 @@ mod common;
 mod bulk;
 mod cluster;
 mod cp_async;
+mod early_release;
 mod grid;
 mod matrix;
 mod mbarrier;

@@ -9,7 +9,7 @@ fn decode(bits: u64) -> f64 {
 }
 
 /// s32 += s8 x s8, 64 x 16 x 32, from K-major tiles without a swizzle.
-const S8: Wgmma = Wgmma {
+pub const S8: Wgmma = Wgmma {
     operation: "wgmma.s8",
     n: 16,
     a: WgmmaNumber { bits: 8, decode },
@@ -25,7 +25,7 @@ const S8: Wgmma = Wgmma {
 };
 
 /// Without a swizzle: cores of 8 rows of 16 bytes, 128 bytes each; the two of k follow each other.
-const fn descriptor(address: u32) -> u64 {
+pub const fn descriptor(address: u32) -> u64 {
     (address as u64 >> 4) | (128 >> 4) << 16 | (256 >> 4) << 32
 }
 

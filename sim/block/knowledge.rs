@@ -1,0 +1,136 @@
+//! What threads know of asynchronous reads that are over: vector clocks.
+//!
+//! An asynchronous operation reads shared memory until somebody waits for it. Whoever writes there next must know of that wait: it
+//! waited itself, or what it waited for (an mbarrier's phase, a barrier, a warp operation) came behind the wait. That the wait
+//! *happened* to come first in this run is not enough. So each thread has a [`Knowledge`], which what orders threads hands on.
+
+use super::context::BlockContext;
+use std::rc::Rc;
+
+/// For each reader of a cluster, by its number, how many of its groups are known to have read their operands.
+///
+/// Threads that met share one allocation, which is never changed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Knowledge(Option<Rc<[u32]>>);
+
+impl Knowledge {
+    fn counts(&self) -> &[u32] {
+        self.0.as_deref().unwrap_or(&[])
+    }
+
+    /// What is known of one reader.
+    pub(crate) fn of(&self, reader: usize) -> u32 {
+        self.counts().get(reader).copied().unwrap_or(0)
+    }
+
+    /// Whether all that `other` knows is known here.
+    fn covers(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (_, None) => true,
+            (Some(own), Some(others)) if Rc::ptr_eq(own, others) => true,
+            (_, Some(others)) => others.iter().enumerate().all(|(reader, &count)| count <= self.of(reader)),
+        }
+    }
+
+    /// Adds what `other` knows.
+    pub(crate) fn join(&mut self, other: &Self) {
+        if self.covers(other) {
+            return;
+        }
+        if other.covers(self) {
+            self.clone_from(other);
+            return;
+        }
+        let readers = self.counts().len().max(other.counts().len());
+        self.0 = Some((0..readers).map(|reader| self.of(reader).max(other.of(reader))).collect());
+    }
+
+    /// Adds that `count` groups of a reader have read.
+    pub(crate) fn learn(&mut self, reader: usize, count: u32) {
+        if self.of(reader) >= count {
+            return;
+        }
+        let readers = self.counts().len().max(reader + 1);
+        self.0 = Some((0..readers).map(|at| if at == reader { count } else { self.of(at) }).collect());
+    }
+}
+
+impl BlockContext {
+    /// What the running thread, of this block, knows.
+    pub(crate) fn known(&self) -> Knowledge {
+        self.thread().known.borrow().clone()
+    }
+
+    /// Tells the running thread what others know.
+    pub(crate) fn tell(&self, known: &Knowledge) {
+        self.thread().known.borrow_mut().join(known);
+    }
+
+    /// Threads of this block meet: each knows what any of them does.
+    pub(crate) fn meet(&self, threads: impl Iterator<Item = u32> + Clone) {
+        if !self.cluster().has_readers() {
+            return;
+        }
+        let mut all = Knowledge::default();
+        for thread in threads.clone() {
+            all.join(&self.threads[thread as usize].known.borrow());
+        }
+        for thread in threads {
+            self.threads[thread as usize].known.replace(all.clone());
+        }
+    }
+
+    /// The running thread orders itself by memory: by an atomic operation, or by a fence. Whom it meets there nobody knows, so it
+    /// is all of the cluster who ever did so: no program that is right is refused.
+    pub(crate) fn order_by_memory(&self) {
+        if self.cluster().has_readers() {
+            let mut all = self.cluster().known.borrow_mut();
+            all.join(&self.thread().known.borrow());
+            self.tell(&all);
+        }
+    }
+
+    /// Tells the running thread what any thread of the cluster knows.
+    pub(crate) fn order_by_condition(&self) {
+        if self.cluster().has_readers() {
+            let blocks = self.cluster().blocks().iter();
+            let mut all = Knowledge::default();
+            blocks.flat_map(|block| &block.threads).for_each(|thread| all.join(&thread.known.borrow()));
+            self.tell(&all);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knows(counts: &[u32]) -> Knowledge {
+        let mut known = Knowledge::default();
+        counts.iter().enumerate().for_each(|(reader, &count)| known.learn(reader, count));
+        known
+    }
+
+    #[test]
+    fn a_join_knows_the_most_of_each_reader() {
+        let mut known = knows(&[3, 1]);
+        known.join(&knows(&[1, 2, 5]));
+        assert_eq!([0, 1, 2, 3].map(|reader| known.of(reader)), [3, 2, 5, 0]);
+        known.learn(1, 1);
+        assert_eq!(known.of(1), 2, "what is known stays known");
+        known.join(&Knowledge::default());
+        assert!(known.covers(&knows(&[3, 2, 5])) && !knows(&[3, 2]).covers(&known));
+    }
+
+    #[test]
+    fn who_learns_nothing_new_keeps_the_allocation() {
+        let (mut known, less) = (knows(&[3, 4]), knows(&[3]));
+        let before = known.clone();
+        known.join(&less);
+        known.learn(1, 4);
+        assert!(Rc::ptr_eq(known.0.as_ref().unwrap(), before.0.as_ref().unwrap()));
+        let mut other = less;
+        other.join(&known);
+        assert!(Rc::ptr_eq(known.0.as_ref().unwrap(), other.0.as_ref().unwrap()), "it takes the greater one");
+    }
+}

@@ -1,0 +1,92 @@
+//! What an mbarrier hands on: those who wait for a phase know what those who arrived in it did.
+
+use super::context::{BlockContext, running};
+use super::knowledge::Knowledge;
+use crate::Dim3;
+use std::collections::HashMap;
+use std::panic::Location;
+
+/// An arrival of a thread: the block's rank, the thread, and the line.
+type Arrival = ((u32, u32), &'static Location<'static>);
+
+/// What is known at an mbarrier. An arrival hands on what came before it, those of earlier phases too.
+#[derive(Default)]
+struct Phase {
+    /// By those who have arrived, in the phase that runs too.
+    coming: Knowledge,
+    arrivals: Vec<Arrival>,
+    /// At the end of the last phase that has ended.
+    complete: Knowledge,
+    complete_arrivals: Vec<Arrival>,
+}
+
+/// The mbarriers of a block, by address.
+#[derive(Default)]
+pub(crate) struct Phases(HashMap<u32, Phase>);
+
+impl BlockContext {
+    /// The running thread, of any block of the cluster, hands on what it knows at an mbarrier of this block: it arrives, or
+    /// issues a copy that does.
+    pub(crate) fn hand_on(&self, mbarrier: u32, arrival: Option<&'static Location<'static>>) {
+        if let Some(arriving) = running()
+            && self.cluster().has_readers()
+        {
+            let mut phases = self.phases.borrow_mut();
+            let phase = phases.0.entry(mbarrier).or_default();
+            phase.coming.join(&arriving.thread().known.borrow());
+            if let Some(location) = arrival {
+                phase.arrivals.push(((arriving.rank, arriving.running.get()), location));
+            }
+        }
+    }
+
+    /// Hands on at an mbarrier of this block what was known when an arrival was asked for that comes only now.
+    pub(crate) fn hand_on_later(&self, mbarrier: u32, known: &Knowledge) {
+        if self.cluster().has_readers() {
+            self.phases.borrow_mut().0.entry(mbarrier).or_default().coming.join(known);
+        }
+    }
+
+    /// Changes what those who wait for the phase that runs are to know.
+    pub(crate) fn with_phase(&self, mbarrier: u32, change: impl FnOnce(&mut Knowledge)) {
+        change(&mut self.phases.borrow_mut().0.entry(mbarrier).or_default().coming);
+    }
+
+    /// Notes that a phase of an mbarrier of this block has ended.
+    pub(crate) fn end_phase(&self, mbarrier: u32) {
+        if let Some(phase) = self.phases.borrow_mut().0.get_mut(&mbarrier) {
+            phase.complete.clone_from(&phase.coming);
+            phase.complete_arrivals = std::mem::take(&mut phase.arrivals);
+        }
+    }
+
+    /// Forgets an mbarrier, in whose place there is a new one or none.
+    pub(crate) fn forget_phase(&self, mbarrier: u32) {
+        self.phases.borrow_mut().0.remove(&mbarrier);
+    }
+
+    /// The running thread has seen that a phase of an mbarrier of this block, its own, has ended.
+    pub(crate) fn see_phase(&self, mbarrier: u32) {
+        if let Some(phase) = self.phases.borrow().0.get(&mbarrier) {
+            self.tell(&phase.complete);
+            self.thread().seen_mbarrier.set(Some(mbarrier));
+        }
+    }
+
+    /// Of the phase that the running thread, of this block, has seen end last: an arrival of such a thread.
+    pub(crate) fn arrival_seen(
+        &self,
+        of: impl Fn((u32, u32)) -> bool,
+    ) -> Option<(Dim3, &'static Location<'static>)> {
+        let phases = self.phases.borrow();
+        let phase = phases.0.get(&self.thread().seen_mbarrier.get()?)?;
+        let ((_, thread), location) = phase.complete_arrivals.iter().rev().find(|(thread, _)| of(*thread))?;
+        Some((self.block_dim.index_of((*thread).into()), location))
+    }
+}
+
+impl Phases {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
