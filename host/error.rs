@@ -278,8 +278,8 @@ pub enum Error {
     /// A kernel went wrong on the GPU.
     #[error(
         "a kernel failed on {device}: {code}; the last one launched was `{kernel}`. No GPU call succeeds in this process \
-         any more. Run it under `compute-sanitizer`, or on the simulator (MOYE_DEVICE=sim), which names the thread and \
-         the address"
+         any more. Run it under `compute-sanitizer`, or on the simulator (MOYE_DEVICE=sim, or --device sim of \
+         the program moye), which names the thread and the address"
     )]
     KernelFault {
         /// The device's name.

@@ -3,6 +3,7 @@
 mod cli;
 
 use clap::Parser;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -10,7 +11,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line, whatever the causes print.
-            eprintln!("moye: {}", format!("{error:#}").replace('\n', " "));
+            let line = format!("{error:#}").replace('\n', " ");
+            // There is no place left to tell of a failure.
+            let _ = writeln!(io::stderr(), "moye: {line}");
             ExitCode::FAILURE
         }
     }

@@ -1,10 +1,10 @@
 //! `moye atoms`: the table of matrix instructions.
 
+use super::report;
 use anyhow::{Result, bail};
 use clap::Args;
 use moye_device::atom::mma::{MMA_ATOMS, MmaInfo, MmaOperandInfo};
 use serde_json::{Value, json};
-use std::io::Write;
 
 #[derive(Args)]
 pub struct Atoms {
@@ -31,11 +31,8 @@ impl Atoms {
                 text += &described(atom);
             }
         }
-        // A reader that has seen enough, `head` say, is no error.
-        match std::io::stdout().lock().write_all(text.as_bytes()) {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()),
-        }
+        report::print(&text);
+        Ok(())
     }
 }
 

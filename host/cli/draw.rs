@@ -6,7 +6,8 @@ mod options;
 mod text;
 
 use super::output::Output;
-use anyhow::{Context, Result, bail};
+use super::report;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use moye::draw::{self, Colours, Format, Memory, Scene, Style, Theme};
 use moye_device::atom::mma::MMA_ATOMS;
@@ -166,7 +167,10 @@ impl Draw {
         let text = self.scene()?.render(format, &self.style(file.is_some()));
         match file {
             Some(path) => Output::create(path, self.force)?.write_text(&text),
-            None => print(&text, format),
+            None => {
+                print(&text, format);
+                Ok(())
+            }
         }
     }
 
@@ -305,16 +309,14 @@ impl FormatName {
     }
 }
 
-/// To standard output; a reader that has seen enough (`| head`) is no error.
-fn print(text: &str, format: Format) -> Result<()> {
-    let stdout = std::io::stdout().lock();
-    // The table has colours only where they are wanted; on old Windows consoles they have to be translated.
-    let result = match format {
-        Format::Table => anstream::AutoStream::always(stdout).write_all(text.as_bytes()),
-        _ => { stdout }.write_all(text.as_bytes()),
-    };
-    match result {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("cannot write to standard output"),
+/// To standard output.
+fn print(text: &str, format: Format) {
+    match format {
+        // The table has colours only where they are wanted; on old Windows consoles they have to be translated.
+        Format::Table => {
+            let mut output = anstream::AutoStream::always(std::io::stdout().lock());
+            report::keep(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
+        }
+        _ => report::print(text),
     }
 }

@@ -1,8 +1,9 @@
 //! `moye eval`
 
+use super::report;
 use anyhow::{Context, Result};
 use clap::Args;
-use std::io::{self, Write};
+use std::io;
 
 /// Evaluates an expression of layouts, or answers requests.
 #[derive(Args)]
@@ -22,12 +23,11 @@ pub struct Eval {
 
 impl Eval {
     pub fn run(self) -> Result<()> {
-        let mut output = io::stdout().lock();
-        let done = match self.expression {
-            Some(expression) => writeln!(output, "{}", moye::eval::evaluate(&expression)?),
-            None => moye::eval::serve(io::stdin().lock(), output),
-        };
-        match done {
+        if let Some(expression) = self.expression {
+            report::print(&format!("{}\n", moye::eval::evaluate(&expression)?));
+            return Ok(());
+        }
+        match moye::eval::serve(io::stdin().lock(), io::stdout().lock()) {
             // Whoever listened has what it wanted.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             done => done.context("requests could not be read or answered"),

@@ -1,4 +1,4 @@
-//! What a command tells while it works.
+//! What a command tells while it works, and what it prints.
 
 use anyhow::{Context, Result};
 use std::fmt::Display;
@@ -30,20 +30,33 @@ impl Report {
     /// One line. The work goes on where it cannot be written; [`told`] says so when it is done.
     pub fn line(&mut self, name: &str, text: impl Display) {
         match self {
-            Self::Stdout => match writeln!(io::stdout(), "{name:<8} {text}") {
-                // Whoever listened has what it wanted.
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                    failed().get_or_insert(error);
-                }
-                _ => {}
-            },
+            Self::Stdout => keep(writeln!(io::stdout(), "{name:<8} {text}")),
             // There is no place left to tell of a failure.
             Self::Stderr => drop(writeln!(io::stderr(), "{name:<8} {text}")),
         }
     }
 }
 
-/// An error where a report could not be written on the standard output.
+/// A result on the standard output, with its line ends. The work goes on where it cannot be written; [`told`] says so when it is
+/// done.
+pub fn print(text: &str) {
+    let mut output = io::stdout().lock();
+    // What follows the last line end would wait for the end of the process, where nobody hears of a failure.
+    keep(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
+}
+
+/// Keeps what became of writing on the standard output for [`told`].
+pub fn keep(done: io::Result<()>) {
+    match done {
+        // Whoever listened, `head` say, has what it wanted.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            failed().get_or_insert(error);
+        }
+        _ => {}
+    }
+}
+
+/// An error where something could not be written on the standard output.
 pub fn told() -> Result<()> {
     match failed().take() {
         Some(error) => Err(error).context("cannot write to standard output"),

@@ -55,15 +55,15 @@ impl Kept {
         check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, raw) })
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
         // SAFETY: so many words were allocated there.
-        check(unsafe { sys::cuMemsetD32Async(address, 0, Counters::COUNT as usize, raw) })
-            .map_err(|code| gpu.error_of_code("cuMemsetD32Async", code))?;
-        // Another thread may have been faster; its clearing is in the stream already.
-        let kept = *self.0.get_or_init(|| address);
-        if kept != address {
+        let kept = check(unsafe { sys::cuMemsetD32Async(address, 0, Counters::COUNT as usize, raw) })
+            .map_err(|code| gpu.error_of_code("cuMemsetD32Async", code))
+            // Another thread may have been faster; its clearing is in the stream already.
+            .map(|()| *self.0.get_or_init(|| address));
+        if kept.as_ref().ok() != Some(&address) {
             // SAFETY: allocated above, and nobody was told of it.
             let _ = unsafe { sys::cuMemFreeAsync(address, raw) };
         }
-        Ok(kept)
+        kept
     }
 
     /// Gives the memory back when the stream's work has ended.

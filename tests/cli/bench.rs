@@ -73,6 +73,19 @@ fn on_a_gpu_every_kind_is_checked_timed_and_told_in_every_form() {
     }
     assert_eq!(load_text(folder, "rows.csv").lines().count(), 1 + rows.len());
     assert!(load_text(folder, "plot.svg").starts_with("<svg"));
+    #[cfg(target_os = "linux")]
+    for form in [&["--json"][..], &[]] {
+        let arguments =
+            [&["bench", "copy", "--sizes", "256", "--csv", "full.csv", "--force"], &quick[..], form].concat();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut run = command(folder, &arguments);
+        run.env("MOYE_DEVICE", "gpu").stdout(full).stderr(std::process::Stdio::piped());
+        let output = run.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let expected = "moye: cannot write to standard output: No space left on device (os error 28)\n";
+        assert!(output.status.code() == Some(1) && said.ends_with(expected), "{said}");
+        assert_eq!(load_text(folder, "full.csv").lines().count(), 2, "the file is written all the same");
+    }
     let said =
         on_gpu(&[&["bench", "copy", "transpose", "--sizes", "256", "--flush-l2"][..], &quick].concat());
     for word in ["copy 4 bytes 256 x 256", "transpose 4 bytes 256 x 256", "(device copy)", "L2 flushed"] {

@@ -307,6 +307,35 @@ fn a_report_that_cannot_be_written_is_one_line_and_a_closed_pipe_is_none() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_result_that_cannot_be_printed_is_one_line_and_a_closed_pipe_is_none() {
+    let folder = TempDir::new().unwrap();
+    for arguments in [
+        &["atoms"][..],
+        &["atoms", "--json"],
+        &["draw", "(4,8):(8,1)"],
+        &["draw", "(4,8):(8,1)", "--format", "svg"],
+        &["eval", "size((4,8))"],
+    ] {
+        let run = |stdout: Stdio| {
+            command(folder.path(), arguments).stdout(stdout).stderr(Stdio::piped()).output().unwrap()
+        };
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let said = failed(&run(full.into()));
+        let expected = "cannot write to standard output: No space left on device (os error 28)";
+        assert_eq!(said, expected, "{arguments:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = run(writer.into());
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
+    }
+    // Where the failure cannot be told either, the exit status tells it.
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let status = command(folder.path(), &["atoms"]).stdout(full()).stderr(full()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_write_that_fails_half_way_leaves_nothing_behind() {
     let folder = TempDir::new().unwrap();
     // 160 kB, of which 100 KiB may be written.

@@ -26,12 +26,13 @@ static_layout! {
     pub Threads = layout!((1, COLUMNS));
 }
 
-/// A column of each thread, in and out, by copies without an atom. Everything exists, so nothing is checked.
+/// A column of each thread, in and out, by copies without an atom, into shared memory by `cp.async` where that is asked for.
+/// Everything exists, so nothing is checked.
 ///
 /// # Safety
 /// Both matrices hold a tile and lie as their strides say; the kernel has 32 threads and declares `SharedArray<T, L>`.
 #[inline(always)]
-unsafe fn without_atom<T: Element, L: StaticLayout>(
+unsafe fn without_atom<const ASYNC: bool, T: Element, L: StaticLayout>(
     src: Global<T>,
     from: impl Strides,
     dst: GlobalMut<T>,
@@ -40,10 +41,18 @@ unsafe fn without_atom<T: Element, L: StaticLayout>(
     let (shape, thread) = ((ROWS as u32, COLUMNS as u32), thread_idx().x);
     let g_src = Matrix::new(src, shape, WholeTiles(from)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
     let g_dst = Matrix::new(dst, shape, WholeTiles(to)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
-    // SAFETY: the caller's contract; each thread has its column to itself, also in shared memory.
+    let t_g_src = g_src.local_partition::<Threads>(thread); // (THR_M, THR_N)
+    // SAFETY: the caller's contract; each thread has its column to itself, also in shared memory, and reads what comes by
+    // `cp.async` after the wait.
     unsafe {
         let mut t_s = SharedArray::<T, L>::take().local_partition::<Threads>(thread); // (THR_M, THR_N)
-        copy(&g_src.local_partition::<Threads>(thread), &mut t_s);
+        if ASYNC {
+            copy_async(&t_g_src, &mut t_s);
+            cp_async_commit();
+            cp_async_wait::<0>();
+        } else {
+            copy(&t_g_src, &mut t_s);
+        }
         copy(&t_s, &mut g_dst.local_partition::<Threads>(thread));
     }
 }
@@ -72,30 +81,6 @@ unsafe fn with_atom<const BITS: usize, C, L>(
         copy_tiled(C::default(), &slice.partition_s(g_src), &mut t_s);
         let mut t_g_dst = slice.partition_d(g_dst); // (CPY, CPY_M, CPY_N)
         copy_tiled(C::default(), &t_s, &mut t_g_dst);
-    }
-}
-
-/// The same as [`without_atom`], into shared memory by `cp.async`.
-///
-/// # Safety
-/// As [`without_atom`].
-#[inline(always)]
-unsafe fn by_cp_async<T: Element, L: StaticLayout>(
-    src: Global<T>,
-    from: impl Strides,
-    dst: GlobalMut<T>,
-    to: impl Strides,
-) {
-    let (shape, thread) = ((ROWS as u32, COLUMNS as u32), thread_idx().x);
-    let g_src = Matrix::new(src, shape, WholeTiles(from)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
-    let g_dst = Matrix::new(dst, shape, WholeTiles(to)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
-    // SAFETY: the caller's contract; each thread has its column to itself, also in shared memory, and reads it after the wait.
-    unsafe {
-        let mut t_s = SharedArray::<T, L>::take().local_partition::<Threads>(thread); // (THR_M, THR_N)
-        copy_async(&g_src.local_partition::<Threads>(thread), &mut t_s);
-        cp_async_commit();
-        cp_async_wait::<0>();
-        copy(&t_s, &mut g_dst.local_partition::<Threads>(thread));
     }
 }
 
@@ -131,7 +116,7 @@ macro_rules! copies {
         }
     };
     (@ $name:ident $t:ty, $src:ident, $from:expr, $dst:ident, $to:expr) => {
-        without_atom::<$t, $name::Smem>($src, $from, $dst, $to)
+        without_atom::<false, $t, $name::Smem>($src, $from, $dst, $to)
     };
     (@ $name:ident $t:ty, $src:ident, $from:expr, $dst:ident, $to:expr, $atom:ty) => {
         with_atom::<{ <$atom as BitsOf>::BITS }, $name::Columns, $name::Smem>($src, $from, $dst, $to)
@@ -225,7 +210,7 @@ macro_rules! async_copies {
             #[kernel(threads = 32, shared = SharedArray<$t, $name::Smem>)]
             pub unsafe fn $name(src: Global<$t>, dst: GlobalMut<$t>) {
                 // SAFETY: the caller's contract.
-                unsafe { by_cp_async::<$t, $name::Smem>(src, $from, dst, at::<16>()) }
+                unsafe { without_atom::<true, $t, $name::Smem>(src, $from, dst, at::<16>()) }
             }
         )+
 

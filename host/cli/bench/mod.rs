@@ -13,7 +13,7 @@ mod suite;
 pub mod timing;
 
 use super::output::Output;
-use super::report::Report;
+use super::report::{self, Report};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use cublas::{Cublas, CublasLt, Peer};
@@ -224,9 +224,9 @@ impl Bench {
             rows[i].goal = goals[i].map(|goal| goal.judge(&rows[i], &rows));
         }
         if self.json {
-            println!("{:#}", results::json(&conditions, &rows));
+            report::print(&format!("{:#}\n", results::json(&conditions, &rows)));
         } else {
-            println!("\n{}", results::table(&rows));
+            report::print(&format!("\n{}\n", results::table(&rows)));
         }
         if let Some(monitor) = measure.monitor {
             report.line("after", monitor.look());
