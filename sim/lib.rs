@@ -50,10 +50,11 @@
 //! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the group. A missing
 //!   `fence.proxy.async` is a fault (see [`intrinsics::tensor_load`]), and so are copies that are in flight when the block ends.
 //! - **`wgmma`** reads its operands by their descriptors, and gives its results after the wait: see [`intrinsics::Wgmma`].
-//! - **What they read** of shared memory may be written by a thread that *knows* that they have, whatever the order is in which
-//!   threads happen to run: it has waited for the group itself, or what it has waited for came behind such a wait. A stage that is
-//!   released before `wgmma_wait_group` is a fault at the copy that fills it again, also where that copy comes after the wait in
-//!   the simulator's order. mbarriers, barriers of the block and the cluster and warp operations hand on what threads know, from
+//! - **What they read** of shared memory may be written by a thread that *knows* that they have, and **what they brought** be read
+//!   by one that knows that they have, whatever the order is in which threads happen to run: it has waited itself, or what it has
+//!   waited for came behind such a wait. A stage that is released before `wgmma_wait_group` is a fault at the copy that fills it
+//!   again, also where that copy comes after the wait in the simulator's order; so is the use of a stage by a warp that did not
+//!   wait for its bytes, though another did. mbarriers, barriers of the block and the cluster and warp operations hand on what threads know, from
 //!   those who arrive to those who wait; atomic operations and fences do from whoever made one to whoever makes one later.
 //! - **Clusters** run their blocks together on one OS thread: see [`Launch::cluster`].
 //! - **Barriers** count threads. When no thread of a block can go on and some have not returned, that is told at once

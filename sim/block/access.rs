@@ -73,6 +73,10 @@ impl BlockContext {
             && let Some(kind) = self.being_read(access, offset as usize, bytes)
         {
             kind
+        } else if !access.writes()
+            && let Some(kind) = self.not_awaited(access, offset as usize, bytes)
+        {
+            kind
         } else {
             FaultKind::SharedUnwritten { access, bytes, offset }
         }

@@ -4,8 +4,8 @@
 //! does not wait finds them in flight. Its source is read then too, so that a kernel which changes it meanwhile is seen.
 
 use super::WARP_SIZE;
+use super::clock::Clock;
 use super::context::{BlockContext, RawFault, Thread};
-use super::reads::Reader;
 use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
@@ -178,15 +178,16 @@ impl BlockContext {
             self.shared.take_off(offset, PIECE);
         }
         if let LoadSource::Shared { rank, address, bytes } = source {
-            let reader = Reader::Copies { rank: self.rank, mbarrier };
+            let clock = Clock::Copies { rank: self.rank, mbarrier };
             let pieces = piece_numbers(address, bytes as usize, TensorSwizzle::None);
             self.cluster().blocks()[rank as usize].begin_reads(
-                (reader, self.next_copy(mbarrier)),
+                (clock, self.next_copy(mbarrier)),
                 issued,
                 pieces,
             );
         }
         // Who waits for the bytes is behind the thread that asked for them.
+        self.phase_that_runs(mbarrier);
         self.hand_on(mbarrier, None);
         let issued_at = issued.1;
         self.bulk_loads.borrow_mut().0.push(BulkLoad { source, destination, mbarrier, issuer, issued_at });
@@ -222,6 +223,7 @@ impl BlockContext {
             for (at, address) in pieces(load.destination, bytes.len(), load.source.swizzle()) {
                 self.shared.land((address - SHARED_BASE) as usize, &bytes[at..at + PIECE], Proxy::Async);
             }
+            self.bring(mbarrier, piece_numbers(load.destination, bytes.len(), load.source.swizzle()));
             if let LoadSource::Shared { .. } = load.source {
                 self.end_copy(mbarrier);
             }
@@ -269,7 +271,9 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(access, address, PIECE));
             }
-            if let Some(kind) = self.unfenced(access, offset) {
+            if let Some(kind) =
+                self.not_awaited(access, offset, PIECE).or_else(|| self.unfenced(access, offset))
+            {
                 return Err(kind);
             }
         }

@@ -5,8 +5,8 @@
 //! destination when the thread waits for that, or ends.
 
 use super::bulk::{check_bytes, piece_numbers};
+use super::clock::Clock;
 use super::context::{BlockContext, RawFault};
-use super::reads::Reader;
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words::{self, atomic};
@@ -126,8 +126,8 @@ impl BlockContext {
     }
 
     /// What the running thread's stores read shared memory as.
-    fn stores(&self) -> Reader {
-        Reader::Stores { rank: self.rank, thread: self.running.get() }
+    fn stores(&self) -> Clock {
+        Clock::Stores { rank: self.rank, thread: self.running.get() }
     }
 
     /// Waits for all of the running thread's groups but the `pending` youngest.
@@ -140,7 +140,7 @@ impl BlockContext {
         }
         if stores > 0 {
             let complete = queue.borrow().committed.saturating_sub(pending as u32);
-            self.cluster().end_reads(self.stores(), complete, &mut self.thread().known.borrow_mut());
+            self.cluster().end_steps(self.stores(), complete, &mut self.thread().known.borrow_mut());
         }
         if wait == StoreWait::Written {
             for _ in 0..stores {

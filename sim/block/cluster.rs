@@ -3,9 +3,9 @@
 //! An address of the cluster's shared memory is a block's shared address with the block's rank, plus one, in the highest byte;
 //! with a byte of 0 it is the running block's own, so that plain shared addresses are such addresses too.
 
+use super::clock::Clocks;
 use super::context::{BlockContext, Limits};
 use super::knowledge::Knowledge;
-use super::reads::Readers;
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::Snapshot;
@@ -29,8 +29,8 @@ pub(crate) struct Cluster {
     /// What those know who have arrived, and what those did who had when the last phase ended.
     coming: RefCell<Knowledge>,
     met: RefCell<Knowledge>,
-    /// What reads shared memory asynchronously.
-    pub(crate) readers: RefCell<Readers>,
+    /// What threads may know the end of.
+    pub(crate) clocks: RefCell<Clocks>,
     /// What those threads know that have ordered themselves by memory.
     pub(crate) known: RefCell<Knowledge>,
 }
@@ -52,7 +52,7 @@ impl Cluster {
             arrived: Cell::new(0),
             coming: RefCell::default(),
             met: RefCell::default(),
-            readers: RefCell::default(),
+            clocks: RefCell::default(),
             known: RefCell::default(),
         }
     }
@@ -65,7 +65,7 @@ impl Cluster {
     pub(crate) fn start(&self, index: Dim3) {
         self.phase.set(0);
         self.arrived.set(0);
-        self.readers.borrow_mut().clear();
+        self.clocks.borrow_mut().clear();
         for known in [&self.coming, &self.met, &self.known] {
             known.take();
         }

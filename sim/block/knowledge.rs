@@ -1,13 +1,13 @@
-//! What threads know of asynchronous reads that are over: vector clocks.
+//! What threads know of asynchronous operations that are over: vector clocks.
 //!
-//! An asynchronous operation reads shared memory until somebody waits for it. Whoever writes there next must know of that wait: it
-//! waited itself, or what it waited for (an mbarrier's phase, a barrier, a warp operation) came behind the wait. That the wait
-//! *happened* to come first in this run is not enough. So each thread has a [`Knowledge`], which what orders threads hands on.
+//! An asynchronous operation reads or writes shared memory until somebody waits for it. Whoever uses these bytes next must know of
+//! that wait: it waited itself, or what it waited for (an mbarrier's phase, a barrier, a warp operation) came behind the wait. That
+//! the wait *happened* to come first in this run is not enough. So each thread has a [`Knowledge`], which what orders threads hands on.
 
 use super::context::BlockContext;
 use std::rc::Rc;
 
-/// For each reader of a cluster, by its number, how many of its groups are known to have read their operands.
+/// For each [`Clock`](super::clock::Clock) of a cluster, by its number, how many of its steps are known to be over.
 ///
 /// Threads that met share one allocation, which is never changed.
 #[derive(Clone, Debug, Default)]
@@ -18,9 +18,9 @@ impl Knowledge {
         self.0.as_deref().unwrap_or(&[])
     }
 
-    /// What is known of one reader.
-    pub(crate) fn of(&self, reader: usize) -> u32 {
-        self.counts().get(reader).copied().unwrap_or(0)
+    /// The steps of a clock that are known to be over.
+    pub(crate) fn of(&self, clock: usize) -> u32 {
+        self.counts().get(clock).copied().unwrap_or(0)
     }
 
     /// Whether all that `other` knows is known here.
@@ -28,7 +28,7 @@ impl Knowledge {
         match (&self.0, &other.0) {
             (_, None) => true,
             (Some(own), Some(others)) if Rc::ptr_eq(own, others) => true,
-            (_, Some(others)) => others.iter().enumerate().all(|(reader, &count)| count <= self.of(reader)),
+            (_, Some(others)) => others.iter().enumerate().all(|(clock, &count)| count <= self.of(clock)),
         }
     }
 
@@ -41,17 +41,17 @@ impl Knowledge {
             self.clone_from(other);
             return;
         }
-        let readers = self.counts().len().max(other.counts().len());
-        self.0 = Some((0..readers).map(|reader| self.of(reader).max(other.of(reader))).collect());
+        let clocks = self.counts().len().max(other.counts().len());
+        self.0 = Some((0..clocks).map(|clock| self.of(clock).max(other.of(clock))).collect());
     }
 
-    /// Adds that `count` groups of a reader have read.
-    pub(crate) fn learn(&mut self, reader: usize, count: u32) {
-        if self.of(reader) >= count {
+    /// Adds that `count` steps of a clock are over.
+    pub(crate) fn learn(&mut self, clock: usize, count: u32) {
+        if self.of(clock) >= count {
             return;
         }
-        let readers = self.counts().len().max(reader + 1);
-        self.0 = Some((0..readers).map(|at| if at == reader { count } else { self.of(at) }).collect());
+        let clocks = self.counts().len().max(clock + 1);
+        self.0 = Some((0..clocks).map(|at| if at == clock { count } else { self.of(at) }).collect());
     }
 }
 
@@ -68,7 +68,7 @@ impl BlockContext {
 
     /// Threads of this block meet: each knows what any of them does.
     pub(crate) fn meet(&self, threads: impl Iterator<Item = u32> + Clone) {
-        if !self.cluster().has_readers() {
+        if !self.cluster().has_clocks() {
             return;
         }
         let mut all = Knowledge::default();
@@ -83,7 +83,7 @@ impl BlockContext {
     /// The running thread orders itself by memory: by an atomic operation, or by a fence. Whom it meets there nobody knows, so it
     /// is all of the cluster who ever did so: no program that is right is refused.
     pub(crate) fn order_by_memory(&self) {
-        if self.cluster().has_readers() {
+        if self.cluster().has_clocks() {
             let mut all = self.cluster().known.borrow_mut();
             all.join(&self.thread().known.borrow());
             self.tell(&all);
@@ -92,7 +92,7 @@ impl BlockContext {
 
     /// Tells the running thread what any thread of the cluster knows.
     pub(crate) fn order_by_condition(&self) {
-        if self.cluster().has_readers() {
+        if self.cluster().has_clocks() {
             let blocks = self.cluster().blocks().iter();
             let mut all = Knowledge::default();
             blocks.flat_map(|block| &block.threads).for_each(|thread| all.join(&thread.known.borrow()));
@@ -107,15 +107,15 @@ mod tests {
 
     fn knows(counts: &[u32]) -> Knowledge {
         let mut known = Knowledge::default();
-        counts.iter().enumerate().for_each(|(reader, &count)| known.learn(reader, count));
+        counts.iter().enumerate().for_each(|(clock, &count)| known.learn(clock, count));
         known
     }
 
     #[test]
-    fn a_join_knows_the_most_of_each_reader() {
+    fn a_join_knows_the_most_of_each_clock() {
         let mut known = knows(&[3, 1]);
         known.join(&knows(&[1, 2, 5]));
-        assert_eq!([0, 1, 2, 3].map(|reader| known.of(reader)), [3, 2, 5, 0]);
+        assert_eq!([0, 1, 2, 3].map(|clock| known.of(clock)), [3, 2, 5, 0]);
         known.learn(1, 1);
         assert_eq!(known.of(1), 2, "what is known stays known");
         known.join(&Knowledge::default());

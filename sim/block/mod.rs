@@ -7,9 +7,11 @@
 //! over a switch of coroutines.
 
 mod access;
+mod arrived;
 mod barrier;
 mod bulk;
 mod bulk_store;
+mod clock;
 mod cluster;
 mod collective;
 mod context;

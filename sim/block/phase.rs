@@ -1,5 +1,6 @@
 //! What an mbarrier hands on: those who wait for a phase know what those who arrived in it did.
 
+use super::clock::Clock;
 use super::context::{BlockContext, running};
 use super::knowledge::Knowledge;
 use crate::Dim3;
@@ -18,6 +19,9 @@ struct Phase {
     /// At the end of the last phase that has ended.
     complete: Knowledge,
     complete_arrivals: Vec<Arrival>,
+    /// Phases that have ended since this is kept, and the number of their clock where copies arrive in them.
+    ended: u32,
+    clock: Option<usize>,
 }
 
 /// The mbarriers of a block, by address.
@@ -29,7 +33,7 @@ impl BlockContext {
     /// issues a copy that does.
     pub(crate) fn hand_on(&self, mbarrier: u32, arrival: Option<&'static Location<'static>>) {
         if let Some(arriving) = running()
-            && self.cluster().has_readers()
+            && self.cluster().has_clocks()
         {
             let mut phases = self.phases.borrow_mut();
             let phase = phases.0.entry(mbarrier).or_default();
@@ -42,7 +46,7 @@ impl BlockContext {
 
     /// Hands on at an mbarrier of this block what was known when an arrival was asked for that comes only now.
     pub(crate) fn hand_on_later(&self, mbarrier: u32, known: &Knowledge) {
-        if self.cluster().has_readers() {
+        if self.cluster().has_clocks() {
             self.phases.borrow_mut().0.entry(mbarrier).or_default().coming.join(known);
         }
     }
@@ -55,6 +59,10 @@ impl BlockContext {
     /// Notes that a phase of an mbarrier of this block has ended.
     pub(crate) fn end_phase(&self, mbarrier: u32) {
         if let Some(phase) = self.phases.borrow_mut().0.get_mut(&mbarrier) {
+            phase.ended += 1;
+            if let Some(clock) = phase.clock {
+                phase.coming.learn(clock, phase.ended);
+            }
             phase.complete.clone_from(&phase.coming);
             phase.complete_arrivals = std::mem::take(&mut phase.arrivals);
         }
@@ -62,7 +70,20 @@ impl BlockContext {
 
     /// Forgets an mbarrier, in whose place there is a new one or none.
     pub(crate) fn forget_phase(&self, mbarrier: u32) {
-        self.phases.borrow_mut().0.remove(&mbarrier);
+        if let Some(phase) = self.phases.borrow_mut().0.get_mut(&mbarrier) {
+            *phase = Phase { ended: phase.ended, clock: phase.clock, ..Phase::default() };
+        }
+    }
+
+    /// Of an mbarrier of this block at which a copy arrives: the number of the clock of its phases, and the phase that runs, from
+    /// 1.
+    pub(crate) fn phase_that_runs(&self, mbarrier: u32) -> (usize, u32) {
+        let mut phases = self.phases.borrow_mut();
+        let phase = phases.0.entry(mbarrier).or_default();
+        let clock = *phase
+            .clock
+            .get_or_insert_with(|| self.cluster().number_of(Clock::Phases { rank: self.rank, mbarrier }));
+        (clock, phase.ended + 1)
     }
 
     /// The running thread has seen that a phase of an mbarrier of this block, its own, has ended.

@@ -1,10 +1,10 @@
 //! Asynchronous reads of shared memory: who reads which bytes, and who may write them.
 //!
-//! Each read belongs to a group of a [`Reader`], whose groups end in order; a thread may write what was read when it knows that
-//! the group has (see [`Knowledge`]). A read is kept until then, whether it is over or not.
+//! Each read belongs to a step of a [`Clock`]; a thread may write what was read when it knows that the step is over (see
+//! [`Knowledge`]). A read is kept until then, whether it is over or not.
 
 use super::WARP_SIZE;
-use super::cluster::Cluster;
+use super::clock::Clock;
 use super::context::{BlockContext, running};
 use super::knowledge::Knowledge;
 use super::shared::PIECE;
@@ -12,65 +12,13 @@ use super::wgmma::WARPGROUP;
 use crate::fault::{AsyncRead, FaultKind, ReadWait};
 use std::panic::Location;
 
-/// What reads shared memory asynchronously, and ends group by group, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
-    /// The matrix instructions of a warpgroup of a block.
-    Warpgroup { rank: u32, number: u32 },
-    /// The bulk stores of a thread of a block.
-    Stores { rank: u32, thread: u32 },
-    /// Copies between blocks of a cluster that arrive at an mbarrier of a block; each is a group.
-    Copies { rank: u32, mbarrier: u32 },
-}
-
-impl Reader {
-    /// Whether a thread is one of those that wait for it.
-    fn has(self, (rank, thread): (u32, u32)) -> bool {
-        match self {
-            Self::Warpgroup { rank: of, number } => (of, number) == (rank, thread / WARP_SIZE / WARPGROUP),
-            Self::Stores { rank: of, thread: number } => (of, number) == (rank, thread),
-            Self::Copies { .. } => false,
-        }
-    }
-}
-
-/// The readers of a cluster, numbered as they come, each with the groups that somebody has waited for.
-pub(crate) type Readers = Vec<(Reader, u32)>;
-
-impl Cluster {
-    /// Whether there are readers: without them nobody has anything to know.
-    #[inline]
-    pub(crate) fn has_readers(&self) -> bool {
-        !self.readers.borrow().is_empty()
-    }
-
-    /// The number of a reader, a new one if need be.
-    fn number_of(&self, reader: Reader) -> usize {
-        let mut readers = self.readers.borrow_mut();
-        readers.iter().position(|&(other, _)| other == reader).unwrap_or_else(|| {
-            readers.push((reader, 0));
-            readers.len() - 1
-        })
-    }
-
-    /// Notes that `groups` groups of a reader have read, and tells that to who waited for them.
-    pub(crate) fn end_reads(&self, reader: Reader, groups: u32, known: &mut Knowledge) {
-        if groups > 0 {
-            let number = self.number_of(reader);
-            let complete = &mut self.readers.borrow_mut()[number].1;
-            *complete = groups.max(*complete);
-            known.learn(number, groups);
-        }
-    }
-}
-
-/// The last read of a piece by a reader: its group, counted from 1, and the number of the instruction. No read is (0, 0).
+/// The last read of a piece by a clock's operations: its group, counted from 1, and the number of the instruction. No read is (0, 0).
 type LastRead = (u32, u32);
 
 /// What asynchronous operations read of a block's shared memory.
 #[derive(Default)]
 pub(crate) struct Reads {
-    /// By the reader's number, for each piece. Empty for a reader that has read nothing here.
+    /// By the clock's number, for each piece. Empty for one whose operations have read nothing here.
     last: Vec<Vec<LastRead>>,
     /// Instructions, by name and line.
     instructions: Vec<(&'static str, &'static Location<'static>)>,
@@ -86,29 +34,29 @@ impl Reads {
         at as u32
     }
 
-    /// A read of the pieces that a thread does not know to be over, and the reader's number.
+    /// A read of the pieces that a thread does not know to be over, and the clock's number.
     fn unknown(&self, pieces: std::ops::Range<usize>, known: &Knowledge) -> Option<(usize, LastRead)> {
         let reads = self.last.iter().enumerate().filter(|(_, last)| !last.is_empty());
         let mut reads =
-            reads.flat_map(|(reader, last)| last[pieces.clone()].iter().map(move |&at| (reader, at)));
-        reads.find(|&(reader, (group, _))| group > known.of(reader))
+            reads.flat_map(|(clock, last)| last[pieces.clone()].iter().map(move |&at| (clock, at)));
+        reads.find(|&(clock, (group, _))| group > known.of(clock))
     }
 }
 
 /// The pieces that a range of bytes touches.
-const fn pieces_of(offset: usize, bytes: usize) -> std::ops::Range<usize> {
+pub(crate) const fn pieces_of(offset: usize, bytes: usize) -> std::ops::Range<usize> {
     offset / PIECE..(offset + bytes).div_ceil(PIECE)
 }
 
 impl BlockContext {
-    /// Notes that an operation of a reader's group reads pieces of this block's shared memory; groups count from 1.
+    /// Notes that an operation of a clock's step reads pieces of this block's shared memory; steps count from 1.
     pub(crate) fn begin_reads(
         &self,
-        (reader, group): (Reader, u32),
+        (clock, group): (Clock, u32),
         (operation, location): (&'static str, &'static Location<'static>),
         pieces: impl Iterator<Item = usize>,
     ) {
-        let number = self.cluster().number_of(reader);
+        let number = self.cluster().number_of(clock);
         let mut reads = self.reads.borrow_mut();
         let instruction = reads.instruction(operation, location);
         if reads.last.len() <= number {
@@ -140,8 +88,8 @@ impl BlockContext {
         let mut copies = self.copies.borrow_mut();
         let (_, arrived) = copies.entry(mbarrier).or_default();
         *arrived += 1;
-        let reader = Reader::Copies { rank: self.rank, mbarrier };
-        self.with_phase(mbarrier, |known| self.cluster().end_reads(reader, *arrived, known));
+        let clock = Clock::Copies { rank: self.rank, mbarrier };
+        self.with_phase(mbarrier, |known| self.cluster().end_steps(clock, *arrived, known));
     }
 
     /// Whether the running thread, of any block of the cluster, may write a range of this block's shared memory, as far as
@@ -171,14 +119,14 @@ impl BlockContext {
         let known = writer.known();
         let reads = self.reads.borrow();
         let (number, (group, instruction)) = reads.unknown(pieces_of(offset, bytes), &known)?;
-        let (reader, complete) = self.cluster().readers.borrow()[number];
+        let (clock, complete) = self.cluster().clocks.borrow()[number];
         let (operation, location) = reads.instructions[instruction as usize];
-        let (wait, thread) = match reader {
-            Reader::Warpgroup { number, .. } => (ReadWait::WgmmaGroup, number * WARPGROUP * WARP_SIZE),
-            Reader::Stores { thread, .. } => (ReadWait::BulkGroup, thread),
-            Reader::Copies { .. } => (ReadWait::Mbarrier, 0),
+        let (wait, thread) = match clock {
+            Clock::Warpgroup { number, .. } => (ReadWait::WgmmaGroup, number * WARPGROUP * WARP_SIZE),
+            Clock::Stores { thread, .. } => (ReadWait::BulkGroup, thread),
+            Clock::Copies { .. } | Clock::Phases { .. } => (ReadWait::Mbarrier, 0),
         };
-        let released = writer.arrival_seen(|arrival| reader.has(arrival));
+        let released = writer.arrival_seen(|arrival| clock.has(arrival));
         Some(AsyncRead {
             operation,
             location,

@@ -12,6 +12,8 @@ const WRITTEN: u8 = 1;
 const IN_FLIGHT: u8 = 2;
 /// A byte that an asynchronous operation reads, or has read since it was last written.
 const READING: u8 = 4;
+/// A byte that a bulk copy has brought, beside [`WRITTEN`].
+const BROUGHT: u8 = 8;
 
 /// The number of no fence is 1, so that no stamp is 0.
 const FIRST_STAMP: u64 = 1;
@@ -111,13 +113,23 @@ impl SharedMemory {
         }
     }
 
-    /// Loads a `T` if the access fits and every byte was written.
+    /// Loads a `T` if the access fits and every byte was written, and none brought by a bulk copy.
     #[inline(always)]
     pub(crate) fn load<T: Pod>(&self, offset: usize) -> Option<T> {
+        self.load_unless(IN_FLIGHT | BROUGHT, offset)
+    }
+
+    /// As [`load`](Self::load), of bytes that a bulk copy has brought too.
+    pub(crate) fn load_brought<T: Pod>(&self, offset: usize) -> Option<T> {
+        self.load_unless(IN_FLIGHT, offset)
+    }
+
+    /// Loads a `T` if the access fits and every byte was written, and none has one of these bits in its state.
+    #[inline(always)]
+    fn load_unless<T: Pod>(&self, bits: u8, offset: usize) -> Option<T> {
         let width = access_size::<T>();
         if !self.fits(offset, width)
-            || self.states(offset, width) & everywhere(WRITTEN | IN_FLIGHT, width)
-                != everywhere(WRITTEN, width)
+            || self.states(offset, width) & everywhere(WRITTEN | bits, width) != everywhere(WRITTEN, width)
         {
             return None;
         }
@@ -147,7 +159,10 @@ impl SharedMemory {
     pub(crate) fn land(&self, offset: usize, bytes: &[u8], proxy: Proxy) {
         debug_assert!(offset + bytes.len() <= self.bytes, "checked when the copy was issued");
         // What a copy writes is whole pieces in the async proxy.
-        let stamp = if proxy == Proxy::Generic { self.stamp.get() } else { 0 };
+        let (stamp, state) = match proxy {
+            Proxy::Generic => (self.stamp.get(), WRITTEN),
+            Proxy::Async => (0, WRITTEN | BROUGHT),
+        };
         for piece in offset / PIECE..(offset + bytes.len()).div_ceil(PIECE) {
             self.written[piece].set(stamp);
         }
@@ -155,7 +170,7 @@ impl SharedMemory {
             // SAFETY: the range was checked when the copy was issued.
             unsafe {
                 self.data_at::<u8>(offset + i).write(byte);
-                self.state_at::<u8>(offset + i).write(WRITTEN);
+                self.state_at::<u8>(offset + i).write(state);
             }
         }
     }
@@ -180,6 +195,11 @@ impl SharedMemory {
     /// The first byte of a range that an asynchronous operation reads, if one does.
     pub(crate) fn first_being_read(&self, offset: usize, bytes: usize) -> Option<usize> {
         self.first_with(READING, offset, bytes)
+    }
+
+    /// The first byte of a range that a bulk copy has brought, if one has.
+    pub(crate) fn first_brought(&self, offset: usize, bytes: usize) -> Option<usize> {
+        self.first_with(BROUGHT, offset, bytes)
     }
 
     /// The first byte of a range, which the caller checked, with this bit in its state.

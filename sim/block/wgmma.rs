@@ -1,7 +1,7 @@
 //! `wgmma`'s groups: which products are kept back, and which shared memory is still being read.
 
+use super::clock::Clock;
 use super::context::BlockContext;
-use super::reads::Reader;
 use super::shared::{PIECE, SHARED_BASE};
 use super::{ExitedLanes, WARP_SIZE};
 use crate::fault::{Access, FaultKind};
@@ -72,8 +72,8 @@ impl BlockContext {
     }
 
     /// What a warp reads shared memory as.
-    fn warpgroup(&self, warp: usize) -> Reader {
-        Reader::Warpgroup { rank: self.rank, number: warp as u32 / WARPGROUP }
+    fn warpgroup(&self, warp: usize) -> Clock {
+        Clock::Warpgroup { rank: self.rank, number: warp as u32 / WARPGROUP }
     }
 
     /// Lets one lane of the running warp act for all, when all are there.
@@ -198,7 +198,10 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(Access::WgmmaOperand, address, PIECE));
             }
-            if let Some(kind) = self.unfenced(Access::WgmmaOperand, offset) {
+            let access = Access::WgmmaOperand;
+            if let Some(kind) =
+                self.not_awaited(access, offset, PIECE).or_else(|| self.unfenced(access, offset))
+            {
                 return Err(kind);
             }
         }
@@ -239,7 +242,7 @@ impl BlockContext {
         self.wait_until("the wgmma of the other warps of its warpgroup", issued, location);
         // A group is one of the whole warpgroup: none of its warps reads any more.
         let known = &mut self.thread().known.borrow_mut();
-        self.cluster().end_reads(self.warpgroup(warp), complete as u32, known);
+        self.cluster().end_steps(self.warpgroup(warp), complete as u32, known);
     }
 
     /// Puts results that were waited for into the accumulators that stand for them. Those of groups that nobody has waited

@@ -136,6 +136,20 @@ pub enum FaultKind {
         /// Whether that thread has returned, so that the copy never completes.
         issuer_exited: bool,
     },
+    /// A read of shared memory that a bulk copy has brought, by a thread that did not wait for it: another did.
+    #[error(
+        "{access} of {bytes} bytes of shared memory at offset {offset}, which a bulk copy has brought that arrives at the mbarrier at offset {mbarrier}: others have waited there, but neither did the thread that reads nor came what it waited for behind such a wait"
+    )]
+    SharedNotAwaited {
+        /// How it was touched.
+        access: Access,
+        /// The access's size.
+        bytes: usize,
+        /// From the start of the block's shared memory.
+        offset: i64,
+        /// The mbarrier at which the copy arrives, from the start of the block's shared memory.
+        mbarrier: i64,
+    },
     /// A write to shared memory that an asynchronous operation may still read: the writing thread does not know otherwise.
     #[error("{access} of {bytes} bytes of shared memory at offset {offset}, which {read}")]
     SharedBeingRead {

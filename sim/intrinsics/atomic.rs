@@ -48,7 +48,7 @@ impl AtomicSpace for u32 {
         block.order_by_memory();
         let offset = self.wrapping_sub(SHARED_BASE) as usize;
         // One OS thread runs the whole block, so nothing comes between load and store.
-        let Some(old) = block.shared.load::<T>(offset) else {
+        let Some(old) = block.load_shared::<T>(offset) else {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
             return poison();
         };

@@ -60,7 +60,7 @@ pub fn load_shared_cluster<T: Pod>(address: u32) -> T {
     let block = current();
     block.step();
     let loaded = block.peer(Access::Read, address).and_then(|(peer, address)| {
-        let value = peer.shared.load(address.wrapping_sub(SHARED_BASE) as usize);
+        let value = peer.load_shared(address.wrapping_sub(SHARED_BASE) as usize);
         value.ok_or_else(|| peer.shared_fault_kind(Access::Read, address, size_of::<T>()))
     });
     block.or_raise(loaded).unwrap_or_else(poison)

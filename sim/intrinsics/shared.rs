@@ -10,7 +10,7 @@ use crate::pod::{Pod, poison};
 pub fn load_shared<T: Pod>(address: u32) -> T {
     let block = current();
     block.step();
-    match block.shared.load(address.wrapping_sub(SHARED_BASE) as usize) {
+    match block.load_shared(address.wrapping_sub(SHARED_BASE) as usize) {
         Some(value) => value,
         None => {
             block.shared_fault(Access::Read, address, size_of::<T>());

@@ -329,3 +329,134 @@ fn a_line_is_not_stored_from_below_0_on_and_all_else_is() {
         }
     }
 }
+
+/// Who waits for a load sees it; who does not, and was told by nobody, is told, whatever the order is.
+#[test]
+fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
+    let memory = GlobalMemory::new();
+    let source = counted(&memory, 64);
+    let from = source.address();
+    let run = |meet: bool, cluster: bool, by_store: bool| {
+        let kernel = move || {
+            let t = thread_idx().x;
+            if t == 0 {
+                mbarrier_init(barrier(), 1);
+                mbarrier_arrive_expect_tx(barrier(), TILE);
+                bulk_load(tile(), from, TILE, barrier(), None);
+                // The bytes are there from here on, for the other threads too in this order.
+                mbarrier_wait_parity(barrier(), 0);
+            }
+            if meet && cluster {
+                cluster_arrive();
+                cluster_wait();
+            } else if meet {
+                sync_threads();
+            } else {
+                (0..100_000).for_each(|_| _ = thread_idx());
+            }
+            if t == 40 && by_store {
+                bulk_store(from, tile(), TILE);
+                bulk_commit();
+                bulk_wait_group(0);
+            } else if t == 40 {
+                assert_eq!(load_shared::<u32>(tile() + 4), 2);
+                store_shared(tile() + 4, 3_u32);
+                assert_eq!(load_shared::<u64>(tile() + 8), 3 | 4 << 32);
+            }
+        };
+        let launch = Launch::new("k", 1, 64, &memory).shared_bytes(8192);
+        launch.run(&kernel).map_err(|error| error.fault().unwrap().clone())
+    };
+    for by_store in [false, true] {
+        run(true, false, by_store).unwrap();
+        run(true, true, by_store).unwrap();
+        let fault = run(false, false, by_store).unwrap_err();
+        let access = if by_store { Access::BulkSource } else { Access::Read };
+        assert!(
+            matches!(fault.kind, FaultKind::SharedNotAwaited { access: told, mbarrier: 0, .. } if told == access),
+            "{fault}"
+        );
+        assert_eq!(fault.thread.x, 40);
+        assert!(
+            fault.to_string().contains("that arrives at the mbarrier at offset 0: others have waited there")
+        );
+    }
+}
+
+#[test]
+fn copies_that_are_in_flight_when_a_block_ends_are_told() {
+    let memory = GlobalMemory::new();
+    let source = counted(&memory, 64);
+    let from = source.address();
+    let error = fault(launch(&memory), &|| {
+        if thread_idx().x == 5 {
+            mbarrier_init(barrier(), 1);
+            mbarrier_arrive_expect_tx(barrier(), TILE);
+            bulk_load(tile(), from, TILE, barrier(), None);
+        }
+    });
+    let FaultKind::BulkLoadsLeft { copies: 1, issuer, .. } = error.kind else { panic!("{error}") };
+    assert_eq!((issuer.x, error.thread.x), (5, 31));
+    // The block that copies ends before the other has got it.
+    let kernel = |waits: bool| {
+        if cluster_rank() == 1 {
+            mbarrier_init(barrier(), 1);
+            mbarrier_arrive_expect_tx(barrier(), 64);
+        }
+        (0..16).for_each(|i| store_shared(tile() + 4 * i, i));
+        fence_proxy_async();
+        cluster_arrive();
+        cluster_wait();
+        if cluster_rank() == 0 {
+            bulk_copy_to_cluster(map_shared(tile() + 1024, 1), tile(), 64, map_shared(barrier(), 1));
+            if !waits {
+                return;
+            }
+        }
+        if cluster_rank() == 1 {
+            mbarrier_wait_parity(barrier(), 0);
+        }
+        cluster_arrive();
+        cluster_wait();
+    };
+    let launch = || Launch::new("k", 2, 1, &memory).cluster(2).shared_bytes(8192);
+    launch().run(&|| kernel(true)).unwrap();
+    let error = fault(launch(), &|| kernel(false));
+    assert!(matches!(error.kind, FaultKind::BulkLoadsLeft { copies: 1, .. }), "{error}");
+    assert!(
+        error.to_string().contains("1 bulk copies into or out of its shared memory were in flight"),
+        "{error}"
+    );
+}
+
+/// What a thread writes, that thread makes visible to copies, or the warp that issues them.
+#[test]
+fn a_fence_of_another_thread_is_none() {
+    let memory = GlobalMemory::new();
+    let target = Words::new(&memory, 64, 0);
+    let to = target.address();
+    let run = |fences: u32| {
+        let kernel = move || {
+            let t = thread_idx().x;
+            store_shared(tile() + 16 * t, u128::from(t));
+            sync_threads();
+            if t == fences {
+                fence_proxy_async();
+            }
+            sync_threads();
+            if t == 0 {
+                bulk_store(to, tile() + 16 * 40, 16);
+                bulk_commit();
+                bulk_wait_group(0);
+            }
+        };
+        Launch::new("k", 1, 96, &memory).shared_bytes(8192).run(&kernel)
+    };
+    // The writer, and the thread that issues the copy.
+    for fences in [40, 0] {
+        run(fences).unwrap();
+        assert_eq!(target.read()[0], 40);
+    }
+    let error = run(70).unwrap_err().to_string();
+    assert!(error.contains("which thread (40,0,0) wrote with no fence.proxy.async since"), "{error}");
+}
