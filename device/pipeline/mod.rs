@@ -15,9 +15,11 @@
 //!
 //! The stages come as values that cannot be copied. [`Producer::acquire`] gives a [`Filling`] after the wait for its release, and
 //! [`Consumer::wait`] a [`Full`] after the wait for its data, which [`Consumer::release`] takes back: a stage cannot be read
-//! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is read
-//! through an address after its release, bytes that were announced and do not come) the simulator does: it faults where a
-//! copy overwrites what an instruction still reads, and names who waits where when nobody can go on.
+//! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is released
+//! before the wait for the product that reads it, or read by a warp that has not waited for it, bytes that were announced and do
+//! not come) the simulator does, whatever the order of its threads: it faults where a copy overwrites what an instruction may still
+//! read, for all that the copying thread was told, and names the line of the release; and it tells who waits where when nobody can
+//! go on.
 //!
 //! ```
 //! use moye_device::memory::SharedStorage;

@@ -204,10 +204,11 @@ impl SharedMemory {
 
     /// The first byte of a range, which the caller checked, with this bit in its state.
     fn first_with(&self, bit: u8, offset: usize, bytes: usize) -> Option<usize> {
-        // Most are whole pieces.
-        if bytes == PIECE
-            && self.fits(offset, PIECE)
-            && self.states(offset, PIECE) & everywhere(bit, PIECE) == 0
+        // Most are one access.
+        if bytes.is_power_of_two()
+            && bytes <= PIECE
+            && self.fits(offset, bytes)
+            && self.states(offset, bytes) & everywhere(bit, bytes) == 0
         {
             return None;
         }
