@@ -70,7 +70,7 @@ pub(crate) struct Thread {
     pub(crate) bulk_stores: RefCell<BulkStores>,
     /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
     pub(crate) cluster_arrival: Cell<Option<u32>>,
-    /// Of asynchronous reads, those that it knows to be over.
+    /// Of asynchronous operations, those that it knows to be over.
     pub(crate) known: RefCell<Knowledge>,
     /// The number of its last fence between the proxies, 0 before the first.
     pub(crate) fence: Cell<u32>,
