@@ -34,6 +34,7 @@ mod edit;
 mod error;
 mod evaluate;
 mod fault;
+mod fault_text;
 mod int_tuple;
 mod inverse;
 #[allow(clippy::module_inception)]
