@@ -1,7 +1,7 @@
 //! What a layout maps a coordinate to.
 
 use super::error::{Fault, LayoutError, tri};
-use super::int_tuple::{ANY, IntTuple, NO_BASIS};
+use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
 use super::operation::operation;
 use super::profile::{At, ROOT};
@@ -13,6 +13,17 @@ operation! {
     ///
     /// Coordinates are not compared with the shape: as in CuTe, the last extent of a mode has no upper bound.
     crd2idx / try_crd2idx(layout: Layout, coord: IntTuple) -> i64 = index_of;
+
+    /// The coordinate that a layout of coordinates maps a coordinate to: what [`crd2idx`] is to other layouts. It has an
+    /// integer for each basis vector up to the last that a stride is along.
+    ///
+    /// ```
+    /// use moye_device::layout::{coordinate_of, identity_layout, tiler, tuple, zipped_divide};
+    /// let tiles = zipped_divide(identity_layout(tuple!((10, 6))), tiler!((4, 4)));
+    /// // Element (3, 1) of tile (2, 1).
+    /// assert_eq!(coordinate_of(tiles, tuple!(((3, 1), (2, 1)))), tuple!((11, 5)));
+    /// ```
+    coordinate_of / try_coordinate_of(layout: Layout, coord: IntTuple) -> IntTuple = mapped;
 }
 
 pub(crate) const fn index_of(layout: &Layout, coord: &IntTuple) -> Result<i64, Fault> {
@@ -21,6 +32,37 @@ pub(crate) const fn index_of(layout: &Layout, coord: &IntTuple) -> Result<i64, F
     }
     let (index, _) = tri!(index_at(layout, ROOT, coord, ROOT, None, false));
     Ok(index)
+}
+
+const fn mapped(layout: &Layout, coord: &IntTuple) -> Result<IntTuple, Fault> {
+    coordinate_at(layout, coord, false)
+}
+
+/// The coordinate of `coord` in a layout of coordinates. With `slice`, wildcards count as coordinate 0.
+pub(crate) const fn coordinate_at(layout: &Layout, coord: &IntTuple, slice: bool) -> Result<IntTuple, Fault> {
+    let mut parts = 0;
+    let mut leaf = 0;
+    while leaf < layout.leaves() {
+        if layout.stride[leaf] != 0 {
+            let basis = layout.basis[leaf];
+            if basis == NO_BASIS {
+                return Err(Fault::CoordinateBasis { basis: None, parts });
+            }
+            if basis as usize >= parts {
+                parts = basis as usize + 1;
+            }
+        }
+        leaf += 1;
+    }
+    let mut builder = TupleBuilder::new();
+    tri!(builder.open(parts));
+    let mut basis = 0;
+    while basis < parts {
+        let (part, _) = tri!(index_at(layout, ROOT, coord, ROOT, Some(basis as u8), slice));
+        tri!(builder.int(part));
+        basis += 1;
+    }
+    Ok(builder.tuple)
 }
 
 /// The index of `coord` at `at`, of the strides along `basis` where one is given. With `slice`, wildcards count as
@@ -202,7 +244,7 @@ impl Layout {
     /// coordinate does not fit in 64 bits.
     #[inline]
     pub const fn try_coordinate<const R: usize>(&self, index: i64) -> Result<[i64; R], LayoutError> {
-        match coordinate_of(self, index) {
+        match parts_of(self, index) {
             Ok(parts) => Ok(parts),
             Err(fault) => {
                 let mut text = Text::of_operands();
@@ -218,7 +260,7 @@ impl Layout {
 }
 
 #[inline]
-const fn coordinate_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R], Fault> {
+const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R], Fault> {
     let mut parts = [0i64; R];
     let mut rest = index;
     let mut leaf = 0;

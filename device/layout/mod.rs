@@ -34,6 +34,7 @@ mod edit;
 mod error;
 mod evaluate;
 mod fault;
+mod fault_text;
 mod int_tuple;
 mod inverse;
 #[allow(clippy::module_inception)]
@@ -72,7 +73,7 @@ pub use divide::{
     try_zipped_divide, zipped_divide,
 };
 pub use error::{LayoutError, LayoutErrorKind};
-pub use evaluate::{crd2idx, try_crd2idx};
+pub use evaluate::{coordinate_of, crd2idx, try_coordinate_of, try_crd2idx};
 pub use int_tuple::{
     IntTuple, Leaf, MAX_BASIS, ceil_div, colex_less, compact_col_major, compact_order, compact_row_major,
     compatible, congruent, crd2crd, crd2crd_from, elem_less, idx2crd, idx2crd_strided, increment,
@@ -99,7 +100,8 @@ pub use profile::{MAX_LEAVES, MAX_NODES};
 pub use recast::{downcast, recast, try_downcast, try_recast, try_upcast, upcast};
 pub use shared_memory::{Major, SwizzleBytes, shared_memory_atom, try_shared_memory_atom};
 pub use slice::{
-    dice, slice, slice_and_offset, slice_offset, try_dice, try_slice, try_slice_and_offset, try_slice_offset,
+    dice, slice, slice_and_offset, slice_coordinate, slice_offset, try_dice, try_slice, try_slice_and_offset,
+    try_slice_coordinate, try_slice_offset,
 };
 pub use swizzle::Swizzle;
 pub use swizzle_past::{composition_swizzled, try_composition_swizzled};

@@ -1,7 +1,7 @@
 //! Slices: the part of a layout at fixed coordinates.
 
 use super::error::{Fault, LayoutError, tri};
-use super::evaluate::index_at;
+use super::evaluate::{coordinate_at, index_at};
 use super::int_tuple::{ANY, IntTuple};
 use super::layout::Layout;
 use super::operation::operation;
@@ -25,6 +25,17 @@ operation! {
 
     /// The index of `coord` with its wildcards as 0: where the slice begins.
     slice_offset / try_slice_offset(layout: Layout, coord: IntTuple) -> i64 = offset;
+
+    /// Where the slice of a layout of coordinates begins, as [`slice_offset`] says it of other layouts: what
+    /// [`coordinate_of`](super::coordinate_of) makes of `coord` with its wildcards as 0.
+    ///
+    /// ```
+    /// use moye_device::layout::{identity_layout, slice, slice_coordinate, tuple};
+    /// let coordinates = identity_layout(tuple!((4, 3)));
+    /// assert_eq!(slice(coordinates, tuple!((_, 2))).to_string(), "(4):(1@0)");
+    /// assert_eq!(slice_coordinate(coordinates, tuple!((_, 2))), tuple!((0, 2)));
+    /// ```
+    slice_coordinate / try_slice_coordinate(layout: Layout, coord: IntTuple) -> IntTuple = coordinate;
 }
 
 /// [`slice()`] and [`slice_offset`] in one.
@@ -72,6 +83,10 @@ const fn offset(layout: &Layout, coord: &IntTuple) -> Result<i64, Fault> {
     }
     let (index, _) = tri!(index_at(layout, ROOT, coord, ROOT, None, true));
     Ok(index)
+}
+
+const fn coordinate(layout: &Layout, coord: &IntTuple) -> Result<IntTuple, Fault> {
+    coordinate_at(layout, coord, true)
 }
 
 /// The slice and its offset.

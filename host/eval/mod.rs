@@ -8,7 +8,9 @@
 //! - tilers: a layout, a shape (each integer `n` is `n:1`), or a tuple of tilers and `_`, `(4:2,_,8)`, which may also
 //!   be written `<4:2,_,8>`,
 //! - swizzles and composed layouts: `Sw<3,4,3>`, `Sw<3,3,3> o 0 o (8,64):(64,1)`,
-//! - operations: `composition((6,2):(8,2), (4,3):(3,1))`; `A o B` is `composition(A, B)`.
+//! - operations: `composition((6,2):(8,2), (4,3):(3,1))`; `A o B` is `composition(A, B)`,
+//! - calls: `(4,3):(3,1)(2,1)`, the index of a coordinate, `crd2idx`, and with `_` the slice; a layout of coordinates,
+//!   `make_identity_layout((4,3))(2,1)`, answers by a coordinate.
 //!
 //! [`help`] lists the operations.
 //!

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! expression := layout { "o" layout }           composition, or swizzle o offset o layout
-//! layout     := term [ ":" term ]               shape:stride
+//! layout     := term [ ":" term ] { call }      shape:stride
+//! call       := "(" list ")"                     of a layout: its value at a coordinate, or with `_` the slice
 //! term       := integer [ "@" integer ] | "_" | "true" | "false"
 //!             | "(" list ")" | "<" list ">"      a tuple, or a tiler by mode
 //!             | "Sw" "<" list ">"                a swizzle
@@ -15,7 +16,7 @@
 use std::vec::Drain;
 
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, LayoutError, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout,
+    ComposedLayout, IntTuple, Layout, LayoutError, Leaf, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout,
 };
 
 use super::error::EvalError;
@@ -78,12 +79,20 @@ impl Reader<'_> {
     fn layout(&mut self) -> Result<(), EvalError> {
         let start = self.start();
         self.term()?;
-        if !self.eat(":") {
-            return Ok(());
+        if self.eat(":") {
+            let column = self.start();
+            self.term()?;
+            self.join(start, column)?;
         }
-        let column = self.start();
-        self.term()?;
-        self.join(start, column)
+        while matches!(self.values.last(), Some(Value::Layout(_) | Value::Composed(_))) {
+            let column = self.start();
+            if !self.eat("(") {
+                break;
+            }
+            let count = self.list(")")?;
+            self.apply(count, start, column)?;
+        }
+        Ok(())
     }
 
     fn term(&mut self) -> Result<(), EvalError> {
@@ -215,6 +224,19 @@ impl Reader<'_> {
             .map_err(|unfit| self.unfit(start, "after a swizzle comes `offset o layout`", unfit))?;
         self.values.push(layout.into());
         Ok(())
+    }
+
+    /// What the layout that was pushed first answers to the values that were pushed after it: its value at this coordinate, or
+    /// the slice where there are wildcards, as CuTe has it. A single value is the coordinate itself.
+    fn apply(&mut self, count: usize, start: usize, column: usize) -> Result<(), EvalError> {
+        if count != 1 {
+            self.tuple(count, column)?;
+        }
+        let has_wildcard = |coord: &IntTuple| (0..coord.leaves()).any(|i| coord.leaf(i) == Leaf::Any);
+        match self.values.last() {
+            Some(Value::Tuple(coord)) if has_wildcard(coord) => self.call("slice", 2, start),
+            _ => self.call("crd2idx", 2, start),
+        }
     }
 
     /// Calls an operation with the values that were pushed last.

@@ -13,6 +13,35 @@ use rstest::rstest;
 #[case("zipped_divide((256,64), (64,16))", "((64,16),(4,4)):((1,256),(64,4096))")]
 #[case("identity_layout((4,3))", "(4,3):(1@0,1@1)")]
 #[case("(4,3):(1@0,1@1)", "(4,3):(1@0,1@1)")]
+#[case("make_identity_layout((4,3))", "(4,3):(1@0,1@1)")]
+#[case("make_identity_layout((4,(3,2)))", "(4,(3,2)):(1@0,(1@1,3@1))")]
+#[case("make_identity_layout((4,3))(2,1)", "(2,1)")]
+#[case("make_identity_layout((4,3))((2,1))", "(2,1)")]
+#[case("make_identity_layout((4,3))(6)", "(2,1)")]
+#[case("make_identity_layout((4,(3,2)))(2,(1,1))", "(2,4)")]
+#[case("make_identity_layout((4,(3,2)))(2,4)", "(2,4)")]
+#[case("make_identity_layout((4,3))(_,1)", "(4):(1@0)")]
+#[case("make_identity_layout((4,3))(_,1)(3)", "(3)")]
+#[case("make_identity_layout(4)(3)", "(3)")]
+#[case("zipped_divide(make_identity_layout((10,6)), (4,4))((3,1),(2,1))", "(11,5)")]
+#[case("composition(make_identity_layout((4,3)), (2,3):(2,4))(1,2)", "(2,2)")]
+#[case("with_shape(make_identity_layout((4,3)), (2,6))(1,3)", "(3,1)")]
+#[case("coalesce(make_identity_layout((4,(2,3))))(5)", "(1,1)")]
+#[case("mode(make_identity_layout((4,3)), 1)(2)", "(0,2)")]
+#[case("(4,3):(1@1,2@0)(3,2)", "(4,3)")]
+#[case("crd2idx(make_identity_layout((4,3)), (2,1))", "(2,1)")]
+#[case("coordinate_of(make_identity_layout((4,3)), (2,1))", "(2,1)")]
+#[case("slice_offset(make_identity_layout((4,3)), (_,1))", "(0,1)")]
+#[case("slice_coordinate(make_identity_layout((4,3)), (3,_))", "(3,0)")]
+#[case("slice_and_offset((_,1), make_identity_layout((4,3)))", "((4):(1@0),(0,1))")]
+#[case("along(make_identity_layout((4,3)), 1)", "(4,3):(0,1)")]
+#[case("along(make_identity_layout((4,3)), 1)(2,1)", "1")]
+#[case("(4,3):(3,1)(2,1)", "7")]
+#[case("(4,(2,3)):(1,(4,8)) (1, (_, 2))", "(2):(4)")]
+#[case("4:2(3)", "6")]
+#[case("():()()", "0")]
+#[case("composed_layout((1,0,2), 0, (4,4):(4,1))(1,0)", "5")]
+#[case("(8,3):(3,1) o 2:1(1)", "1:0")]
 #[case("(4:2,_,(2,2))", "(4:2,_,(2,2))")]
 #[case("Sw<3,3,3> o 0 o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
 #[case("Sw<3,3,3> o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
@@ -101,6 +130,8 @@ fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
 #[case("4:é", "column 3: expected an integer, `_`, `(`, a swizzle or an operation, found `é`")]
 #[case("(é", "column 2: expected an integer, `_`, `(`, a swizzle or an operation, found `é`")]
 #[case("4:2:1", "column 4: expected an operator or the end, found `:`")]
+#[case("(4,2)(1,1)", "column 6: expected an operator or the end, found `(`")]
+#[case("4:1(1", "column 6: expected `,` or `)`, found the end")]
 #[case("1@64", "column 3: expected the number of a basis vector, from 0 to 63")]
 #[case("  99999999999999999999", "column 3: expected an integer of at most 64 bits")]
 #[case("-", "column 2: expected an integer, found the end")]
@@ -171,6 +202,18 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
     "increment((9223372036854775807,0), (4,4))",
     "mode 0 of the coordinate: 9223372036854775807 is not within the extent 4"
 )]
+#[case("(4,3):(3,1)(2,1,0)", "crd2idx((4,3):(3,1), (2,1,0)): the coordinate has 3 elements for a rank of 2")]
+#[case("size((4,3):(3,1)(2,1,0))", "crd2idx((4,3):(3,1), (2,1,0))")]
+#[case("(4,3):(3,1)((2,1):(1,2))", "must be an integer or a tuple, and is a layout")]
+#[case(
+    "make_identity_layout((4,3))(2,1,0)",
+    "coordinate_of((4,3):(1@0,1@1), (2,1,0)): the coordinate has 3 elements for a rank of 2"
+)]
+#[case(
+    "(4,3):(1@0,1)(2,1)",
+    "coordinate_of((4,3):(1@0,1), (2,1)): a stride is an integer, along no basis vector"
+)]
+#[case("coordinate_of((4,3):(3,1), (2,1))", "a stride is an integer, along no basis vector")]
 #[case("fold((4,4), 0)", "`fold` takes a function, which no expression is")]
 #[case("Row_major((4,4))", "did you mean `row_major`?")]
 #[case(
@@ -310,6 +353,9 @@ const NAMES: &[&str] = &[
     "composed_layout",
     "shared_memory_atom",
     "identity_layout",
+    "coordinate_of",
+    "slice_coordinate",
+    "along",
     "make_layout_tv",
 ];
 

@@ -94,6 +94,10 @@ proptest! {
         let coord = idx2crd(index, product_each(shape));
         let expected = [coord.mode(0).value(), coord.mode(1).value()];
         prop_assert_eq!(identity_layout(shape).coordinate::<2>(index), expected);
+        prop_assert_eq!(coordinate_of(identity_layout(shape), IntTuple::int(index)), IntTuple::flat(&expected));
+        prop_assert_eq!(coordinate_of(identity_layout(shape), idx2crd(index, shape)), IntTuple::flat(&expected));
+        let row = IntTuple::tuple(&[coord.mode(0), IntTuple::any()]);
+        prop_assert_eq!(slice_coordinate(identity_layout(shape), row), IntTuple::flat(&[expected[0], 0]));
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use moye_device::layout::{
     ComposedLayout, IntTuple, Layout, LayoutError, Swizzle, Tiler, try_coalesce, try_coalesce_profile,
-    try_complement, try_composition, try_composition_swizzled, try_composition_tiler, try_crd2idx, try_dice,
-    try_domain_distribute, try_downcast, try_filter, try_filter_profile, try_filter_zeros,
-    try_identity_layout, try_left_inverse, try_make_col_major, try_make_layout, try_make_layout_like,
-    try_make_layout_tv, try_make_ordered_layout, try_make_row_major, try_max_common_layout,
-    try_max_common_vector, try_nullspace, try_recast, try_right_inverse, try_slice, try_slice_and_offset,
-    try_slice_offset, try_upcast,
+    try_complement, try_composition, try_composition_swizzled, try_composition_tiler, try_coordinate_of,
+    try_crd2idx, try_dice, try_domain_distribute, try_downcast, try_filter, try_filter_profile,
+    try_filter_zeros, try_identity_layout, try_left_inverse, try_make_col_major, try_make_layout,
+    try_make_layout_like, try_make_layout_tv, try_make_ordered_layout, try_make_row_major,
+    try_max_common_layout, try_max_common_vector, try_nullspace, try_recast, try_right_inverse, try_slice,
+    try_slice_and_offset, try_slice_coordinate, try_slice_offset, try_upcast,
 };
 
 use super::{Group, operations};
@@ -50,17 +50,24 @@ pub(super) const GROUP: Group = Group {
             AnyLayout::ComposedLayout(layout) => layout.cosize(),
         }, "one more than the largest index";
         crd2idx(layout: AnyLayout, coord: IntTuple) = match layout {
-            AnyLayout::Layout(layout) => try_crd2idx(layout, coord),
-            AnyLayout::ComposedLayout(layout) => layout.try_crd2idx(coord),
-        }, "the index of a coordinate, of integer strides (strides such as 1@0 have none)";
+            AnyLayout::Layout(layout) if layout.is_coordinate() => try_coordinate_of(layout, coord).answer(),
+            AnyLayout::Layout(layout) => try_crd2idx(layout, coord).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.try_crd2idx(coord).answer(),
+        }, "the index of a coordinate; of strides such as 1@0 the coordinate. Also layout(coord)";
+        coordinate_of(layout: Layout, coord: IntTuple) = try_coordinate_of(layout, coord),
+            "the coordinate that strides such as 1@0 make of a coordinate";
+        along(layout: Layout, basis: usize) = layout.along(basis),
+            "the integer layout of one coordinate: strides along basis vector k as integers, 0 for the others";
         slice(layout: AnyLayout, coord: IntTuple) = match layout {
             AnyLayout::Layout(layout) => try_slice(layout, coord).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_slice(coord).answer(),
         }, "the modes under the wildcards of a coordinate";
-        slice_offset(layout: Layout, coord: IntTuple) = try_slice_offset(layout, coord),
-            "the index at which a slice begins, of integer strides";
+        slice_offset(layout: Layout, coord: IntTuple) = slice_offset(layout, coord),
+            "the index at which a slice begins; of strides such as 1@0 the coordinate";
+        slice_coordinate(layout: Layout, coord: IntTuple) = try_slice_coordinate(layout, coord),
+            "the coordinate at which a slice begins, of strides such as 1@0";
         slice_and_offset(coord: IntTuple, layout: Layout) = slice_and_offset(layout, coord),
-            "(slice, offset), of integer strides";
+            "(slice, slice_offset)";
         dice(layout: Layout, coord: IntTuple) = try_dice(layout, coord),
             "the modes under the integers of a coordinate";
         coalesce(layout: AnyLayout, profile: Option<IntTuple>) = coalesce(layout, profile),
@@ -182,7 +189,17 @@ fn by_tiler(a: AnyLayout, tiler: Tiler) -> Result<Value, EvalError> {
     }
 }
 
-fn slice_and_offset(layout: Layout, coord: IntTuple) -> Result<Vec<Value>, LayoutError> {
+fn slice_offset(layout: Layout, coord: IntTuple) -> Result<Value, EvalError> {
+    match layout.is_coordinate() {
+        true => try_slice_coordinate(layout, coord).answer(),
+        false => try_slice_offset(layout, coord).answer(),
+    }
+}
+
+fn slice_and_offset(layout: Layout, coord: IntTuple) -> Result<Vec<Value>, EvalError> {
+    if layout.is_coordinate() {
+        return Ok(vec![try_slice(layout, coord)?.into(), try_slice_coordinate(layout, coord)?.into()]);
+    }
     let (slice, offset) = try_slice_and_offset(layout, coord)?;
     Ok(vec![slice.into(), offset.into()])
 }
