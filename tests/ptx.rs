@@ -206,6 +206,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             family.push((format!("wgmma_{t}_{order}"), half(t, 256), boxes));
             family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes));
         }
+        family.push((format!("wgmma_{t}_tn_64x256"), half(t, 256), [1, 1]));
     }
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
@@ -223,11 +224,20 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
         assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name}");
-        // Pieces of shared tiles: a word of 16 bytes for four sums, left once and taken from the other or from all.
-        let words = if pairs { 32 } else { 16 };
+        // Pieces of shared tiles: a word of 16 bytes for four sums, left once and taken from the other or from all. Warpgroups that
+        // have whole tiles in turn share none, and one gives the turn to the other.
+        let ping_pong = name.ends_with("_64x256");
+        let words = match (ping_pong, pairs) {
+            (true, _) => 0,
+            (_, true) => 32,
+            (_, false) => 16,
+        };
         assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("ld.global.v4.b32") >= 2 * words, "{name}: {:?}", kernel.instructions);
-        for (what, count) in [("setmaxnreg", 2), ("griddepcontrol", 2), ("fence.acq_rel.gpu", 3)] {
+        let (fences, turns) = if ping_pong { (0, 1) } else { (3, 0) };
+        for (what, count) in
+            [("setmaxnreg", 2), ("griddepcontrol", 2), ("fence.acq_rel.gpu", fences), ("bar.arrive", turns)]
+        {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
         }
         assert!(kernel.count("cp.async.bulk.tensor.3d.global") > 0, "{name}: {:?}", kernel.instructions);

@@ -37,6 +37,6 @@ fences! {
     fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0, {};
     /// Orders the thread's accesses before the fence and after it, for all threads of the GPU
     fence_gpu "fence.acq_rel.gpu" needs 70 6.0, moye_sim::intrinsics::fence();
-    /// Orders the thread's accesses before the fence and after it, for all threads of the cluster; the simulator's are
-    fence_cluster "fence.acq_rel.cluster" needs 90 7.8, {};
+    /// Orders the thread's accesses before the fence and after it, for all threads of the cluster
+    fence_cluster "fence.acq_rel.cluster" needs 90 7.8, moye_sim::intrinsics::fence();
 }

@@ -13,6 +13,9 @@
 //!
 //! An mbarrier that was just made says of parity 1 that it is over: so the producer's first turn does not wait.
 //!
+//! Consumers read all stages together, or each its own runs of them: then a stage's empty barrier counts the warps of those that read
+//! it, and the others [skip](Consumer::skip) it.
+//!
 //! The stages come as values that cannot be copied. [`Producer::acquire`] gives a [`Filling`] after the wait for its release, and
 //! [`Consumer::wait`] a [`Full`] after the wait for its data, which [`Consumer::release`] takes back: a stage cannot be read
 //! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is released
@@ -77,7 +80,7 @@ impl<const STAGES: u32, const CLUSTER: u32> SharedStorage for PipelineStorage<ST
 }
 
 impl<const STAGES: u32, const CLUSTER: u32> Pipeline<STAGES, CLUSTER> {
-    /// Makes the mbarriers, for `warps` consuming warps in each block. A barrier of the block (of the cluster, where there is one)
+    /// Makes the mbarriers, for `warps` warps in each block that release a stage. A barrier of the block (of the cluster, where there is one)
     /// follows, before anybody uses the pipeline.
     ///
     /// # Safety
@@ -104,7 +107,8 @@ impl<const STAGES: u32, const CLUSTER: u32> Pipeline<STAGES, CLUSTER> {
         Producer::new(self)
     }
 
-    /// The side that reads them: each thread of a consuming warp has its own, and goes through all stages.
+    /// The side that reads them: each thread of a consuming warp has its own, and goes through all stages, or
+    /// [skips](Consumer::skip) those that others read.
     #[inline(always)]
     #[must_use]
     pub const fn consumer(self) -> Consumer<STAGES, CLUSTER> {

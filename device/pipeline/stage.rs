@@ -23,6 +23,14 @@ impl<const STAGES: u32> Turn<STAGES> {
             self.parity ^= 1;
         }
     }
+
+    /// [`advance`](Self::advance) so many times.
+    #[inline(always)]
+    const fn skip(&mut self, stages: u32) {
+        let stage = self.stage + stages;
+        self.stage = stage % STAGES;
+        self.parity ^= stage / STAGES % 2;
+    }
 }
 
 /// The thread that fills stages.
@@ -141,6 +149,18 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
         Full { stage }
     }
 
+    /// Passes over the next `stages` stages, which other warps wait for and release: where consumers take turns, each goes through the
+    /// ring in steps of its own. At most 2^32 - `STAGES` at a time.
+    ///
+    /// # Safety
+    /// Before this thread [waits](Self::wait) again, others have waited for all that it passed over, and something that orders threads
+    /// is in between (a barrier). A parity tells a phase from the next one alone: without that order the wait may take the
+    /// phase two turns ago for its own, and end at once.
+    #[inline(always)]
+    pub const unsafe fn skip(&mut self, stages: u32) {
+        self.turn.skip(stages);
+    }
+
     /// Says for the warp that it reads the stage no more: what its instructions read of it, they have read.
     ///
     /// # Safety
@@ -161,5 +181,37 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Turn;
+
+    /// What is skipped at once is skipped one by one, from each place of the ring on.
+    fn skips_as_it_advances<const STAGES: u32>() {
+        for parity in 0..2 {
+            for stage in 0..STAGES {
+                let mut one_by_one = Turn::<STAGES> { stage, parity };
+                for count in 0..5 * STAGES {
+                    let mut at_once = Turn::<STAGES> { stage, parity };
+                    at_once.skip(count);
+                    assert_eq!(
+                        (at_once.stage, at_once.parity),
+                        (one_by_one.stage, one_by_one.parity),
+                        "{count} of {STAGES} from stage {stage} and parity {parity} on"
+                    );
+                    one_by_one.advance();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn skipping_is_advancing_as_often() {
+        skips_as_it_advances::<1>();
+        skips_as_it_advances::<2>();
+        skips_as_it_advances::<4>();
+        skips_as_it_advances::<5>();
     }
 }

@@ -107,6 +107,8 @@ pub struct Variant<T: Operand> {
     pub per_multiprocessor: u32,
     /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes: the `sgemm` kernels.
     pub plain: bool,
+    /// Whether its warpgroups have whole tiles in turn: the ping-pong kernels, which share no tiles.
+    pub ping_pong: bool,
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
 }
@@ -228,12 +230,16 @@ const fn tensor_major(major: Major) -> moye_device::layout::Major {
 
 /// A table of variants.
 macro_rules! variants {
-    (@plain plain) => { true };
-    (@plain $wgmma:ident) => { false };
+    (@is plain plain) => { true };
+    (@is ping_pong wgmma_ping_pong) => { true };
+    (@is $what:ident $other:ident) => { false };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma) => {
         variants!(@code $kernel [$a $b] $m $n $k Rows 1)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_pairs) => {
+        variants!(@code $kernel [$a $b] $m $n $k Rows 2)
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_ping_pong) => {
         variants!(@code $kernel [$a $b] $m $n $k Rows 2)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_parts) => {
@@ -260,7 +266,8 @@ macro_rules! variants {
             precision: Precision::$precision,
             tile: [$m, $n, $k],
             per_multiprocessor: $per,
-            plain: false $(|| variants!(@plain $plain))?,
+            plain: false $(|| variants!(@is plain $plain))?,
+            ping_pong: false $(|| variants!(@is ping_pong $plain))?,
             rate: $rate,
         }),+]
     };
@@ -296,7 +303,8 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        + matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
+        + wgmma_f16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
+        matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
         wgmma_f16_tn_64x128 [K K] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
         wgmma_f16_tn_128x64 [K K] Full 128 x 64 x 64, 2, 250.0, wgmma_parts;
@@ -308,7 +316,8 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        + wgmma_bf16_tn_64x128 [K K] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
+        + wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
+        wgmma_bf16_tn_64x128 [K K] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
         wgmma_bf16_tn_128x64 [K K] Full 128 x 64 x 64, 2, 250.0, wgmma_parts;
         wgmma_bf16_tt_64x128 [K MN] Full 64 x 128 x 64, 2, 250.0, wgmma_parts;
         wgmma_bf16_tt_128x64 [K MN] Full 128 x 64 x 64, 2, 250.0, wgmma_parts;

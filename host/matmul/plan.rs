@@ -233,7 +233,7 @@ fn persistent_cost<T: Operand>(
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (cost(rounds, rounds * steps), (0, 0));
     let rest = (tiles % u64::from(clusters)) as u32;
-    if splits > 1 || rest == 0 || !hopper::can_count(rest, cluster, (tile_m, tile_n)) {
+    if variant.ping_pong || splits > 1 || rest == 0 || !hopper::can_count(rest, cluster, (tile_m, tile_n)) {
         return whole;
     }
     // A last round that is not full is shared, by as many clusters as there are for each of its tiles, or fewer.

@@ -12,6 +12,7 @@ mod bulk;
 mod cluster;
 mod majors;
 mod matrix;
+mod pipeline;
 mod wgmma;
 
 use moye::{Arch, Device, Ptx};

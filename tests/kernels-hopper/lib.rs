@@ -9,10 +9,12 @@
 mod barriers;
 mod bulk;
 mod cluster;
+mod pipeline;
 
 pub use barriers::*;
 pub use bulk::*;
 pub use cluster::*;
+pub use pipeline::*;
 
 /// The PTX of all kernels, by architecture.
 #[cfg(not(target_arch = "nvptx64"))]

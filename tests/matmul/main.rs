@@ -7,6 +7,7 @@ mod common;
 mod case;
 mod errors;
 mod parts;
+mod ping_pong;
 mod scales;
 mod shared_tiles;
 

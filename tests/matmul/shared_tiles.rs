@@ -122,7 +122,7 @@ fn products_of_two_streams_at_a_time_count_their_pieces_apart() {
     }
 }
 
-/// A kernel of f16 that shares tiles.
+/// A kernel of f16 that may share tiles.
 type Shared = Kernel<(
     TensorMapParameter,
     TensorMapParameter,
@@ -131,8 +131,8 @@ type Shared = Kernel<(
     Sharing<f32>,
 )>;
 
-/// The kernels by themselves: with clusters, shared tiles and pieces that no device's plan has.
-fn launch(
+/// The kernels by themselves: with clusters, shared tiles and pieces that no device's plan has, or none.
+pub fn launch(
     device: &Device,
     kernel: &Shared,
     (tile_m, tile_n, cluster): (u32, u32, u32),
@@ -157,7 +157,7 @@ fn launch(
     let mut c = device.alloc_uninit::<f32>((m * n) as usize).unwrap();
     c.fill_bytes(0xFF).unwrap();
     let held = tiles * pieces * cluster * tile_m * tile_n;
-    let sums = device.alloc_uninit::<f32>(held as usize).unwrap();
+    let sums = device.alloc_uninit::<f32>(held.max(1) as usize).unwrap();
     let counters = device.alloc_zeroed::<u32>(1024).unwrap();
     let pointers = (
         Global::from_address(device_a.address()),

@@ -34,17 +34,26 @@ pub trait WgmmaConfig: Sized + 'static {
     type Output: Staging<Self::Scalar>;
     /// The instruction, with A and B in shared memory; one covers all of the tile's N.
     type Atom: WgmmaAtom<OperandA = u64, Accumulators: Accumulators<Register = Self::Sum>>;
-    /// Rows of a block's tile of C: 64 for each consuming warpgroup.
+    /// Rows of a block's tile of C: 64 for each warpgroup that multiplies it.
     const BLK_M: u32;
+    /// Whether the two consuming warpgroups have whole tiles and multiply in turn (*ping-pong*), or share each tile (*cooperative*).
+    const PING_PONG: bool;
     /// Whether the sums are multiplied by [`Scales`](crate::kernels::mma::Scales).
     const SCALED: bool;
     /// Blocks of a cluster, which have tiles of C below each other, and B in common: each loads its part of B for all of them.
     const CLUSTER: u32;
 
-    /// Warpgroups that multiply.
-    const CONSUMERS: u32 = {
+    /// Warpgroups that multiply a tile of C together, and read each of its stages.
+    const TOGETHER: u32 = {
         assert!(Self::BLK_M.is_multiple_of(ATOM_M), "a warpgroup multiplies 64 rows");
         Self::BLK_M / ATOM_M
+    };
+    /// Warpgroups that multiply.
+    const CONSUMERS: u32 = if Self::PING_PONG {
+        assert!(Self::TOGETHER == 1, "of warpgroups that take turns, each multiplies a tile by itself");
+        2
+    } else {
+        Self::TOGETHER
     };
     /// Threads of a block.
     const THREADS: u32 = WARPGROUP * (1 + Self::CONSUMERS);
@@ -68,6 +77,12 @@ pub trait WgmmaConfig: Sized + 'static {
     const BYTES_A: u32 = Self::BLK_M * ROW;
     /// Bytes of a stage's tile of B.
     const BYTES_B: u32 = Self::BLK_N * ROW;
+
+    /// The first row of a consuming warpgroup's part of its tile.
+    #[inline(always)]
+    fn row(consumer: u32) -> u32 {
+        if Self::PING_PONG { 0 } else { consumer * ATOM_M }
+    }
 }
 
 /// A stage of an operand: rows of 128 bytes, whose pieces of 16 are exchanged by the row's number modulo 8. Where M (or N) is

@@ -1,6 +1,6 @@
 //! What a warpgroup does with its sums: boxes that TMA stores, or rows with all that can be asked for.
 
-use super::config::{ATOM_M, ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
+use super::config::{ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
 use super::gather::Warpgroup;
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, store};
@@ -105,7 +105,7 @@ impl<G: WgmmaConfig> Writer<G> {
     /// The warpgroup's part of a cluster's tile.
     #[inline(always)]
     pub fn part(&self, work: Work) -> Part {
-        let row = (work.m * G::CLUSTER + self.rank) * G::BLK_M + self.consumer * ATOM_M;
+        let row = (work.m * G::CLUSTER + self.rank) * G::BLK_M + G::row(self.consumer);
         Part { first: (row, work.n * G::BLK_N), batch: work.batch, split: work.split }
     }
 

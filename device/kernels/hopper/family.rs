@@ -16,11 +16,13 @@ use half::{bf16, f16};
 
 /// The configuration and the kernel of each entry.
 macro_rules! wgmma {
-    (@scaled scaled) => { true };
+    (@is scaled scaled) => { true };
+    (@is ping_pong ping_pong) => { true };
+    (@is $what:ident $other:ident) => { false };
     ($(
         $(#[$doc:meta])*
         $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty {
-            rows: $rows:literal, cluster: $cluster:literal, threads = $threads:literal, $atom:ty $(, $scaled:ident)?
+            rows: $rows:literal, cluster: $cluster:literal, threads = $threads:literal, $atom:ty $(, $option:ident)?
         }
     )+) => { $(
         mod $name {
@@ -37,10 +39,11 @@ macro_rules! wgmma {
                 type Atom = $atom;
                 const BLK_M: u32 = $rows;
                 const CLUSTER: u32 = $cluster;
-                const SCALED: bool = false $(|| wgmma!(@scaled $scaled))?;
+                const PING_PONG: bool = false $(|| wgmma!(@is ping_pong $option))?;
+                const SCALED: bool = false $(|| wgmma!(@is scaled $option))?;
             }
 
-            const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows");
+            const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows, or two in turn");
 
             $(#[$doc])*
             ///
@@ -100,6 +103,10 @@ wgmma! {
     wgmma_bf16_nn_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
     wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
+    wgmma_f16_tn_64x256 = f16 => f32, f16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, ping_pong }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
+    wgmma_bf16_tn_64x256 = bf16 => f32, bf16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, ping_pong }
     /// `c = a * b` in tf32, which the tensor map rounds to, with K contiguous in both, tiles of 128 x 256.
     wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
     /// `c = a * b` of 8-bit integers with K contiguous in both, sums in 32 bits that wrap, tiles of 128 x 256.
@@ -133,6 +140,7 @@ macro_rules! wgmma_parts {
                 type Atom = $atom;
                 const BLK_M: u32 = $rows;
                 const CLUSTER: u32 = 1;
+                const PING_PONG: bool = false;
                 const SCALED: bool = false;
             }
 

@@ -1,8 +1,9 @@
 //! The kernel: a producer that loads, consumers that multiply and write.
 
-use super::config::{ATOM_M, ArgumentsOf, Boxes, Parts, STAGES, WARPGROUP, WgmmaConfig, WgmmaStorage};
+use super::config::{ArgumentsOf, Boxes, Parts, STAGES, WARPGROUP, WgmmaConfig, WgmmaStorage};
 use super::epilogue::Writer;
 use super::gather::gather;
+use super::ping_pong::take_turns;
 use super::scale::scale;
 use super::schedule::{Job, Schedule, Sharing};
 use crate::arch::wgmma::{
@@ -16,7 +17,7 @@ use crate::arch::{
 use crate::atom::wgmma::WgmmaAtom;
 use crate::layout::Major;
 use crate::memory::{SharedStorage, TensorMap, TensorMapPointer};
-use crate::pipeline::{Consumer, Producer};
+use crate::pipeline::{Consumer, Full, Producer};
 
 /// Registers of a thread that loads, and of one that multiplies: with two consuming warpgroups, 128 * (40 + 2 * 232) are the 64,512
 /// that the block of 384 threads starts with.
@@ -47,7 +48,7 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
     let rank = if CLUSTER > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.
-        unsafe { pipeline.init(G::CONSUMERS * WARPGROUP / 32) };
+        unsafe { pipeline.init(G::TOGETHER * WARPGROUP / 32) };
     }
     if CLUSTER > 1 {
         // SAFETY: all threads of the cluster come by.
@@ -80,14 +81,19 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
             }
             let writer =
                 Writer { parts, map: c.pointer(), consumer: warpgroup - 1, thread: thread % WARPGROUP, rank };
-            multiply::<G, CLUSTER>(pipeline.consumer(), &writer, arguments, sharing);
+            if const { G::PING_PONG } {
+                take_turns::<G, CLUSTER>(pipeline.consumer(), &writer, arguments, sharing);
+            } else {
+                multiply::<G, CLUSTER>(pipeline.consumer(), &writer, arguments, sharing);
+            }
         }
     }
 }
 
-/// What the cluster has to do, read anew: the compiler is not to keep it in registers beside the sums.
+/// What the cluster has to do, read anew: the compiler is not to keep it in registers beside the sums. Warpgroups that take turns
+/// share no tiles.
 #[inline(always)]
-fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<G::Sum>) -> Job {
+pub(super) fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<G::Sum>) -> Job {
     let k = opaque(arguments.k);
     Job {
         cluster: block_idx().x / G::CLUSTER,
@@ -97,7 +103,7 @@ fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<G::Sum>) ->
         stages: (k.div_ceil(G::BLK_K), opaque(arguments.k_chunk).div_ceil(G::BLK_K)),
         splits: opaque(arguments.splits),
         batches: opaque(arguments.batches),
-        shared: (opaque(sharing.tiles), opaque(sharing.pieces)),
+        shared: if G::PING_PONG { (0, 0) } else { (opaque(sharing.tiles), opaque(sharing.pieces)) },
     }
 }
 
@@ -188,40 +194,10 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
     let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
     let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
     while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
-        let mut before = None;
-        let mut stage = 0;
-        while stage < turn.stages {
-            // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only
-            // one that runs, and its accumulators read when none does.
-            unsafe {
-                let full = consumer.wait();
-                // This warpgroup's rows of A.
-                let a = parts.a(full.index()) + writer.consumer * ATOM_M * super::config::ROW;
-                let b = parts.b(full.index());
-                wgmma_fence();
-                let mut k = 0;
-                while k < const { G::A.blocks_k() } {
-                    // The first instruction of a tile does not add.
-                    let adds = stage > 0 || k > 0;
-                    let (a, b) = (const { G::A }.descriptor(a, 0, k), const { G::B }.descriptor(b, 0, k));
-                    G::Atom::mma(&mut sums, a, b, adds);
-                    k += 1;
-                }
-                wgmma_commit_group();
-                wgmma_wait_group::<1>();
-                if let Some(before) = before.replace(full) {
-                    consumer.release(before);
-                }
-            }
-            stage += 1;
-        }
-        // SAFETY: as above.
+        // SAFETY: the caller's contract; the stages are the tile's.
         unsafe {
-            wgmma_wait_group::<0>();
-            if let Some(before) = before {
-                consumer.release(before);
-            }
-            wgmma_fence_registers(&mut sums);
+            let last = issue::<G, CLUSTER>(&mut sums, &mut consumer, (parts, writer.consumer), turn.stages);
+            complete::<G, CLUSTER>(&mut sums, &consumer, last);
             let job = job::<G>(arguments, sharing);
             if job.is_piece(turn)
                 && let Some(piece) = job.piece()
@@ -237,4 +213,65 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
         }
     }
     writer.finish();
+}
+
+/// Waits for the next `stages` stages, and issues the instructions that multiply them, each of which is released once it was read;
+/// all but the last one, whose instructions may still run.
+///
+/// # Safety
+/// All threads of the consuming warpgroup of this number; the stages are one tile's, from its first one on. [`complete`] comes behind.
+#[inline(always)]
+pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
+    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
+    consumer: &mut Consumer<STAGES, CLUSTER>,
+    (parts, number): (Parts<G>, u32),
+    stages: u32,
+) -> Option<Full> {
+    let mut before = None;
+    let mut stage = 0;
+    while stage < stages {
+        // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs.
+        unsafe {
+            let full = consumer.wait();
+            // This warpgroup's rows of A.
+            let a = parts.a(full.index()) + G::row(number) * super::config::ROW;
+            let b = parts.b(full.index());
+            wgmma_fence();
+            let mut k = 0;
+            while k < const { G::A.blocks_k() } {
+                // The first instruction of a tile does not add.
+                let adds = stage > 0 || k > 0;
+                let (a, b) = (const { G::A }.descriptor(a, 0, k), const { G::B }.descriptor(b, 0, k));
+                G::Atom::mma(sums, a, b, adds);
+                k += 1;
+            }
+            wgmma_commit_group();
+            wgmma_wait_group::<1>();
+            if let Some(before) = before.replace(full) {
+                consumer.release(before);
+            }
+        }
+        stage += 1;
+    }
+    before
+}
+
+/// Waits until the instructions of all stages have ended, releases the last one, and lets the sums be read.
+///
+/// # Safety
+/// All threads of a consuming warpgroup, with what [`issue`] has given them.
+#[inline(always)]
+pub(super) unsafe fn complete<G: WgmmaConfig, const CLUSTER: u32>(
+    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
+    consumer: &Consumer<STAGES, CLUSTER>,
+    last: Option<Full>,
+) {
+    // SAFETY: accumulators are read, and operands released, when no instruction runs.
+    unsafe {
+        wgmma_wait_group::<0>();
+        if let Some(last) = last {
+            consumer.release(last);
+        }
+        wgmma_fence_registers(sums);
+    }
 }

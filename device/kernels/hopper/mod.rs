@@ -16,6 +16,9 @@
 //! for both. So a pair reads (128 + 128 + 256) rows of shared memory's 128 bytes from the L2 cache for each stage, where two
 //! blocks by themselves read 768.
 //!
+//! Kernels of 64 x 256 are *ping-pong*: each of the two consuming warpgroups has tiles of its own, and one multiplies while the other
+//! one writes C. `ping_pong.rs` says how they take turns.
+//!
 //! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Schedule`] and
 //! [`gather()`].
 //!
@@ -35,6 +38,7 @@ mod family;
 mod gather;
 mod matmul;
 mod parts;
+mod ping_pong;
 mod scale;
 mod schedule;
 mod store;

@@ -165,6 +165,13 @@ impl Schedule {
         Self { next: job.cluster }
     }
 
+    /// Whether there is another whole tile.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_whole(&self, job: &Job) -> bool {
+        self.next < job.whole()
+    }
+
     /// The next tile of the same job.
     #[inline(always)]
     pub fn take_next(&mut self, job: &Job) -> Option<Turn> {

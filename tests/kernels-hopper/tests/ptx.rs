@@ -12,6 +12,7 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("mbarrier_test_parity", "mbarrier.test_wait.parity.shared.b64"),
     ("named_barrier", "bar.arrive"),
     ("named_barrier", "bar.sync"),
+    ("readers_in_turn", "bar.arrive"),
     ("set_registers", "setmaxnreg.dec.sync.aligned.u32"),
     ("set_registers", "setmaxnreg.inc.sync.aligned.u32"),
     ("elect_one", "elect.sync"),
