@@ -94,10 +94,12 @@ proptest! {
         let coord = idx2crd(index, product_each(shape));
         let expected = [coord.mode(0).value(), coord.mode(1).value()];
         prop_assert_eq!(identity_layout(shape).coordinate::<2>(index), expected);
-        prop_assert_eq!(coordinate_of(identity_layout(shape), IntTuple::int(index)), IntTuple::flat(&expected));
-        prop_assert_eq!(coordinate_of(identity_layout(shape), idx2crd(index, shape)), IntTuple::flat(&expected));
+        // Nested extents of 1 have strides of 0, along no basis vector: where these are last, the coordinate ends before.
+        let parts = |coord: IntTuple| [0, 1].map(|k| if k < coord.rank() { coord.mode(k).value() } else { 0 });
+        prop_assert_eq!(parts(coordinate_of(identity_layout(shape), IntTuple::int(index))), expected);
+        prop_assert_eq!(parts(coordinate_of(identity_layout(shape), idx2crd(index, shape))), expected);
         let row = IntTuple::tuple(&[coord.mode(0), IntTuple::any()]);
-        prop_assert_eq!(slice_coordinate(identity_layout(shape), row), IntTuple::flat(&[expected[0], 0]));
+        prop_assert_eq!(parts(slice_coordinate(identity_layout(shape), row)), [expected[0], 0]);
     }
 
     #[test]
