@@ -96,6 +96,11 @@ fn every_kernel_has_its_instructions_once() {
                 && !name.ends_with("group")
                 && !name.contains("prefetch")
         });
+        // The loop over a ring of stages may be unrolled, and has the same copy in each turn.
+        if kernel.name == "readers_in_turn" {
+            assert!(copies > 0, "{}: no copy: {:?}", kernel.name, kernel.instructions);
+            continue;
+        }
         assert!(copies <= 1, "{}: {copies} copies: {:?}", kernel.name, kernel.instructions);
     }
 }
