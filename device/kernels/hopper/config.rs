@@ -166,21 +166,11 @@ impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
 
     #[inline(always)]
     unsafe fn at(base: u32) -> Self::Tensors {
-        // SAFETY: the storage has all of them.
-        unsafe { Parts::new(base) }
+        Parts(base, PhantomData)
     }
 }
 
 impl<G: WgmmaConfig> Parts<G> {
-    /// The parts from a shared address on.
-    ///
-    /// # Safety
-    /// The stages, and whatever else is asked for, lie there.
-    #[inline(always)]
-    pub(super) unsafe fn new(base: u32) -> Self {
-        Self(base, PhantomData)
-    }
-
     /// A's part of a stage.
     #[inline(always)]
     pub fn a(self, stage: u32) -> u32 {

@@ -157,7 +157,7 @@ macro_rules! wgmma_parts {
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`Boxes`](super::super::Boxes) tells of
             /// A and B; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
             /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of 4 blocks.
-            #[crate::kernel(threads = $threads, min_blocks = 2, shared = PartsStorage<Tiling>)]
+            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling>)]
             pub unsafe fn $name(
                 a: TensorMap,
                 b: TensorMap,

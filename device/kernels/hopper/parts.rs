@@ -14,7 +14,7 @@
 //! So the parts meet within the cluster: no workspace, no second kernel, and each block writes its share of C with all that can be
 //! asked for. Sums are added in the order of K, so that the result is the same every time.
 
-use super::config::{ATOM_M, ArgumentsOf, Parts, ROW, STAGES, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, ArgumentsOf, ROW, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, leave_columns};
 use super::matmul::load_boxes;
 use super::schedule::{Job, Work, piece_of};
@@ -37,6 +37,9 @@ use core::marker::PhantomData;
 /// Blocks of a cluster, and parts of K.
 pub const PARTS: u32 = 4;
 
+/// Stages in shared memory: 192 KB, so that a multiprocessor has one block. Where two fit, both are put into one, and others have none.
+const STAGES: u32 = 8;
+
 /// Rows of a warpgroup's 64 that a block adds up and writes.
 const SHARE: u32 = ATOM_M / PARTS;
 
@@ -45,30 +48,63 @@ const OF_CONSUMERS: u32 = 1;
 /// See [`OF_CONSUMERS`].
 const OF_WARPGROUP: u32 = 2;
 
-/// What a block keeps in shared memory: stages of A and of B, which its sums replace, and mbarriers. Two blocks fit into a
-/// multiprocessor's.
+/// What a block keeps in shared memory: stages of A and of B, which its sums replace, and mbarriers.
 pub struct PartsStorage<G>(PhantomData<G>);
 
-impl<G: WgmmaConfig> PartsStorage<G> {
-    /// Bytes of the stages.
-    const STAGES: u32 = STAGES * (G::BYTES_A + G::BYTES_B);
+/// The stages: A's part of each, then B's.
+pub struct Stages<G>(u32, PhantomData<G>);
+
+impl<G> Clone for Stages<G> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<G> Copy for Stages<G> {}
+
+impl<G: WgmmaConfig> Stages<G> {
+    /// Bytes of a stage.
+    const STAGE: u32 = G::BYTES_A + G::BYTES_B;
+
+    /// A's part of a stage.
+    #[inline(always)]
+    fn a(self, stage: u32) -> u32 {
+        self.0 + stage * Self::STAGE
+    }
+
+    /// B's part of a stage.
+    #[inline(always)]
+    fn b(self, stage: u32) -> u32 {
+        self.a(stage) + G::BYTES_A
+    }
+
+    /// Where the sums of a warpgroup's chunk lie.
+    #[inline(always)]
+    fn chunk(self, consumer: u32, chunk: u32) -> u32 {
+        self.0 + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
+    }
+
+    /// Where a block's share of them lies.
+    #[inline(always)]
+    fn share(self, consumer: u32, chunk: u32, rank: u32) -> u32 {
+        self.chunk(consumer, chunk) + rank * const { SHARE * COLUMNS * 4 }
+    }
 }
 
 impl<G: WgmmaConfig> SharedStorage for PartsStorage<G> {
     const BYTES: usize = {
-        let sums = G::BLK_M * G::BLK_N.next_multiple_of(COLUMNS) * 4;
-        assert!(sums <= Self::STAGES, "the sums of a block replace its stages");
-        Self::STAGES as usize + PipelineStorage::<STAGES>::BYTES
+        let (stages, sums) = (STAGES * Stages::<G>::STAGE, G::BLK_M * chunks::<G>() * COLUMNS * 4);
+        assert!(sums <= stages, "the sums of a block replace its stages");
+        stages as usize + PipelineStorage::<STAGES>::BYTES
     };
     /// What a swizzle of 128 bytes repeats after.
     const ALIGN: usize = 1024;
 
-    type Tensors = (Parts<G>, Pipeline<STAGES>);
+    type Tensors = (Stages<G>, Pipeline<STAGES>);
 
     #[inline(always)]
     unsafe fn at(base: u32) -> Self::Tensors {
         // SAFETY: the storage has the mbarriers' bytes behind the stages.
-        unsafe { (Parts::new(base), PipelineStorage::at(base + Self::STAGES)) }
+        unsafe { (Stages(base, PhantomData), PipelineStorage::at(base + STAGES * Stages::<G>::STAGE)) }
     }
 }
 
@@ -114,7 +150,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig>((a, b): (&TensorMap, &TensorMap), arg
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
-    let (parts, pipeline) = unsafe { PartsStorage::<G>::take() };
+    let (at, pipeline) = unsafe { PartsStorage::<G>::take() };
     let rank = cluster_rank();
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.
@@ -133,20 +169,20 @@ pub unsafe fn matmul_parts<G: WgmmaConfig>((a, b): (&TensorMap, &TensorMap), arg
     unsafe {
         if warpgroup == 0 {
             if thread < 32 && elect(FULL_WARP) {
-                load::<G>(pipeline.producer(), parts, (a.pointer(), b.pointer()), work, piece, arguments);
+                load::<G>(pipeline.producer(), at, (a.pointer(), b.pointer()), work, piece, arguments);
             }
             sync_warp(FULL_WARP);
         } else {
-            multiply::<G>(pipeline.consumer(), parts, consumer, thread % WARPGROUP, piece.1);
+            multiply::<G>(pipeline.consumer(), at, consumer, thread % WARPGROUP, piece.1);
         }
         sync_cluster();
         if warpgroup > 0 {
-            add_share::<G>(parts, consumer, rank, thread % WARPGROUP);
+            add_share::<G>(at, consumer, rank, thread % WARPGROUP);
         }
         cluster_arrive();
         if warpgroup > 0 {
             sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
-            write_share::<G>(parts, consumer, rank, thread % WARPGROUP, work, arguments);
+            write_share::<G>(at, consumer, rank, thread % WARPGROUP, work, arguments);
         }
         cluster_wait();
     }
@@ -176,7 +212,7 @@ fn tile_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> Work {
 #[inline(always)]
 unsafe fn load<G: WgmmaConfig>(
     mut producer: Producer<STAGES, 1>,
-    parts: Parts<G>,
+    at: Stages<G>,
     (a, b): (TensorMapPointer, TensorMapPointer),
     work: Work,
     (first, stages): (u32, u32),
@@ -195,7 +231,7 @@ unsafe fn load<G: WgmmaConfig>(
         while stage < first + stages {
             let k = (stage * G::BLK_K) as i32;
             let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
-            let (to_a, to_b) = (parts.a(filling.index()), parts.b(filling.index()));
+            let (to_a, to_b) = (at.a(filling.index()), at.b(filling.index()));
             let barrier = filling.barrier();
             load_boxes(const { G::BOXES_A }, a, [row, k, batch_a], (to_a, barrier), None);
             load_boxes(const { G::BOXES_B }, b, [column, k, batch_b], (to_b, barrier), None);
@@ -211,7 +247,7 @@ unsafe fn load<G: WgmmaConfig>(
 #[inline(always)]
 unsafe fn multiply<G: WgmmaConfig>(
     mut consumer: Consumer<STAGES, 1>,
-    parts: Parts<G>,
+    at: Stages<G>,
     number: u32,
     thread: u32,
     stages: u32,
@@ -226,8 +262,8 @@ unsafe fn multiply<G: WgmmaConfig>(
         while stage < stages {
             let full = consumer.wait();
             // This warpgroup's rows of A.
-            let a = parts.a(full.index()) + number * ATOM_M * ROW;
-            let b = parts.b(full.index());
+            let a = at.a(full.index()) + number * ATOM_M * ROW;
+            let b = at.b(full.index());
             wgmma_fence();
             let mut k = 0;
             while k < const { G::A.blocks_k() } {
@@ -252,7 +288,7 @@ unsafe fn multiply<G: WgmmaConfig>(
         sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
         let mut chunk = 0;
         while chunk < const { chunks::<G>() } {
-            leave_columns::<G>(sums.as_slice(), chunk, chunk_at(parts, number, chunk), thread);
+            leave_columns::<G>(sums.as_slice(), chunk, at.chunk(number, chunk), thread);
             chunk += 1;
         }
     }
@@ -263,41 +299,29 @@ const fn chunks<G: WgmmaConfig>() -> u32 {
     G::BLK_N.div_ceil(COLUMNS)
 }
 
-/// Where the sums of a warpgroup's chunk lie.
-#[inline(always)]
-fn chunk_at<G: WgmmaConfig>(parts: Parts<G>, consumer: u32, chunk: u32) -> u32 {
-    parts.a(0) + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
-}
-
-/// Where the block's share of them lies.
-#[inline(always)]
-fn share_at<G: WgmmaConfig>(parts: Parts<G>, consumer: u32, chunk: u32, rank: u32) -> u32 {
-    chunk_at(parts, consumer, chunk) + rank * const { SHARE * COLUMNS * 4 }
-}
-
 /// Adds up the block's share of the sums of all blocks, in its own memory.
 ///
 /// # Safety
 /// All threads of a consuming warpgroup; a barrier of the cluster is behind the writes of all blocks.
 #[inline(always)]
-unsafe fn add_share<G: WgmmaConfig>(parts: Parts<G>, consumer: u32, rank: u32, thread: u32) {
+unsafe fn add_share<G: WgmmaConfig>(at: Stages<G>, consumer: u32, rank: u32, thread: u32) {
     const WORD: u32 = size_of::<Word128>() as u32;
     let mut chunk = 0;
     while chunk < const { chunks::<G>() } {
-        let share = share_at(parts, consumer, chunk, rank) + WORD * thread;
+        let share = at.share(consumer, chunk, rank) + WORD * thread;
         let mut i = 0;
         while i < const { SHARE * COLUMNS * 4 / (WORD * WARPGROUP) } {
-            let at = share + i * const { WORD * WARPGROUP };
+            let word = share + i * const { WORD * WARPGROUP };
             // SAFETY: the caller's contract; each word belongs to one thread.
             unsafe {
                 let words: [Word128; PARTS as usize] =
-                    core::array::from_fn(|part| Word128::load_shared_cluster(map_shared(at, part as u32)));
+                    core::array::from_fn(|part| Word128::load_shared_cluster(map_shared(word, part as u32)));
                 let sum = |j: usize| {
                     let of = |part: usize| G::Sum::from_bits(words[part].0[j]).widen();
                     let add = |left: G::Scalar, right: G::Scalar| G::Scalar::ONE.fma(left, right);
                     G::Sum::narrow(add(of(3), add(of(2), add(of(1), of(0))))).to_bits()
                 };
-                Word128::store_shared(at, Word128([sum(0), sum(1), sum(2), sum(3)]));
+                Word128::store_shared(word, Word128([sum(0), sum(1), sum(2), sum(3)]));
             }
             i += 1;
         }
@@ -311,7 +335,7 @@ unsafe fn add_share<G: WgmmaConfig>(parts: Parts<G>, consumer: u32, rank: u32, t
 /// All threads of a consuming warpgroup, behind a barrier of theirs after [`add_share`]; the kernel's contract.
 #[inline(always)]
 unsafe fn write_share<G: WgmmaConfig>(
-    parts: Parts<G>,
+    at: Stages<G>,
     consumer: u32,
     rank: u32,
     thread: u32,
@@ -326,7 +350,7 @@ unsafe fn write_share<G: WgmmaConfig>(
         if row < arguments.m && column < arguments.n {
             // SAFETY: the caller's contract; the rows of a share begin at a multiple of what their swizzle repeats after.
             unsafe {
-                let s_c = Tensor::shared(Shared::from_address(share_at(parts, consumer, chunk, rank))); // (BLK_M, BLK_N)
+                let s_c = Tensor::shared(Shared::from_address(at.share(consumer, chunk, rank))); // (BLK_M, BLK_N)
                 write_rows::<ShareOf<G>>(arguments, s_c, Place { first: (row, column), offset, thread });
             }
         }
