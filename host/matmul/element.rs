@@ -306,21 +306,21 @@ half_precision! {
         + wgmma_f16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
         matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
-        wgmma_f16_tn_64x128 [K K] Full 64 x 128 x 64, 1, 250.0, wgmma_parts;
-        wgmma_f16_tn_128x64 [K K] Full 128 x 64 x 64, 1, 250.0, wgmma_parts;
-        wgmma_f16_tt_64x128 [K MN] Full 64 x 128 x 64, 1, 250.0, wgmma_parts;
-        wgmma_f16_tt_128x64 [K MN] Full 128 x 64 x 64, 1, 250.0, wgmma_parts;
+        wgmma_f16_tn_64x128 [K K] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
+        wgmma_f16_tn_128x64 [K K] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
+        wgmma_f16_tt_64x128 [K MN] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
+        wgmma_f16_tt_128x64 [K MN] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
     }
     bf16: Bf16 {
         [K K] wgmma_bf16_tn 690.0, wgmma_bf16_tn_128x128, matmul_bf16_tn 370.0, matmul_bf16_tn_64x64;
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        + wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
-        wgmma_bf16_tn_64x128 [K K] Full 64 x 128 x 64, 1, 250.0, wgmma_parts;
-        wgmma_bf16_tn_128x64 [K K] Full 128 x 64 x 64, 1, 250.0, wgmma_parts;
-        wgmma_bf16_tt_64x128 [K MN] Full 64 x 128 x 64, 1, 250.0, wgmma_parts;
-        wgmma_bf16_tt_128x64 [K MN] Full 128 x 64 x 64, 1, 250.0, wgmma_parts;
+        + wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 637.0, wgmma_ping_pong;
+        wgmma_bf16_tn_64x128 [K K] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
+        wgmma_bf16_tn_128x64 [K K] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
+        wgmma_bf16_tt_64x128 [K MN] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
+        wgmma_bf16_tt_128x64 [K MN] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
     }
 }
 

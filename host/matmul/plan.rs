@@ -76,6 +76,11 @@ const MEASURED_ON: f64 = 132.0;
 const FILL: f64 = 6.0;
 /// The same where the next tile is loaded while one is written.
 const FILL_OF_PERSISTENT: f64 = 2.0;
+/// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
+/// no more than its stages hold, and waits.
+const STREAM: f64 = 2.6e6;
+/// Of a kernel whose clusters cut K: the part of its time for a step that a block needs which has memory for itself.
+const STEP_ALONE: f64 = 0.45;
 /// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
 const PIECES: f64 = 4.0e4;
 /// The most pieces of a tile.
@@ -192,10 +197,24 @@ fn product_cost<T: Operand>(
         }
         Clusters::Rows(_) => (LAUNCH + rounds * (steps + FILL) * step, (0, 0)),
     };
+    let product = match variant.kernel.clusters() {
+        Clusters::Parts(_) => product,
+        Clusters::Rows(_) => product.max(LAUNCH + streamed(question) / STREAM),
+    };
     let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
     let finish =
         if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
     (product + finish, shared)
+}
+
+/// Bytes of both operands.
+fn streamed(question: &Question) -> f64 {
+    let [m, n, k] = question.extents;
+    let of = |view: &View, extent: u32| {
+        let batches = if view.batch == 0 { 1 } else { question.batches };
+        f64::from(extent) * f64::from(k) * view.bytes as f64 * f64::from(batches)
+    };
+    of(&question.operands[0], m) + of(&question.operands[1], n)
 }
 
 /// What a kernel costs whose clusters have a part of K in each block, of so many steps of this cost for a tile. They wait for memory,
@@ -209,10 +228,13 @@ fn parts_cost<T: Operand>(
     let [m, n, _] = question.extents;
     let [tile_m, tile_n, _] = variant.tile;
     let tiles = f64::from(m.div_ceil(tile_m)) * f64::from(n.div_ceil(tile_n)) * f64::from(question.batches);
-    let of_multiprocessor = (tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1))).ceil();
+    let of_multiprocessor = tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1));
+    let step = step * of_multiprocessor.clamp(STEP_ALONE, 1.0);
     // Each block takes its share of the sums of all.
     let gathered = f64::from(tile_m * tile_n) * 4.0 / PIECES;
-    LAUNCH + (of_multiprocessor * (steps / f64::from(parts)).ceil() + FILL_OF_PERSISTENT) * step + gathered
+    LAUNCH
+        + (of_multiprocessor.ceil() * (steps / f64::from(parts)).ceil() + FILL_OF_PERSISTENT) * step
+        + gathered
 }
 
 /// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how many tiles are shared in it, in how many pieces.
@@ -293,6 +315,11 @@ mod tests {
             assert_eq!(name(few, 4096, 4096), "wgmma_f16_tn_64x128");
             assert_eq!(name(4096, few, 4096), "wgmma_f16_tn_128x64");
         }
+        for (m, n, k) in [(64, 8192, 8192), (64, 14336, 4096), (64, 4096, 14336), (64, 1024, 8192)] {
+            assert_eq!(name(m, n, k), "wgmma_f16_tn_64x128", "{m} x {n} x {k}");
+        }
+        // Two rows of tiles read the operand with many rows twice.
+        assert_eq!(name(128, 4096, 4096), "wgmma_f16_tn_128x128");
         assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
         let forced = |splits, tile| Forced { splits, tile };
         for (forced, expected) in [
