@@ -43,6 +43,13 @@ impl Transpose {
         let mut result = device.alloc_uninit::<f32>(elements.len())?;
         let mut target = MatrixMut::row_major(&mut result, cols, rows)?;
         report.line("problem", format_args!("{rows} x {cols}, float32"));
+        if device.is_gpu() {
+            // The first launch loads the kernel.
+            let loading = progress::loading(&device);
+            let loaded = transpose(&device, &source, &mut target);
+            loading.finish_and_clear();
+            loaded?;
+        }
         let bar = progress::blocks(&device);
         let time = device.time(|_| transpose(&device, &source, &mut target))?;
         bar.finish_and_clear();
