@@ -291,12 +291,7 @@ fn kernels_whose_clusters_share_k_read_the_sums_of_all_four_blocks() {
             "{name}: {:?}",
             kernel.instructions
         );
-        for (what, count) in [
-            ("barrier.cluster.arrive", 2),
-            ("barrier.cluster.wait", 2),
-            ("griddepcontrol", 2),
-            ("setmaxnreg", 0),
-        ] {
+        for (what, count) in [("barrier.cluster.wait", 2), ("griddepcontrol", 2), ("setmaxnreg", 0)] {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
         }
     }

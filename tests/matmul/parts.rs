@@ -3,12 +3,12 @@
 //! Operands are small whole numbers, so that every sum is exact in f32.
 
 use crate::common::devices;
-use crate::shared_tiles::{compare, has_wgmma, whole};
+use crate::shared_tiles::{ShapeAndTile, compare, has_wgmma, whole};
 use moye::{Matmul, Matrix, MatrixMut};
 
 /// Shapes with few rows or columns, and the tile that they take: less than a stage of K, as many stages as a cluster has blocks, one
 /// more than that, a ragged end, and more tiles than one.
-const SHAPES: [((usize, usize, usize), (u32, u32)); 8] = [
+const SHAPES: [ShapeAndTile; 8] = [
     ((1, 128, 40), (64, 128)),
     ((16, 130, 256), (64, 128)),
     ((64, 100, 328), (64, 128)),

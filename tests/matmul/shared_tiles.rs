@@ -40,7 +40,7 @@ pub fn compare(
 }
 
 /// M, N and K, and a kernel's tile.
-type ShapeAndTile = ((usize, usize, usize), (u32, u32));
+pub type ShapeAndTile = ((usize, usize, usize), (u32, u32));
 
 /// Shapes and tiles with which a device shares tiles.
 fn shapes(device: &Device) -> Vec<ShapeAndTile> {
