@@ -211,7 +211,7 @@ mod tests {
             let uncut = call.clone().tile(m, n).split_k(1).explain(&device, &mut c).unwrap();
             if uncut.splits == 1 { 3 } else { 1 }
         });
-        assert_eq!(found.tried, ways.sum());
+        assert_eq!(found.tried, ways.sum::<usize>());
         let mut tuning = Tuning::default();
         let Way { tile, splits } = found.best;
         tuning.insert(&device, found.problem, Choice { tile, splits, seconds: found.seconds });
