@@ -191,7 +191,7 @@ fn product_cost<T: Operand>(
         / (variant.rate * 1e6 / MEASURED_ON);
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
     let (product, shared) = match variant.kernel.clusters() {
-        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step / resident)), (0, 0)),
+        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step)), (0, 0)),
         Clusters::Rows(_) if variant.kernel.is_wgmma() => {
             persistent_cost(question, variant, splits, (steps, step))
         }
@@ -217,8 +217,8 @@ fn streamed(question: &Question) -> f64 {
     of(&question.operands[0], m) + of(&question.operands[1], n)
 }
 
-/// What a kernel costs whose clusters have a part of K in each block, of so many steps of this cost for a tile. They wait for memory,
-/// however many share a multiprocessor.
+/// What a kernel costs whose clusters have a part of K in each block, of so many steps of this cost for a tile. They wait for memory:
+/// a step is cheaper where few multiprocessors ask for it.
 fn parts_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
