@@ -87,9 +87,10 @@ impl Loaded {
             compiled: ptx.architectures(),
             arch,
         })?;
-        let compiled = match Split::of(text) {
-            Some(split) if ptx.name() == SHIPPED_PTX.name() => Compiled::ByKernel(split),
-            _ => Compiled::Whole(compile(gpu, ptx, image, text.to_owned())?),
+        let split = if ptx.name() == SHIPPED_PTX.name() { Split::of(text) } else { None };
+        let compiled = match split {
+            Some(split) => Compiled::ByKernel(split),
+            None => Compiled::Whole(compile(gpu, ptx, image, text.to_owned())?),
         };
         Ok(Self { ptx, image, text, compiled, functions: Mutex::default() })
     }
