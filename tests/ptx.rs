@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::ptx::kernel_text;
 use common::{gpu, say_once};
 use moye::{Device, Kernel, Params, SHIPPED_PTX, kernels};
 use moye_build::ptx::{Function, Module};
@@ -172,6 +173,40 @@ fn transposes_move_each_element_once_through_shared_memory(
         2,
         "one between writing and reading, in tiles that are whole and in others"
     );
+}
+
+/// What products are made of is launched to begin while the kernel in front still runs, where GPUs have that: what that one
+/// writes is not to be touched in front of the wait.
+#[test]
+fn whatever_may_begin_early_waits_before_it_touches_memory() {
+    const FAMILIES: [&str; 8] =
+        ["matmul_f16", "matmul_bf16", "matmul_tf32", "matmul_s8", "matmul_f64", "sgemm", "wgmma", "finish"];
+    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == "sm_90a").unwrap();
+    for family in FAMILIES {
+        let mut seen = 0;
+        for kernel in module("sm_90a").kernels.iter().filter(|kernel| kernel.name.starts_with(family)) {
+            let body = kernel_text(text, &kernel.name);
+            let wait =
+                body.find("griddepcontrol.wait").unwrap_or_else(|| panic!("{} does not wait", kernel.name));
+            for access in [".global", "cp.async", "red.", "atom."] {
+                let first =
+                    body.match_indices(access).map(|(at, _)| at).find(|&at| !in_declaration(body, at));
+                assert!(first.is_none_or(|at| at > wait), "{}: {access} in front of the wait", kernel.name);
+            }
+            seen += 1;
+        }
+        assert!(seen > 0, "there are kernels of {family}");
+        for kernel in module("sm_80").kernels.iter().filter(|kernel| kernel.name.starts_with(family)) {
+            assert_eq!(kernel.count("griddepcontrol"), 0, "{}: sm_80 has no such launches", kernel.name);
+        }
+    }
+}
+
+/// Whether a place in a text is in a line that declares something, or turns an address into one of a state space.
+fn in_declaration(body: &str, at: usize) -> bool {
+    let line = body[..at].rfind('\n').map_or(0, |start| start + 1);
+    let line = body[line..].trim_start();
+    line.starts_with('.') || line.starts_with("cvta") || line.starts_with("//")
 }
 
 /// Whether `ldmatrix` transposes what it reads of A and of B: where M or N is contiguous.

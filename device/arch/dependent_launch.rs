@@ -1,6 +1,6 @@
 //! Programmatic dependent launch: a kernel begins while the one before it in the stream still runs.
 //!
-//! The launch has to allow it; without, both functions have no effect. The simulator runs one launch after the other.
+//! The launch has to allow it; without, both instructions have no effect. The simulator runs one launch after the other.
 
 use super::target::needs;
 
@@ -24,4 +24,18 @@ control! {
     wait_for_prior_kernels "griddepcontrol.wait";
     /// Says that the kernels that depend on this one may begin, once all blocks have said so or ended
     launch_dependents "griddepcontrol.launch_dependents";
+}
+
+/// Both, first thing in a kernel: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing on GPUs
+/// that have no such launches, those before sm_90, so that a kernel for all of them can be launched
+/// as a dependent one wherever that is possible.
+///
+/// No memory that another kernel touches may be touched in front of it.
+#[inline(always)]
+pub fn overlap_launches() {
+    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+    {
+        launch_dependents();
+        wait_for_prior_kernels();
+    }
 }

@@ -8,6 +8,7 @@ mod operand;
 mod plan;
 mod problem;
 mod rearranged;
+mod remembered;
 mod run;
 #[cfg(feature = "tune")]
 mod tuning;

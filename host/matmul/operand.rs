@@ -4,7 +4,7 @@ use super::element::Major;
 use crate::matrix::Shape;
 
 /// A matrix of a batch: where it is, and its strides in elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct View {
     /// Of the first element of the first batch, in bytes.
     pub address: u64,
@@ -33,6 +33,12 @@ impl View {
     /// The same elements, the modes exchanged.
     pub fn exchanged(self) -> Self {
         Self { mn: self.k, k: self.mn, ..self }
+    }
+
+    /// A view that lies the same way in another place: all places that begin alike within words of 16 bytes are one.
+    pub fn anywhere(self) -> Self {
+        let address = self.address % 16;
+        Self { address, end: address + self.end.saturating_sub(self.address), ..self }
     }
 
     /// The leading dimension with which a kernel for this major reads it where it lies; `None` where it must be rearranged
@@ -73,6 +79,26 @@ mod tests {
         assert_eq!(view(256, 56, 1, 5601).leading(Major::K, m, k, 16), None, "odd batches");
         assert_eq!(view(256, 50, 1, 0).leading(Major::K, m, k, 4), Some(50), "4 bytes are enough for some");
         assert_eq!(view(256, 50, 2, 0).leading(Major::K, m, k, 4), None, "every other element");
+    }
+
+    #[test]
+    fn the_same_matrix_in_another_place_has_the_same_leading_dimension() {
+        for address in (0..64).chain([1 << 30, (1 << 30) + 2]) {
+            for len in [0, 100, 4999, 5000, 5004, 5100] {
+                let view = View { end: address + 2 * len, batches: 1, ..view(address, 50, 1, 0) };
+                let moved = view.anywhere();
+                assert!(moved.address < 16 && moved.end - moved.address == 2 * len, "{view:?}");
+                for align in [2, 4, 16] {
+                    for major in [Major::K, Major::Mn] {
+                        assert_eq!(
+                            moved.leading(major, 100, 50, align),
+                            view.leading(major, 100, 50, align),
+                            "{view:?}"
+                        );
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::hopper;
 use super::operand::View;
 
 /// The product that is planned.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     /// M, N, K.
     pub extents: [u32; 3],
@@ -33,7 +33,7 @@ pub(super) struct Question {
 }
 
 /// Choices that the caller made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Forced {
     /// The tile of C.
     pub tile: Option<(u32, u32)>,
@@ -42,7 +42,7 @@ pub(super) struct Forced {
 }
 
 /// What was chosen.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<T: Operand> {
     /// The kernel.
     pub variant: &'static Variant<T>,
@@ -88,7 +88,7 @@ const MOST_PIECES: u32 = 8;
 /// The numbers of parts that are tried.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// The cheapest way, or `None` where the caller's choices leave none.
+/// The cheapest way, or `None` where the caller's choices leave none. See [`remembered`](super::remembered).
 pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
     let tile_fits = |variant: &&Variant<T>| {
         question.forced.tile.is_none_or(|(m, n)| variant.tile[0] == m && variant.tile[1] == n)

@@ -4,9 +4,10 @@ use super::element::{Code, Major, Operand, Output};
 use super::explanation::Explanation;
 use super::hopper::{self, Pieces, Target};
 use super::operand::View;
-use super::plan::{Plan, Question, plan};
+use super::plan::{Plan, Question};
 use super::problem::{MAX_Y, OPERATION, Problem, Request, blocks};
 use super::rearranged::{Layout, lines, packed_row_of, rearrange, row_of};
+use super::remembered::plan;
 use crate::device::Device;
 use crate::kernels::mma::{Arguments, Scales};
 use crate::launch::Grid;
@@ -277,6 +278,11 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                 Code::Blocks(kernel) => {
                     let threads = kernel.bounds().threads.unwrap_or(256);
                     let grid = Grid::new((tiles, count * plan.splits), threads);
+                    // Blocks that begin early go where others have ended. Where there are too few for all places they would
+                    // crowd there, and leave the rest of the chip idle.
+                    let places = variant.per_multiprocessor * stream.device().properties().multiprocessors;
+                    let fills = u64::from(tiles) * u64::from(count * plan.splits) >= u64::from(places);
+                    let grid = if fills || variant.per_multiprocessor == 1 { grid.dependent() } else { grid };
                     stream.launch(kernel, grid, (arguments,))?;
                 }
                 Code::Wgmma(kernel, boxes, clusters) => {
@@ -370,7 +376,7 @@ unsafe fn finish<T: Operand, U: Output<T>>(
             scales: Scales::NONE,
         };
         // SAFETY: the caller's contract.
-        unsafe { stream.launch(&U::finish(), Grid::new((tiles, count), 256), (arguments,))? };
+        unsafe { stream.launch(&U::finish(), Grid::new((tiles, count), 256).dependent(), (arguments,))? };
         done += count;
     }
     Ok(())

@@ -10,9 +10,8 @@ use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
 use crate::arch::{
-    FULL_WARP, block_idx, cluster_rank, decrease_registers, elect, grid_dim, increase_registers,
-    launch_dependents, opaque, prefetch_tensor_map, shuffle, sync_cluster, sync_threads, tensor_load,
-    thread_idx, wait_for_prior_kernels,
+    FULL_WARP, block_idx, cluster_rank, decrease_registers, elect, grid_dim, increase_registers, opaque,
+    overlap_launches, prefetch_tensor_map, shuffle, sync_cluster, sync_threads, tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::layout::Major;
@@ -57,8 +56,7 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
         sync_threads();
     }
     // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
-    launch_dependents();
-    wait_for_prior_kernels();
+    overlap_launches();
 
     // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
     unsafe {

@@ -23,8 +23,8 @@ use crate::arch::wgmma::{
 };
 use crate::arch::{
     ClusterWord as _, FULL_WARP, Fma as _, Word as _, Word128, block_idx, cluster_arrive, cluster_rank,
-    cluster_wait, elect, launch_dependents, map_shared, prefetch_tensor_map, shuffle, sync_barrier,
-    sync_cluster, sync_threads, sync_warp, thread_idx, wait_for_prior_kernels,
+    cluster_wait, elect, map_shared, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier,
+    sync_cluster, sync_threads, sync_warp, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Place, Scalar as _, Staged, write_rows};
@@ -158,8 +158,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig>((a, b): (&TensorMap, &TensorMap), arg
     }
     sync_threads();
     // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
-    launch_dependents();
-    wait_for_prior_kernels();
+    overlap_launches();
 
     let work = tile_of::<G>(arguments);
     let piece = piece_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);

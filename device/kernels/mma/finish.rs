@@ -3,7 +3,7 @@
 use super::arguments::Arguments;
 use super::scalar::{Convertible, Scalar, finish};
 use crate::algorithm::{axpby, copy};
-use crate::arch::{block_idx, thread_idx};
+use crate::arch::{block_idx, overlap_launches, thread_idx};
 use crate::atom::copy::AutoVectorizingCopy;
 use crate::atom::{PartitionS, StaticTiledCopy, TiledCopy};
 use crate::layout::layout;
@@ -45,6 +45,7 @@ impl<T: Element> StaticTiledCopy for Rows<T> {
 /// As the kernels below.
 #[inline(always)]
 unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S>>(arguments: Arguments<S, O, S>) {
+    overlap_launches();
     let c = arguments.c.offset(i64::from(block_idx().y) * arguments.batch_c);
     let whole = (c.address() | (arguments.ldc as u64).wrapping_mul(O::BYTES as u64)).is_multiple_of(16);
     // SAFETY: the caller's contract, and the alignment as promised.

@@ -14,7 +14,8 @@ use super::raster::tile_of;
 use super::rows::Place;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
 use crate::arch::{
-    Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads, thread_idx,
+    Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, overlap_launches, sync_threads,
+    thread_idx,
 };
 use crate::atom::copy::CopyAtom;
 use crate::atom::mma::{AddsInPlace, MmaAtom};
@@ -51,6 +52,7 @@ where
     for<'a> RegistersMut<'a, G::Operand>:
         CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
 {
+    overlap_launches();
     let thread = thread_idx().x;
     let (m, n) = (arguments.m, arguments.n);
     let (tile_m, tile_n) = tile_of::<G>(block_idx().x, m, n);

@@ -1,0 +1,117 @@
+//! Plans that were made before.
+//!
+//! A plan weighs a few hundred ways, which takes longer than a small product does on a GPU; and a program multiplies the same shapes
+//! again and again. So each thread keeps the plans that it has made. What a plan does not depend on, where a matrix lies but for its
+//! alignment, is taken out of the question in front of it, so that the answer is the same whether it is remembered or not.
+
+use super::element::Operand;
+use super::plan::{self, Plan, Question};
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The most plans that a thread keeps. When there are more it forgets them all.
+const KEPT: usize = 1024;
+
+/// Plans by what was asked: for each type of operand a question of its own.
+type Plans = HashMap<(TypeId, Question), Box<dyn Any>>;
+
+thread_local! {
+    static PLANS: RefCell<Plans> = RefCell::default();
+}
+
+/// As [`plan::plan`].
+pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
+    let question = Question { operands: question.operands.map(super::operand::View::anywhere), ..*question };
+    PLANS.with_borrow_mut(|plans| {
+        if plans.len() >= KEPT {
+            plans.clear();
+        }
+        let made = plans
+            .entry((TypeId::of::<T>(), question))
+            .or_insert_with(|| Box::new(plan::plan::<T>(&question)));
+        *made.downcast_ref::<Option<Plan<T>>>().expect("the type is part of the question")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::element::Precision;
+    use super::super::operand::View;
+    use super::super::plan::Forced;
+    use super::*;
+    use half::{bf16, f16};
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+
+    fn question(random: &mut SmallRng) -> Question {
+        let extents = [(); 3].map(|()| 1 << random.random_range(0..13));
+        let view = |random: &mut SmallRng, extent: u32| {
+            let along_k = random.random::<bool>();
+            let [mn, k] = if along_k { [i64::from(extents[2]), 1] } else { [1, i64::from(extent)] };
+            let address = 256 + random.random_range(0..4) * 2;
+            let end = address + 2 * u64::from(extent) * u64::from(extents[2]) + random.random_range(0..3) * 2;
+            View { address, mn, k, batch: 0, bytes: 2, batches: 1, end }
+        };
+        Question {
+            extents,
+            batches: 1,
+            operands: [view(random, extents[0]), view(random, extents[1])],
+            precision: Precision::Full,
+            finished_apart: random.random::<bool>(),
+            multiprocessors: 132,
+            shared_bytes: 232_448,
+            wgmma: random.random::<bool>(),
+            forced: Forced::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_would_be_planned() {
+        let mut random = SmallRng::seed_from_u64(7);
+        let same = |a: String, b: String, question: &Question| assert_eq!(a, b, "{question:?}");
+        for _ in 0..200 {
+            let question = question(&mut random);
+            let anew = format!("{:?}", plan::plan::<f16>(&question).map(told));
+            // Made, then remembered, also where the matrices lie elsewhere.
+            same(format!("{:?}", plan::<f16>(&question).map(told)), anew.clone(), &question);
+            let moved = question.operands.map(|view| View {
+                address: view.address + 4096,
+                end: view.end + 4096,
+                ..view
+            });
+            let elsewhere = Question { operands: moved, ..question };
+            same(format!("{:?}", plan::<f16>(&elsewhere).map(told)), anew, &question);
+            // Another type has its own.
+            let other = format!("{:?}", plan::plan::<bf16>(&question).map(told));
+            same(format!("{:?}", plan::<bf16>(&question).map(told)), other, &question);
+        }
+    }
+
+    /// All that a plan says.
+    fn told<T: Operand>(plan: Plan<T>) -> impl std::fmt::Debug {
+        let Plan { variant, leading, majors, splits, k_chunk, apart, shared_tiles, pieces, clusters, cost } =
+            plan;
+        (
+            variant.kernel.name(),
+            leading,
+            majors,
+            splits,
+            k_chunk,
+            apart,
+            shared_tiles,
+            (pieces, clusters, cost),
+        )
+    }
+
+    #[test]
+    fn a_thread_forgets_rather_than_keep_plans_without_end() {
+        let mut random = SmallRng::seed_from_u64(8);
+        let first = question(&mut random);
+        for extent in 1..=3 * KEPT as u32 {
+            let question = Question { extents: [1, 1, extent], ..first };
+            assert!(plan::<f16>(&question).is_some());
+        }
+        PLANS.with_borrow(|plans| assert!(!plans.is_empty() && plans.len() <= KEPT, "{}", plans.len()));
+    }
+}
