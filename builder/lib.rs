@@ -24,6 +24,7 @@ mod error;
 pub mod ptx;
 mod ptx_builder;
 pub mod report;
+mod settings;
 
 pub use arch::Arch;
 pub use error::BuildError;

@@ -1,7 +1,7 @@
 //! [`PtxBuilder`]: what a build script calls.
 
 use crate::compile::{Compiled, Job, compile, create_dir, io_error};
-use crate::{Arch, BuildError, core_source, environment, ptx};
+use crate::{Arch, BuildError, core_source, environment, ptx, settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
@@ -147,7 +147,8 @@ impl PtxBuilder {
         };
         let compiled = compile_all(&job, &archs)?;
 
-        let mut inputs = BTreeSet::from([package.lock.clone(), core.library.join("Cargo.lock")]);
+        let mut inputs =
+            BTreeSet::from([package.workspace.join("Cargo.lock"), core.library.join("Cargo.lock")]);
         let mut files = Vec::new();
         let mut warnings = Vec::new();
         for (arch, compiled) in archs.into_iter().zip(compiled) {
@@ -160,6 +161,7 @@ impl PtxBuilder {
             write_if_changed(&path, &text)?;
             files.push(PtxFile { arch, path, text });
             inputs.extend(compiled.sources);
+            inputs.extend(settings::of(&krate, &package.workspace, &compiled.manifests));
             inputs.extend(compiled.manifests);
             for warning in compiled.warnings {
                 if !warnings.contains(&warning) {
@@ -209,7 +211,8 @@ fn compile_all(job: &Job<'_>, archs: &[Arch]) -> Result<Vec<Compiled>, BuildErro
 /// What cargo knows of the crate before it is compiled.
 struct Package {
     library: String,
-    lock: PathBuf,
+    /// The folder of its workspace.
+    workspace: PathBuf,
     target_dir: PathBuf,
 }
 
@@ -245,7 +248,7 @@ impl Package {
             .ok_or_else(|| fail("its package has no library; kernels live in one (src/lib.rs)".into()))?;
         Ok(Self {
             library: text(&library["name"]).replace('-', "_"),
-            lock: PathBuf::from(text(&metadata["workspace_root"])).join("Cargo.lock"),
+            workspace: PathBuf::from(text(&metadata["workspace_root"])),
             target_dir: PathBuf::from(text(&metadata["target_directory"])),
         })
     }

@@ -6,8 +6,8 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, ExprLit, FnArg, Ident, ItemFn, Lit, Pat, PatIdent, Result, ReturnType, Signature,
-    Token, Type,
+    Attribute, Error, Expr, ExprLit, FnArg, Ident, Index, ItemFn, Lit, Pat, PatIdent, Result, ReturnType,
+    Signature, Token, Type,
 };
 
 /// More than any kernel needs; the host's parameter tuples go up to here.
@@ -226,8 +226,8 @@ fn checks(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenStre
             let span = value.span();
             let max = max as i128;
             quote_spanned! { span =>
-                let value = (#value) as i128;
-                assert!(1 <= value && value <= #max, #rule);
+                let __moye_value = (#value) as i128;
+                assert!(1 <= __moye_value && __moye_value <= #max, #rule);
             }
         })
     };
@@ -252,19 +252,20 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
     let cfgs: Vec<_> = attrs.iter().filter(|a| is_cfg(a)).collect();
     // A parameter that instructions take by its address is known to LLVM as a value alone, and reading it would copy it. Its
-    // name in the PTX is its address.
+    // name in the PTX is its address. All names that the expansion adds start with `__moye_`: the parameters have the user's,
+    // and a macro's locals are in the same scope.
     let received = params.iter().enumerate().map(|(i, p)| {
         let Param { pattern, ty } = p;
         let value = &pattern.ident;
         let address = format!("{{{{ .reg .b64 at; mov.b64 at, {name}_param_{i}; cvta.param.u64 {{}}, at; }}}}");
         quote! {
             let #pattern = if const { <#ty as ::moye_device::kernel::KernelParam>::TYPE.is_constant() } {
-                let address: u64;
+                let __moye_address: u64;
                 // SAFETY: it takes the address of this entry's parameter, which is there as long as the kernel runs.
                 unsafe {
-                    ::core::arch::asm!(#address, out(reg64) address, options(pure, nomem, nostack, preserves_flags))
+                    ::core::arch::asm!(#address, out(reg64) __moye_address, options(pure, nomem, nostack, preserves_flags))
                 };
-                ::moye_device::kernel::KernelParam::at(#value, address)
+                ::moye_device::kernel::KernelParam::at(#value, __moye_address)
             } else {
                 #value
             };
@@ -312,7 +313,8 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
     let name_text = name.to_string();
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
     let patterns = params.iter().map(|p| p.pattern);
-    let names: Vec<_> = params.iter().map(|p| &p.pattern.ident).collect();
+    // Counted, not named: a parameter may have the kernel's own name, which the call needs.
+    let fields = (0..params.len()).map(Index::from);
     // Documentation and conditions belong to the value; the rest (lint levels, say) to the body.
     let (of_value, of_body): (Vec<_>, Vec<_>) =
         attrs.iter().partition(|a| a.path().is_ident("doc") || is_cfg(a));
@@ -332,9 +334,9 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
             #[allow(clippy::too_many_arguments)]
             #unsafety #fn_token #name(#(#patterns: #types),*) #block
 
-            unsafe fn __moye_entry((#(#names,)*): (#(#types,)*)) {
+            unsafe fn __moye_entry(__moye_arguments: (#(#types,)*)) {
                 // SAFETY: the kernel's own contract, passed on to the caller.
-                unsafe { #name(#(#names),*) }
+                unsafe { #name(#(__moye_arguments.#fields),*) }
             }
 
             ::moye_device::kernel::Kernel::new(

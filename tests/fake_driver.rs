@@ -4,10 +4,13 @@
 
 mod common;
 
-use common::say_once;
+use common::{PTX, SCALE, one_thread, say_once};
+use moye::{Device, Grid, kernels};
+use rstest::rstest;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Once;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Compiles the stand-in into a folder; `None` where there is no compiler.
@@ -52,18 +55,21 @@ fn matmul(driver: &Path, fault: &str, index: u32) -> Output {
 
 /// The same, with these options.
 fn matmul_of(driver: &Path, fault: &str, index: u32, options: &[&str]) -> Output {
+    moye(driver, fault).args(["matmul", "--device", &format!("gpu:{index}")]).args(options).output().unwrap()
+}
+
+/// The program `moye` with this driver.
+fn moye(driver: &Path, fault: &str) -> Command {
     let program = std::env::var_os("MOYE_BUNDLE").map_or_else(
         || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
         |bundle| Path::new(&bundle).join("bin/moye"),
     );
-    Command::new(program)
-        .args(["matmul", "--device", &format!("gpu:{index}")])
-        .args(options)
+    let mut command = Command::new(program);
+    command
         .env("LD_LIBRARY_PATH", driver)
         .env("FAKE_DRIVER_LOADS", driver.join("loads"))
-        .env("FAKE_DRIVER", fault)
-        .output()
-        .unwrap()
+        .env("FAKE_DRIVER", fault);
+    command
 }
 
 fn said(output: &Output) -> String {
@@ -152,4 +158,125 @@ fn a_wrong_product_is_an_error() {
     loaded.sort_unstable();
     loaded.dedup();
     assert_eq!(loaded.len(), launched, "a kernel is loaded once, however often it is launched: {loads}");
+}
+
+/// What the doctor says with this driver: the line that begins with `name`, and those that belong to it.
+fn doctor(driver: &Path, fault: &str, name: &str) -> String {
+    let output = moye(driver, fault).arg("doctor").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(name));
+    let first = lines.next().unwrap_or_else(|| panic!("{fault}: {name} is missing: {text}{}", said(&output)));
+    let rest = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
+    std::iter::once(first).chain(rest).collect::<Vec<_>>().join("\n")
+}
+
+#[rstest]
+#[case::a_gpu_that_serves("", "GPU 0", &["ok       Fake GPU, sm_80, 1 multiprocessors, 1024 MiB of memory"])]
+#[case::its_driver("", "driver", &["ok       for CUDA 11.4"])]
+#[case::no_gpu("no gpu", "GPU", &[
+    "missing  the NVIDIA driver reports no GPU",
+    "\nWithout it the simulator is used.\nto mend it: see `nvidia-smi`",
+    "CUDA_VISIBLE_DEVICES",
+])]
+#[case::a_gpu_too_old("old gpu", "GPU 0", &[
+    "missing  GPU 0 (Fake GPU, sm_75) is too old: the kernels need sm_80",
+    "\nWithout it the simulator is used.\nto mend it: use a GPU of sm_80 (Ampere) or newer",
+])]
+#[case::a_driver_too_old_for_the_kernels("ptx version", "GPU 0", &[
+    "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_device`, which are PTX",
+    "\nWithout it the simulator is used.\nto mend it: update the NVIDIA driver to one of CUDA ",
+])]
+#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_device`", "line 9; error"])]
+fn the_doctor_tells_what_is_wrong_with_a_gpu_and_how_to_mend_it(
+    #[case] fault: &str,
+    #[case] name: &str,
+    #[case] expected: &[&str],
+) {
+    let Some(folder) = driver(&[]) else { return };
+    let text = doctor(folder.path(), fault, name);
+    for part in expected {
+        assert!(text.contains(part), "`{part}` is missing: {text}");
+    }
+}
+
+#[test]
+fn the_doctor_tells_of_a_driver_that_cannot_be_opened() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("libcuda.so.1"), "this is no library").unwrap();
+    let text = doctor(folder.path(), "", "driver");
+    for part in [
+        "missing  cannot open libcuda.so.1 (",
+        "\nWithout it no GPU can be used; the simulator runs all the same.\nto mend it: install the NVIDIA driver",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing: {text}");
+    }
+    assert_eq!(doctor(folder.path(), "", "GPU"), "GPU          unknown  no driver to ask");
+}
+
+/// Launches a kernel by name, on a buffer of its own.
+fn launch(device: &Device, kernel: &str) -> moye::Result<()> {
+    let x = device.upload(&[1.0f32; 4])?;
+    let mut y = device.alloc_uninit::<f32>(4)?;
+    let grid = Grid::new((1, 1), 256);
+    // SAFETY: the stand-in runs nothing.
+    unsafe {
+        match kernel {
+            "copy" => device.launch(&kernels::copy, grid, (&x, &mut y, 2, 2, 1, 2, 1, 2)),
+            "transpose" => device.launch(&kernels::transpose, grid, (&x, &mut y, 2, 2, 1, 2, 1, 2)),
+            "scale" => device.load(&PTX)?.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 4)),
+            other => panic!("there is no kernel {other} here"),
+        }
+    }
+}
+
+/// Launches other kernels while the driver compiles the one that `FAKE_DRIVER_SLOW` names, then lets it end.
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn launches_beside_a_slow_one() {
+    let Ok(slow) = std::env::var("FAKE_DRIVER_SLOW") else { return };
+    let file = |name: &str| PathBuf::from(std::env::var_os(name).unwrap());
+    let (go, loads) = (file("FAKE_DRIVER_GO"), file("FAKE_DRIVER_LOADS"));
+    let device = Device::gpu(0).unwrap();
+    std::thread::scope(|scope| {
+        // Two that want the same: one has it compiled, and both wait for that.
+        let waiting = [(); 2].map(|()| scope.spawn(|| launch(&device, &slow)));
+        let begun = Instant::now();
+        while !std::fs::read_to_string(&loads).is_ok_and(|text| text.lines().any(|line| line == slow)) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{slow} is not loaded");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for other in ["copy", "transpose", "scale"].into_iter().filter(|other| *other != slow) {
+            for _ in 0..2 {
+                launch(&device, other).unwrap();
+            }
+        }
+        assert!(waiting.iter().all(|thread| !thread.is_finished()), "{slow} is still compiled");
+        std::fs::write(&go, "").unwrap();
+        for thread in waiting {
+            thread.join().unwrap().unwrap();
+        }
+    });
+}
+
+#[rstest]
+fn a_kernel_that_is_compiled_keeps_no_other_from_its_launch_and_is_compiled_once(
+    #[values("transpose", "scale")] slow: &str,
+) {
+    let Some(folder) = driver(&[]) else { return };
+    let loads = folder.path().join("loads");
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "launches_beside_a_slow_one", "--nocapture"])
+        .env("LD_LIBRARY_PATH", folder.path())
+        .env("FAKE_DRIVER", "")
+        .env("FAKE_DRIVER_LOADS", &loads)
+        .env("FAKE_DRIVER_SLOW", slow)
+        .env("FAKE_DRIVER_GO", folder.path().join("go"))
+        .output()
+        .unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    let loads = std::fs::read_to_string(loads).unwrap();
+    let mut loaded: Vec<_> = loads.lines().collect();
+    loaded.sort_unstable();
+    assert_eq!(loaded, ["copy", "scale", "transpose"], "each once");
 }

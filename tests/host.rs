@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{PTX, SCALE, devices, one_thread};
+use common::{On, PTX, SCALE, one_thread};
 use moye::{
     Device, DeviceChoice, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx, STATIC_SHARED_BYTES,
 };
+use rstest::rstest;
 use std::time::{Duration, Instant};
 
 /// A kernel that does nothing, with these bounds and this much shared memory.
@@ -13,22 +14,21 @@ fn nothing(threads: Option<u32>, shared_bytes: usize) -> Kernel<()> {
     Kernel::new("nothing", "moye-tests", LaunchBounds { threads, min_blocks: None }, shared_bytes, |()| {})
 }
 
-#[test]
-fn buffers_keep_what_was_uploaded() {
-    for device in devices() {
-        let numbers: Vec<f32> = (0..1000).map(|i| i as f32).collect();
-        let mut buffer = device.upload(&numbers).unwrap();
-        assert_eq!(buffer.download().unwrap(), numbers, "{device:?}");
-        let reversed: Vec<f32> = numbers.iter().rev().copied().collect();
-        buffer.upload_from(&reversed).unwrap();
-        let mut back = vec![0.0; 1000];
-        buffer.download_into(&mut back).unwrap();
-        assert_eq!(back, reversed, "{device:?}");
-        buffer.fill_bytes(0x40).unwrap();
-        assert_eq!(buffer.download().unwrap()[999].to_bits(), 0x4040_4040, "{device:?}");
-        assert_eq!(device.alloc_zeroed::<u64>(77).unwrap().download().unwrap(), [0; 77], "{device:?}");
-        assert_eq!(buffer.address() % 256, 0, "{device:?}: device memory is aligned to 256 bytes");
-    }
+#[rstest]
+fn buffers_keep_what_was_uploaded(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let numbers: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    let mut buffer = device.upload(&numbers).unwrap();
+    assert_eq!(buffer.download().unwrap(), numbers, "{device:?}");
+    let reversed: Vec<f32> = numbers.iter().rev().copied().collect();
+    buffer.upload_from(&reversed).unwrap();
+    let mut back = vec![0.0; 1000];
+    buffer.download_into(&mut back).unwrap();
+    assert_eq!(back, reversed, "{device:?}");
+    buffer.fill_bytes(0x40).unwrap();
+    assert_eq!(buffer.download().unwrap()[999].to_bits(), 0x4040_4040, "{device:?}");
+    assert_eq!(device.alloc_zeroed::<u64>(77).unwrap().download().unwrap(), [0; 77], "{device:?}");
+    assert_eq!(buffer.address() % 256, 0, "{device:?}: device memory is aligned to 256 bytes");
 }
 
 #[test]
@@ -37,32 +37,30 @@ fn memory_that_nobody_wrote_is_poisoned_on_the_simulator() {
     assert!(buffer.download().unwrap().iter().all(|x| x.is_nan()), "a result that depends on it must show");
 }
 
-#[test]
-fn buffers_may_be_empty() {
-    for device in devices() {
-        let mut buffer = device.upload::<f32>(&[]).unwrap();
-        assert!(buffer.is_empty());
-        buffer.fill_bytes(1).unwrap();
-        buffer.upload_from(&[]).unwrap();
-        assert!(buffer.slice(0..0).unwrap().download().unwrap().is_empty());
-        assert!(buffer.download().unwrap().is_empty());
-    }
+#[rstest]
+fn buffers_may_be_empty(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let mut buffer = device.upload::<f32>(&[]).unwrap();
+    assert!(buffer.is_empty());
+    buffer.fill_bytes(1).unwrap();
+    buffer.upload_from(&[]).unwrap();
+    assert!(buffer.slice(0..0).unwrap().download().unwrap().is_empty());
+    assert!(buffer.download().unwrap().is_empty());
 }
 
-#[test]
-fn ranges_reach_their_own_elements_only() {
-    for device in devices() {
-        let mut buffer = device.upload(&[0u32, 1, 2, 3, 4, 5, 6, 7]).unwrap();
-        assert_eq!(buffer.slice(2..=4).unwrap().download().unwrap(), [2, 3, 4]);
-        assert_eq!(buffer.slice(2..).unwrap().slice(1..3).unwrap().download().unwrap(), [3, 4]);
-        assert_eq!(buffer.slice(3..).unwrap().address(), buffer.address() + 12);
-        buffer.slice_mut(6..).unwrap().upload_from(&[60, 70]).unwrap();
-        let (mut low, mut high) = buffer.as_slice_mut().split_at(3).unwrap();
-        low.slice_mut(..1).unwrap().fill_bytes(0xFF).unwrap();
-        high.slice_mut(0..2).unwrap().upload_from(&[30, 40]).unwrap();
-        assert_eq!((low.len(), high.len()), (3, 5));
-        assert_eq!(buffer.download().unwrap(), [u32::MAX, 1, 2, 30, 40, 5, 60, 70], "{device:?}");
-    }
+#[rstest]
+fn ranges_reach_their_own_elements_only(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let mut buffer = device.upload(&[0u32, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+    assert_eq!(buffer.slice(2..=4).unwrap().download().unwrap(), [2, 3, 4]);
+    assert_eq!(buffer.slice(2..).unwrap().slice(1..3).unwrap().download().unwrap(), [3, 4]);
+    assert_eq!(buffer.slice(3..).unwrap().address(), buffer.address() + 12);
+    buffer.slice_mut(6..).unwrap().upload_from(&[60, 70]).unwrap();
+    let (mut low, mut high) = buffer.as_slice_mut().split_at(3).unwrap();
+    low.slice_mut(..1).unwrap().fill_bytes(0xFF).unwrap();
+    high.slice_mut(0..2).unwrap().upload_from(&[30, 40]).unwrap();
+    assert_eq!((low.len(), high.len()), (3, 5));
+    assert_eq!(buffer.download().unwrap(), [u32::MAX, 1, 2, 30, 40, 5, 60, 70], "{device:?}");
 }
 
 #[test]
@@ -88,41 +86,35 @@ fn a_range_outside_its_buffer_is_an_error_with_the_values() {
     ));
 }
 
-#[test]
-fn a_buffer_larger_than_memory_is_an_error_with_the_values() {
-    for device in devices() {
-        for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8 + 1] {
-            let error = device.alloc_uninit::<f64>(len).unwrap_err();
-            assert!(
-                matches!(error, Error::BufferTooLarge { elements, size: 8 } if elements == len),
-                "{error}"
-            );
-        }
-        let error = device.alloc_uninit::<u8>(1 << 60).unwrap_err().to_string();
-        assert!(error.contains(&(1u64 << 60).to_string()), "{device:?}: {error}");
+#[rstest]
+fn a_buffer_larger_than_memory_is_an_error_with_the_values(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8 + 1] {
+        let error = device.alloc_uninit::<f64>(len).unwrap_err();
+        assert!(matches!(error, Error::BufferTooLarge { elements, size: 8 } if elements == len), "{error}");
     }
+    let error = device.alloc_uninit::<u8>(1 << 60).unwrap_err().to_string();
+    assert!(error.contains(&(1u64 << 60).to_string()), "{device:?}: {error}");
 }
 
-#[test]
-fn a_kernel_runs_with_the_arguments_that_it_was_given() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
-        let mut y = device.alloc_zeroed::<f32>(4).unwrap();
-        // SAFETY: four elements each.
-        unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 4)) }.unwrap();
-        assert_eq!(y.download().unwrap(), [2.0, 4.0, 6.0, 8.0], "{device:?}");
-        let mut upper = y.slice_mut(2..).unwrap();
-        // SAFETY: two elements each.
-        unsafe { module.launch(&SCALE, one_thread(), (x.slice(1..3).unwrap(), &mut upper, 10.0, 2)) }
-            .unwrap();
-        device.synchronize().unwrap();
-        assert_eq!(y.download().unwrap(), [2.0, 4.0, 20.0, 30.0], "{device:?}: ranges start where they say");
-    }
+#[rstest]
+fn a_kernel_runs_with_the_arguments_that_it_was_given(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+    let mut y = device.alloc_zeroed::<f32>(4).unwrap();
+    // SAFETY: four elements each.
+    unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 4)) }.unwrap();
+    assert_eq!(y.download().unwrap(), [2.0, 4.0, 6.0, 8.0], "{device:?}");
+    let mut upper = y.slice_mut(2..).unwrap();
+    // SAFETY: two elements each.
+    unsafe { module.launch(&SCALE, one_thread(), (x.slice(1..3).unwrap(), &mut upper, 10.0, 2)) }.unwrap();
+    device.synchronize().unwrap();
+    assert_eq!(y.download().unwrap(), [2.0, 4.0, 20.0, 30.0], "{device:?}: ranges start where they say");
 }
 
-#[test]
-fn every_type_of_parameter_arrives_as_it_was_passed() {
+#[rstest]
+fn every_type_of_parameter_arrives_as_it_was_passed(#[values(On::Sim, On::Gpu)] on: On) {
     let ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_80);
     let (g, k) = (half::f16::from_f32(-1.5), half::bf16::from_f32(3.0e38));
     let (d, m) = (-2.0f64.powi(-1000), f32::MIN_POSITIVE);
@@ -144,186 +136,194 @@ fn every_type_of_parameter_arrives_as_it_was_passed() {
         m.to_bits().into(),
         narrow.5 as u64,
     ];
-    for device in devices() {
-        let module = device.load(&ptx).unwrap();
-        let mut output = device.alloc_zeroed::<u64>(expected.len()).unwrap();
-        let arguments = (
-            narrow.0,
-            wide.0,
-            narrow.1,
-            d,
-            narrow.2,
-            wide.1,
-            g,
-            wide.2,
-            narrow.3,
-            wide.3,
-            k,
-            &mut output,
-            narrow.4,
-            m,
-            narrow.5,
-        );
-        // SAFETY: the buffer has an element for each number.
-        unsafe { module.launch(&moye_kernels_copy::every_parameter, one_thread(), arguments) }.unwrap();
-        assert_eq!(output.download().unwrap(), expected, "{device:?}");
-    }
+    let Some(device) = on.device() else { return };
+    let module = device.load(&ptx).unwrap();
+    let mut output = device.alloc_zeroed::<u64>(expected.len()).unwrap();
+    let arguments = (
+        narrow.0,
+        wide.0,
+        narrow.1,
+        d,
+        narrow.2,
+        wide.1,
+        g,
+        wide.2,
+        narrow.3,
+        wide.3,
+        k,
+        &mut output,
+        narrow.4,
+        m,
+        narrow.5,
+    );
+    // SAFETY: the buffer has an element for each number.
+    unsafe { module.launch(&moye_kernels_copy::every_parameter, one_thread(), arguments) }.unwrap();
+    assert_eq!(output.download().unwrap(), expected, "{device:?}");
 }
 
-#[test]
-fn a_device_is_used_from_many_threads_and_streams() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        std::thread::scope(|scope| {
-            for t in 0..4u8 {
-                let module = &module;
-                scope.spawn(move || {
-                    let device = module.device();
-                    let stream = device.new_stream().unwrap();
-                    let x = device.upload(&[f32::from(t); 100]).unwrap();
-                    let mut y = device.alloc_uninit::<f32>(100).unwrap();
-                    // SAFETY: 100 elements each.
-                    unsafe { module.launch_on(&stream, &SCALE, one_thread(), (&x, &mut y, 3.0, 100)) }
-                        .unwrap();
-                    stream.synchronize().unwrap();
-                    assert_eq!(y.download().unwrap(), [3.0 * f32::from(t); 100], "{device:?}");
-                });
-            }
-        });
-    }
+#[rstest]
+fn parameters_may_have_the_names_of_the_attributes_own_locals_and_of_the_kernel(
+    #[values(On::Sim, On::Gpu)] on: On,
+) {
+    let ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_80);
+    let Some(device) = on.device() else { return };
+    let module = device.load(&ptx).unwrap();
+    let mut output = device.alloc_zeroed::<u64>(1).unwrap();
+    // Powers of two: each parameter has its own part in the sum.
+    let arguments = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, &mut output);
+    // SAFETY: the buffer has an element.
+    unsafe { module.launch(&moye_kernels_copy::named_as_locals, one_thread(), arguments) }.unwrap();
+    assert_eq!(output.download().unwrap(), [1023], "{device:?}");
 }
 
-#[test]
-fn times_are_measured() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        let x = device.upload(&[1.0f32; 1 << 14]).unwrap();
-        let mut y = device.alloc_uninit::<f32>(1 << 14).unwrap();
-        let wall = Instant::now();
-        let time = device
-            .time(|stream| {
-                // SAFETY: as many elements as both buffers have.
-                unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 1.0, 1 << 14)) }
-            })
-            .unwrap();
-        let wall = wall.elapsed();
-        // The device's clock and the host's differ a little.
-        let most = wall + Duration::from_millis(1);
-        assert!(Duration::ZERO < time && time <= most, "{device:?}: {time:?}, of {wall:?} by the clock");
-    }
-    let (a, b) = (Device::sim(), Device::gpu(0));
-    if let Ok(b) = b {
-        let start = a.default_stream().record().unwrap();
-        let end = b.default_stream().record().unwrap();
-        assert!(matches!(end.elapsed_since(&start), Err(Error::EventsOfTwoDevices)));
-    }
-}
-
-#[test]
-fn extents_that_no_device_takes_are_refused_with_the_values() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        let refused = |grid: Grid, extent: &str| {
-            // SAFETY: the kernel does nothing.
-            let error = unsafe { module.launch(&nothing(None, 0), grid, ()) }.unwrap_err();
-            assert!(error.to_string().contains(extent), "{grid:?}: {error}");
-        };
-        refused(Grid::new(0, 32), "blocks.x = 0: it must be from 1 to 2147483647; skip the launch");
-        refused(Grid::new((1, 65536), 32), "blocks.y = 65536: it must be from 1 to 65535");
-        refused(Grid::new((1, 1, 65536), 32), "blocks.z = 65536");
-        refused(Grid::new(1 << 31, 32), "blocks.x = 2147483648");
-        refused(Grid::new(1, 0), "threads.x = 0");
-        refused(Grid::new(1, 1025), "threads.x = 1025");
-        refused(Grid::new(1, (1, 1, 65)), "threads.z = 65: it must be from 1 to 64");
-        refused(Grid::new(1, (32, 33)), "1056 threads in a block: every device allows 1024");
-    }
-}
-
-#[test]
-fn threads_over_the_launch_bounds_are_refused_with_both_numbers() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        let x = device.upload(&[1.0f32]).unwrap();
-        let mut y = device.alloc_uninit::<f32>(1).unwrap();
-        // SAFETY: it is refused.
-        let error =
-            unsafe { module.launch(&SCALE, Grid::new(1, (13, 5)), (&x, &mut y, 1.0, 1)) }.unwrap_err();
-        let expected =
-            "`scale` cannot be launched with 65 threads in a block: the kernel's launch bounds allow 64";
-        assert_eq!(error.to_string(), expected);
-    }
-}
-
-#[test]
-fn shared_memory_over_the_limit_is_refused_with_both_numbers() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        let limit = device.properties().shared_bytes_per_block;
-        assert!(
-            limit >= 99 * 1024,
-            "{device:?}: every architecture from sm_80 on has 99 KB or more, not {limit}"
-        );
-        // SAFETY: the kernel does nothing.
-        let error = unsafe { module.launch(&nothing(None, limit + 1), Grid::new(1, 1), ()) }.unwrap_err();
-        assert!(
-            matches!(error, Error::SharedMemory { asked, limit: l, .. } if (asked, l) == (limit + 1, limit)),
-            "{error}"
-        );
-    }
-}
-
-#[test]
-fn a_kernel_may_have_all_the_shared_memory_that_there_is() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        let limit = device.properties().shared_bytes_per_block;
-        // More than a kernel has without asking for it, and then all.
-        for bytes in [STATIC_SHARED_BYTES + 1, limit] {
-            assert!(bytes > 48 * 1024, "{device:?}: {bytes}");
-            let bounds = LaunchBounds { threads: Some(64), min_blocks: None };
-            // SAFETY: the launch's contract, passed on.
-            let kernel =
-                Kernel::new(SCALE.name(), SCALE.package(), bounds, bytes, |all| unsafe { SCALE.call(all) });
-            let x = device.upload(&[1.0f32, 2.0]).unwrap();
-            let mut y = device.alloc_zeroed::<f32>(2).unwrap();
-            // SAFETY: two elements each.
-            unsafe { module.launch(&kernel, one_thread(), (&x, &mut y, 3.0, 2)) }.unwrap();
-            assert_eq!(y.download().unwrap(), [3.0, 6.0], "{device:?} with {bytes} bytes of shared memory");
+#[rstest]
+fn a_device_is_used_from_many_threads_and_streams(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    std::thread::scope(|scope| {
+        for t in 0..4u8 {
+            let module = &module;
+            scope.spawn(move || {
+                let device = module.device();
+                let stream = device.new_stream().unwrap();
+                let x = device.upload(&[f32::from(t); 100]).unwrap();
+                let mut y = device.alloc_uninit::<f32>(100).unwrap();
+                // SAFETY: 100 elements each.
+                unsafe { module.launch_on(&stream, &SCALE, one_thread(), (&x, &mut y, 3.0, 100)) }.unwrap();
+                stream.synchronize().unwrap();
+                assert_eq!(y.download().unwrap(), [3.0 * f32::from(t); 100], "{device:?}");
+            });
         }
-    }
+    });
+}
+
+#[rstest]
+fn times_are_measured(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let x = device.upload(&[1.0f32; 1 << 14]).unwrap();
+    let mut y = device.alloc_uninit::<f32>(1 << 14).unwrap();
+    let wall = Instant::now();
+    let time = device
+        .time(|stream| {
+            // SAFETY: as many elements as both buffers have.
+            unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 1.0, 1 << 14)) }
+        })
+        .unwrap();
+    let wall = wall.elapsed();
+    // The device's clock and the host's differ a little.
+    let most = wall + Duration::from_millis(1);
+    assert!(Duration::ZERO < time && time <= most, "{device:?}: {time:?}, of {wall:?} by the clock");
 }
 
 #[test]
-fn a_buffer_of_another_device_is_refused_with_its_position() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        let other = Device::sim();
-        let x = device.upload(&[1.0f32]).unwrap();
-        let mut y = other.alloc_uninit::<f32>(1).unwrap();
-        // SAFETY: it is refused.
-        let error = unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 1.0, 1)) }.unwrap_err();
-        assert!(matches!(error, Error::WrongDevice { argument: 1, kernel: "scale", .. }), "{error}");
-        // SAFETY: it is refused.
-        let error = unsafe { module.launch_on(&other.default_stream(), &nothing(None, 0), one_thread(), ()) };
-        assert!(error.is_err(), "a stream of another device is refused");
+fn events_of_two_devices_have_no_time_between_them() {
+    let Some(other) = On::Gpu.device() else { return };
+    let start = Device::sim().default_stream().record().unwrap();
+    let end = other.default_stream().record().unwrap();
+    assert!(matches!(end.elapsed_since(&start), Err(Error::EventsOfTwoDevices)));
+}
+
+#[rstest]
+fn extents_that_no_device_takes_are_refused_with_the_values(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let refused = |grid: Grid, extent: &str| {
+        // SAFETY: the kernel does nothing.
+        let error = unsafe { module.launch(&nothing(None, 0), grid, ()) }.unwrap_err();
+        assert!(error.to_string().contains(extent), "{grid:?}: {error}");
+    };
+    refused(Grid::new(0, 32), "blocks.x = 0: it must be from 1 to 2147483647; skip the launch");
+    refused(Grid::new((1, 65536), 32), "blocks.y = 65536: it must be from 1 to 65535");
+    refused(Grid::new((1, 1, 65536), 32), "blocks.z = 65536");
+    refused(Grid::new(1 << 31, 32), "blocks.x = 2147483648");
+    refused(Grid::new(1, 0), "threads.x = 0");
+    refused(Grid::new(1, 1025), "threads.x = 1025");
+    refused(Grid::new(1, (1, 1, 65)), "threads.z = 65: it must be from 1 to 64");
+    refused(Grid::new(1, (32, 33)), "1056 threads in a block: every device allows 1024");
+}
+
+#[rstest]
+fn threads_over_the_launch_bounds_are_refused_with_both_numbers(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let x = device.upload(&[1.0f32]).unwrap();
+    let mut y = device.alloc_uninit::<f32>(1).unwrap();
+    // SAFETY: it is refused.
+    let error = unsafe { module.launch(&SCALE, Grid::new(1, (13, 5)), (&x, &mut y, 1.0, 1)) }.unwrap_err();
+    let expected =
+        "`scale` cannot be launched with 65 threads in a block: the kernel's launch bounds allow 64";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[rstest]
+fn shared_memory_over_the_limit_is_refused_with_both_numbers(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let limit = device.properties().shared_bytes_per_block;
+    assert!(
+        limit >= 99 * 1024,
+        "{device:?}: every architecture from sm_80 on has 99 KB or more, not {limit}"
+    );
+    // SAFETY: the kernel does nothing.
+    let error = unsafe { module.launch(&nothing(None, limit + 1), Grid::new(1, 1), ()) }.unwrap_err();
+    assert!(
+        matches!(error, Error::SharedMemory { asked, limit: l, .. } if (asked, l) == (limit + 1, limit)),
+        "{error}"
+    );
+}
+
+#[rstest]
+fn a_kernel_may_have_all_the_shared_memory_that_there_is(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let limit = device.properties().shared_bytes_per_block;
+    // More than a kernel has without asking for it, and then all.
+    for bytes in [STATIC_SHARED_BYTES + 1, limit] {
+        assert!(bytes > 48 * 1024, "{device:?}: {bytes}");
+        let bounds = LaunchBounds { threads: Some(64), min_blocks: None };
+        // SAFETY: the launch's contract, passed on.
+        let kernel =
+            Kernel::new(SCALE.name(), SCALE.package(), bounds, bytes, |all| unsafe { SCALE.call(all) });
+        let x = device.upload(&[1.0f32, 2.0]).unwrap();
+        let mut y = device.alloc_zeroed::<f32>(2).unwrap();
+        // SAFETY: two elements each.
+        unsafe { module.launch(&kernel, one_thread(), (&x, &mut y, 3.0, 2)) }.unwrap();
+        assert_eq!(y.download().unwrap(), [3.0, 6.0], "{device:?} with {bytes} bytes of shared memory");
     }
 }
 
-#[test]
-fn a_kernel_that_a_module_lacks_is_named() {
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        // SAFETY: it is refused.
-        let error = unsafe { module.launch(&nothing(None, 0), one_thread(), ()) }.unwrap_err().to_string();
-        assert!(
-            error.contains("module `tests` has no kernel `nothing` (of package `moye-tests`)"),
-            "{device:?}: {error}"
-        );
-    }
+#[rstest]
+fn a_buffer_of_another_device_is_refused_with_its_position(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let other = Device::sim();
+    let x = device.upload(&[1.0f32]).unwrap();
+    let mut y = other.alloc_uninit::<f32>(1).unwrap();
+    // SAFETY: it is refused.
+    let error = unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 1.0, 1)) }.unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { argument: 1, kernel: "scale", .. }), "{error}");
+    // SAFETY: it is refused.
+    let error = unsafe { module.launch_on(&other.default_stream(), &nothing(None, 0), one_thread(), ()) };
+    assert!(error.is_err(), "a stream of another device is refused");
 }
 
-#[test]
-fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists() {
+#[rstest]
+fn a_kernel_that_a_module_lacks_is_named(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    // SAFETY: it is refused.
+    let error = unsafe { module.launch(&nothing(None, 0), one_thread(), ()) }.unwrap_err().to_string();
+    assert!(
+        error.contains("module `tests` has no kernel `nothing` (of package `moye-tests`)"),
+        "{device:?}: {error}"
+    );
+}
+
+#[rstest]
+fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
+    #[values(On::Sim, On::Gpu)] on: On,
+) {
     let one =
         Kernel::<(u64,)>::new("scale", "others", LaunchBounds { threads: None, min_blocks: None }, 0, |_| {
             panic!("it is refused before it runs")
@@ -342,30 +342,29 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists() {
         0,
         |_| panic!("it is refused before it runs"),
     );
-    for device in devices() {
-        let module = device.load(&PTX).unwrap();
-        // The right one is not confused with the others, in either order.
-        let x = device.upload(&[1.0f32]).unwrap();
-        let mut y = device.alloc_zeroed::<f32>(1).unwrap();
-        // SAFETY: it is refused.
-        let error = unsafe { module.launch(&one, one_thread(), (7,)) }.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "kernel `scale` (of package `others`) takes (u64), but what module `tests` has under that name takes (.u64, \
-             .u64, .f32, .u32); load the PTX of that package, built from the same source as this program, and give kernels \
-             of one module different names",
-            "{device:?}"
-        );
-        // SAFETY: one element each.
-        unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 1)) }.unwrap();
-        // SAFETY: it is refused.
-        let error = unsafe { module.launch(&swapped, one_thread(), (&x, &mut y, 1, 2.0)) }.unwrap_err();
-        assert!(matches!(error, Error::OtherParameters { kernel: "scale", .. }), "{device:?}: {error}");
-        // SAFETY: it is refused.
-        let error = unsafe { device.launch(&shipped, one_thread(), (2.0,)) }.unwrap_err();
-        assert!(matches!(error, Error::OtherParameters { module: "moye_device", .. }), "{device:?}: {error}");
-        assert_eq!(y.download().unwrap(), [2.0], "{device:?}");
-    }
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    // The right one is not confused with the others, in either order.
+    let x = device.upload(&[1.0f32]).unwrap();
+    let mut y = device.alloc_zeroed::<f32>(1).unwrap();
+    // SAFETY: it is refused.
+    let error = unsafe { module.launch(&one, one_thread(), (7,)) }.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `scale` (of package `others`) takes (u64), but what module `tests` has under that name takes (.u64, \
+         .u64, .f32, .u32); load the PTX of that package, built from the same source as this program, and give kernels \
+         of one module different names",
+        "{device:?}"
+    );
+    // SAFETY: one element each.
+    unsafe { module.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 1)) }.unwrap();
+    // SAFETY: it is refused.
+    let error = unsafe { module.launch(&swapped, one_thread(), (&x, &mut y, 1, 2.0)) }.unwrap_err();
+    assert!(matches!(error, Error::OtherParameters { kernel: "scale", .. }), "{device:?}: {error}");
+    // SAFETY: it is refused.
+    let error = unsafe { device.launch(&shipped, one_thread(), (2.0,)) }.unwrap_err();
+    assert!(matches!(error, Error::OtherParameters { module: "moye_device", .. }), "{device:?}: {error}");
+    assert_eq!(y.download().unwrap(), [2.0], "{device:?}");
 }
 
 #[test]
@@ -416,12 +415,13 @@ fn a_missing_gpu_is_told_and_a_failure_where_one_is_required() {
     // A test of this program, in a process of its own.
     let test = |required: &str| {
         let mut test = std::process::Command::new(std::env::current_exe().unwrap());
-        test.args(["--exact", "buffers_may_be_empty"]).env("MOYE_REQUIRE_GPU", required);
+        test.args(["--exact", "buffers_may_be_empty::on_2_On__Gpu"]).env("MOYE_REQUIRE_GPU", required);
         let output = test.output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&said).into_owned())
     };
     let (passed, said) = test("0");
+    assert!(said.contains("running 1 test"), "{said}");
     assert!(passed && said.contains("tests on a GPU are skipped: "), "{said}");
     let (passed, said) = test("1");
     assert!(!passed && said.contains("MOYE_REQUIRE_GPU=1, but: "), "{said}");

@@ -4,13 +4,14 @@
 mod common;
 
 use common::ptx::kernel_text;
-use common::{gpu, say_once};
+use common::{assembler, gpu};
 use moye::{Device, Kernel, Params, SHIPPED_PTX, kernels};
 use moye_build::ptx::{Function, Module};
-use moye_build::report::{KernelReport, Ptxas};
+use moye_build::report::KernelReport;
 use rstest::rstest;
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Once};
+use std::path::Path;
+use std::sync::LazyLock;
 
 /// The module for an architecture, read once.
 fn module(arch: &str) -> &'static Module {
@@ -42,14 +43,7 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
 
 #[rstest]
 fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch: &str) {
-    let Some(ptxas) = Ptxas::find() else {
-        static SAID: Once = Once::new();
-        say_once(
-            &SAID,
-            "tests with ptxas are skipped: there is none (`cargo xtask test` fetches it, or set MOYE_PTXAS)",
-        );
-        return;
-    };
+    let Some(ptxas) = assembler::ptxas() else { return };
     let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
     let assembled = ptxas.assemble(text, arch.parse().unwrap()).unwrap();
     assert_eq!(assembled.warnings, [] as [String; 0], "{arch}");
@@ -64,6 +58,33 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
             );
         }
     }
+}
+
+#[test]
+fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
+    let empty = tempfile::TempDir::new().unwrap();
+    // A test of this program, in a process of its own, which finds nothing but in the usual place of a toolkit.
+    let test = |required: &str| {
+        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+        for variable in ["MOYE_PTXAS", "CUDA_PATH", "CUDA_HOME"] {
+            test.env_remove(variable);
+        }
+        test.args(["--exact", "ptxas_spills_nothing_and_has_nothing_to_say::arch_1___sm_80__"])
+            .current_dir(empty.path())
+            .env("PATH", empty.path())
+            .env("MOYE_REQUIRE_PTXAS", required);
+        let output = test.output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(said.contains("running 1 test"), "{said}");
+        (output.status.success(), said)
+    };
+    if Path::new("/usr/local/cuda/bin/ptxas").is_file() {
+        return;
+    }
+    let (passed, said) = test("0");
+    assert!(passed && said.contains("there is no ptxas"), "{said}");
+    let (passed, said) = test("1");
+    assert!(!passed && said.contains("MOYE_REQUIRE_PTXAS=1, but "), "{said}");
 }
 
 #[rstest]

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 /// The bundle is copied to GPU machines by hand, so it stays small.
 const MAX_MEGABYTES: f64 = 60.0;
 
-/// Packages whose tests are about compiling, which needs a compiler; that have none; or that test what no device takes part in
+/// Packages whose tests and examples are left out, and not their benchmarks: those whose tests are about compiling, which needs a compiler; that have none; or that test what no device takes part in
 /// (the algebra, the simulator), and would say on the GPU machine what they say here.
 const HOST_ONLY: &[&str] = &[
     "moye-build",
@@ -31,12 +31,19 @@ const HOST_ONLY: &[&str] = &[
     "moye-device",
     "moye-sim",
 ];
-/// Tests and benchmarks that compile something themselves, or that no device takes part in, by name.
-const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "draw", "eval", "moye-bin"];
+/// Tests that compile something themselves, or that no device takes part in, by name.
+const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "faults", "draw", "eval", "moye-bin"];
 
-/// What is built of the crate of the guide's steps on Hopper: its program, which measures, and its test by device.
-const HOPPER_STEPS: [&[&str]; 2] =
-    [&["build", "--release", "--bins"], &["test", "--release", "--no-run", "--test", "steps"]];
+/// The program of this package shows how a crate has kernels of its own.
+const OWN_KERNELS: &str = "own-kernels";
+
+/// What is built of crates that are no members of the workspace: the program with kernels of its own; and of the guide's steps on
+/// Hopper the program, which measures, and the test by device.
+const OTHER_CRATES: [(&str, &[&str]); 3] = [
+    (test::OWN_KERNELS, &["build", "--release", "--bins"]),
+    (test::HOPPER_STEPS, &["build", "--release", "--bins"]),
+    (test::HOPPER_STEPS, &["test", "--release", "--no-run", "--test", "steps"]),
+];
 
 /// Where files that a test may read are kept in each package.
 const DATA: &[&str] = &["tests", "benches", "examples"];
@@ -72,9 +79,9 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     let mut programs = build(checkout, root, &["build", "--release", "--bins", "--examples"])?;
     let tests = ["test", "--release", "--no-run", "--workspace", "--lib", "--tests"];
     programs.append(&mut build(checkout, root, &tests)?);
-    programs.append(&mut build(checkout, root, &["bench", "--no-run", "--benches"])?);
-    for arguments in HOPPER_STEPS {
-        programs.append(&mut build(checkout, &root.join(test::HOPPER_STEPS), arguments)?);
+    programs.append(&mut build(checkout, root, &["bench", "--no-run", "--workspace", "--bench", "*"])?);
+    for (folder, arguments) in OTHER_CRATES {
+        programs.append(&mut build(checkout, &root.join(folder), arguments)?);
     }
     // A program may be built by more than one of the three; the first stands for it.
     let mut seen = BTreeSet::new();
@@ -130,7 +137,8 @@ impl Program {
             (Some("bench"), _) => "bench",
             (Some("example"), _) => "example",
             (_, Some(true)) => "test",
-            // A program that measures; `moye` is there for the tests.
+            // A program by itself: one is an example, the others measure; `moye` is there for the tests.
+            (Some("bin"), _) if target == OWN_KERNELS => "example",
             (Some("bin"), _) if package != checkout.root => "bench",
             (Some("bin"), _) => "bin",
             _ => return Ok(None),
@@ -142,7 +150,9 @@ impl Program {
             ("test", Some("bin")) => format!("{target}-bin"),
             _ => target,
         };
-        if HOST_ONLY.contains(&package_name.as_str()) || LEFT_OUT.contains(&target.as_str()) {
+        // Benchmarks measure the machine that they run on, whatever they are of.
+        let measures = message["target"]["kind"][0] == "bench";
+        if !measures && (HOST_ONLY.contains(&package_name.as_str()) || LEFT_OUT.contains(&target.as_str())) {
             return Ok(None);
         }
         let name = match kind {
@@ -237,7 +247,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn programs_of_other_crates_measure_and_tests_have_their_names() {
+    fn programs_have_their_kind_and_names_that_tell_them_apart() {
         let checkout = Checkout::find().unwrap();
         let read = |package: &str, id: &str, target: &str, kind: &str, test: bool| {
             let message = json!({
@@ -251,6 +261,16 @@ mod tests {
         };
         let named = |kind, name: &str| Some((kind, name.to_owned()));
         let (root, steps) = ("path+file:///moye#0.1.0", "path+file:///moye/examples/hopper-steps#0.1.0");
+        let own = "path+file:///moye/examples/own-kernels#0.1.0";
+        assert_eq!(
+            read("examples/own-kernels", own, "own-kernels", "bin", false),
+            named("example", "own-kernels")
+        );
+        let device = "path+file:///moye/device#moye-device@0.1.0";
+        assert_eq!(read("device", device, "algebra", "bench", false), named("bench", "moye-device-algebra"));
+        assert_eq!(read("device", device, "suite", "test", true), None, "no device takes part in it");
+        assert_eq!(read("", root, "eval", "bench", false), named("bench", "eval"));
+        assert_eq!(read("", root, "eval", "test", true), None);
         assert_eq!(read("", root, "moye", "bin", false), named("bin", "moye"));
         assert_eq!(read("", root, "matmul", "test", true), named("test", "matmul"));
         assert_eq!(

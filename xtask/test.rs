@@ -25,7 +25,7 @@ const EXAMPLES: &[&str] = &[
 ];
 
 /// Crates of their own: no members of the workspace.
-const OWN_KERNELS: &str = "examples/own-kernels";
+pub const OWN_KERNELS: &str = "examples/own-kernels";
 /// See [`OWN_KERNELS`].
 pub const HOPPER_STEPS: &str = "examples/hopper-steps";
 
@@ -35,21 +35,31 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     }
     setup::core_source(checkout)?;
     let mut summary = Summary::default();
-    if let Err(error) = ptxas::ensure(checkout) {
-        summary.skip(format!(
-            "what ptxas tells of kernels (registers, spills, oldest architectures): it cannot be fetched: {error:#}"
-        ));
-    }
+    let has_ptxas = match ptxas::ensure(checkout) {
+        Ok(()) => true,
+        Err(error) => {
+            summary.skip(format!(
+                "what ptxas tells of kernels (registers, spills, oldest architectures): it cannot be fetched: {error:#}"
+            ));
+            false
+        }
+    };
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
         // A step that was asked for by name fails where its tool is missing.
         let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
-        run_step(checkout, step, missing, &mut summary);
+        run_step(checkout, step, missing, has_ptxas, &mut summary);
     }
     Ok(summary.finish())
 }
 
 /// Runs a step; what it does with a tool that is missing is skipped.
-fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &mut Summary) {
+fn run_step(
+    checkout: &Checkout,
+    step: &str,
+    missing: Option<String>,
+    has_ptxas: bool,
+    summary: &mut Summary,
+) {
     let cargo = |arguments: &[&str]| {
         let mut cargo = checkout.cargo();
         cargo.args(arguments);
@@ -87,7 +97,9 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
             });
         }
         "tests" => {
-            summary.step("tests of all crates", || shown(&mut tests(checkout, has(checkout, "nextest"))));
+            summary.step("tests of all crates", || {
+                shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas))
+            });
             if let Some(reason) = no_gpu(checkout) {
                 summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));
             }
@@ -119,6 +131,7 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
                 for command in [&["test", "--quiet"][..], &["run", "--quiet", "--", "--device", "sim"]] {
                     let mut cargo = cargo(command);
                     cargo.current_dir(checkout.root.join(HOPPER_STEPS));
+                    require(&mut cargo, has_ptxas);
                     shown(cargo.env("CARGO_TARGET_DIR", &checkout.target))?;
                 }
                 Ok(())
@@ -128,16 +141,24 @@ fn run_step(checkout: &Checkout, step: &str, missing: Option<String>, summary: &
     }
 }
 
-/// Runs all tests, none of which may leave PTX out: `core`'s source was set up.
-fn tests(checkout: &Checkout, with_nextest: bool) -> Command {
+/// Runs all tests, none of which may leave out what was set up.
+fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool) -> Command {
     let mut cargo = checkout.cargo();
     if with_nextest {
         cargo.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
     } else {
         cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]);
     }
-    cargo.env("MOYE_REQUIRE_PTX", "1");
+    require(&mut cargo, has_ptxas);
     cargo
+}
+
+/// Tests may leave out no PTX, since `core`'s source was set up, and nothing that `ptxas` tells where it was.
+fn require(cargo: &mut Command, has_ptxas: bool) {
+    cargo.env("MOYE_REQUIRE_PTX", "1");
+    if has_ptxas {
+        cargo.env("MOYE_REQUIRE_PTXAS", "1");
+    }
 }
 
 /// The part of the toolchain that a step needs beyond the compiler, where it is missing, and how to install it.
@@ -187,11 +208,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_test_may_leave_ptx_out() {
+    fn no_test_may_leave_out_what_was_set_up() {
         let checkout = Checkout::find().unwrap();
-        for with_nextest in [false, true] {
-            let cargo = tests(&checkout, with_nextest);
-            assert!(cargo.get_envs().any(|set| set == ("MOYE_REQUIRE_PTX".as_ref(), Some("1".as_ref()))));
+        for (with_nextest, has_ptxas) in [(false, false), (false, true), (true, false), (true, true)] {
+            let cargo = tests(&checkout, with_nextest, has_ptxas);
+            let sets = |name: &str| cargo.get_envs().any(|set| set == (name.as_ref(), Some("1".as_ref())));
+            assert!(sets("MOYE_REQUIRE_PTX"));
+            assert_eq!(sets("MOYE_REQUIRE_PTXAS"), has_ptxas);
         }
     }
 }

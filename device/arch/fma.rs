@@ -71,7 +71,7 @@ macro_rules! half {
         }
     };
 }
-half!(f16, "fma.rn.f16", fma_f16);
+half!(f16, "fma.rn.f16" needs 53 4.2, fma_f16);
 half!(bf16, "fma.rn.bf16" needs 80 7.0, fma_bf16);
 
 macro_rules! pair {

@@ -99,13 +99,13 @@ macro_rules! arithmetic {
 }
 arithmetic! {
     /// The sum in each half; also `+`.
-    F16x2::add_rn(b), "add.rn.f16x2", add_f16;
+    F16x2::add_rn(b), "add.rn.f16x2" needs 53 4.2, add_f16;
     /// The difference in each half; also `-`.
-    F16x2::sub_rn(b), "sub.rn.f16x2", sub_f16;
+    F16x2::sub_rn(b), "sub.rn.f16x2" needs 53 4.2, sub_f16;
     /// The product in each half; also `*`.
-    F16x2::mul_rn(b), "mul.rn.f16x2", mul_f16;
+    F16x2::mul_rn(b), "mul.rn.f16x2" needs 53 4.2, mul_f16;
     /// `self * b + c` in each half, rounded once.
-    F16x2::fma(b, c), "fma.rn.f16x2", fma_f16;
+    F16x2::fma(b, c), "fma.rn.f16x2" needs 53 4.2, fma_f16;
     /// `self * b + c` in each half, rounded once, 0 where that is negative.
     F16x2::fma_relu(b, c), "fma.rn.relu.f16x2" needs 80 7.0, fma_relu_f16;
     /// The smaller in each half; the other where one is NaN.

@@ -3,7 +3,7 @@
 use super::report::Report;
 use anyhow::{Result, bail};
 use clap::Args;
-use moye::{Device, Error, driver};
+use moye::{Device, Error, driver, kernels};
 use moye_build::core_source;
 use moye_build::report::Ptxas;
 use std::env;
@@ -100,31 +100,43 @@ fn driver() -> Finding {
                 .to_owned(),
         },
         Err(error) => Finding::Missing {
+            mend: match error {
+                Error::DriverTooOld { .. } => "update the NVIDIA driver".to_owned(),
+                _ => "install the NVIDIA driver again".to_owned(),
+            },
             what: error.to_string(),
             without: "Without it no GPU can be used; the simulator runs all the same.",
-            mend: "install the NVIDIA driver again".to_owned(),
         },
     }
 }
 
 /// Tells of every GPU.
 fn gpus(report: &mut Report) {
-    let missing = |what: String| Finding::Missing {
-        what,
+    let missing = |error: &Error| Finding::Missing {
+        what: error.to_string(),
         without: "Without it the simulator is used.",
-        mend: "see `nvidia-smi` for the driver's view, and CUDA_VISIBLE_DEVICES for what it may use"
-            .to_owned(),
+        mend: match error {
+            Error::GpuTooOld { .. } => "use a GPU of sm_80 (Ampere) or newer".to_owned(),
+            Error::DriverTooOld { .. } => "update the NVIDIA driver".to_owned(),
+            Error::PtxVersion { needs, .. } => {
+                format!("update the NVIDIA driver to one of CUDA {needs} or newer")
+            }
+            _ => "see `nvidia-smi` for the driver's view, and CUDA_VISIBLE_DEVICES for what it may use"
+                .to_owned(),
+        },
     };
     let count = match Device::gpu_count() {
         Ok(count) => count,
         Err(error) => {
-            tell(report, "GPU", missing(error.to_string()));
+            tell(report, "GPU", missing(&error));
             return;
         }
     };
     for index in 0..count {
-        let finding = match Device::gpu(index) {
-            Err(error) => missing(error.to_string()),
+        // A small kernel is compiled, since whether the driver takes the kernels' PTX is known only then.
+        let device = Device::gpu(index).and_then(|device| device.attributes(&kernels::copy).map(|_| device));
+        let finding = match device {
+            Err(error) => missing(&error),
             Ok(device) => {
                 let properties = device.properties();
                 let memory = properties.memory_bytes.unwrap_or(0) >> 20;

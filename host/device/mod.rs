@@ -85,6 +85,9 @@ impl Device {
     }
 
     /// A new simulator, with a memory of its own.
+    ///
+    /// It keeps the limits of sm_90. Its blocks run on all cores of the host; products are planned as for the 132 multiprocessors
+    /// of an H200, so that the same kernel computes the same product on every machine.
     pub fn sim() -> Self {
         Self(Backend::Sim(Arc::new(Simulator::new(None))))
     }
@@ -175,6 +178,14 @@ impl Device {
     pub fn on_progress(&self, report: impl Fn(u64, u64) + Send + Sync + 'static) {
         if let Backend::Sim(simulator) = &self.0 {
             simulator.on_progress(Arc::new(report));
+        }
+    }
+
+    /// The multiprocessors for which a product's kernel is chosen.
+    pub(crate) fn planned_multiprocessors(&self) -> u32 {
+        match &self.0 {
+            Backend::Gpu(gpu) => gpu.properties().multiprocessors,
+            Backend::Sim(_) => simulator::PLANNED_MULTIPROCESSORS,
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Question {
     pub precision: Precision,
     /// Whether something is asked of the sums, or C lies so, that a plain kernel cannot write it.
     pub finished_apart: bool,
-    /// The device's multiprocessors.
+    /// The multiprocessors that it is planned for.
     pub multiprocessors: u32,
     /// The shared memory that a block may have, in bytes.
     pub shared_bytes: usize,

@@ -82,7 +82,7 @@ fn planned<T: Operand, U: Element>(
         operands: problem.operands,
         precision: request.precision,
         finished_apart: problem.needs_more() || problem.scattered || !problem.c_is_aligned(),
-        multiprocessors: device.properties().multiprocessors,
+        multiprocessors: device.planned_multiprocessors(),
         shared_bytes: device.properties().shared_bytes_per_block,
         wgmma: hopper::is_there(device),
         forced: request.forced,

@@ -12,11 +12,15 @@ use cust::module::Module as CudaModule;
 use cust::sys;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The modules that a GPU has loaded. They stay loaded until the process ends, as the GPU stays open.
 #[derive(Default)]
-pub(crate) struct Cache(Mutex<Vec<(Ptx, &'static Loaded)>>);
+pub(crate) struct Cache(Mutex<Vec<(Ptx, Slot<&'static Loaded>)>>);
+
+/// A place for what the driver compiles. Its own lock is held meanwhile: who wants the same waits, so that it is compiled once,
+/// and nobody else does. It stays empty where that failed.
+type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// A loaded module and the functions looked up in it.
 pub(crate) struct Loaded {
@@ -26,7 +30,7 @@ pub(crate) struct Loaded {
     /// See `image`.
     text: &'static str,
     compiled: Compiled,
-    functions: Mutex<HashMap<&'static str, Known>>,
+    functions: Mutex<HashMap<&'static str, Slot<Known>>>,
 }
 
 /// What the driver compiles at a time.
@@ -68,13 +72,24 @@ pub struct KernelAttributes {
 impl Cache {
     /// The module of this PTX, loaded at the first call.
     pub fn load(&self, gpu: &'static Gpu, ptx: &Ptx) -> Result<&'static Loaded> {
-        let mut modules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |known: &Ptx| known.name() == ptx.name() && std::ptr::eq(known.images(), ptx.images());
-        if let Some((_, loaded)) = modules.iter().find(|(known, _)| same(known)) {
+        let slot = {
+            let mut modules = lock(&self.0);
+            match modules.iter().find(|(known, _)| same(known)) {
+                Some((_, slot)) => slot.clone(),
+                None => {
+                    let slot = Slot::default();
+                    modules.push((*ptx, slot.clone()));
+                    slot
+                }
+            }
+        };
+        let mut slot = lock(&slot);
+        if let Some(loaded) = *slot {
             return Ok(loaded);
         }
         let loaded: &'static Loaded = Box::leak(Box::new(Loaded::new(gpu, *ptx)?));
-        modules.push((*ptx, loaded));
+        *slot = Some(loaded);
         Ok(loaded)
     }
 }
@@ -103,14 +118,17 @@ impl Loaded {
         package: &'static str,
         shared_bytes: usize,
     ) -> Result<Arc<GpuFunction>> {
-        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        if !functions.contains_key(kernel) {
-            let function = Arc::new(self.look_up(gpu, kernel, package)?);
-            let own = function.attributes.static_shared_bytes;
-            let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
-            functions.insert(kernel, Known { function, allowed });
-        }
-        let known = functions.get_mut(kernel).expect("it was just looked up");
+        let slot = lock(&self.functions).entry(kernel).or_default().clone();
+        let mut slot = lock(&slot);
+        let known = match &mut *slot {
+            Some(known) => known,
+            empty => {
+                let function = Arc::new(self.look_up(gpu, kernel, package)?);
+                let own = function.attributes.static_shared_bytes;
+                let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
+                empty.insert(Known { function, allowed })
+            }
+        };
         let asked = shared_bytes + known.function.attributes.static_shared_bytes;
         let limit = gpu.properties().shared_bytes_per_block;
         if asked > limit {
@@ -162,6 +180,11 @@ impl Loaded {
         };
         Ok(GpuFunction { function, attributes, params })
     }
+}
+
+/// What a lock guards. A thread that panicked has left nothing half done behind it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has the driver compile a text.

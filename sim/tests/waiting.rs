@@ -279,6 +279,18 @@ fn a_thread_that_overruns_its_stack_is_a_fault_and_the_process_goes_on() {
 }
 
 #[test]
+fn a_stack_that_the_host_has_no_memory_for_is_a_fault() {
+    let memory = GlobalMemory::new();
+    // More than a process has addresses.
+    let error = fault(launch(&memory, 32).stack_bytes(1 << 47), &|| {});
+    assert!(matches!(error.kind, FaultKind::NoStack { .. }), "{error}");
+    assert_eq!((error.block, error.thread), (Dim3::new(0, 0, 0), Dim3::new(0, 0, 0)));
+    let text = error.to_string();
+    assert!(text.contains("no memory for the stack of the simulated thread: "), "{text}");
+    launch(&memory, 64).run(&sync_threads).unwrap();
+}
+
+#[test]
 fn intrinsics_fault_before_the_stack_ends() {
     let memory = GlobalMemory::new();
     let error = fault(launch(&memory, 64), &|| {

@@ -58,6 +58,22 @@ fn products_and_transposes_of_files_on_a_gpu_are_those_of_ndarray() {
     }
 }
 
+#[test]
+fn the_kernel_that_the_simulator_runs_does_not_depend_on_the_hosts_cores() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    // Few tiles and a long K: how it is cut depends on the multiprocessors that there are for the parts.
+    save(folder, "a.npy", &matrix(64, 2048, false));
+    save(folder, "b.npy", &matrix(2048, 100, false));
+    let kernel = |threads: &str| {
+        let mut command = command(folder, &["matmul", "a.npy", "b.npy"]);
+        let said = succeeded(&command.env("RAYON_NUM_THREADS", threads).output().unwrap());
+        let line = said.lines().find(|line| line.starts_with("kernel"));
+        line.unwrap_or_else(|| panic!("it says which kernel: {said}")).to_owned()
+    };
+    assert_eq!(kernel("1"), kernel("9"));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_program_is_not_linked_to_the_driver() {

@@ -3,6 +3,7 @@
 // Every test crate uses a part of it.
 #![allow(dead_code)]
 
+pub mod assembler;
 pub mod bytes;
 pub mod matrix;
 pub mod product;
@@ -11,6 +12,25 @@ pub mod ptx;
 use moye::{Device, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx};
 use std::io::Write;
 use std::sync::Once;
+
+/// The device of a case: tests that run on each have a case for it, which its name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// The simulator.
+    Sim,
+    /// The GPU, where there is one; see [`gpu`].
+    Gpu,
+}
+
+impl On {
+    /// The device; `None` where the case is to be skipped, whose reason was printed.
+    pub fn device(self) -> Option<Device> {
+        match self {
+            Self::Sim => Some(Device::sim()),
+            Self::Gpu => gpu(),
+        }
+    }
+}
 
 /// The simulator, and the GPU where there is one.
 ///
@@ -28,6 +48,8 @@ pub fn gpu() -> Option<Device> {
             assert!(!required, "MOYE_REQUIRE_GPU=1, but: {reason}");
             static SAID: Once = Once::new();
             say_once(&SAID, &format!("tests on a GPU are skipped: {reason}"));
+            // What each of them says is seen where the harness is told to show it.
+            println!("skipped on a GPU: {reason}");
             None
         }
     }

@@ -11,6 +11,7 @@ pub fn kernel_text(module: &'static str, kernel: &str) -> &'static str {
 pub fn version_of(arch: u32) -> (u32, u32) {
     match arch {
         50 => (4, 0),
+        52 => (4, 1),
         53 => (4, 2),
         60..=62 => (5, 0),
         70 => (6, 0),
@@ -33,6 +34,7 @@ pub fn before(arch: u32) -> Option<u32> {
         70 => 62,
         61 => 60,
         60 => 53,
+        53 => 52,
         _ => return None,
     })
 }

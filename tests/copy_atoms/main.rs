@@ -11,6 +11,7 @@ mod atoms;
 mod conversions;
 mod instructions;
 mod memory;
+mod needs;
 mod packed;
 mod ptx;
 mod support;

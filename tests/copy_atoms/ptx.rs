@@ -1,8 +1,9 @@
 //! The PTX of each kernel has its instruction once, and ptxas takes it for the oldest architecture that has it.
 
+use crate::common::assembler;
 use crate::common::ptx::{before, kernel_text, version_of};
-use crate::common::say;
 use crate::instructions::{Pair, SM_80, SM_90};
+use crate::needs::needs;
 use moye_build::Arch;
 use moye_build::ptx::Module;
 use moye_build::report::Ptxas;
@@ -80,6 +81,7 @@ const OF_SEVERAL: &[&str] = &[
     "cvt_f32_of_bf16",
     "every_parameter",
     "groups",
+    "named_as_locals",
     "reverse_b1",
     "reverse_b1_shared",
     "reverse_s4",
@@ -178,15 +180,14 @@ fn every_atom_with_an_instruction_has_a_kernel() {
     for atom in copy_atoms() {
         let Some(ptx) = atom.ptx else { continue };
         assert!(listed(ptx), "{atom}: no kernel of the tests has {ptx}");
+        let oldest = needs(ptx).0.max(OLDEST_OF_PTXAS);
+        assert_eq!(atom.arch.max(OLDEST_OF_PTXAS), oldest, "{atom}: the oldest architecture with {ptx}");
     }
 }
 
 #[test]
 fn ptxas_takes_every_kernel_for_the_architecture_it_is_compiled_for() {
-    let Some(ptxas) = Ptxas::find() else {
-        eprintln!("skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
-        return;
-    };
+    let Some(ptxas) = assembler::ptxas() else { return };
     for (arch, text, _) in modules() {
         let assembled = ptxas.assemble(text, arch.parse().unwrap()).unwrap();
         let kernels = Module::parse(text).unwrap().kernels.len();
@@ -197,62 +198,10 @@ fn ptxas_takes_every_kernel_for_the_architecture_it_is_compiled_for() {
     }
 }
 
-/// What needs less than sm_80 and is no instruction of an atom: the kernels of plain copies, of what a warp does together and of
-/// packed elements, which several threads write by atomic operations on words, with the oldest architecture and PTX version that
-/// have the instructions, from NVIDIA's "PTX ISA".
-const OLDER: &[(&str, u32, (u32, u32))] = &[
-    ("copy_u8", 0, (1, 0)),
-    ("copy_u16", 0, (1, 0)),
-    ("copy_u32", 0, (1, 0)),
-    ("copy_u64", 0, (1, 0)),
-    ("copy_u128", 0, (1, 0)),
-    ("shared_u8", 0, (1, 0)),
-    ("shared_u16", 0, (1, 0)),
-    ("shared_u32", 0, (1, 0)),
-    ("shared_u64", 0, (1, 0)),
-    ("shared_v2", 0, (1, 0)),
-    ("shared_u128", 0, (1, 0)),
-    ("vote_all_odd", 30, (6, 0)),
-    ("vote_any_odd", 30, (6, 0)),
-    ("ballot_odd", 30, (6, 0)),
-    ("shuffle_seventh", 30, (6, 0)),
-    ("shuffle_up_3", 30, (6, 0)),
-    ("shuffle_down_5", 30, (6, 0)),
-    ("shuffle_xor_13", 30, (6, 0)),
-    ("match_any_b32", 70, (6, 0)),
-    ("match_any_b64", 70, (6, 0)),
-    ("match_all_b32", 70, (6, 0)),
-    ("reverse_s4", 12, (1, 2)),
-    ("reverse_u4", 12, (1, 2)),
-    ("reverse_b1", 12, (1, 2)),
-];
-
-/// The oldest architecture and PTX version that have an atomic operation, from the same. Of the types that exchanges and bit
-/// operations are not told, the widths count.
-fn atomic_needs(instruction: &str) -> Option<(u32, (u32, u32))> {
-    let mut parts = instruction.split('.');
-    if !matches!(parts.next(), Some("atom" | "red")) {
-        return None;
-    }
-    let (operation, of) = (parts.nth(1)?, parts.next_back()?);
-    Some(match of {
-        "bf16x2" => (90, (7, 8)),
-        "f16x2" => (60, (6, 2)),
-        "f64" => (60, (5, 0)),
-        "f32" => (20, (2, 0)),
-        wide if wide.ends_with("64") && !matches!(operation, "add" | "exch" | "cas") => (32, (3, 1)),
-        wide if wide.ends_with("64") => (20, (2, 0)),
-        _ => (12, (1, 2)),
-    })
-}
-
-/// The kernels of an instruction, each with the text of the module that has it.
-fn kernels_of(instruction: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let of = move |(_, text, listed): (_, &'static str, &'static [Pair])| {
-        listed.iter().filter(move |(_, of)| *of == instruction).map(move |&(kernel, _)| (kernel, text))
-    };
-    modules().into_iter().flat_map(of)
-}
+/// Kernels of packed elements, which several threads write by atomic operations on words, with the oldest architecture and
+/// PTX version that have those, from NVIDIA's "PTX ISA".
+const OLDER: &[(&str, u32, (u32, u32))] =
+    &[("reverse_s4", 12, (1, 2)), ("reverse_u4", 12, (1, 2)), ("reverse_b1", 12, (1, 2))];
 
 /// A module of one kernel for an architecture and a PTX version: its text, and the shared memory that it may name.
 fn alone(module: &'static str, kernel: &str, arch: u32, (major, minor): (u32, u32)) -> String {
@@ -293,17 +242,6 @@ fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
     assert_eq!(checked, 52, "each of four kinds in four forms, and with three prefetches in three");
 }
 
-/// The first PTX version with an instruction, from NVIDIA's "PTX ISA".
-fn version_of_instruction(instruction: &str) -> (u32, u32) {
-    match instruction.split('.').next() {
-        Some("ldmatrix") => (6, 5),
-        Some("cp") => (7, 0),
-        Some("movmatrix" | "stmatrix") => (7, 8),
-        // `shfl.sync`.
-        _ => (6, 0),
-    }
-}
-
 /// The oldest architecture that any assembler at hand has: that of CUDA 12. What is older still (shuffles and votes sm_30,
 /// loads and stores everything) is assembled for it.
 const OLDEST_OF_PTXAS: u32 = 50;
@@ -311,25 +249,25 @@ const OLDEST_OF_PTXAS: u32 = 50;
 /// A kernel, its module, the oldest architecture, the oldest PTX version.
 type Case = (&'static str, &'static str, u32, (u32, u32));
 
-/// All kernels whose architecture is known.
+/// Every kernel of one instruction.
 fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for atom in copy_atoms() {
-        let Some(instruction) = atom.ptx else { continue };
-        // A kernel of an instruction serves all atoms that have it.
-        for (kernel, text) in kernels_of(instruction) {
-            cases.push((kernel, text, atom.arch, version_of_instruction(instruction)));
-        }
-    }
-    cases.extend(OLDER.iter().map(|&(kernel, arch, version)| (kernel, modules()[0].1, arch, version)));
+    let older = |&(kernel, arch, version): &(_, u32, (u32, u32))| (kernel, modules()[0].1, arch, version);
+    let mut cases: Vec<Case> = OLDER.iter().map(older).collect();
     for (_, text, listed) in modules() {
         for &(kernel, instruction) in listed {
-            cases.extend(atomic_needs(instruction).map(|(arch, version)| (kernel, text, arch, version)));
+            let (arch, version) = needs(instruction);
+            cases.push((kernel, text, arch, version));
         }
     }
     cases.sort_unstable();
-    // A kernel of two atoms is of the instruction of the older one.
-    cases.dedup_by_key(|&mut (kernel, ..)| kernel);
+    // A kernel of several instructions needs what the youngest of them does.
+    cases.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            (kept.2, kept.3) = (kept.2.max(next.2), kept.3.max(next.3));
+        }
+        same
+    });
     cases
 }
 
@@ -366,8 +304,6 @@ fn ptxas_takes_every_atom_for_the_oldest_architecture_and_version_and_for_none_b
     if missing.is_empty() {
         assert!([50, 60, 70, 75, 80, 90].iter().all(|arch| assemblers.contains_key(arch)), "{assemblers:?}");
     } else {
-        say(&format!(
-            "atoms are not assembled for sm_{missing:?}: there is no ptxas for it (`cargo xtask test` fetches it)"
-        ));
+        assembler::lacking(&format!("atoms are not assembled for sm_{missing:?}"));
     }
 }

@@ -25,6 +25,26 @@ fn note_load(image: *const c_char) {
     }
 }
 
+/// Compiles the kernel that `FAKE_DRIVER_SLOW` names until the file `FAKE_DRIVER_GO` is there; a code where it never comes.
+fn slow_load(image: *const c_char) -> c_int {
+    let (Ok(slow), Some(go)) = (std::env::var("FAKE_DRIVER_SLOW"), std::env::var_os("FAKE_DRIVER_GO")) else {
+        return 0;
+    };
+    // SAFETY: the driver is given a text that ends in a zero byte.
+    let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
+    if !text.contains(&format!(".visible .entry {slow}(")) {
+        return 0;
+    }
+    let begun = std::time::Instant::now();
+    while !std::path::Path::new(&go).exists() {
+        if begun.elapsed().as_secs() >= 20 {
+            return 999;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    0
+}
+
 unsafe fn put<T>(place: *mut T, value: T) -> c_int {
     // SAFETY: the callers pass a place for the result, as the driver's interface has it.
     unsafe { place.write(value) };
@@ -90,7 +110,8 @@ driver! {
             218
         } else {
             note_load(image);
-            put(module, 4)
+            put(module, 4);
+            slow_load(image)
         }
     };
     fn cuModuleUnload(module: usize) = 0;

@@ -1,8 +1,8 @@
 //! The PTX of each atom's kernel: its instruction, as often as the atom says, and nothing like it; and NVIDIA's assembler
 //! takes it for the oldest architecture that has it.
 
+use crate::common::assembler;
 use crate::common::ptx::{before, kernel_text, version_of};
-use crate::common::say;
 use crate::kernels;
 use moye_build::Arch;
 use moye_build::ptx::Module;
@@ -115,8 +115,6 @@ fn ptxas_takes_every_atom_for_the_oldest_architecture_and_version_and_for_none_b
         assert_eq!(assembled.values().sum::<usize>(), MMA_ATOMS.len(), "all of them: {assembled:?}");
         assert!([61, 70, 75, 80, 89].iter().all(|arch| assembled.contains_key(arch)), "{assembled:?}");
     } else {
-        say(&format!(
-            "atoms are not assembled for sm_{missing:?}: there is no ptxas for it (`cargo xtask test` fetches it)"
-        ));
+        assembler::lacking(&format!("atoms are not assembled for sm_{missing:?}"));
     }
 }

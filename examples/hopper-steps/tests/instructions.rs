@@ -1,9 +1,10 @@
 //! The PTX of each step has the instruction that it is there for, which the step before has not, and keeps its sums in registers.
 
+#[path = "../../../tests/common/assembler.rs"]
+mod assembler;
+
 use hopper_steps::host::{KERNELS, STEPS};
 use moye_build::ptx::Module;
-use moye_build::report::Ptxas;
-use std::io::Write as _;
 
 /// What each step brings.
 const BROUGHT: [&[&str]; 6] = [
@@ -88,14 +89,7 @@ fn sums_stay_in_registers_and_loops_over_them_are_unrolled() {
 #[test]
 fn ptxas_takes_every_step_without_spills_or_serialisation() {
     let arch = "sm_90a".parse().unwrap();
-    let Some(ptxas) = Ptxas::find_for(arch) else {
-        // Not `eprintln!`, whose words a test that passes keeps to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: there is no ptxas (`cargo xtask test` fetches it, or set MOYE_PTXAS)"
-        );
-        return;
-    };
+    let Some(ptxas) = assembler::ptxas_for(arch) else { return };
     let assembled = ptxas.assemble(text(), arch).unwrap();
     assert_eq!(assembled.kernels.len(), STEPS.len());
     for (name, usage) in &assembled.kernels {

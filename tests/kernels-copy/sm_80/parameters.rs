@@ -44,3 +44,23 @@ pub unsafe fn every_parameter(
         unsafe { output.write(at, bits) }
     }
 }
+
+/// Writes the sum of its parameters, which have names that the attribute's own locals have or might have, and one the kernel's.
+#[kernel(threads = 1)]
+pub unsafe fn named_as_locals(
+    named_as_locals: u64,
+    mut address: u64,
+    value: u64,
+    at: u64,
+    entry: u64,
+    arguments: u64,
+    threads: u64,
+    min_blocks: u64,
+    shared: u64,
+    constants: u64,
+    output: GlobalMut<u64>,
+) {
+    address += named_as_locals + value + at + entry + arguments + threads + min_blocks + shared + constants;
+    // SAFETY: the launch gives a buffer of one.
+    unsafe { output.write(0, address) }
+}
