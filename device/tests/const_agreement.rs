@@ -287,7 +287,7 @@ by_value! {
     cosize(layout: Layout) -> Number = layout.try_cosize();
     along(layout: Layout, basis: usize) -> Layout = layout.along(basis);
     extent(layout: Layout, index: usize) -> Number = layout.try_extent(index);
-    selected(layout: Layout, first: usize, second: usize) -> Answer = layout.try_select(&[first, second]);
+    selection_of(layout: Layout, first: usize, second: usize) -> Answer = layout.try_select(&[first, second]);
     concatenated(a: Layout, b: Layout) -> Answer = Layout::try_concat(&[a, b, a]);
     thread_value_coordinates_of(threads: Layout, values: Layout) -> Answer = match try_make_layout_tv(threads, values) {
         Ok(tv) => tv.try_coordinates(),
@@ -360,7 +360,7 @@ agree_over! {
     every_replacement: Answer = Layout::try_replace, (LAYOUTS by 1, INDICES by 1, LAYOUTS by 3);
     every_part: Answer = Layout::try_take, (LAYOUTS by 1, INDICES by 1, INDICES by 3);
     every_group: Answer = Layout::try_group, (LAYOUTS by 1, INDICES by 1, INDICES by 3);
-    every_selection: Answer = selected, (LAYOUTS by 1, INDICES by 1, INDICES by 3);
+    every_selection: Answer = selection_of, (LAYOUTS by 1, INDICES by 1, INDICES by 3);
     every_concatenation: Answer = concatenated, (LAYOUTS by 1, LAYOUTS by 3);
     every_transposition: Answer = Layout::try_transpose, (LAYOUTS by 1);
     every_shape_of_a_layout: Answer = Layout::try_with_shape, (LAYOUTS by 1, TUPLES by 1);
