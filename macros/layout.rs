@@ -13,7 +13,11 @@ const LEAF: u8 = u8::MAX;
 /// A tuple as written: an integer expression, a multiple of a basis vector, a wildcard, or a tuple.
 enum Node {
     Int(Expr),
-    Scaled { value: Expr, basis: Expr },
+    /// The indices of the basis vector as written, the innermost first.
+    Scaled {
+        value: Expr,
+        basis: Vec<Expr>,
+    },
     Any(Span),
     Tuple(Span, Vec<Element>),
 }
@@ -36,10 +40,11 @@ impl Parse for Node {
             return Ok(Self::Tuple(parens.span.join(), elements.into_iter().collect()));
         }
         let value = integer(input)?;
-        if input.parse::<Option<Token![@]>>()?.is_some() {
-            return Ok(Self::Scaled { value, basis: integer(input)? });
+        let mut basis = Vec::new();
+        while input.parse::<Option<Token![@]>>()?.is_some() {
+            basis.push(integer(input)?);
         }
-        Ok(Self::Int(value))
+        Ok(if basis.is_empty() { Self::Int(value) } else { Self::Scaled { value, basis } })
     }
 }
 
@@ -124,11 +129,17 @@ impl Flat {
 
     fn add(&mut self, node: &Node, allowed: Allowed) -> Result<()> {
         match node {
-            Node::Int(value) => self.leaf(as_i64(value), quote!(255u8), is_literal(value)),
+            Node::Int(value) => {
+                self.leaf(as_i64(value), quote!(::core::primitive::u32::MAX), is_literal(value))
+            }
             Node::Scaled { value, basis } if allowed.basis => {
-                let literal = is_literal(value) && is_literal(basis);
-                let basis = as_i64(basis);
-                self.leaf(as_i64(value), quote!((#basis) as u8), literal);
+                let literal = is_literal(value) && basis.iter().all(is_literal);
+                let basis = basis.iter().map(as_i64);
+                self.leaf(
+                    as_i64(value),
+                    quote!(::moye_device::layout::Basis::from_macro(&[#(#basis),*])),
+                    literal,
+                );
             }
             Node::Scaled { value, .. } => {
                 return Err(Error::new(
@@ -136,7 +147,9 @@ impl Flat {
                     "a basis vector has no place in a shape; it belongs into a stride",
                 ));
             }
-            Node::Any(_) if allowed.any => self.leaf(quote!(0), quote!(254u8), true),
+            Node::Any(_) if allowed.any => {
+                self.leaf(quote!(0), quote!(::core::primitive::u32::MAX - 1), true)
+            }
             Node::Any(span) => {
                 return Err(Error::new(*span, "`_` has no place in a layout; expected an integer"));
             }

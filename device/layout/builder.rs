@@ -24,14 +24,14 @@ impl Layout {
 
     /// Adds a mode of `extent` elements at `stride` (times the unit vector `basis`).
     #[inline]
-    pub(crate) const fn push_leaf(&mut self, extent: i64, stride: i64, basis: u8) -> Result<(), Fault> {
+    pub(crate) const fn push_leaf(&mut self, extent: i64, stride: i64, basis: u32) -> Result<(), Fault> {
         tri!(self.profile.push_leaf());
         self.set_leaf(self.leaves() - 1, extent, stride, basis);
         Ok(())
     }
 
     #[inline]
-    const fn set_leaf(&mut self, leaf: usize, extent: i64, stride: i64, basis: u8) {
+    const fn set_leaf(&mut self, leaf: usize, extent: i64, stride: i64, basis: u32) {
         self.shape[leaf] = extent;
         self.stride[leaf] = stride;
         self.basis[leaf] = if stride == 0 && basis < ANY { NO_BASIS } else { basis };
@@ -72,7 +72,7 @@ impl Layout {
     /// Adds a mode to a run: the leaves from some leaf on, whose nesting [`close_run`](Self::close_run) adds when
     /// their number is known. Until then no other node is added.
     #[inline]
-    pub(crate) const fn push_to_run(&mut self, extent: i64, stride: i64, basis: u8) -> Result<(), Fault> {
+    pub(crate) const fn push_to_run(&mut self, extent: i64, stride: i64, basis: u32) -> Result<(), Fault> {
         tri!(self.profile.count_leaf());
         self.set_leaf(self.leaves() - 1, extent, stride, basis);
         Ok(())
@@ -86,7 +86,7 @@ impl Layout {
         run: usize,
         extent: i64,
         stride: i64,
-        basis: u8,
+        basis: u32,
     ) -> Result<(), Fault> {
         if self.leaves() > run {
             let last = self.leaves() - 1;

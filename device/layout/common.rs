@@ -1,14 +1,14 @@
 //! What two layouts have in common, and what one maps to nothing.
 
 use super::coalesce::coalesce_into;
-use super::compose::composed;
+use super::compose::{Left, SEARCH, composed};
 use super::error::{Fault, tri};
 use super::evaluate::linear;
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::inverse::right_into;
 use super::layout::Layout;
 use super::operation::operation;
-use super::profile::ROOT;
+use super::profile::{MAX_LEAVES, ROOT};
 use super::recast::gcd;
 
 operation! {
@@ -25,7 +25,8 @@ operation! {
     /// several coordinates to one index, another inverse may have led further.
     ///
     /// Two layouts whose composition is none, which CuTe refuses, have elements in common all the same. They are found
-    /// by comparing values, the first 1,024 at most.
+    /// mode by mode; only where steps through `a` carry and the carries cancel, values are compared, 4,096 of them from
+    /// there on at most.
     ///
     /// Where `b` has more elements, `a` counts as unbounded along its last mode, as in CuTe: then `R` may lead beyond the
     /// coordinates of `a`.
@@ -110,33 +111,83 @@ const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
     Ok((inverse, size))
 }
 
-/// How far `a` follows `inverse`, by comparing values: for layouts that do not fit into each other as a whole, which
-/// they need not for what they have in common. Looks at [`COMPARED`] values at most.
+/// How far `a` follows `inverse`, of which it need not follow the whole.
+///
+/// Mode by mode: as long as no digit of a coordinate of `a` carries, `a` is additive over the modes of the inverse, and
+/// follows one if it does so at its first step. Where a digit carries, the value is another as a rule; where it is not,
+/// since carries cancel, values are compared from there on, [`SEARCH`] of them at most.
 const fn compared(a: &Layout, inverse: &Layout) -> i64 {
-    let mut size = 1;
-    while size < inverse.size() && size < COMPARED {
-        // Checked, since the inverse may lead far beyond `a`.
-        match linear(a, 0, a.leaves(), inverse.at(size), None) {
-            Some(index) if index == size => size += 1,
-            _ => break,
+    let Ok(left) = Left::of(a) else { return 1 };
+    let modes = left.modes();
+    let last = modes.leaves() - 1;
+    // The largest digits of the coordinates so far, and the sum of the steps to the last of them.
+    let mut used = [0i64; MAX_LEAVES];
+    let mut end = 0i64;
+    let mut size = 1i64;
+    let mut mode = 0;
+    while mode < inverse.leaves() {
+        let (extent, step) = (inverse.shape[mode], inverse.stride[mode]);
+        // The first element of a step of the mode, and one that uses the digits of all others up.
+        let mut run = if follows(a, step, size) { extent } else { 1 };
+        let mut rest = step;
+        let mut i = 0;
+        while i < last {
+            let digit = rest % modes.shape[i];
+            rest /= modes.shape[i];
+            if digit > 0 {
+                let steps = (modes.shape[i] - 1 - used[i]) / digit + 1;
+                if steps < run {
+                    run = steps;
+                }
+            }
+            i += 1;
         }
-    }
-    // The part of the inverse must be a layout itself.
-    while size > 1 {
-        let mut builder = Layout::start();
-        let fits = match builder.push_leaf(size, 1, NO_BASIS) {
-            Ok(()) => composed(inverse, &builder).is_ok(),
-            Err(_) => false,
-        };
-        if fits {
-            break;
+        // What follows is no multiple of this run only where the mode ends.
+        if run < extent {
+            let next = match step.checked_mul(run) {
+                Some(next) => next.checked_add(end),
+                None => None,
+            };
+            let carried = match next {
+                Some(next) => follows(a, next, size * run + size - 1),
+                None => false,
+            };
+            return if carried { listed(a, inverse, size * run) } else { size * run };
         }
-        size -= 1;
+        rest = step;
+        i = 0;
+        while i < last {
+            used[i] += (run - 1) * (rest % modes.shape[i]);
+            rest /= modes.shape[i];
+            i += 1;
+        }
+        end += (run - 1) * step;
+        size *= run;
+        mode += 1;
     }
     size
 }
 
-const COMPARED: i64 = 1024;
+/// Whether `a` has the index `value` at a coordinate, which may lie far beyond it.
+const fn follows(a: &Layout, coord: i64, value: i64) -> bool {
+    matches!(linear(a, 0, a.leaves(), coord, None), Some(index) if index == value)
+}
+
+/// How far `a` follows `inverse` by comparing values, which it does up to `known`. A part of the inverse is a layout where
+/// it is whole runs of its first modes.
+const fn listed(a: &Layout, inverse: &Layout, known: i64) -> i64 {
+    let mut size = known;
+    while size < inverse.size() && size - known < SEARCH && follows(a, inverse.at(size), size) {
+        size += 1;
+    }
+    let mut whole = 1;
+    let mut mode = 0;
+    while mode < inverse.leaves() && inverse.shape[mode] <= size / whole {
+        whole *= inverse.shape[mode];
+        mode += 1;
+    }
+    whole * (size / whole)
+}
 
 pub(crate) const fn common_into(out: &mut Layout, a: &Layout, b: &Layout) -> Result<(), Fault> {
     let (inverse, size) = tri!(run(a, b));

@@ -14,7 +14,7 @@ operation! {
     /// `a` breaks it up).
     ///
     /// Where `b` reaches beyond `a`, the last extent of `a` counts as unbounded, as it does in evaluation. A stride of
-    /// `b` along basis vector `k` steps through mode `k` of `a`.
+    /// `b` along basis vector `k` steps through mode `k` of `a`, one along `j@k` through mode `j` of that, and so on.
     ///
     /// Every layout that is returned has the function; where there is one it is found, except that the search among
     /// strides that do not divide the extents of `a` looks at 4,096 elements of a mode at most.
@@ -142,7 +142,7 @@ const fn steps_into(out: &mut Layout, sum: &mut Sum, left: &Left, b: &Layout, by
 }
 
 /// Adds the mode of `a` at `at` after the mode of `b` at `by`, whose strides are along basis vectors: each steps
-/// through the mode of `a` of its number. `left` is room for the modes of that.
+/// through the mode of `a` at its place. `left` is room for the modes of that.
 const fn coordinates_into(
     out: &mut Layout,
     sum: &mut Sum,
@@ -158,17 +158,13 @@ const fn coordinates_into(
         if b.profile.is_leaf(to) {
             let (count, stride, basis) = (b.shape[to.leaf], b.stride[to.leaf], b.basis[to.leaf]);
             if basis != NO_BASIS {
-                let rank = a.profile.rank(at);
-                if basis as usize >= rank {
-                    return Err(Fault::NoBasisMode { basis: basis as usize, rank });
-                }
-                let mode = a.profile.mode(at, basis as usize);
+                let mode = tri!(a.mode_along(at, basis));
                 tri!(left.take(a, mode));
                 tri!(left.steps_into(out, sum, mode.leaf - at.leaf, count, stride));
             } else if stride == 0 {
                 tri!(out.push_leaf(count, 0, NO_BASIS));
             } else {
-                return Err(Fault::MixedBasis { left: basis, right: basis });
+                return Err(Fault::MixedBasis);
             }
             to.leaf += 1;
         } else {
@@ -301,6 +297,10 @@ impl Left {
                 if !tri!(self.search(out, count, step)) {
                     return Err(match fault {
                         Fault::Unfit => self.fault(count, step),
+                        Fault::Across { left, right, step: at, .. } => {
+                            let (below, above) = self.steps_around(count, step);
+                            Fault::Across { left, right, step: at, stride: step, count, below, above }
+                        }
                         fault => fault,
                     });
                 }
@@ -349,7 +349,16 @@ impl Left {
                     }
                     if modes.stride[i] != 0 {
                         if stride != 0 && basis != modes.basis[i] {
-                            return Err(Fault::MixedBasis { left: basis, right: modes.basis[i] });
+                            let right = modes.basis[i];
+                            return Err(Fault::Across {
+                                left: basis,
+                                right,
+                                step,
+                                stride: first,
+                                count,
+                                below: 0,
+                                above: 0,
+                            });
                         }
                         basis = modes.basis[i];
                         stride = match digit.checked_mul(modes.stride[i]) {
@@ -477,13 +486,57 @@ impl Left {
         let mut would = 0;
         let mut divisors = Divisors::of(extent);
         while let Some(divisor) = divisors.next() {
-            let mut out = Layout::start();
-            let mut sum = Sum::new();
-            if self.digits(&mut out, &mut sum, count, divisor * inner).is_ok() {
+            if self.takes(count, divisor * inner) {
                 would |= 1 << (divisors.found - 1);
             }
         }
         would
+    }
+
+    /// Whether `count` steps of `step` have digits that make a layout.
+    #[cold]
+    const fn takes(&self, count: i64, step: i64) -> bool {
+        self.digits(&mut Layout::start(), &mut Sum::new(), count, step).is_ok()
+    }
+
+    /// The step that goes through no mode but the last, which is unbounded, and of which every multiple does; 0 where
+    /// it does not fit in 64 bits.
+    const fn step_of_last(&self) -> i64 {
+        let mut step = 1i64;
+        let mut mode = 0;
+        while mode + 1 < self.modes.leaves() {
+            step = match step.checked_mul(self.modes.shape[mode]) {
+                Some(step) => step,
+                None => return 0,
+            };
+            mode += 1;
+        }
+        step
+    }
+
+    /// The next smaller and larger step that would do, each 0 where none was found.
+    #[cold]
+    const fn steps_around(&self, count: i64, step: i64) -> (i64, i64) {
+        let mut below = step - 1;
+        while below > 0 && (step - below > SEARCH || !self.takes(count, below)) {
+            below = if step - below > SEARCH { 0 } else { below - 1 };
+        }
+        let last = self.step_of_last();
+        let mut above = 0;
+        let mut more = 1;
+        while above == 0 && more <= SEARCH {
+            match step.checked_add(more) {
+                Some(next) if self.takes(count, next) => above = next,
+                _ => more += 1,
+            }
+        }
+        if above == 0
+            && last > 0
+            && let Some(next) = (step / last + 1).checked_mul(last)
+        {
+            above = next;
+        }
+        (below, above)
     }
 
     /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent do not divide one
@@ -530,7 +583,7 @@ impl Left {
                     values,
                     known,
                     would,
-                    last,
+                    beyond: self.step_of_last(),
                 };
             }
             inner *= extent;

@@ -94,6 +94,20 @@ impl LayoutError {
         error
     }
 
+    /// What is said behind the operation and its operands: which mode does not fit, and what would. Nothing where the
+    /// operands fill the message.
+    ///
+    /// ```
+    /// use moye_device::layout::{layout, try_crd2idx, tuple};
+    /// let error = try_crd2idx(layout!((4, 3):(3, 1)), tuple!((2, 1, 0))).unwrap_err();
+    /// let reason = "the coordinate has 3 elements for a rank of 2; one for each mode would do, or an integer for the whole";
+    /// assert_eq!(error.reason(), Some(reason));
+    /// ```
+    pub fn reason(&self) -> Option<&str> {
+        // Operands have no colon with a space.
+        self.text().split_once("): ").map(|(_, reason)| reason)
+    }
+
     /// The message.
     pub const fn text(&self) -> &str {
         self.text.as_str()

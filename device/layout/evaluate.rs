@@ -1,5 +1,6 @@
 //! What a layout maps a coordinate to.
 
+use super::basis::{WHOLE, below, extended, is_flat, outermost, place_of};
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
@@ -15,15 +16,35 @@ operation! {
     crd2idx / try_crd2idx(layout: Layout, coord: IntTuple) -> i64 = index_of;
 
     /// The coordinate that a layout of coordinates maps a coordinate to: what [`crd2idx`] is to other layouts. It has an
-    /// integer for each basis vector up to the last that a stride is along.
+    /// element for each basis vector up to the last that a stride is along, and these nest as the basis vectors do. Where
+    /// all strides are integers, it is the index, an integer.
     ///
     /// ```
     /// use moye_device::layout::{coordinate_of, identity_layout, tiler, tuple, zipped_divide};
     /// let tiles = zipped_divide(identity_layout(tuple!((10, 6))), tiler!((4, 4)));
     /// // Element (3, 1) of tile (2, 1).
     /// assert_eq!(coordinate_of(tiles, tuple!(((3, 1), (2, 1)))), tuple!((11, 5)));
+    /// // Coordinates nest as the shape does.
+    /// assert_eq!(coordinate_of(identity_layout(tuple!((4, (2, 3)))), tuple!(22)), tuple!((2, (1, 2))));
     /// ```
+    ///
+    /// # Errors
+    /// Where strides make one place both an integer and a tuple (`1` or `1@0@0` beside `1@0`).
     coordinate_of / try_coordinate_of(layout: Layout, coord: IntTuple) -> IntTuple = mapped;
+
+    /// The smallest shape that has all coordinates to which a layout maps (of the strides' magnitudes, as in CuTe): of
+    /// integer strides the [`cosize`](Layout::cosize), of strides along basis vectors a tuple.
+    ///
+    /// ```
+    /// use moye_device::layout::{coshape, layout, tuple};
+    /// assert_eq!(coshape(layout!((6, 5):(1@0, 1@1))), tuple!((6, 5)));
+    /// assert_eq!(coshape(layout!((6, (2, 3)):(1@0, (1@0@1, 2@1@1)))), tuple!((6, (2, 5))));
+    /// assert_eq!(coshape(layout!((4, 3):(1, 10))), tuple!(24));
+    /// ```
+    ///
+    /// # Errors
+    /// Where [`coordinate_of`] gives one.
+    coshape / try_coshape(layout: Layout) -> IntTuple = shape_of_values;
 }
 
 pub(crate) const fn index_of(layout: &Layout, coord: &IntTuple) -> Result<i64, Fault> {
@@ -40,29 +61,62 @@ const fn mapped(layout: &Layout, coord: &IntTuple) -> Result<IntTuple, Fault> {
 
 /// The coordinate of `coord` in a layout of coordinates. With `slice`, wildcards count as coordinate 0.
 pub(crate) const fn coordinate_at(layout: &Layout, coord: &IntTuple, slice: bool) -> Result<IntTuple, Fault> {
+    let mut builder = TupleBuilder::new();
+    tri!(places_into(&mut builder, layout, WHOLE, Some((coord, slice))));
+    Ok(builder.tuple)
+}
+
+/// See [`coshape`].
+pub(crate) const fn shape_of_values(layout: &Layout) -> Result<IntTuple, Fault> {
+    let mut builder = TupleBuilder::new();
+    tri!(places_into(&mut builder, layout, WHOLE, None));
+    Ok(builder.tuple)
+}
+
+/// Adds what `layout` has at `place` of its values: of the one at a coordinate, or of the shape of all.
+const fn places_into(
+    builder: &mut TupleBuilder,
+    layout: &Layout,
+    place: u32,
+    at: Option<(&IntTuple, bool)>,
+) -> Result<(), Fault> {
     let mut parts = 0;
+    // A leaf whose stride is along the place itself, and one whose stride is along a place within.
+    let (mut whole, mut within) = (None, None);
     let mut leaf = 0;
     while leaf < layout.leaves() {
-        if layout.stride[leaf] != 0 {
-            let basis = layout.basis[leaf];
-            if basis == NO_BASIS {
-                return Err(Fault::CoordinateBasis { basis: None, parts });
-            }
-            if basis as usize >= parts {
-                parts = basis as usize + 1;
+        if layout.stride[leaf] != 0
+            && let Some(rest) = below(place_of(layout.basis[leaf]), place)
+        {
+            if rest == WHOLE {
+                whole = Some(leaf);
+            } else {
+                within = Some(leaf);
+                if outermost(rest) >= parts {
+                    parts = outermost(rest) + 1;
+                }
             }
         }
         leaf += 1;
     }
-    let mut builder = TupleBuilder::new();
-    tri!(builder.open(parts));
-    let mut basis = 0;
-    while basis < parts {
-        let (part, _) = tri!(index_at(layout, ROOT, coord, ROOT, Some(basis as u8), slice));
-        tri!(builder.int(part));
-        basis += 1;
+    if let (Some(whole), Some(within)) = (whole, within) {
+        return Err(layout.both_kinds(whole, within));
     }
-    Ok(builder.tuple)
+    if within.is_none() {
+        let basis = if place == WHOLE { NO_BASIS } else { place };
+        let value = match at {
+            Some((coord, slice)) => tri!(index_at(layout, ROOT, coord, ROOT, Some(basis), slice)).0,
+            None => layout.extent_along(basis),
+        };
+        return builder.int(value);
+    }
+    tri!(builder.open(parts));
+    let mut part = 0;
+    while part < parts {
+        tri!(places_into(builder, layout, tri!(extended(place, part)), at));
+        part += 1;
+    }
+    Ok(())
 }
 
 /// The index of `coord` at `at`, of the strides along `basis` where one is given. With `slice`, wildcards count as
@@ -72,7 +126,7 @@ pub(crate) const fn index_at(
     at: At,
     coord: &IntTuple,
     crd: At,
-    basis: Option<u8>,
+    basis: Option<u32>,
     slice: bool,
 ) -> Result<(i64, At), Fault> {
     if coord.profile.is_leaf(crd) {
@@ -117,7 +171,7 @@ pub(crate) const fn linear(
     first: usize,
     end: usize,
     index: i64,
-    basis: Option<u8>,
+    basis: Option<u32>,
 ) -> Option<i64> {
     let mut rest = index;
     let mut sum = 0i64;
@@ -240,8 +294,8 @@ impl Layout {
     /// [`coordinate`](Self::coordinate) as a `Result`.
     ///
     /// # Errors
-    /// Where a stride is along a basis vector beyond `R`, or is an integer other than 0; or where a part of the
-    /// coordinate does not fit in 64 bits.
+    /// Where a stride is along a basis vector beyond `R`, within a part of the coordinate (`1@0@1`, see
+    /// [`coordinate_of`]), or is an integer other than 0; or where a part of the coordinate does not fit in 64 bits.
     #[inline]
     pub const fn try_coordinate<const R: usize>(&self, index: i64) -> Result<[i64; R], LayoutError> {
         match parts_of(self, index) {
@@ -259,6 +313,43 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// The fault of a stride along a place and one along a place within it.
+    #[cold]
+    const fn both_kinds(&self, whole: usize, within: usize) -> Fault {
+        Fault::BothKinds {
+            whole: (self.stride[whole], self.basis[whole]),
+            within: (self.stride[within], self.basis[within]),
+        }
+    }
+
+    /// Why the stride of `leaf`, along the whole coordinate or within a part of it, adds to no number of a flat one.
+    #[cold]
+    const fn no_number(&self, leaf: usize) -> Fault {
+        let mut other = 0;
+        while other < self.leaves() {
+            if self.basis[leaf] == NO_BASIS && self.basis[other] != NO_BASIS {
+                return self.both_kinds(leaf, other);
+            }
+            other += 1;
+        }
+        Fault::NotFlat { stride: self.stride[leaf], basis: self.basis[leaf] }
+    }
+
+    /// One more than the sum of all steps along `basis`.
+    const fn extent_along(&self, basis: u32) -> i64 {
+        let mut last = 0;
+        let mut leaf = 0;
+        while leaf < self.leaves() {
+            if self.basis[leaf] == basis && self.shape[leaf] > 1 {
+                last += (self.shape[leaf] - 1) * self.stride[leaf].abs();
+            }
+            leaf += 1;
+        }
+        last + 1
+    }
+}
+
 #[inline]
 const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R], Fault> {
     let mut parts = [0i64; R];
@@ -270,15 +361,18 @@ const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R
         let stride = layout.stride[leaf];
         if stride != 0 {
             let basis = layout.basis[leaf];
-            if basis as usize >= R {
-                let basis = if basis == NO_BASIS { None } else { Some(basis) };
+            if basis == NO_BASIS || !is_flat(basis) {
+                return Err(layout.no_number(leaf));
+            }
+            let basis = outermost(basis);
+            if basis >= R {
                 return Err(Fault::CoordinateBasis { basis, parts: R });
             }
             let part = match digit.checked_mul(stride) {
-                Some(step) => parts[basis as usize].checked_add(step),
+                Some(step) => parts[basis].checked_add(step),
                 None => None,
             };
-            parts[basis as usize] = match part {
+            parts[basis] = match part {
                 Some(part) => part,
                 None => return Err(Fault::Overflow),
             };

@@ -37,8 +37,16 @@ pub(crate) enum Fault {
     BasisRange { basis: usize },
     /// A leaf that is not there.
     NoLeaf { index: usize, leaves: usize },
-    /// A stride along a basis vector beyond the `parts` of a coordinate that are asked for, or along none.
-    CoordinateBasis { basis: Option<u8>, parts: usize },
+    /// More indices of a basis vector than it holds.
+    BasisDepth,
+    /// A basis vector without an index.
+    NoPath,
+    /// A stride along a basis vector beyond the `parts` of a coordinate that are asked for.
+    CoordinateBasis { basis: usize, parts: usize },
+    /// A stride, an integer or along a place within a part of a coordinate, where a flat coordinate is asked for.
+    NotFlat { stride: i64, basis: u32 },
+    /// Strides with their bases of which one makes a place of the coordinate an integer and the other a tuple.
+    BothKinds { whole: (i64, u32), within: (i64, u32) },
     /// A tile whose mode is the wildcard.
     OpenTile { mode: usize },
     /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one, whose mode reaches to
@@ -63,8 +71,8 @@ pub(crate) enum Fault {
         known: usize,
         /// Which of the first [`Divisors`] of the extent would fit, times `inner`: a bit for each.
         would: u8,
-        /// Whether all that lies beyond the mode is one unbounded mode.
-        last: bool,
+        /// The stride of which every multiple would do, if there is one: a step of the last mode, which is unbounded.
+        beyond: i64,
     },
     /// Composition: `count` elements cannot be split into whole runs of `run`. Where these are `whole`, all in one mode,
     /// fewer do too; where the mode is the `last` before the unbounded one, multiples do.
@@ -87,12 +95,15 @@ pub(crate) enum Fault {
     Beside { stride: i64 },
     /// Composition with a negative stride through several modes.
     NegativeStride { stride: i64 },
-    /// Strides along different basis vectors that one stride cannot hold.
-    MixedBasis { left: u8, right: u8 },
+    /// Composition: a step along different basis vectors, which one stride cannot hold, among `count` of `stride`. The
+    /// strides `below` and `above` would do, where they are not 0.
+    Across { left: u32, right: u32, step: i64, stride: i64, count: i64, below: i64, above: i64 },
+    /// Integer strides beside strides along basis vectors.
+    MixedBasis,
     /// A stride along a basis vector where integers are needed.
     HasBasis,
-    /// A basis vector beyond the modes of the layout that it selects from.
-    NoBasisMode { basis: usize, rank: usize },
+    /// A basis vector beyond the modes of the layout that it selects from: its index `level`, in a mode of `rank`.
+    NoBasisMode { basis: u32, level: usize, rank: usize },
     /// A layout that must be injective maps two coordinates to one index: the mode of stride `stride` starts inside
     /// what the modes before it reach.
     Overlap { stride: i64, reach: i64 },
@@ -137,24 +148,28 @@ pub(crate) enum Fault {
 impl Fault {
     pub const fn kind(&self) -> LayoutErrorKind {
         match self {
-            Self::Capacity => LayoutErrorKind::Capacity,
+            Self::Capacity | Self::BasisDepth => LayoutErrorKind::Capacity,
             Self::Overflow | Self::TooLarge { .. } => LayoutErrorKind::Overflow,
             Self::NotAnInt
             | Self::NotALeaf
             | Self::Incongruent { .. }
             | Self::Ranks { .. }
             | Self::TooManyModes { .. }
-            | Self::MixedBasis { .. }
+            | Self::MixedBasis
+            | Self::Across { .. }
             | Self::HasBasis
             | Self::TupleForInt { .. }
             | Self::CoordinateRank { .. }
             | Self::CoordinateBasis { .. }
+            | Self::NotFlat { .. }
+            | Self::BothKinds { .. }
             | Self::OpenTile { .. }
             | Self::NoBasisMode { .. } => LayoutErrorKind::Profile,
             Self::NoMode { .. }
             | Self::NoRange { .. }
             | Self::NoLeaf { .. }
             | Self::BasisRange { .. }
+            | Self::NoPath
             | Self::Coordinate { .. }
             | Self::Extent { .. }
             | Self::Downwards { .. }

@@ -1,13 +1,37 @@
 //! The words for what goes wrong.
 
+use super::basis::{NO_BASIS, below, depth, extended, outermost, place_of};
 use super::fault::Fault;
-use super::numbers::{Divisors, multiples_around, strides, values_of};
+use super::numbers::{Beyond, Divisors, alternatives, multiples_around, strides, values_of};
 use super::place::Place;
 use super::text::Text;
 
 /// What must hold where no single number of a tile would do.
 const BOTH_FIT: &str =
     "; the layout must have a composition with the tile and one with the tile's complement";
+
+/// "basis vector 1", "basis vector 0@1", "none (an integer)".
+const fn along<const N: usize>(text: &mut Text<N>, basis: u32) {
+    if basis == NO_BASIS {
+        text.str("none (an integer)");
+    } else {
+        text.str("basis vector ");
+        text.basis(basis);
+    }
+}
+
+/// The place beside `within` that the place `whole`, in which it is, could be instead: one of the same tuple.
+const fn beside(whole: u32, within: u32) -> u32 {
+    let start = place_of(whole);
+    let index = match below(within, start) {
+        Some(rest) => outermost(rest),
+        None => 0,
+    };
+    match extended(start, (index == 0) as usize) {
+        Ok(place) => place,
+        Err(_) => within,
+    }
+}
 
 impl Fault {
     /// Writes what went wrong at `place`, which is written before it.
@@ -107,7 +131,7 @@ impl Fault {
                 text.int(rank as i64);
                 text.str(" would do");
             }
-            Self::Stride { stride, along, inner, mode, extent, count, values, known, would, last } => {
+            Self::Stride { stride, along, inner, mode, extent, count, values, known, would, beyond } => {
                 text.str("the stride ");
                 text.int(stride);
                 if along != stride {
@@ -131,12 +155,14 @@ impl Fault {
                             kept |= bit;
                         }
                     }
-                    strides(text, extent, inner, kept, false);
-                    if kept == 0 {
+                    let takes = beyond > 0 && place.takes(Some(count), stride, (None, beyond));
+                    let beyond = if takes { Beyond::One(beyond) } else { Beyond::Nothing };
+                    if !strides(text, extent, inner, kept, beyond) && !place.write_tiles(text) {
                         text.str(BOTH_FIT);
                     }
                 } else {
-                    strides(text, extent, inner, would, last);
+                    let beyond = if beyond > 0 { Beyond::Multiples(beyond) } else { Beyond::Nothing };
+                    strides(text, extent, inner, would, beyond);
                 }
             }
             Self::Unfit => text.str("the steps fit no layout"),
@@ -155,7 +181,7 @@ impl Fault {
                         text.str("; an extent of ");
                         text.int(run);
                         text.str(" would do");
-                    } else {
+                    } else if !place.write_tiles(text) {
                         text.str(BOTH_FIT);
                     }
                     return;
@@ -194,29 +220,56 @@ impl Fault {
                           first layout's strides instead",
                 );
             }
-            Self::MixedBasis { left, right } if left == right => text.str(
+            Self::MixedBasis => text.str(
                 "strides along basis vectors (such as 1@0) and integer strides do not add up to one index",
             ),
-            Self::MixedBasis { left, right } => {
-                text.str("a step goes along basis vectors ");
-                text.int(left as i64);
+            Self::Across { left, right, step, stride, count, below, above } => {
+                text.str("a step of ");
+                text.int(step);
+                text.str(" goes along ");
+                along(text, left);
                 text.str(" and ");
-                text.int(right as i64);
-                text.str(
-                    " at once (or along one and an integer), which one stride cannot hold; tiles that stay within a \
-                     mode would do",
-                );
+                along(text, right);
+                text.str(" at once, which one stride cannot hold");
+                let mut numbers = [0; 2];
+                let mut found = 0;
+                if below > 0 && place.takes(Some(count), stride, (None, below)) {
+                    numbers[found] = below;
+                    found += 1;
+                }
+                if above > 0 && place.takes(Some(count), stride, (None, above)) {
+                    numbers[found] = above;
+                    found += 1;
+                }
+                if found > 0 {
+                    text.str("; a stride of ");
+                    let (numbers, _) = numbers.split_at(found);
+                    alternatives(text, numbers, true);
+                    text.str(" would do");
+                } else if !place.write_tiles(text) {
+                    text.str("; tiles that stay within a mode would do");
+                }
             }
             Self::HasBasis => text.str(
                 "strides along basis vectors (such as 1@0) have no place here; take `along(k)` for the integer layout of \
                  coordinate k, with the strides along k, and 0 for the others",
             ),
-            Self::NoBasisMode { basis, rank } => {
+            Self::NoBasisMode { basis, level, rank } => {
                 text.str("a stride along basis vector ");
-                text.int(basis as i64);
-                text.str(" selects a mode that is not there; the rank is ");
+                text.basis(basis);
+                text.str(" selects a mode that is not there; the rank ");
+                if level > 0 {
+                    text.str("of mode ");
+                    text.mode_before(basis, level);
+                    text.str(" ");
+                }
+                text.str("is ");
                 text.int(rank as i64);
-                text.str(", and a basis vector below it would do");
+                text.str(if level > 0 {
+                    ", and an index below it would do"
+                } else {
+                    ", and a basis vector below it would do"
+                });
             }
             Self::Coordinate { value, extent, last } => {
                 text.int(value);
@@ -231,11 +284,21 @@ impl Fault {
                 }
             }
             Self::BasisRange { basis } => {
-                text.str("there is no basis vector ");
-                text.size(basis);
+                if basis == usize::MAX {
+                    text.str("there is no basis vector below 0");
+                } else {
+                    text.str("there is no basis vector ");
+                    text.size(basis);
+                }
                 text.str("; their numbers are 0 to ");
                 text.int(super::MAX_BASIS as i64 - 1);
             }
+            Self::BasisDepth => {
+                text.str("a coordinate would nest deeper than ");
+                text.int(super::MAX_BASIS_DEPTH as i64);
+                text.str(" tuples, which is what a basis vector holds; flatten what nests deeper");
+            }
+            Self::NoPath => text.str("a basis vector has at least one index"),
             Self::NoLeaf { index, leaves } => {
                 text.str("there is no leaf ");
                 text.size(index);
@@ -243,17 +306,43 @@ impl Fault {
                 text.int(leaves as i64);
             }
             Self::CoordinateBasis { basis, parts } => {
-                match basis {
-                    Some(basis) => {
-                        text.str("a stride is along basis vector ");
-                        text.int(basis as i64);
-                        text.str(", and only the first ");
-                        text.int(parts as i64);
-                        text.str(" are asked for; ask for at least ");
-                        text.int(basis as i64 + 1);
-                    }
-                    None => text.str("a stride is an integer, along no basis vector; `at` gives its index"),
+                text.str("a stride is along basis vector ");
+                text.size(basis);
+                text.str(", and only the first ");
+                text.size(parts);
+                text.str(" are asked for; ask for at least ");
+                text.size(basis + 1);
+            }
+            Self::NotFlat { stride, basis: NO_BASIS } => {
+                text.str("the stride ");
+                text.int(stride);
+                text.str(" is an integer, along no basis vector; `at` gives the layout's index");
+            }
+            Self::NotFlat { stride, basis } => {
+                text.str("the stride ");
+                text.scaled(stride, basis);
+                text.str(" is within element ");
+                text.size(outermost(basis));
+                text.str(" of the coordinate, which is a tuple; `coordinate_of` gives nested coordinates, and `along(");
+                text.size(outermost(basis));
+                text.str(")` the layout of that element");
+            }
+            Self::BothKinds { whole, within } => {
+                text.str("the strides ");
+                text.scaled(whole.0, whole.1);
+                text.str(" and ");
+                text.scaled(within.0, within.1);
+                text.str(" make ");
+                if whole.1 != NO_BASIS {
+                    text.str("element ");
+                    text.mode_before(whole.1, depth(whole.1));
+                    text.str(" of ");
                 }
+                text.str("the coordinate both an integer and a tuple; ");
+                text.scaled(whole.0, beside(whole.1, within.1));
+                text.str(" beside ");
+                text.scaled(within.0, within.1);
+                text.str(" would do");
             }
             Self::OpenTile { mode } => {
                 text.str("the wildcard of mode ");

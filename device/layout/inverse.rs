@@ -101,7 +101,7 @@ pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), F
     while i < modes.leaves() {
         steps[i] = step;
         step *= modes.shape[i];
-        modes.basis[i] = i as u8;
+        modes.basis[i] = i as u32;
         i += 1;
     }
     modes.sort_run(0);

@@ -1,6 +1,8 @@
 //! Layouts: functions from coordinates to indices.
 
+use super::basis::{Basis, WHOLE, depth, inner, outermost};
 use super::error::{Fault, LayoutError, tri};
+use super::evaluate::shape_of_values;
 use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder, size_times};
 use super::operation::operation;
 use super::place;
@@ -35,7 +37,7 @@ pub struct Layout {
     pub(crate) profile: Profile,
     pub(crate) shape: [i64; MAX_LEAVES],
     pub(crate) stride: [i64; MAX_LEAVES],
-    pub(crate) basis: [u8; MAX_LEAVES],
+    pub(crate) basis: [u32; MAX_LEAVES],
 }
 
 operation! {
@@ -129,7 +131,7 @@ impl Layout {
         match self.basis[leaf] {
             NO_BASIS => Leaf::Int(value),
             ANY => Leaf::Any,
-            basis => Leaf::Scaled { value, basis },
+            basis => Leaf::Scaled { value, basis: Basis::of(basis) },
         }
     }
 
@@ -217,11 +219,51 @@ impl Layout {
 
     /// One more than the largest index (of the strides' magnitudes, as in CuTe, so that negative strides count).
     ///
-    /// With strides along basis vectors it is one more than the largest sum of a coordinate's parts.
+    /// With strides along basis vectors it is the size of the [`coshape`](super::coshape()), as in CuTe.
+    ///
+    /// ```
+    /// use moye_device::layout::{identity_layout, layout, tuple};
+    /// assert_eq!(layout!((4, 3):(1, 10)).cosize(), 24);
+    /// assert_eq!(identity_layout(tuple!((6, 5))).cosize(), 30);
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`try_cosize`](Self::try_cosize) gives an error, which is only of strides along basis vectors.
+    #[track_caller]
     pub const fn cosize(&self) -> i64 {
+        if self.is_coordinate() {
+            return match self.try_cosize() {
+                Ok(cosize) => cosize,
+                Err(error) => panic!("{}", error.text()),
+            };
+        }
         self.cosize_at(ROOT)
     }
 
+    /// [`cosize`](Self::cosize) as a `Result`.
+    ///
+    /// # Errors
+    /// Of strides along basis vectors: where there is no [`coshape`](super::coshape()), or its size does not fit in 64
+    /// bits.
+    pub const fn try_cosize(&self) -> Result<i64, LayoutError> {
+        if !self.is_coordinate() {
+            return Ok(self.cosize_at(ROOT));
+        }
+        let fault = match shape_of_values(self) {
+            Ok(shape) => match shape.product_at(ROOT) {
+                Ok(size) => return Ok(size),
+                Err(fault) => fault,
+            },
+            Err(fault) => fault,
+        };
+        let mut text = Text::of_operands();
+        text.str("cosize(");
+        text.layout(self);
+        text.str(")");
+        Err(LayoutError::after(text, fault))
+    }
+
+    /// [`cosize`](Self::cosize) of the mode at `at`, whose strides are integers.
     pub(crate) const fn cosize_at(&self, at: At) -> i64 {
         let end = self.profile.next(at).leaf;
         let mut last = 0;
@@ -295,26 +337,47 @@ impl Layout {
         false
     }
 
-    /// The integer layout of one coordinate: the same shape, with the strides along basis vector `basis` as integers
-    /// and 0 for all others.
+    /// The layout of element `basis` of the coordinates: the same shape, with the strides along that basis vector as
+    /// integers and 0 for all others. Of an element that is a tuple it is again a layout of coordinates.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, layout, tuple};
     /// let coordinates = identity_layout(tuple!((4, 3)));
     /// assert_eq!(coordinates.to_string(), "(4,3):(1@0,1@1)");
     /// assert_eq!(coordinates.along(1), layout!((4, 3):(0, 1)));
+    /// let nested = identity_layout(tuple!((4, (2, 3))));
+    /// assert_eq!(nested.along(1), layout!((4, (2, 3)):(0, (1@0, 1@1))));
+    /// assert_eq!(nested.along(1).along(0), layout!((4, (2, 3)):(0, (1, 0))));
     /// ```
     pub const fn along(&self, basis: usize) -> Self {
         let mut layout = *self;
         let mut i = 0;
         while i < self.leaves() {
-            if self.basis[i] as usize != basis {
-                layout.stride[i] = 0;
-            }
+            let place = self.basis[i];
             layout.basis[i] = NO_BASIS;
+            if place == NO_BASIS || outermost(place) != basis {
+                layout.stride[i] = 0;
+            } else if inner(place) != WHOLE {
+                layout.basis[i] = inner(place);
+            }
             i += 1;
         }
         layout
+    }
+
+    /// The mode under `at` that a stride along `basis` steps through.
+    pub(crate) const fn mode_along(&self, at: At, basis: u32) -> Result<At, Fault> {
+        let mut mode = at;
+        let mut rest = basis;
+        while rest != WHOLE {
+            let rank = self.profile.rank(mode);
+            if outermost(rest) >= rank {
+                return Err(Fault::NoBasisMode { basis, level: depth(basis) - depth(rest), rank });
+            }
+            mode = self.profile.mode(mode, outermost(rest));
+            rest = inner(rest);
+        }
+        Ok(mode)
     }
 
     /// This layout as a tiler: see [`Tiler`].
@@ -373,7 +436,7 @@ impl Layout {
     /// elements) and the strides, or the compact ones.
     #[doc(hidden)]
     #[track_caller]
-    pub const fn from_macro(nodes: &[u8], shape: &[i64], stride: Option<&[(i64, u8)]>) -> Self {
+    pub const fn from_macro(nodes: &[u8], shape: &[i64], stride: Option<&[(i64, u32)]>) -> Self {
         let shape = tuple_of_nodes(nodes, shape, &[]);
         match stride {
             Some(stride) => {
@@ -398,14 +461,14 @@ impl IntTuple {
     /// What the macro `tuple!` expands to: see [`Layout::from_macro`].
     #[doc(hidden)]
     #[track_caller]
-    pub const fn from_macro(nodes: &[u8], values: &[i64], basis: &[u8]) -> Self {
+    pub const fn from_macro(nodes: &[u8], values: &[i64], basis: &[u32]) -> Self {
         tuple_of_nodes(nodes, values, basis)
     }
 }
 
 /// A tuple from the nodes that the macros write.
 #[track_caller]
-pub(crate) const fn tuple_of_nodes(nodes: &[u8], values: &[i64], basis: &[u8]) -> IntTuple {
+pub(crate) const fn tuple_of_nodes(nodes: &[u8], values: &[i64], basis: &[u32]) -> IntTuple {
     let mut builder = TupleBuilder::new();
     match fill(&mut builder, nodes, values, basis) {
         Ok(()) => builder.tuple,
@@ -419,7 +482,7 @@ pub(crate) const fn tuple_of_nodes(nodes: &[u8], values: &[i64], basis: &[u8]) -
     }
 }
 
-const fn fill(builder: &mut TupleBuilder, nodes: &[u8], values: &[i64], basis: &[u8]) -> Result<(), Fault> {
+const fn fill(builder: &mut TupleBuilder, nodes: &[u8], values: &[i64], basis: &[u32]) -> Result<(), Fault> {
     let mut node = 0;
     let mut leaf = 0;
     while node < nodes.len() {

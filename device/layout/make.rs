@@ -1,5 +1,6 @@
 //! Layouts from shapes.
 
+use super::basis::{WHOLE, element, extended};
 use super::coalesce::zeros_filtered;
 use super::error::{Fault, tri};
 use super::int_tuple::arithmetic::ordered;
@@ -44,16 +45,28 @@ operation! {
     /// ```
     make_layout_like / try_make_layout_like(layout: Layout) -> Layout = like;
 
-    /// The layout of coordinates of a shape: it maps each coordinate to itself, with one integer for each mode
-    /// (a nested mode's coordinate is the integer counted along its first extent first).
+    /// The layout of coordinates of a shape: it maps each coordinate to itself, and an integer to the coordinate of that
+    /// index, as nested as the shape.
     ///
-    /// Its strides are along basis vectors, `1@0` in mode 0. It goes through composition, divides and partitions as
+    /// Its strides are along basis vectors, `1@0` in mode 0, `1@0@1` in mode 0 of mode 1 (see [`Basis`](super::Basis)); the
+    /// coordinate of an integer shape is the integer, and its stride 1, as in CuTe. It goes through composition, divides and partitions as
     /// any layout does, and then tells the coordinates of each element: what the predicates of ragged tiles need.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, tiler, tuple, zipped_divide};
     /// let tiles = zipped_divide(identity_layout(tuple!((10, 6))), tiler!((4, 4)));
     /// assert_eq!(tiles.to_string(), "((4,4),(3,2)):((1@0,1@1),(4@0,4@1))");
+    /// assert_eq!(identity_layout(tuple!((4, (2, 3)))).to_string(), "(4,(2,3)):(1@0,(1@0@1,1@1@1))");
+    /// ```
+    ///
+    /// With one integer for each mode, whatever the nesting: the identity of the modes' sizes, in the shape that is
+    /// wanted.
+    ///
+    /// ```
+    /// use moye_device::layout::{identity_layout, product_each, tuple};
+    /// let shape = tuple!((4, (2, 3)));
+    /// let coordinates = identity_layout(product_each(shape)).with_shape(shape);
+    /// assert_eq!(coordinates.to_string(), "(4,(2,3)):(1@0,(1@1,2@1))");
     /// ```
     identity_layout / try_identity_layout(shape: IntTuple) -> Layout = identity;
 }
@@ -100,8 +113,35 @@ const fn compact(shape: &IntTuple, first_is_fastest: bool) -> Result<Layout, Fau
 
 pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
     let mut builder = Layout::start();
+    tri!(unit_into(&mut builder, shape, ROOT, WHOLE));
+    builder.finish()
+}
+
+/// Adds the part of the shape at `at`, each integer of it along its place, which is within `place`. Extents of 1 are
+/// along theirs too, so that every coordinate nests as the shape does.
+const fn unit_into(builder: &mut Layout, shape: &IntTuple, at: At, place: u32) -> Result<(), Fault> {
+    if shape.profile.is_leaf(at) {
+        let extent = tri!(shape.int_at(at.leaf));
+        return builder.push_leaf(extent, 1, if place == WHOLE { NO_BASIS } else { place });
+    }
+    let rank = shape.profile.rank(at);
+    tri!(builder.push_tuple(rank));
+    let mut mode = shape.profile.first(at);
+    let mut i = 0;
+    while i < rank {
+        tri!(unit_into(builder, shape, mode, tri!(extended(place, i))));
+        mode = shape.profile.next(mode);
+        i += 1;
+    }
+    Ok(())
+}
+
+/// The coordinates of a shape with one integer for each of its modes: of a nested mode the integer counted along its
+/// first extent first. What tensors ask for, whose axes are the modes.
+pub(crate) const fn mode_coordinates(shape: &IntTuple) -> Result<Layout, Fault> {
+    let mut builder = Layout::start();
     if shape.is_int() {
-        tri!(coordinate_into(&mut builder, shape, ROOT, 0));
+        tri!(coordinate_into(&mut builder, shape, ROOT, element(0)));
         return builder.finish();
     }
     let rank = shape.rank();
@@ -109,7 +149,7 @@ pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
     let mut mode = shape.profile.first(ROOT);
     let mut i = 0;
     while i < rank {
-        tri!(coordinate_into(&mut builder, shape, mode, i as u8));
+        tri!(coordinate_into(&mut builder, shape, mode, element(i)));
         mode = shape.profile.next(mode);
         i += 1;
     }
@@ -117,7 +157,7 @@ pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
 }
 
 /// Adds the compact column-major mode of the shape at `at`, along `basis`.
-const fn coordinate_into(builder: &mut Layout, shape: &IntTuple, at: At, basis: u8) -> Result<(), Fault> {
+const fn coordinate_into(builder: &mut Layout, shape: &IntTuple, at: At, basis: u32) -> Result<(), Fault> {
     let sub = shape.sub(at);
     let mut mode = tri!(compact(&sub, true));
     let mut i = 0;

@@ -20,6 +20,7 @@
 //! assert_eq!(composition(SMEM, layout!((32, 32):(32, 1))), layout!((32, 32):(33, 1)));
 //! ```
 
+mod basis;
 mod builder;
 mod by_mode;
 mod coalesce;
@@ -57,6 +58,7 @@ mod tv;
 
 #[doc(inline)]
 pub use crate::{__layout_fold as fold, __layout_transform as transform};
+pub use basis::{Basis, MAX_BASIS, MAX_BASIS_DEPTH};
 pub use coalesce::{
     coalesce, coalesce_profile, filter, filter_profile, filter_zeros, try_coalesce, try_coalesce_profile,
     try_filter, try_filter_profile, try_filter_zeros,
@@ -73,18 +75,19 @@ pub use divide::{
     try_zipped_divide, zipped_divide,
 };
 pub use error::{LayoutError, LayoutErrorKind};
-pub use evaluate::{coordinate_of, crd2idx, try_coordinate_of, try_crd2idx};
+pub use evaluate::{coordinate_of, coshape, crd2idx, try_coordinate_of, try_coshape, try_crd2idx};
 pub use int_tuple::{
-    IntTuple, Leaf, MAX_BASIS, ceil_div, colex_less, compact_col_major, compact_order, compact_row_major,
-    compatible, congruent, crd2crd, crd2crd_from, elem_less, idx2crd, idx2crd_strided, increment,
-    inner_product, lex_less, prefix_product, prefix_product_from, product, product_each, shape_div,
-    try_ceil_div, try_compact_col_major, try_compact_order, try_compact_row_major, try_crd2crd,
-    try_crd2crd_from, try_idx2crd, try_idx2crd_strided, try_increment, try_inner_product, try_prefix_product,
+    IntTuple, Leaf, ceil_div, colex_less, compact_col_major, compact_order, compact_row_major, compatible,
+    congruent, crd2crd, crd2crd_from, elem_less, idx2crd, idx2crd_strided, increment, inner_product,
+    lex_less, prefix_product, prefix_product_from, product, product_each, shape_div, try_ceil_div,
+    try_compact_col_major, try_compact_order, try_compact_row_major, try_crd2crd, try_crd2crd_from,
+    try_idx2crd, try_idx2crd_strided, try_increment, try_inner_product, try_prefix_product,
     try_prefix_product_from, try_product, try_product_each, try_shape_div, weakly_compatible,
     weakly_congruent,
 };
 pub use inverse::{left_inverse, right_inverse, try_left_inverse, try_right_inverse};
 pub use layout::{Layout, make_layout, mode, try_make_layout, try_mode};
+pub(crate) use make::mode_coordinates;
 pub use make::{
     identity_layout, make_col_major, make_layout_like, make_ordered_layout, make_row_major,
     try_identity_layout, try_make_col_major, try_make_layout_like, try_make_ordered_layout,

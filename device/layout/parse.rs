@@ -2,9 +2,10 @@
 
 use core::str::FromStr;
 
+use super::basis::{MAX_BASIS, WHOLE, within};
 use super::composed::ComposedLayout;
 use super::error::{Fault, LayoutError, tri};
-use super::int_tuple::{ANY, IntTuple, MAX_BASIS, NO_BASIS, TupleBuilder};
+use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::{Layout, of_shape_and_stride};
 use super::make;
 use super::profile::MAX_NODES;
@@ -434,20 +435,25 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    const fn leaf(&mut self) -> Result<(i64, u8), Fault> {
+    const fn leaf(&mut self) -> Result<(i64, u32), Fault> {
         if self.eat(b'_') && !self.number_is_next() {
             return Ok((0, ANY));
         }
         let value = tri!(self.int("an integer, `_` or `(`"));
-        if !self.eat(b'@') {
-            return Ok((value, NO_BASIS));
+        let mut basis = WHOLE;
+        while self.eat(b'@') {
+            let place = self.next();
+            let index = tri!(self.int("a basis number from 0 to 63"));
+            if index < 0 || index >= MAX_BASIS as i64 {
+                return Err(self.expected_at(place, "a basis number from 0 to 63"));
+            }
+            // The innermost index comes first.
+            basis = match within(index as usize, basis) {
+                Ok(basis) => basis,
+                Err(fault) => return Err(self.of(place, fault)),
+            };
         }
-        let place = self.next();
-        let basis = tri!(self.int("a basis number from 0 to 63"));
-        if basis < 0 || basis >= MAX_BASIS as i64 {
-            return Err(self.expected_at(place, "a basis number from 0 to 63"));
-        }
-        Ok((value, if value == 0 { NO_BASIS } else { basis as u8 }))
+        Ok((value, if value == 0 || basis == WHOLE { NO_BASIS } else { basis }))
     }
 
     /// The integer that comes next; `what` is expected where there is none.

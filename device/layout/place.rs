@@ -18,6 +18,9 @@ const REASON: usize = 250;
 /// How much is kept free behind the layout whose mode is spoken of.
 const ADVICE: usize = 130;
 
+/// How many extents above and below one are tried, until one fits.
+const TRIED: i64 = 64;
+
 /// The mode that a fault is about, and what it was put together with.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
@@ -47,6 +50,16 @@ struct Divide {
     end: usize,
     /// Whether it is the complement of the tile that does not fit, whose numbers nobody chose.
     rest: bool,
+}
+
+impl Divide {
+    /// Whether the divide as a whole has an answer where leaf `leaf` of the tiler is `extent:stride` instead.
+    const fn takes(&self, leaf: usize, extent: i64, stride: i64) -> bool {
+        let mut tiler = self.tiler;
+        tiler.layout.shape[leaf] = extent;
+        tiler.layout.stride[leaf] = stride;
+        tiler.layout.check().is_ok() && by_mode(Each::Divide, &self.layout, &tiler).is_ok()
+    }
 }
 
 // There is one at a time, on the way to a message, and no heap during constant evaluation.
@@ -104,16 +117,56 @@ impl Place {
                 None => shape > 1,
             };
             if is_it && divide.tiler.layout.stride[i] == stride {
-                let mut tiler = divide.tiler;
-                tiler.layout.stride[i] = to.1;
-                if let Some(extent) = to.0 {
-                    tiler.layout.shape[i] = extent;
-                }
-                return tiler.layout.check().is_ok() && by_mode(Each::Divide, &divide.layout, &tiler).is_ok();
+                return divide.takes(i, if let Some(extent) = to.0 { extent } else { shape }, to.1);
             }
             i += 1;
         }
         false
+    }
+
+    /// "; a tile of 2:1 or 4:1 would do": of a divide by a tile of one mode, the next smaller and larger extents that the
+    /// divide [takes](Self::takes), a smaller one of 1 only where there is no other. Whether there are any.
+    pub const fn write_tiles<const N: usize>(&self, text: &mut Text<N>) -> bool {
+        let Some(divide) = &self.divide else { return false };
+        if divide.end != divide.begin + 1 {
+            return false;
+        }
+        let (extent, stride) =
+            (divide.tiler.layout.shape[divide.begin], divide.tiler.layout.stride[divide.begin]);
+        let (mut below, mut above) = (0, 0);
+        let mut step = 1;
+        while step <= TRIED && (below == 0 || above == 0) {
+            if below == 0 && extent - step > 1 && divide.takes(divide.begin, extent - step, stride) {
+                below = extent - step;
+            }
+            if above == 0
+                && let Some(larger) = extent.checked_add(step)
+                && divide.takes(divide.begin, larger, stride)
+            {
+                above = larger;
+            }
+            step += 1;
+        }
+        if below == 0 && above == 0 && extent > 1 && divide.takes(divide.begin, 1, stride) {
+            below = 1;
+        }
+        if below == 0 && above == 0 {
+            return false;
+        }
+        text.str("; a tile of ");
+        if below > 0 {
+            text.int(below);
+            text.str(":");
+            text.int(stride);
+        }
+        if above > 0 {
+            text.str(if below > 0 { " or " } else { "" });
+            text.int(above);
+            text.str(":");
+            text.int(stride);
+        }
+        text.str(" would do");
+        true
     }
 
     const fn enter(&mut self, mode: usize) {
@@ -242,9 +295,11 @@ const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) ->
         }
         place.part = Some(Part::Mode(b.sub(by)));
         let basis = b.basis[by.leaf];
-        if basis != NO_BASIS && (basis as usize) < a.profile.rank(at) {
+        if basis != NO_BASIS
+            && let Ok(mode) = a.mode_along(at, basis)
+        {
             // It steps through that mode of `a`, and the fault counts the modes in it.
-            place.within = Some(Within::Mode(a.sub(a.profile.mode(at, basis as usize))));
+            place.within = Some(Within::Mode(a.sub(mode)));
         }
         return true;
     }

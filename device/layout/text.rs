@@ -108,11 +108,7 @@ impl<const N: usize> Text<N> {
     pub const fn leaf(&mut self, leaf: Leaf) {
         match leaf {
             Leaf::Int(value) => self.int(value),
-            Leaf::Scaled { value, basis } => {
-                self.int(value);
-                self.str("@");
-                self.int(basis as i64);
-            }
+            Leaf::Scaled { value, basis } => self.scaled(value, basis.code()),
             Leaf::Any => self.str("_"),
         }
     }

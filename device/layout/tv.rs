@@ -118,7 +118,10 @@ impl TvLayout {
     /// # Errors
     /// Where a thread's values lie across modes in a way that no strides have.
     pub const fn try_coordinates(&self) -> Result<Layout, LayoutError> {
-        super::try_composition(tri!(super::try_identity_layout(self.tile)), self.layout)
+        match super::make::mode_coordinates(&self.tile) {
+            Ok(coordinates) => super::try_composition(coordinates, self.layout),
+            Err(fault) => Err(LayoutError::of_tuple("coordinates", &self.tile, fault)),
+        }
     }
 
     /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this layout, as

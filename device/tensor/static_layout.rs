@@ -1,6 +1,6 @@
 //! Layouts as types: one constant each.
 
-use crate::layout::{ComposedLayout, Layout, Swizzle, Text, identity_layout};
+use crate::layout::{ComposedLayout, Layout, Swizzle, Text, mode_coordinates};
 use core::marker::PhantomData;
 
 /// A layout known at compile time, as a type.
@@ -94,7 +94,7 @@ impl<L> Clone for IdentityOf<L> {
 impl<L> Copy for IdentityOf<L> {}
 
 impl<L: StaticLayout> StaticLayout for IdentityOf<L> {
-    const LAYOUT: Layout = identity_layout(L::LAYOUT.shape());
+    const LAYOUT: Layout = coordinates_of_modes(L::LAYOUT);
     // A tile starts at a multiple of its extents.
     const ORIGIN: Divisors = {
         let mut origin = Divisors::UNMOVED;
@@ -105,6 +105,15 @@ impl<L: StaticLayout> StaticLayout for IdentityOf<L> {
         }
         origin
     };
+}
+
+/// The coordinates of a tile along its modes, whatever nests in these.
+const fn coordinates_of_modes(tile: Layout) -> Layout {
+    match mode_coordinates(&tile.shape()) {
+        Ok(layout) => layout,
+        // Its strides are those of the compact layout of the shape.
+        Err(_) => unreachable!(),
+    }
 }
 
 /// For each axis (for a layout of plain offsets: the first alone), a number of which every shift so far was a

@@ -44,7 +44,8 @@ agree! {
     indices: i64 = Layout::at, (&NESTED, 37);
     indices_of_coordinates: i64 = Layout::at_coord::<3>, (&NESTED, [3, 2, 1]);
     crd2idxs: i64 = crd2idx, (NESTED, tuple!((3, (1, 0), 2)));
-    coordinates_of_indices: [i64; 3] = Layout::coordinate::<3>, (&identity_layout(SHAPE), 77);
+    coordinates_of_indices: [i64; 3] = Layout::coordinate::<3>, (&identity_layout(tuple!((4, 6, 5))), 77);
+    nested_coordinates_of_indices: IntTuple = coordinate_of, (identity_layout(SHAPE), tuple!(77));
     sizes: i64 = Layout::size, (&NESTED);
     cosizes: i64 = Layout::cosize, (&NESTED);
     ranks: usize = Layout::rank, (&NESTED);
@@ -193,6 +194,10 @@ const LAYOUTS: &[Layout] = &[
     layout!((4, 4):(1, 2)),
     layout!((3, 5):(-5, 1)),
     layout!((4, (2, 3)):(1@0, (1@1, 2@1))),
+    layout!((4, (2, 3)):(1@0, (1@0@1, 1@1@1))),
+    layout!((4, 2):(1@0, 1)),
+    layout!((2, (3, 4)):(3@1, (1@0@0, 0))),
+    layout!(((2, 2), 3):((6, 3), 1)),
     layout!((2, (1, 1), 3):(1, (2, 4), 2)),
     layout!((64, 64):(1, 72)),
     layout!((2, 2305843009213693952):(0, 1)),
@@ -208,6 +213,8 @@ const TUPLES: &[IntTuple] = &[
     tuple!((0, 0)),
     tuple!((2, _)),
     tuple!((1@0, 1@1)),
+    tuple!((2@0, (1@0@1, 1@1@1))),
+    tuple!((0, 1)),
     tuple!((4294967296, 4294967296)),
 ];
 const TILERS: &[Tiler] = &[
@@ -266,6 +273,32 @@ type Number = Result<i64, LayoutError>;
 type TupleAnswer = Result<IntTuple, LayoutError>;
 type Swizzling = Result<ComposedLayout, LayoutError>;
 
+/// Operations that take their operands by reference or in a list, on operands by value.
+macro_rules! by_value {
+    ($($name:ident($($arg:ident: $type:ty),+) -> $out:ty = $body:expr;)+) => {
+        $(const fn $name($($arg: $type),+) -> $out {
+            $body
+        })+
+    };
+}
+
+by_value! {
+    flat_coordinate(layout: Layout, index: i64) -> Result<[i64; 2], LayoutError> = layout.try_coordinate(index);
+    cosize(layout: Layout) -> Number = layout.try_cosize();
+    along(layout: Layout, basis: usize) -> Layout = layout.along(basis);
+    extent(layout: Layout, index: usize) -> Number = layout.try_extent(index);
+    selection_of(layout: Layout, first: usize, second: usize) -> Answer = layout.try_select(&[first, second]);
+    concatenated(a: Layout, b: Layout) -> Answer = Layout::try_concat(&[a, b, a]);
+    thread_value_coordinates_of(threads: Layout, values: Layout) -> Answer = match try_make_layout_tv(threads, values) {
+        Ok(tv) => tv.try_coordinates(),
+        Err(error) => Err(error),
+    };
+    leaf(tuple: IntTuple, index: usize) -> Result<Leaf, LayoutError> = tuple.try_leaf(index);
+    tuple_mode(tuple: IntTuple, index: usize) -> TupleAnswer = tuple.try_mode(index);
+    value(tuple: IntTuple) -> Number = tuple.try_value();
+    size(tuple: IntTuple) -> Number = tuple.try_size();
+}
+
 agree_over! {
     every_make_layout: Answer = try_make_layout, (TUPLES by 1, TUPLES by 2);
     every_col_major: Answer = try_make_col_major, (TUPLES by 1);
@@ -275,10 +308,18 @@ agree_over! {
     every_identity_layout: Answer = try_identity_layout, (TUPLES by 1);
     every_thread_value_layout: Result<TvLayout, LayoutError> = try_make_layout_tv, (LAYOUTS by 1, LAYOUTS by 2);
     every_index: Number = try_crd2idx, (LAYOUTS by 1, TUPLES by 1);
+    every_coordinate_of_a_coordinate: TupleAnswer = try_coordinate_of, (LAYOUTS by 1, TUPLES by 1);
+    every_flat_coordinate: Result<[i64; 2], LayoutError> = flat_coordinate, (LAYOUTS by 1, NUMBERS by 1);
+    every_coshape: TupleAnswer = try_coshape, (LAYOUTS by 1);
+    every_cosize: Number = cosize, (LAYOUTS by 1);
+    every_element_of_coordinates: Layout = along, (LAYOUTS by 1, INDICES by 1);
+    every_thread_value_coordinate: Answer = thread_value_coordinates_of, (LAYOUTS by 1, LAYOUTS by 2);
+    every_extent: Number = extent, (LAYOUTS by 1, INDICES by 1);
     every_mode: Answer = try_mode, (LAYOUTS by 1, INDICES by 1);
     every_slice: Answer = try_slice, (LAYOUTS by 1, TUPLES by 1);
     every_dice: Answer = try_dice, (LAYOUTS by 1, TUPLES by 1);
     every_slice_offset: Number = try_slice_offset, (LAYOUTS by 1, TUPLES by 1);
+    every_slice_coordinate: TupleAnswer = try_slice_coordinate, (LAYOUTS by 1, TUPLES by 1);
     every_slice_and_offset: Result<(Layout, i64), LayoutError> = try_slice_and_offset, (LAYOUTS by 1, TUPLES by 1);
     every_coalesce: Answer = try_coalesce, (LAYOUTS by 1);
     every_coalesce_by_profile: Answer = try_coalesce_profile, (LAYOUTS by 1, TUPLES by 1);
@@ -310,6 +351,31 @@ agree_over! {
     every_raked_product: Answer = try_raked_product, (LAYOUTS by 1, LAYOUTS by 3);
     every_tile_to_shape: Answer = try_tile_to_shape, (LAYOUTS by 1, TUPLES by 1);
     every_ordered_tile_to_shape: Answer = try_tile_to_shape_ordered, (LAYOUTS by 1, TUPLES by 1, TUPLES by 1);
+    every_append: Answer = Layout::try_append, (LAYOUTS by 1, LAYOUTS by 3);
+    every_prepend: Answer = Layout::try_prepend, (LAYOUTS by 1, LAYOUTS by 3);
+    every_appended_dim: Answer = Layout::try_append_dim, (LAYOUTS by 1, INDICES by 1);
+    every_prepended_dim: Answer = Layout::try_prepend_dim, (LAYOUTS by 1, INDICES by 1);
+    every_insertion: Answer = Layout::try_insert, (LAYOUTS by 1, INDICES by 1, LAYOUTS by 3);
+    every_removal: Answer = Layout::try_remove, (LAYOUTS by 1, INDICES by 1);
+    every_replacement: Answer = Layout::try_replace, (LAYOUTS by 1, INDICES by 1, LAYOUTS by 3);
+    every_part: Answer = Layout::try_take, (LAYOUTS by 1, INDICES by 1, INDICES by 3);
+    every_group: Answer = Layout::try_group, (LAYOUTS by 1, INDICES by 1, INDICES by 3);
+    every_selection: Answer = selection_of, (LAYOUTS by 1, INDICES by 1, INDICES by 3);
+    every_concatenation: Answer = concatenated, (LAYOUTS by 1, LAYOUTS by 3);
+    every_transposition: Answer = Layout::try_transpose, (LAYOUTS by 1);
+    every_shape_of_a_layout: Answer = Layout::try_with_shape, (LAYOUTS by 1, TUPLES by 1);
+    every_swizzled_index: Number = ComposedLayout::try_crd2idx, (SWIZZLED by 1, TUPLES by 1);
+    every_swizzled_slice: Swizzling = ComposedLayout::try_slice, (SWIZZLED by 1, TUPLES by 1);
+    every_swizzled_coalesce: Swizzling = ComposedLayout::try_coalesce, (SWIZZLED by 1);
+    every_swizzled_coalesce_by_profile: Swizzling = ComposedLayout::try_coalesce_profile, (SWIZZLED by 1, TUPLES by 1);
+    every_swizzled_filter: Swizzling = ComposedLayout::try_filter, (SWIZZLED by 1);
+    every_swizzled_composition_with_a_tiler: Swizzling = ComposedLayout::try_composition_tiler, (SWIZZLED by 1, TILERS by 1);
+    every_swizzled_composition_of_two: Swizzling = ComposedLayout::try_composition_swizzled, (SWIZZLED by 1, SWIZZLED by 3);
+    every_swizzled_recast: Swizzling = ComposedLayout::try_recast, (SWIZZLED by 1, NUMBERS by 1, NUMBERS by 3);
+    every_swizzled_tile_to_shape: Swizzling = ComposedLayout::try_tile_to_shape, (SWIZZLED by 1, TUPLES by 1);
+    every_swizzled_common_layout: Answer = ComposedLayout::try_max_common_layout, (SWIZZLED by 1, SWIZZLED by 3);
+    every_swizzled_common_vector: Number = ComposedLayout::try_max_common_vector, (SWIZZLED by 1, SWIZZLED by 3);
+    every_swizzle: Result<Swizzle, LayoutError> = Swizzle::try_new, (NUMBERS by 1, NUMBERS by 3, NUMBERS by 7);
     every_swizzled_mode: Swizzling = ComposedLayout::try_mode, (SWIZZLED by 1, INDICES by 1);
     every_swizzled_composition: Swizzling = ComposedLayout::try_composition, (SWIZZLED by 1, LAYOUTS by 1);
     every_swizzled_divide: Swizzling = ComposedLayout::try_zipped_divide, (SWIZZLED by 1, TILERS by 1);
@@ -318,6 +384,22 @@ agree_over! {
     every_swizzled_downcast: Swizzling = ComposedLayout::try_downcast, (SWIZZLED by 1, NUMBERS by 1);
     every_swizzled_right_inverse: Swizzling = ComposedLayout::try_right_inverse, (SWIZZLED by 1);
     every_swizzled_left_inverse: Swizzling = ComposedLayout::try_left_inverse, (SWIZZLED by 1);
+    every_tuple_leaf: Result<Leaf, LayoutError> = leaf, (TUPLES by 1, INDICES by 1);
+    every_tuple_mode: TupleAnswer = tuple_mode, (TUPLES by 1, INDICES by 1);
+    every_tuple_value: Number = value, (TUPLES by 1);
+    every_tuple_size: Number = size, (TUPLES by 1);
+    every_tuple_append: TupleAnswer = IntTuple::try_append, (TUPLES by 1, TUPLES by 3);
+    every_tuple_prepend: TupleAnswer = IntTuple::try_prepend, (TUPLES by 1, TUPLES by 3);
+    every_tuple_insertion: TupleAnswer = IntTuple::try_insert, (TUPLES by 1, INDICES by 1, TUPLES by 3);
+    every_tuple_removal: TupleAnswer = IntTuple::try_remove, (TUPLES by 1, INDICES by 1);
+    every_tuple_replacement: TupleAnswer = IntTuple::try_replace, (TUPLES by 1, INDICES by 1, TUPLES by 3);
+    every_tuple_part: TupleAnswer = IntTuple::try_take, (TUPLES by 1, INDICES by 1, INDICES by 3);
+    every_tuple_group: TupleAnswer = IntTuple::try_group, (TUPLES by 1, INDICES by 1, INDICES by 3);
+    every_tuple_unflattened: TupleAnswer = IntTuple::try_unflatten, (TUPLES by 1, TUPLES by 3);
+    every_tuple_with_a_leaf: TupleAnswer = IntTuple::try_with_leaf, (TUPLES by 1, INDICES by 1, NUMBERS by 1);
+    every_scaled_integer: TupleAnswer = IntTuple::try_scaled, (NUMBERS by 1, INDICES by 1);
+    every_tiler_of_a_shape: Result<Tiler, LayoutError> = Tiler::try_shape, (TUPLES by 1);
+    every_tile_shape: TupleAnswer = Tiler::try_tile_shape, (TILERS by 1);
     every_product: Number = try_product, (TUPLES by 1);
     every_product_of_each: TupleAnswer = try_product_each, (TUPLES by 1);
     every_inner_product: Number = try_inner_product, (TUPLES by 1, TUPLES by 1);

@@ -30,6 +30,8 @@ fn layouts_and_tuples() {
         ("(4,é)", 4, "an integer"),
         ("(é", 2, "an integer"),
         ("4:1@64", 5, "a basis number from 0 to 63"),
+        ("(4,2):(1@0,1@0@64)", 16, "a basis number from 0 to 63"),
+        ("4:1@0@", 7, "a basis number from 0 to 63"),
     ]);
     refused::<IntTuple>(&[
         ("(1,2)x", 6, "the end"),
@@ -159,4 +161,28 @@ fn what_makes_no_layout_is_named_with_its_column() {
         ("Sw<3,4,3> o 3 o 8:-1", 17, Range, "the smallest index is -4"),
     ]);
     assert_eq!(try_make_col_major(tuple!((4, 0))).unwrap_err().column(), None, "there was no text");
+}
+
+#[test]
+fn basis_vectors_are_written_innermost_index_first() {
+    let nested = identity_layout(tuple!((4, (2, 3))));
+    assert_eq!(nested.to_string(), "(4,(2,3)):(1@0,(1@0@1,1@1@1))");
+    assert_eq!(nested, layout!((4, (2, 3)):(1@0, (1@0@1, 1@1@1))));
+    assert_eq!(nested.stride().mode(1).leaf(1), Leaf::Scaled { value: 1, basis: Basis::new(&[1, 1]) });
+    for (text, path) in
+        [("2@1", &[1][..]), ("2@0@1", &[1, 0]), ("2@63@0@5", &[5, 0, 63]), ("2@4@3@2@1@0", &[0, 1, 2, 3, 4])]
+    {
+        let basis = Basis::new(path);
+        assert_eq!(IntTuple::along(2, basis).to_string(), text);
+        assert_eq!(text.parse(), Ok(IntTuple::along(2, basis)));
+        assert_eq!((0..path.len()).map(|level| basis.index(level).unwrap()).collect::<Vec<_>>(), path);
+        assert_eq!((basis.depth(), basis.index(path.len())), (path.len(), None));
+    }
+    assert_eq!("0@0@1".parse(), Ok(tuple!(0)), "0 is along nothing");
+    let deep = "4:1@0@0@0@0@0@0".parse::<Layout>().unwrap_err();
+    assert_eq!((deep.kind(), deep.column()), (LayoutErrorKind::Capacity, Some(15)), "{deep}");
+    assert!(deep.text().contains("deeper than 5 tuples"), "{deep}");
+    assert!(Basis::try_new(&[0; 6]).unwrap_err().text().starts_with("Basis::new([0, 0, 0, 0, 0, 0]): "));
+    assert!(Basis::try_new(&[0, 64]).unwrap_err().text().contains("there is no basis vector 64"));
+    assert!(Basis::try_new(&[]).unwrap_err().text().contains("at least one index"));
 }

@@ -45,7 +45,8 @@ An expression is
   a swizzle                   Sw<3,4,3>
   a composed layout           Sw<3,3,3> o 0 o (8,64):(64,1)
   an operation                composition((6,2):(8,2), (4,3):(3,1)), or for this one A o B
-  a call                      (4,3):(3,1)(2,1), an index; make_identity_layout((4,3))(2,1), a coordinate; with `_` a slice
+  a call                      (4,3):(3,1)(2,1), an index; make_identity_layout((4,3))(2,1), a coordinate; with `_` a slice;
+                              ((6,2):(8,2) o (4,3):(3,1))(2,1) in parentheses
 
 Operations (`?` may be left out, `...` any number):
 

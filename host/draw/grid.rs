@@ -2,7 +2,7 @@
 
 use super::error::{DrawError, check_cells};
 use super::scene::{Cell, Fill, Grid, Heading, Label, Scene};
-use moye_device::layout::{IntTuple, Layout, Leaf};
+use moye_device::layout::{IntTuple, Layout, coordinate_of, try_coordinate_of};
 
 /// The grid of a layout's indices, with the coordinates as headings.
 ///
@@ -12,8 +12,8 @@ use moye_device::layout::{IntTuple, Layout, Leaf};
 /// layout of coordinates (strides such as `1@0`) shows coordinates.
 ///
 /// # Errors
-/// Where the layout has more than [`MAX_CELLS`](super::MAX_CELLS) elements, or mixes integer strides with strides along
-/// basis vectors.
+/// Where the layout has more than [`MAX_CELLS`](super::MAX_CELLS) elements, or has strides that make no
+/// coordinate, such as integers beside strides along basis vectors.
 ///
 /// ```
 /// use moye::draw::{self, Label};
@@ -99,64 +99,45 @@ fn coordinate_text(shape: &IntTuple, rest: &mut i64) -> String {
 }
 
 /// What a layout maps to: indices, or coordinates.
-enum Values<'a> {
-    Indices(&'a Layout),
-    /// One integer layout for each basis vector.
-    Coordinates(Vec<Layout>),
-}
+struct Values<'a>(&'a Layout);
 
 impl<'a> Values<'a> {
     fn of(layout: &'a Layout) -> Result<Self, DrawError> {
-        if !layout.is_coordinate() {
-            return Ok(Self::Indices(layout));
+        // Whether there are values does not depend on where.
+        if let Err(error) = try_coordinate_of(*layout, IntTuple::int(0)) {
+            return Err(DrawError::Unsuited {
+                layout: layout.to_string(),
+                how: "as a grid",
+                why: error.reason().unwrap_or(error.text()).to_owned(),
+            });
         }
-        let stride = layout.stride();
-        let mut last = 0;
-        for leaf in 0..stride.leaves() {
-            match stride.leaf(leaf) {
-                Leaf::Scaled { basis, .. } => last = last.max(usize::from(basis)),
-                Leaf::Int(0) => {}
-                _ => {
-                    return Err(DrawError::Unsuited {
-                        layout: layout.to_string(),
-                        how: "as a grid",
-                        why: "some strides are integers and others along basis vectors; make them all of one kind"
-                            .to_owned(),
-                    });
-                }
-            }
-        }
-        Ok(Self::Coordinates((0..=last).map(|basis| layout.along(basis)).collect()))
+        Ok(Self(layout))
     }
 
-    fn label(&self, coord: i64) -> Label {
-        match self {
-            Self::Indices(layout) => Label::Index(layout.at(coord)),
-            Self::Coordinates(parts) => Label::Coordinate(parts.iter().map(|part| part.at(coord)).collect()),
+    /// The label of an element, and the number that its colour shows: of a coordinate the last one, which tells the columns
+    /// of an identity layout apart.
+    fn at(&self, coord: i64) -> (Label, i64) {
+        if !self.0.is_coordinate() {
+            let index = self.0.at(coord);
+            return (Label::Index(index), index);
         }
+        let coordinate = coordinate_of(*self.0, IntTuple::int(coord));
+        let last = coordinate.leaves().checked_sub(1).and_then(|last| coordinate.value_at(last));
+        (Label::Coordinate(Box::new(coordinate)), last.unwrap_or(0))
     }
 
     fn cosize(&self) -> Option<i64> {
-        match self {
-            Self::Indices(layout) => Some(layout.cosize()),
-            Self::Coordinates(_) => None,
-        }
+        (!self.0.is_coordinate()).then(|| self.0.cosize())
     }
 }
 
 fn index_grid(frame: &Frame, values: &Values<'_>) -> Grid {
     let size = (frame.rows.len() * frame.columns.len()) as i64;
-    // Coordinates are coloured by their last part, which tells the columns of an identity layout apart.
-    let rank = |coord: i64| match values.label(coord) {
-        Label::Index(index) => index,
-        Label::Coordinate(parts) => parts.last().copied().unwrap_or(0),
-        _ => 0,
-    };
-    let low = (0..size).map(rank).min().unwrap_or(0);
-    let high = (0..size).map(rank).max().unwrap_or(0);
+    let low = (0..size).map(|coord| values.at(coord).1).min().unwrap_or(0);
+    let high = (0..size).map(|coord| values.at(coord).1).max().unwrap_or(0);
     let mut grid = frame.grid(|row, column| {
-        let coord = frame.linear(row, column);
-        Cell::new(values.label(coord), Fill::ramp(rank(coord), low, high))
+        let (label, value) = values.at(frame.linear(row, column));
+        Cell::new(label, Fill::ramp(value, low, high))
     });
     grid.cosize = values.cosize();
     grid

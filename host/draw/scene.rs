@@ -1,6 +1,8 @@
 //! What a picture shows, before any format: grids of labelled, coloured cells. Every kind of picture makes a
 //! [`Scene`], and every renderer draws one.
 
+use moye_device::layout::IntTuple;
+
 /// A picture: grids placed in rows and columns, under a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scene {
@@ -66,7 +68,7 @@ pub enum Label {
     /// An index.
     Index(i64),
     /// A coordinate.
-    Coordinate(Vec<i64>),
+    Coordinate(Box<IntTuple>),
     /// The thread and value that hold the element.
     ThreadValue {
         /// The thread.
@@ -147,9 +149,8 @@ impl Label {
         match self {
             Self::Empty => Vec::new(),
             Self::Index(index) => vec![based(*index, base)],
-            Self::Coordinate(parts) => {
-                let parts: Vec<_> = parts.iter().map(|part| based(*part, base)).collect();
-                vec![format!("({})", parts.join(","))]
+            Self::Coordinate(coordinate) => {
+                vec![coordinate.transform(|part| part.saturating_add(base)).to_string()]
             }
             Self::ThreadValue { thread, value, more } => {
                 let mut lines =

@@ -46,9 +46,11 @@ fn group(cell: &PlacedCell) -> Group {
     match &cell.label {
         Label::Empty => {}
         Label::Index(index) => group = group.set("data-index", *index),
-        Label::Coordinate(parts) => {
-            let parts: Vec<_> = parts.iter().map(i64::to_string).collect();
-            group = group.set("data-coordinate", parts.join(","));
+        Label::Coordinate(coordinate) => {
+            // Without the brackets around the whole.
+            let text = coordinate.to_string();
+            let parts = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+            group = group.set("data-coordinate", parts.unwrap_or(&text));
         }
         Label::ThreadValue { thread, value, .. } => {
             group = group.set("data-thread", *thread).set("data-value", *value);

@@ -2,7 +2,7 @@
 
 use super::error::{DrawError, check_cells};
 use super::scene::{Cell, Fill, Grid, Heading, Label, Panel, Scene};
-use moye_device::layout::{Layout, try_make_layout_tv};
+use moye_device::layout::{Basis, Layout, Leaf, try_make_layout_tv};
 
 /// A tile with, in each element, the thread (T) and the value (V) that hold it, coloured by thread.
 ///
@@ -182,8 +182,13 @@ impl<'a> Element<'a> {
             return Ok(Self::Index(tv, rows));
         }
         let (row, column) = (tv.along(0), tv.along(1));
-        // What neither coordinate accounts for is along a third basis vector or along none.
-        if row.cosize() + column.cosize() - 1 != tv.cosize() {
+        let stride = tv.stride();
+        let is_other = |leaf| match stride.leaf(leaf) {
+            Leaf::Int(stride) => stride != 0,
+            Leaf::Scaled { basis, .. } => basis != Basis::new(&[0]) && basis != Basis::new(&[1]),
+            Leaf::Any => true,
+        };
+        if (0..stride.leaves()).any(is_other) {
             return Err(DrawError::Unsuited {
                 layout: tv.to_string(),
                 how: "over a tile",

@@ -3,8 +3,9 @@
 //! ```text
 //! expression := layout { "o" layout }           composition, or swizzle o offset o layout
 //! layout     := term [ ":" term ] { call }      shape:stride
-//! call       := "(" list ")"                     of a layout: its value at a coordinate, or with `_` the slice
-//! term       := integer [ "@" integer ] | "_" | "true" | "false"
+//! call       := "(" list ")"                     of a layout, which may stand in parentheses: its value at a
+//!                                                coordinate, or with `_` the slice
+//! term       := integer { "@" integer } | "_" | "true" | "false"
 //!             | "(" list ")" | "<" list ">"      a tuple, or a tiler by mode
 //!             | "Sw" "<" list ">"                a swizzle
 //!             | name "(" list ")"                an operation
@@ -16,7 +17,8 @@
 use std::vec::Drain;
 
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, LayoutError, Leaf, MAX_BASIS, MAX_NODES, Swizzle, try_make_layout,
+    Basis, ComposedLayout, IntTuple, Layout, LayoutError, Leaf, MAX_BASIS, MAX_NODES, Swizzle,
+    try_make_layout,
 };
 
 use super::error::EvalError;
@@ -62,6 +64,7 @@ impl Reader<'_> {
         let start = self.start();
         self.layout()?;
         while self.eat_after() {
+            self.unwrap();
             self.layout()?;
             if self.awaits_layout() {
                 if !self.eat_after() {
@@ -83,6 +86,9 @@ impl Reader<'_> {
             let column = self.start();
             self.term()?;
             self.join(start, column)?;
+        }
+        if self.next_is("(") {
+            self.unwrap();
         }
         while matches!(self.values.last(), Some(Value::Layout(_) | Value::Composed(_))) {
             let column = self.start();
@@ -185,6 +191,19 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Takes a layout that was pushed last out of the parentheses around it. By itself `(L)` is a tiler of one mode; before
+    /// a call or `o` only the layout has a meaning.
+    fn unwrap(&mut self) {
+        while let Some(Value::List(values)) = self.values.last_mut()
+            && let [Value::Layout(_) | Value::Composed(_) | Value::Swizzle(_) | Value::List(_)] =
+                values.as_slice()
+            && let Some(value) = values.pop()
+        {
+            self.pop();
+            self.values.push(value);
+        }
+    }
+
     /// The layout of the shape and the stride that were pushed last.
     fn join(&mut self, start: usize, column: usize) -> Result<(), EvalError> {
         let stride = self.pop();
@@ -235,8 +254,25 @@ impl Reader<'_> {
         let has_wildcard = |coord: &IntTuple| (0..coord.leaves()).any(|i| coord.leaf(i) == Leaf::Any);
         match self.values.last() {
             Some(Value::Tuple(coord)) if has_wildcard(coord) => self.call("slice", 2, start),
-            _ => self.call("crd2idx", 2, start),
+            _ => self.call_layout(start),
         }
+    }
+
+    /// The value of the layout that was pushed first at the coordinate that was pushed after it. An error speaks of the
+    /// call as it is written, and not of an operation that the text does not have.
+    fn call_layout(&mut self, start: usize) -> Result<(), EvalError> {
+        let written = match self.values.as_slice() {
+            [.., layout, Value::Tuple(coord)] if coord.is_int() => format!("{layout}({coord})"),
+            [.., layout, coord] => format!("{layout}{coord}"),
+            _ => String::new(),
+        };
+        self.call("crd2idx", 2, start).map_err(|error| match error {
+            EvalError::Layout(error) => match error.reason() {
+                Some(reason) => EvalError::Call(format!("{written}: {reason}")),
+                None => EvalError::Layout(error),
+            },
+            error => error,
+        })
     }
 
     /// Calls an operation with the values that were pushed last.
@@ -265,15 +301,25 @@ impl Reader<'_> {
             return Ok(IntTuple::any());
         }
         let value = self.integer()?;
-        if !self.eat("@") {
+        let mut path = Vec::new();
+        let first = self.at;
+        while self.eat("@") {
+            let start = self.start();
+            match usize::try_from(self.integer()?) {
+                // The innermost index comes first.
+                Ok(index) if index < MAX_BASIS => path.insert(0, index),
+                _ => {
+                    let wanted =
+                        format!("expected the number of a basis vector, from 0 to {}", MAX_BASIS - 1);
+                    return Err(self.error(start, wanted));
+                }
+            }
+        }
+        if path.is_empty() {
             return Ok(IntTuple::int(value));
         }
-        let start = self.start();
-        match usize::try_from(self.integer()?) {
-            Ok(basis) if basis < MAX_BASIS => Ok(IntTuple::scaled(value, basis)),
-            _ => Err(self
-                .error(start, format!("expected the number of a basis vector, from 0 to {}", MAX_BASIS - 1))),
-        }
+        let basis = Basis::try_new(&path).map_err(|error| self.error(first, error.to_string()))?;
+        Ok(IntTuple::along(value, basis))
     }
 
     fn integer(&mut self) -> Result<i64, EvalError> {
@@ -307,9 +353,13 @@ impl Reader<'_> {
         self.at
     }
 
-    fn eat(&mut self, token: &str) -> bool {
+    fn next_is(&mut self, token: &str) -> bool {
         self.skip_spaces();
-        let found = self.text[self.at..].starts_with(token);
+        self.text[self.at..].starts_with(token)
+    }
+
+    fn eat(&mut self, token: &str) -> bool {
+        let found = self.next_is(token);
         if found {
             self.at += token.len();
         }

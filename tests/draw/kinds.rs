@@ -5,7 +5,7 @@ use moye::draw::{self, Draw, Fill, Label, MAX_CELLS, Mark, Scene};
 use moye_device::atom::copy::{SM75_U32x4_LDSM_N, UniversalCopy};
 use moye_device::atom::mma::{SM80_16x8x8_F32TF32TF32F32_TN, UniversalFma};
 use moye_device::atom::{TiledCopy, TiledMma};
-use moye_device::layout::{ComposedLayout, Layout, Swizzle, layout};
+use moye_device::layout::{ComposedLayout, Layout, Swizzle, layout, tuple};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn label(scene: &Scene, panel: usize, row: usize, column: usize) -> &Label {
@@ -19,7 +19,7 @@ fn held(thread: i64, value: i64) -> Label {
 #[test]
 fn a_layout_of_coordinates_shows_coordinates() {
     let scene = draw::layout(&parsed("(3,4):(1@1,2@0)")).unwrap();
-    assert_eq!(*label(&scene, 0, 2, 3), Label::Coordinate(vec![6, 2]));
+    assert_eq!(*label(&scene, 0, 2, 3), Label::Coordinate(Box::new(tuple!((6, 2)))));
 }
 
 #[test]

@@ -20,7 +20,7 @@ impl TupleBuilder {
         }
     }
 
-    pub const fn leaf(&mut self, value: i64, basis: u8) -> Result<(), Fault> {
+    pub const fn leaf(&mut self, value: i64, basis: u32) -> Result<(), Fault> {
         tri!(self.tuple.profile.push_leaf());
         let leaf = self.tuple.profile.leaves() - 1;
         self.tuple.value[leaf] = value;

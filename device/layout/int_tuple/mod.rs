@@ -7,29 +7,24 @@ pub(crate) mod coordinate;
 pub(crate) mod edit;
 mod transform;
 
+pub(crate) use super::basis::{ANY, NO_BASIS};
 pub use arithmetic::*;
 pub(crate) use builder::TupleBuilder;
 pub use compare::*;
 pub use coordinate::*;
 
+use super::basis::{Basis, MAX_BASIS, element};
 use super::error::{Fault, LayoutError, tri};
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 use super::text::Text;
-
-/// The basis of a plain integer.
-pub(crate) const NO_BASIS: u8 = u8::MAX;
-/// The basis that marks the wildcard `_`.
-pub(crate) const ANY: u8 = u8::MAX - 1;
-/// The number of basis vectors that can be told apart.
-pub const MAX_BASIS: usize = 64;
 
 /// An integer or a tuple of integers and tuples: a shape, a stride or a coordinate.
 ///
 /// It is a plain value of fixed size: at most [`MAX_LEAVES`] integers, nested as deep as [`MAX_NODES`] allows. Its
 /// text form is that of CuTe: `5`, `(4,(2,2))`, `()`.
 ///
-/// A leaf is an integer, an integer times a basis vector (`2@1`, see [`identity_layout`]), or the wildcard `_`, which
-/// stands for "all of this mode" in coordinates, profiles and tilers.
+/// A leaf is an integer, an integer times a basis vector (`2@1`, or within element 1 `2@0@1`, see [`Basis`] and
+/// [`identity_layout`]), or the wildcard `_`, which stands for "all of this mode" in coordinates, profiles and tilers.
 ///
 /// [`MAX_NODES`]: super::MAX_NODES
 /// [`identity_layout`]: super::identity_layout
@@ -37,7 +32,7 @@ pub const MAX_BASIS: usize = 64;
 pub struct IntTuple {
     pub(crate) profile: Profile,
     pub(crate) value: [i64; MAX_LEAVES],
-    pub(crate) basis: [u8; MAX_LEAVES],
+    pub(crate) basis: [u32; MAX_LEAVES],
 }
 
 /// What stands at a leaf of an [`IntTuple`].
@@ -45,12 +40,12 @@ pub struct IntTuple {
 pub enum Leaf {
     /// An integer.
     Int(i64),
-    /// `value` times the unit vector along coordinate `basis`, written `value@basis`.
+    /// `value` times the unit vector along a place of a coordinate, written `value@basis`.
     Scaled {
         /// The factor.
         value: i64,
-        /// The coordinate, counted from 0.
-        basis: u8,
+        /// The place.
+        basis: Basis,
     },
     /// The wildcard `_`.
     Any,
@@ -82,7 +77,7 @@ impl IntTuple {
     /// [`scaled`](Self::scaled) as a `Result`: an error where `basis` is not below [`MAX_BASIS`].
     pub const fn try_scaled(value: i64, basis: usize) -> Result<Self, LayoutError> {
         if basis < MAX_BASIS {
-            return Ok(Self::of_leaf(value, if value == 0 { NO_BASIS } else { basis as u8 }));
+            return Ok(Self::of_leaf(value, if value == 0 { NO_BASIS } else { element(basis) }));
         }
         let mut text = Text::of_operands();
         text.str("scaled(");
@@ -93,7 +88,17 @@ impl IntTuple {
         Err(LayoutError::after(text, Fault::BasisRange { basis }))
     }
 
-    const fn of_leaf(value: i64, basis: u8) -> Self {
+    /// `value` times the unit vector along `basis`, which may be a place within a place. A value of 0 is the integer 0.
+    ///
+    /// ```
+    /// use moye_device::layout::{Basis, IntTuple};
+    /// assert_eq!(IntTuple::along(2, Basis::new(&[1, 0])).to_string(), "2@0@1");
+    /// ```
+    pub const fn along(value: i64, basis: Basis) -> Self {
+        Self::of_leaf(value, if value == 0 { NO_BASIS } else { basis.code() })
+    }
+
+    const fn of_leaf(value: i64, basis: u32) -> Self {
         let mut builder = TupleBuilder::new();
         match builder.leaf(value, basis) {
             Ok(()) => builder.tuple,
@@ -196,7 +201,7 @@ impl IntTuple {
         Ok(match self.basis[index] {
             NO_BASIS => Leaf::Int(value),
             ANY => Leaf::Any,
-            basis => Leaf::Scaled { value, basis },
+            basis => Leaf::Scaled { value, basis: Basis::of(basis) },
         })
     }
 

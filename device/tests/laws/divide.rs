@@ -68,6 +68,11 @@ proptest! {
         for number in numbers {
             let by = if advice.starts_with("a stride of ") {
                 tiler(count, number)
+            } else if advice.starts_with("a tile of ") {
+                // `extent:stride` for each; the strides are those of the tile.
+                let is_tile = advice.contains(&format!(" {number}:{step} "));
+                prop_assert!(is_tile || number == step, "{}", error);
+                if is_tile { tiler(number, step) } else { continue }
             } else {
                 prop_assert!(advice.starts_with("an extent of "), "{}", error);
                 tiler(number, step)

@@ -3,6 +3,7 @@
 use super::strategies::*;
 use moye_device::layout::*;
 use proptest::prelude::*;
+use std::collections::HashMap;
 
 proptest! {
     #![proptest_config(config(5_000))]
@@ -81,6 +82,22 @@ proptest! {
     }
 
     #[test]
+    fn no_more_elements_are_next_to_one_another_in_both_than_the_common_layout_has(a in walks(), b in common_partner()) {
+        prop_assume!(b.size() <= VALUES && is_injective(&b) && leaves(&b).iter().all(|(_, stride)| *stride >= 0));
+        prop_assert_eq!(max_common_vector(a, b), common_by_search(&a, &b), "{} and {}", a, b);
+    }
+
+    #[test]
+    fn nor_where_the_two_do_not_compose(
+        a in any_layout(), shape in prop::collection::vec(2i64..7, 2..4), keys in prop::collection::vec(0i64..9, 4)
+    ) {
+        // Of the shape's own extents, which rarely fit those of `a`.
+        let shape = IntTuple::flat(&shape);
+        let b = make_ordered_layout(shape, IntTuple::flat(&keys[..shape.rank()]));
+        prop_assert_eq!(max_common_vector(a, b), common_by_search(&a, &b), "{} and {}", a, b);
+    }
+
+    #[test]
     fn what_a_left_inverse_advises_is_accepted(extents in (2i64..6, 2i64..6), strides in (1i64..12, 1i64..40)) {
         prop_assume!(strides.0 < strides.1);
         let of = |stride| Layout::new(IntTuple::flat(&[extents.0, extents.1]), IntTuple::flat(&[strides.0, stride]));
@@ -119,6 +136,64 @@ proptest! {
             if error.text().contains("counted from the other end") {
                 prop_assert!(of_turned.is_ok(), "{error}, but {}", of_turned.unwrap_err());
             }
+        }
+    }
+}
+
+/// Layouts many of whose elements are next to one another.
+fn common_partner() -> impl Strategy<Value = Layout> {
+    prop_oneof![2 => bijection(shape()), 2 => bijection(even_shape()), 1 => walks()]
+}
+
+/// How many elements are next to one another in both: a search through all coordinates, as far as they make a layout.
+fn common_by_search(a: &Layout, b: &Layout) -> i64 {
+    let places: HashMap<i64, i64> = (0..b.size()).map(|coord| (b.at(coord), coord)).collect();
+    let mut coords = Vec::new();
+    while let Some(&coord) = places.get(&(coords.len() as i64))
+        && a.at(coord) == coords.len() as i64
+    {
+        coords.push(coord);
+    }
+    // The first of them that have a layout's values: each run of equal steps is as long as the first.
+    let mut modes: Vec<(i64, i64)> = Vec::new();
+    let mut size = 1;
+    while size < coords.len() {
+        let step = coords[size];
+        let at = |index: usize| {
+            let (mut rest, mut sum) = (index as i64, 0);
+            for &(extent, stride) in &modes {
+                sum += rest % extent * stride;
+                rest /= extent;
+            }
+            sum + rest * step
+        };
+        let agree = (0..coords.len()).take_while(|&index| at(index) == coords[index]).count();
+        let run = agree / size;
+        if run < 2 {
+            break;
+        }
+        modes.push((run as i64, step));
+        size *= run;
+    }
+    size as i64
+}
+
+#[test]
+fn common_layouts_of_any_length_are_found() {
+    for (a, b, size) in [
+        // Beside modes in which the two do not compose.
+        ("(5000,7):(1,10000)", "(5000,3,5):(1,5000,20000)", 5000),
+        ("(4,(1000000,3)):(3000001,(1,1000000))", "(4,1500000,2):(1500000,1,6000000)", 1_500_000),
+        ("(1000003,2,5):(1,3000000,7)", "(4611686018427387,3):(1,4611686018427387)", 1_000_003),
+        // Carries that cancel: multiples of 6 counted through 4 and 3, and multiples of 3 through bits.
+        ("(4,3,1000):(0,1,2)", "(6,1999):(2000,1)", 1999),
+        ("(2,2,2,2):(0,1,1,3)", "(3,7):(100,1)", 6),
+    ] {
+        let (a, b): (Layout, Layout) = (a.parse().unwrap(), b.parse().unwrap());
+        assert_eq!(max_common_vector(a, b), size, "{a} and {b}");
+        let common = max_common_layout(a, b);
+        for i in [0, 1, size / 2, size - 1] {
+            assert_eq!((a.at(common.at(i)), b.at(common.at(i))), (i, i), "{common} of {a} and {b}");
         }
     }
 }

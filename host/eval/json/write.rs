@@ -70,8 +70,11 @@ fn leaf(leaf: Leaf, out: &mut Vec<u8>) {
         Leaf::Scaled { value, basis } => {
             out.push(b'"');
             int(value, out);
-            out.push(b'@');
-            int(basis.into(), out);
+            // The innermost index first, as in text.
+            for level in (0..basis.depth()).rev() {
+                out.push(b'@');
+                int(basis.index(level).unwrap_or_default() as i64, out);
+            }
             out.push(b'"');
         }
     }

@@ -3,7 +3,7 @@
 use moye_device::layout::{
     ComposedLayout, IntTuple, Layout, LayoutError, Swizzle, Tiler, try_coalesce, try_coalesce_profile,
     try_complement, try_composition, try_composition_swizzled, try_composition_tiler, try_coordinate_of,
-    try_crd2idx, try_dice, try_domain_distribute, try_downcast, try_filter, try_filter_profile,
+    try_coshape, try_crd2idx, try_dice, try_domain_distribute, try_downcast, try_filter, try_filter_profile,
     try_filter_zeros, try_identity_layout, try_left_inverse, try_make_col_major, try_make_layout,
     try_make_layout_like, try_make_layout_tv, try_make_ordered_layout, try_make_row_major,
     try_max_common_layout, try_max_common_vector, try_nullspace, try_recast, try_right_inverse, try_slice,
@@ -29,7 +29,7 @@ pub(super) const GROUP: Group = Group {
         make_layout_like(layout: Layout) = try_make_layout_like(layout),
             "the compact layout whose strides have the same order";
         identity_layout(shape: IntTuple) = try_identity_layout(shape),
-            "each coordinate to itself, with strides such as 1@0";
+            "each coordinate to itself, as nested, with strides such as 1@0, or 1@0@1 in mode 0 of mode 1";
         make_layout_tv(threads: Layout, values: Layout) = thread_value(threads, values),
             "(tile, layout) of the thread-value layout of a thread and a value layout";
         tv_coordinates(threads: Layout, values: Layout) =
@@ -46,9 +46,13 @@ pub(super) const GROUP: Group = Group {
             TupleOrAny::ComposedLayout(layout) => Ok(layout.size()),
         }, "the number of coordinates: the product of the shape";
         cosize(layout: AnyLayout) = match layout {
-            AnyLayout::Layout(layout) => layout.cosize(),
-            AnyLayout::ComposedLayout(layout) => layout.cosize(),
-        }, "one more than the largest index";
+            AnyLayout::Layout(layout) => layout.try_cosize(),
+            AnyLayout::ComposedLayout(layout) => Ok(layout.cosize()),
+        }, "one more than the largest index; of strides such as 1@0 the size of the coshape";
+        coshape(layout: AnyLayout) = match layout {
+            AnyLayout::Layout(layout) => try_coshape(layout).answer(),
+            AnyLayout::ComposedLayout(layout) => layout.cosize().answer(),
+        }, "the smallest shape that has all its values: of strides such as 1@0 a tuple, otherwise the cosize";
         crd2idx(layout: AnyLayout, coord: IntTuple) = match layout {
             AnyLayout::Layout(layout) if layout.is_coordinate() => try_coordinate_of(layout, coord).answer(),
             AnyLayout::Layout(layout) => try_crd2idx(layout, coord).answer(),
@@ -57,7 +61,7 @@ pub(super) const GROUP: Group = Group {
         coordinate_of(layout: Layout, coord: IntTuple) = try_coordinate_of(layout, coord),
             "the coordinate that strides such as 1@0 make of a coordinate";
         along(layout: Layout, basis: usize) = layout.along(basis),
-            "the integer layout of one coordinate: strides along basis vector k as integers, 0 for the others";
+            "the layout of element k of the coordinates: strides along basis vector k as integers, 0 for the others";
         slice(layout: AnyLayout, coord: IntTuple) = match layout {
             AnyLayout::Layout(layout) => try_slice(layout, coord).answer(),
             AnyLayout::ComposedLayout(layout) => layout.try_slice(coord).answer(),
@@ -103,7 +107,7 @@ pub(super) const GROUP: Group = Group {
         max_common_layout(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_layout(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_layout(composed(b)?)),
-        }, "R with a(R(i)) == i == b(R(i)), counted from a(0) and b(0), along b's right inverse or its first 1,024 values";
+        }, "R with a(R(i)) == i == b(R(i)), counted from a(0) and b(0), along b's right inverse";
         max_common_vector(a: AnyLayout, b: AnyLayout) = match (a, b) {
             (AnyLayout::Layout(a), AnyLayout::Layout(b)) => try_max_common_vector(a, b),
             (a, b) => composed(a).and_then(|a| a.try_max_common_vector(composed(b)?)),
@@ -131,7 +135,7 @@ pub(super) const GROUP: Group = Group {
 fn complement(layout: Layout, cotarget: Option<IntTuple>) -> Result<Layout, LayoutError> {
     let cotarget = match cotarget {
         Some(shape) => shape.try_size()?,
-        None => layout.cosize(),
+        None => layout.try_cosize()?,
     };
     try_complement(layout, cotarget)
 }

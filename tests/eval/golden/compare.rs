@@ -1,5 +1,7 @@
 //! When two answers are the same, on the JSON itself: independent of the library.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::definition::{Function, gather};
@@ -127,11 +129,38 @@ pub fn holds(property: &str, line: &Value, result: &Value) -> Result<(), String>
     wrong.map_or(Ok(()), |i| Err(format!("{result} breaks {property} at {i}")))
 }
 
-/// Whether a layout is common to the two that are asked about.
+/// Whether a layout is common to the two that are asked about, and no other has more elements.
 pub fn common(line: &Value, result: &Value) -> Result<(), String> {
     let (a, b, r) = (Function::of(&line["args"][0])?, Function::of(&line["args"][1])?, Function::of(result)?);
     match (0..r.size()).find(|&i| a.at(r.at(i)) != i || b.at(r.at(i)) != i) {
-        None => Ok(()),
+        None if r.size() == most_common(line)? => Ok(()),
+        None => Err(format!("{result} has not all of the {} elements in common", most_common(line)?)),
         Some(i) => Err(format!("{result} is not common to both at {i}")),
     }
+}
+
+/// How many elements are next to one another in both layouts that are asked about, by a search through all coordinates, as
+/// far as they make a layout.
+pub fn most_common(line: &Value) -> Result<i64, String> {
+    let (a, b) = (Function::of(&line["args"][0])?, Function::of(&line["args"][1])?);
+    let places: HashMap<i64, i64> = (0..b.size()).rev().map(|coord| (b.at(coord), coord)).collect();
+    let mut coords = Vec::new();
+    while let Some(&coord) =
+        places.get(&(coords.len() as i64)).filter(|coord| a.at(**coord) == coords.len() as i64)
+    {
+        coords.push(coord);
+    }
+    // A layout's values from one number on are those before it, moved: by whole runs of what is known.
+    let mut size = 1;
+    while size < coords.len() {
+        let step = coords[size];
+        let agree = (0..coords.len())
+            .take_while(|i| coords[*i] == coords[i % size] + (i / size) as i64 * step)
+            .count();
+        if agree < 2 * size {
+            break;
+        }
+        size *= agree / size;
+    }
+    Ok(size as i64)
 }
