@@ -13,7 +13,8 @@ usage() {
   --only KIND    only this kind: test, example or bench
   -- ARGUMENT    for each test program: a part of a test's name, --nocapture, ...
 
-With MOYE_REQUIRE_GPU=1 a test that finds no GPU fails; without it, it says that it is skipped.
+With MOYE_REQUIRE_GPU=1 a test that finds no GPU fails; without it, it says that it is skipped. With MOYE_DEVICE=gpu tests that run on
+the simulator too leave it out, which saves most of the time under a tool.
 TEXT
 }
 

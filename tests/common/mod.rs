@@ -26,17 +26,33 @@ impl On {
     /// The device; `None` where the case is to be skipped, whose reason was printed.
     pub fn device(self) -> Option<Device> {
         match self {
+            _ if !self.is_asked_for() => {
+                static SAID: [Once; 2] = [Once::new(), Once::new()];
+                let left_out = format!("MOYE_DEVICE: tests on {self:?} are left out");
+                say_once(&SAID[self as usize], &left_out);
+                None
+            }
             Self::Sim => Some(Device::sim()),
             Self::Gpu => gpu(),
         }
     }
+
+    /// Whether `MOYE_DEVICE` leaves it in: `sim` is the simulator alone, `gpu` the GPU alone, for tools under which the other would
+    /// take long.
+    fn is_asked_for(self) -> bool {
+        match std::env::var("MOYE_DEVICE").as_deref() {
+            Ok("sim") => self == Self::Sim,
+            Ok("gpu") => self == Self::Gpu,
+            _ => true,
+        }
+    }
 }
 
-/// The simulator, and the GPU where there is one.
+/// The simulator, and the GPU where there is one; or the one that `MOYE_DEVICE` names.
 ///
 /// With `MOYE_REQUIRE_GPU=1` a missing GPU is a failure; otherwise the reason is printed once.
 pub fn devices() -> Vec<Device> {
-    std::iter::once(Device::sim()).chain(gpu()).collect()
+    [On::Sim, On::Gpu].into_iter().filter_map(On::device).collect()
 }
 
 /// The GPU, where there is one; see [`devices`].

@@ -9,7 +9,7 @@ mod ptx;
 mod reference;
 mod tiles;
 
-use common::devices;
+use common::gpu;
 use common::matrix::rng;
 use moye::{Device, Grid, Kernel, Ptx};
 use moye_device::arch::mma::Registers;
@@ -40,13 +40,12 @@ impl<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber, D: TestNumber>> Tes
 
 /// The atom on every device: in the simulator against the triple loop, on a GPU against the simulator, of the same inputs.
 fn computes_the_product<M: TestAtom>(kernel: &AtomKernel) {
-    let devices = devices();
-    let (simulator, gpus) = devices.split_first().expect("there is a simulator");
-    assert!(!simulator.is_gpu() && gpus.iter().all(Device::is_gpu), "the simulator comes first");
+    // The simulator always: a GPU is held against it.
+    let (simulator, gpu) = (Device::sim(), gpu());
     for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
         let problem = Problem::<M>::draw(inputs);
         let expected = problem.product();
-        let simulated = problem.run(simulator, kernel);
+        let simulated = problem.run(&simulator, kernel);
         let values = |tiles: &[Vec<M::D>]| -> Vec<Vec<Complex64>> {
             tiles.iter().map(|tile| tile.iter().map(|element| element.value()).collect()).collect()
         };
@@ -55,7 +54,7 @@ fn computes_the_product<M: TestAtom>(kernel: &AtomKernel) {
         let bound = |expected: &Expected| reference::simulator_bound::<M>(inputs, expected);
         let what = format!("{} against the triple loop", simulator.name());
         compare::<M>(&what, inputs, &expected, &values(&simulated), &wanted, bound);
-        for gpu in gpus {
+        for gpu in &gpu {
             if M::OLDEST_ARCH > architecture(gpu) {
                 eprintln!("{} is skipped on {}, which is older", M::NAME, gpu.name());
                 continue;
