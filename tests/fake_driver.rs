@@ -186,7 +186,7 @@ fn doctor(driver: &Path, fault: &str, name: &str) -> String {
     "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_device`, which are PTX",
     "\nWithout it the simulator is used.\nto mend it: update the NVIDIA driver to one of CUDA ",
 ])]
-#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_device`", "line 9; error"])]
+#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_device`", "line 9; error", "update the NVIDIA driver; if it refuses"])]
 fn the_doctor_tells_what_is_wrong_with_a_gpu_and_how_to_mend_it(
     #[case] fault: &str,
     #[case] name: &str,

@@ -16,8 +16,9 @@ use std::process::{Command, Stdio};
 /// The bundle is copied to GPU machines by hand, so it stays small.
 const MAX_MEGABYTES: f64 = 60.0;
 
-/// Packages whose tests and examples are left out, and not their benchmarks: those whose tests are about compiling, which needs a compiler; that have none; or that test what no device takes part in
-/// (the algebra, the simulator), and would say on the GPU machine what they say here.
+/// Packages whose tests and examples are left out (their benchmarks are not): those whose tests are about compiling, which needs a
+/// compiler; that have none; or that test what no device takes part in (the algebra, the simulator), and would say on the GPU
+/// machine what they say here.
 const HOST_ONLY: &[&str] = &[
     "moye-build",
     "moye-macros",
@@ -83,7 +84,7 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     for (folder, arguments) in OTHER_CRATES {
         programs.append(&mut build(checkout, &root.join(folder), arguments)?);
     }
-    // A program may be built by more than one of the three; the first stands for it.
+    // A program may be built by more than one of these; the first stands for it.
     let mut seen = BTreeSet::new();
     programs.retain(|program| seen.insert((program.kind, program.name.clone())));
     programs.sort();

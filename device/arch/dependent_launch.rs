@@ -26,9 +26,9 @@ control! {
     launch_dependents "griddepcontrol.launch_dependents";
 }
 
-/// Both, first thing in a kernel: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing on GPUs
-/// that have no such launches, those before sm_90, so that a kernel for all of them can be launched
-/// as a dependent one wherever that is possible.
+/// Both, first thing in a kernel: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing in a
+/// kernel that is compiled for an older architecture than sm_90: such a text cannot wait, and
+/// the host launches it behind the kernel in front, whatever GPU runs it.
 ///
 /// No memory that another kernel touches may be touched in front of it.
 #[inline(always)]

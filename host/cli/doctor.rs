@@ -121,6 +121,16 @@ fn gpus(report: &mut Report) {
             Error::PtxVersion { needs, .. } => {
                 format!("update the NVIDIA driver to one of CUDA {needs} or newer")
             }
+            Error::PtxRefused { .. } => {
+                "update the NVIDIA driver; if it refuses this kernel still, its log above says why".to_owned()
+            }
+            Error::NoPtxForArch { compiled, .. } => {
+                format!("compile for it too (PtxBuilder::arch in build.rs; compiled is {compiled})")
+            }
+            Error::KernelFault { .. } => {
+                "start the program anew: a kernel's fault ends all use of the GPU by its process".to_owned()
+            }
+            Error::OutOfMemory { .. } => "free memory of the GPU: `nvidia-smi` names who has it".to_owned(),
             _ => "see `nvidia-smi` for the driver's view, and CUDA_VISIBLE_DEVICES for what it may use"
                 .to_owned(),
         },

@@ -42,7 +42,7 @@ impl Grid {
     }
 
     /// The same grid, for a kernel that may start before the one in front of it on its stream has ended (programmatic
-    /// dependent launch, from sm_90 on; elsewhere it makes no difference): its blocks take multiprocessors as those of the other
+    /// dependent launch, of kernels compiled for sm_90 or later; for others it makes no difference): its blocks take multiprocessors as those of the other
     /// leave them.
     ///
     /// The kernel then executes `griddepcontrol.wait` before it touches any memory that

@@ -6,7 +6,7 @@ mod grid;
 pub use args::{KernelArg, KernelArgs};
 pub use grid::Grid;
 
-use crate::device::{Arch, Backend, Device};
+use crate::device::{Backend, Device};
 use crate::driver;
 use crate::driver::launch::Extents;
 use crate::matrix::check_device;
@@ -111,12 +111,13 @@ pub(crate) unsafe fn launch<P: Params>(
             gpu.bind()?;
             gpu.launched(name);
             let (b, t, c) = (grid.blocks, grid.threads, grid.cluster);
-            if grid.is_clustered() || grid.dependent && device.properties().arch >= Arch::new(9, 0) {
+            let dependent = grid.dependent && function.waits;
+            if grid.is_clustered() || dependent {
                 let extents = Extents {
                     grid: [b.x, b.y, b.z],
                     block: [t.x, t.y, t.z],
                     cluster: [c.x, c.y, c.z],
-                    dependent: grid.dependent,
+                    dependent,
                     shared_bytes: kernel.shared_bytes() as u32,
                 };
                 let stream = stream.raw(gpu).as_inner();

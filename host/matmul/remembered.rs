@@ -23,14 +23,17 @@ thread_local! {
 /// As [`plan::plan`].
 pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
     let question = Question { operands: question.operands.map(super::operand::View::anywhere), ..*question };
+    let asked = (TypeId::of::<T>(), question);
     PLANS.with_borrow_mut(|plans| {
+        if let Some(made) = plans.get(&asked) {
+            return *made.downcast_ref::<Option<Plan<T>>>().expect("the type is part of the question");
+        }
         if plans.len() >= KEPT {
             plans.clear();
         }
-        let made = plans
-            .entry((TypeId::of::<T>(), question))
-            .or_insert_with(|| Box::new(plan::plan::<T>(&question)));
-        *made.downcast_ref::<Option<Plan<T>>>().expect("the type is part of the question")
+        let made = plan::plan::<T>(&question);
+        plans.insert(asked, Box::new(made));
+        made
     })
 }
 

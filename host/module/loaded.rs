@@ -54,6 +54,9 @@ pub(crate) struct GpuFunction {
     pub attributes: KernelAttributes,
     /// What its PTX says that it takes.
     pub params: EntryParams,
+    /// Whether it is compiled for an architecture whose kernels can wait for those in front of them (`griddepcontrol`): one for
+    /// an older one is launched when those have ended, on any GPU.
+    pub waits: bool,
 }
 
 /// What the driver's compiler made of a kernel.
@@ -178,7 +181,8 @@ impl Loaded {
             static_shared_bytes: attribute(FunctionAttribute::SharedMemorySizeBytes)? as usize,
             max_threads: attribute(FunctionAttribute::MaxThreadsPerBlock)?,
         };
-        Ok(GpuFunction { function, attributes, params })
+        let waits = ptx::can_wait(self.image);
+        Ok(GpuFunction { function, attributes, params, waits })
     }
 }
 

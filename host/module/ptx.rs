@@ -63,6 +63,13 @@ macro_rules! include_ptx {
     };
 }
 
+/// Whether kernels compiled for an architecture, `sm_90a` say, can wait for those in front of them: `griddepcontrol` came with sm_90.
+pub(crate) fn can_wait(image: &str) -> bool {
+    let digits =
+        image.trim_start_matches("sm_").trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    digits.parse().is_ok_and(|number: u32| number >= 90)
+}
+
 /// The `.version` of a PTX text, `8.0` say.
 pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(".version"))?;
@@ -98,6 +105,23 @@ mod tests {
         assert_eq!(TWO.image_for(Arch::new(9, 0)).map(|i| i.0), Some("sm_90a"));
         assert_eq!(TWO.image_for(Arch::new(10, 0)).map(|i| i.0), Some("sm_80"), "sm_90a runs on 9.0 alone");
         assert_eq!(TWO.image_for(Arch::new(7, 5)), None);
+    }
+
+    #[test]
+    fn kernels_can_wait_by_what_they_are_compiled_for_and_not_by_where_they_run() {
+        for (image, waits) in [
+            ("sm_80", false),
+            ("sm_89", false),
+            ("sm_90", true),
+            ("sm_90a", true),
+            ("sm_100f", true),
+            ("sm_120a", true),
+        ] {
+            assert_eq!(can_wait(image), waits, "{image}");
+        }
+        // Newer GPUs run the text for sm_80.
+        let (image, _) = TWO.image_for(Arch::new(10, 0)).unwrap();
+        assert!(!can_wait(image), "{image}");
     }
 
     #[test]
