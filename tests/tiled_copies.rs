@@ -1,4 +1,4 @@
-//! Tiled copies over a grid of thread layouts, value layouts, atoms and element types, on the simulator and the GPU where
+//! Tiled copies of many thread layouts, value layouts, atoms and element types, on the simulator and the GPU where
 //! there is one: every element arrives once, a ragged source reads as zeros, and nothing outside a destination is written.
 
 mod common;
@@ -7,8 +7,8 @@ use common::bytes::{bytes, of_bytes};
 use common::devices;
 use moye::{Device, Element, Grid, Module, Ptx};
 use moye_build::ptx::{Function, Module as PtxModule};
-use moye_device::atom::StaticTiledCopy;
-use moye_device::atom::copy::CopyAtom;
+use moye_device::atom::copy::{CopyAtom, UniversalCopy};
+use moye_device::atom::{StaticTiledCopy, TiledCopy};
 use moye_device::layout::{IntTuple, make_col_major};
 use moye_device::tensor::StaticLayout;
 use moye_kernels_tiled::copies::{self, Case, CopyKernel, MARKER};
@@ -210,6 +210,28 @@ macro_rules! tests {
     };
 }
 moye_kernels_tiled::for_each_copy!(tests);
+
+#[test]
+fn every_thread_layout_of_the_grid_is_copied_with_every_value_layout() {
+    let mut copied = Vec::new();
+    macro_rules! copies {
+        ($($name:ident)+) => { $(
+            if stringify!($name).starts_with("grid_") {
+                copied.push((stringify!($name), <copies::$name::Load as StaticTiledCopy>::COPY.layout_src_tv()));
+            }
+        )+ };
+    }
+    moye_kernels_tiled::for_each_copy!(copies);
+    let mut wanted = Vec::new();
+    for (t, threads) in copies::GRID_THREADS.into_iter().enumerate() {
+        for (v, values) in copies::GRID_VALUES.into_iter().enumerate() {
+            let copy = TiledCopy::<UniversalCopy<f32>, f32>::new(threads, values);
+            wanted.push((format!("grid_{t}{v}"), copy.layout_src_tv()));
+        }
+    }
+    let copied: Vec<_> = copied.into_iter().map(|(name, layout)| (name.to_owned(), layout)).collect();
+    assert_eq!(copied, wanted);
+}
 
 fn module() -> PtxModule {
     PtxModule::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap()

@@ -206,11 +206,15 @@ mod results {
 /// `UniversalFma` of every pair of types: of all bits, of numbers from 1 to 2 whose sums have something to round, and of the ends.
 mod universal_fma {
     use super::{SM_80, kernels::fma, load};
-    use crate::common::{devices, matrix::rng};
+    use crate::common::ptx::{before, kernel_text, version_of};
+    use crate::common::{assembler, devices, matrix::rng};
     use half::{bf16, f16};
     use moye::{Element, Global, GlobalMut, Grid, Kernel};
+    use moye_build::Arch;
+    use moye_build::report::Ptxas;
     use moye_device::number::{Complex64, F8E4M3, F8E5M2, Tf32};
     use rand::{Rng, RngExt};
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fmt::Debug;
 
     type Product<A, B, D> = Kernel<(Global<A>, Global<B>, Global<D>, GlobalMut<D>, u32)>;
@@ -368,34 +372,154 @@ mod universal_fma {
         check(&fma::fma_u32_to_u64, |a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c));
     }
 
+    /// The oldest architecture that an assembler at hand has. Multiply-adds of f32, of f64 and of integers are older.
+    const ALL: u32 = 50;
+
+    /// Each kernel, its instruction, the sum that comes after where that is one of its own, how many of the first there are, and
+    /// the oldest architecture with it, from NVIDIA's "PTX ISA".
+    const TABLE: [(&str, &str, &str, usize, u32); 37] = [
+        ("fma_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_f16_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_bf16_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_f16_bf16_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_bf16_f16_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_f16_f32_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_f32_f16_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_bf16_f32_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_f32_bf16_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_tf32_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_e4m3_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_e4m3_e5m2_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_e5m2_e4m3_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_e5m2_to_f32", "fma.rn.f32", "", 1, ALL),
+        ("fma_f64", "fma.rn.f64", "", 1, ALL),
+        ("fma_f32_to_f64", "fma.rn.f64", "", 1, ALL),
+        ("fma_f32_f64_to_f64", "fma.rn.f64", "", 1, ALL),
+        ("fma_f64_f32_to_f64", "fma.rn.f64", "", 1, ALL),
+        ("fma_c64", "fma.rn.f64", "", 4, ALL),
+        ("fma_f16", "fma.rn.f16", "", 1, 53),
+        ("fma_bf16", "fma.rn.bf16", "", 1, 80),
+        ("fma_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_u32", "mad.lo.s32", "", 1, ALL),
+        ("fma_i8_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_u8_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_i8_u8_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_u8_i8_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_i8_i16_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_i16_i8_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_u8_i16_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_i16_u8_to_i32", "mad.lo.s32", "", 1, ALL),
+        ("fma_u8_to_u32", "mad.lo.s32", "", 1, ALL),
+        ("fma_i64", "mad.lo.s64", "", 1, ALL),
+        ("fma_u64", "mad.lo.s64", "", 1, ALL),
+        ("fma_i16_to_i32", "mul.wide.s16", "add.s32", 1, ALL),
+        ("fma_i32_to_i64", "mul.wide.s32", "add.s64", 1, ALL),
+        ("fma_u32_to_u64", "mul.wide.u32", "add.s64", 1, ALL),
+    ];
+
+    /// How often each instruction occurs among those that the stored values are computed by, back to the loads.
+    fn computed_by(kernel: &str, text: &str) -> BTreeMap<String, usize> {
+        // Name, registers written, registers read.
+        let parsed: Vec<(&str, Vec<&str>, Vec<&str>)> = text.lines().filter_map(instruction).collect();
+        let store = parsed.iter().filter(|(name, ..)| name.starts_with("st.global"));
+        // The address is in front.
+        let mut open: Vec<&str> = store.flat_map(|(_, _, read)| read.iter().copied()).collect();
+        assert!(!open.is_empty(), "{kernel} stores nothing:\n{text}");
+        let (mut seen, mut used) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(register) = open.pop() {
+            if !seen.insert(register) {
+                continue;
+            }
+            for (i, (name, written, read)) in parsed.iter().enumerate() {
+                let loads = name.starts_with("ld.");
+                if written.contains(&register) && !name.starts_with("st.") && used.insert(i) && !loads {
+                    open.extend(read);
+                }
+            }
+        }
+        let mut counts = BTreeMap::new();
+        for i in used {
+            *counts.entry(parsed[i].0.to_owned()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// An instruction's name, its first operand's registers and the others'.
+    fn instruction(line: &str) -> Option<(&str, Vec<&str>, Vec<&str>)> {
+        let line = line.trim().split(';').next()?.trim_start_matches(['{', ' ']);
+        let (name, operands) = line.split_once([' ', '\t'])?;
+        let operands = operands.trim();
+        let first = match operands.strip_prefix('{') {
+            Some(list) => list.find('}').map_or(operands.len(), |end| end + 2),
+            None => operands.find(',').unwrap_or(operands.len()),
+        };
+        let (written, read) = operands.split_at(first.min(operands.len()));
+        (!name.starts_with("//")).then(|| (name, registers(written), registers(read)))
+    }
+
+    fn registers(operands: &str) -> Vec<&str> {
+        operands.split([',', ' ', '{', '}', '[', ']']).filter(|part| part.starts_with('%')).collect()
+    }
+
     #[test]
-    fn is_one_instruction_or_four_of_complex_numbers() {
-        let module = moye_build::ptx::Module::parse(super::kernels::PTX_SM_80[0].1).unwrap();
-        for (kernel, instruction) in [
-            ("fma_f32", "fma.rn.f32"),
-            ("fma_f64", "fma.rn.f64"),
-            ("fma_f16", "fma.rn.f16"),
-            ("fma_bf16", "fma.rn.bf16"),
-            ("fma_c64", "fma.rn.f64"),
-            ("fma_f16_to_f32", "fma.rn.f32"),
-            ("fma_bf16_to_f32", "fma.rn.f32"),
-            ("fma_f32_to_f64", "fma.rn.f64"),
-            ("fma_f16_f32_to_f32", "fma.rn.f32"),
-            ("fma_f16_bf16_to_f32", "fma.rn.f32"),
-            ("fma_tf32_to_f32", "fma.rn.f32"),
-            ("fma_e4m3_to_f32", "fma.rn.f32"),
-            ("fma_e5m2_to_f32", "fma.rn.f32"),
-            ("fma_f32_f64_to_f64", "fma.rn.f64"),
-        ] {
-            let entry = module.kernel(kernel).unwrap_or_else(|| panic!("there is no kernel {kernel}"));
-            let counts = (entry.count(instruction), entry.count("fma"));
-            let wanted = if kernel == "fma_c64" { 4 } else { 1 };
-            assert_eq!(
-                counts,
-                (wanted, wanted),
-                "{kernel}: {instruction}, and any: {:?}",
-                entry.instructions
-            );
+    fn is_the_instruction_that_its_atom_names_once_or_four_times_of_complex_numbers() {
+        let module = super::kernels::PTX_SM_80[0].1;
+        let names: BTreeSet<_> = TABLE.iter().map(|row| row.0).collect();
+        assert_eq!(names, fma::ATOMS.iter().map(|atom| atom.0).collect(), "a row for each kernel");
+        for (kernel, instruction, sum, count, arch) in TABLE {
+            let counts = computed_by(kernel, kernel_text(module, kernel));
+            let multiplies = |name: &str| {
+                ["fma.", "mad.", "mul.wide.", "mul.lo.", "mul.hi."].iter().any(|of| name.starts_with(of))
+            };
+            let found: Vec<_> = counts.iter().filter(|(name, _)| multiplies(name)).collect();
+            assert_eq!(found, [(&instruction.to_owned(), &count)], "{kernel}: {counts:?}");
+            let sums: Vec<_> = counts
+                .keys()
+                .filter(|name| name.starts_with("add.s32") || name.starts_with("add.s64"))
+                .collect();
+            assert_eq!(sums, if sum.is_empty() { vec![] } else { vec![sum] }, "{kernel}: {counts:?}");
+            let (_, atom) = fma::ATOMS.iter().find(|atom| atom.0 == kernel).expect("there are as many");
+            assert_eq!((atom.instruction, atom.instruction_count), (instruction, count), "{kernel}");
+            assert_eq!(atom.oldest_arch.max(ALL), arch, "{kernel}");
+            assert_eq!(atom.ptx_version.max(version_of(ALL)), version_of(arch), "{kernel}");
+        }
+    }
+
+    #[test]
+    fn ptxas_takes_each_for_the_oldest_architecture_and_not_for_the_one_before() {
+        let module = super::kernels::PTX_SM_80[0].1;
+        let mut assemblers = BTreeMap::new();
+        let mut assemble = |kernel, arch: u32| {
+            let name: Arch = format!("sm_{arch}").parse().unwrap();
+            let found: &Option<Ptxas> = assemblers.entry(arch).or_insert_with(|| Ptxas::find_for(name));
+            let kernel = kernel_text(module, kernel);
+            // The compiler leaves a half of a register out by `_`, which is younger than all else here.
+            let least = if kernel.contains("{_,") || kernel.contains(", _}") { (7, 1) } else { (0, 0) };
+            let (major, minor) = version_of(arch).max(least);
+            let text = format!(".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n{kernel}");
+            Some(found.as_ref()?.assemble(&text, name).map(drop).map_err(|error| error.to_string()))
+        };
+        let mut failures = Vec::new();
+        let mut taken = 0;
+        for (kernel, _, _, _, arch) in TABLE {
+            match assemble(kernel, arch) {
+                Some(Ok(())) => taken += 1,
+                Some(Err(error)) => failures.push(format!("{kernel} for sm_{arch}: {error}")),
+                None => {}
+            }
+            if let Some(before) = before(arch)
+                && assemble(kernel, before) == Some(Ok(()))
+            {
+                failures.push(format!("{kernel}: sm_{before} has it too, not only sm_{arch}"));
+            }
+        }
+        assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+        let missing: Vec<_> =
+            assemblers.iter().filter(|(_, found)| found.is_none()).map(|(arch, _)| arch).collect();
+        if missing.is_empty() {
+            assert_eq!(taken, TABLE.len());
+        } else {
+            assembler::lacking(&format!("multiply-adds are not assembled for sm_{missing:?}"));
         }
     }
 }

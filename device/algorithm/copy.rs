@@ -57,7 +57,10 @@ const fn same_size(source: Layout, destination: Layout) {
 /// Elements outside a matrix read as zeros and are not written.
 ///
 /// # Safety
-/// The source may be read and the destination written; no other thread touches those elements meanwhile.
+/// The source may be read and the destination written; no other thread writes elements of the source or touches those of the
+/// destination meanwhile.
+/// Of elements smaller than a byte whole bytes are copied: no other thread touches another element in the bytes of the destination
+/// meanwhile, nor what lies behind the end of a row in its last byte, which is read and written back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -99,7 +102,8 @@ where
 /// ```
 ///
 /// # Safety
-/// As [`copy`], for what is copied; elements smaller than a byte are written by reading their byte and writing it back.
+/// As [`copy`], for what is copied; elements smaller than a byte are written by reading their byte and writing it back, so
+/// that no other thread touches the byte meanwhile.
 #[doc(alias = "copy_if")]
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

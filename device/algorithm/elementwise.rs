@@ -26,7 +26,9 @@ const fn same_size(what: &str, from: Layout, to: Layout) {
 /// The element types may differ: a conversion is a transform.
 ///
 /// # Safety
-/// The input may be read and the output written; no other thread touches those elements meanwhile.
+/// The input may be read and the output written; no other thread writes elements of the input or touches those of the output
+/// meanwhile, nor, of output elements smaller than a byte, others in the same bytes: those are written by reading their byte and
+/// writing it back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn transform<A, LA, B, LB>(
@@ -52,7 +54,8 @@ pub unsafe fn transform<A, LA, B, LB>(
 /// `beta` is rounded, then the sum with `alpha * x` once more.
 ///
 /// # Safety
-/// `x` may be read and `y` read and written; no other thread touches those elements meanwhile.
+/// `x` may be read and `y` read and written; no other thread writes elements of `x` or touches those of `y` meanwhile.
+/// (Types with a multiply-add have whole bytes, which nothing else is in.)
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn axpby<T, X, LX, Y, LY>(alpha: T, x: &Tensor<X, LX>, beta: T, y: &mut Tensor<Y, LY>)

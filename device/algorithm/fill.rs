@@ -7,7 +7,8 @@ use crate::tensor::{AccessMut, StaticLayout, Tensor};
 /// Sets every element to `value`.
 ///
 /// # Safety
-/// The tensor's memory may be written, and no other thread touches those elements meanwhile.
+/// The tensor's memory may be written, and no other thread touches those elements meanwhile, nor, of elements smaller than a
+/// byte, others in the same bytes: those are written by reading their byte and writing it back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn fill<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>, value: E::Element) {
@@ -24,7 +25,7 @@ struct Zeros([u8; 32]);
 /// Sets every element to zero, whatever its type: all its bits are 0.
 ///
 /// # Safety
-/// As [`fill`].
+/// As [`fill`], bytes that elements share included.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {

@@ -120,14 +120,20 @@ forms! {
 }
 
 /// What a load asks of the caches. Make it a constant: the instruction is chosen by it.
+///
+/// ```
+/// use moye_device::arch::{L2Prefetch, LoadCache, LoadHint};
+/// const STREAM: LoadHint = LoadHint::READ_ONLY.cache(LoadCache::L1NoAllocate).prefetch(L2Prefetch::B128);
+/// const LAST_USE: LoadHint = LoadHint::PLAIN.cache(LoadCache::Lu);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadHint {
     /// The path.
-    pub coherence: Coherence,
+    pub(super) coherence: Coherence,
     /// What is kept.
-    pub cache: LoadCache,
+    pub(super) cache: LoadCache,
     /// What comes along into L2.
-    pub prefetch: L2Prefetch,
+    pub(super) prefetch: L2Prefetch,
 }
 
 impl LoadHint {
@@ -139,8 +145,17 @@ impl LoadHint {
     pub const READ_ONLY: Self = Self { coherence: Coherence::ReadOnly, ..Self::PLAIN };
 
     /// The same with another policy of the caches.
+    ///
+    /// # Panics
+    /// With [`LoadCache::Lu`] of a load by [`Coherence::ReadOnly`], which PTX does not have; in a constant it does not compile.
     #[must_use]
+    #[inline(always)]
     pub const fn cache(self, cache: LoadCache) -> Self {
+        assert!(
+            !matches!((self.coherence, cache.0), (Coherence::ReadOnly, LoadForm::Lu)),
+            "LoadCache::Lu (ld.global.lu) and LoadHint::READ_ONLY (ld.global.nc) do not go together, PTX has no load that is \
+             both: take LoadHint::PLAIN.cache(LoadCache::Lu), or LoadCache::Cs, data that are used once, with READ_ONLY"
+        );
         Self { cache, ..self }
     }
 
@@ -252,6 +267,7 @@ macro_rules! each_load {
             (Coherence::Coherent, LoadForm::Ca) => each_prefetch!($hint, $load, "ld.global.ca"),
             (Coherence::Coherent, LoadForm::Cg) => each_prefetch!($hint, $load, "ld.global.cg"),
             (Coherence::Coherent, LoadForm::Cs) => each_prefetch!($hint, $load, "ld.global.cs"),
+            // Read-only ones are refused where the hint is made.
             (_, LoadForm::Lu) => each_prefetch!($hint, $load, "ld.global.lu"),
             (Coherence::Coherent, LoadForm::L1EvictLast) => {
                 each_prefetch!($hint, $load, "ld.global.L1::evict_last")

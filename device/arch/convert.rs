@@ -1,7 +1,7 @@
 //! Conversions: floats to narrower floats and to integers, one `cvt` each.
 //!
-//! Subnormals are kept. A NaN stays a NaN; which one is not specified (GPUs and the simulator give the canonical one
-//! for results narrower than 32 bits).
+//! Subnormals are kept. A NaN stays a NaN, with one exception ([`f32_to_tf32`]); which one is not specified (GPUs and the
+//! simulator give the canonical one for results narrower than 32 bits).
 
 use super::half2::{Bf16x2, F16x2};
 use half::{bf16, f16};
@@ -112,6 +112,9 @@ macro_rules! tf32 {
 }
 tf32! {
     /// The nearest tf32 value; from half way the one of larger magnitude.
+    ///
+    /// A NaN's low bits are cut off like a number's: of one with nothing above them, such as the bits `0x7f801001`, an infinity is
+    /// left. [`Tf32::from_f32`](crate::number::Tf32::from_f32) keeps every NaN.
     f32_to_tf32, "cvt.rna.tf32.f32" needs 80 7.0, NearestAway false
 }
 tf32! {

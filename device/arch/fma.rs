@@ -1,23 +1,35 @@
 //! Fused multiply-add: one rounding, on the GPU and in the simulator.
+//!
+//! Of floats it is an instruction of its own. Integers have none: their product and sum wrap, and the compiler makes one
+//! `mad.lo` of both, or, where it sees operands that were widened from half as many bits, a `mul.wide` and an `add`.
 
 use super::half2::{Bf16x2, F16x2};
 use crate::memory::Element;
 use half::{bf16, f16};
 
-/// Types with a fused multiply-add instruction.
+/// Types with a multiply-add.
 pub trait Fma: Element {
     /// The value 0.
     const ZERO: Self;
+    /// The instruction, as PTX names it: `fma.rn.f32`. Of integers what the compiler makes of operands of that width.
+    const INSTRUCTION: &'static str;
+    /// The oldest architecture that has it, 53 for sm_53; 0 where all have it.
+    const OLDEST_ARCH: u32;
+    /// The oldest PTX version that has it, major and minor.
+    const PTX_VERSION: (u32, u32);
 
-    /// `self * b + c`, rounded once (`fma.rn`); wrapping for integers (`mad.lo`).
+    /// `self * b + c`: of floats rounded once (`fma.rn`); of integers wrapping, a product and a sum (`mad.lo`).
     #[must_use]
     fn fma(self, b: Self, c: Self) -> Self;
 }
 
 macro_rules! float {
-    ($t:ty, $class:ident, $ptx:literal, $sim:ident) => {
+    ($t:ty, $class:ident, $ptx:literal since $sm:literal $version:expr, $sim:ident) => {
         impl Fma for $t {
             const ZERO: Self = 0.0;
+            const INSTRUCTION: &'static str = $ptx;
+            const OLDEST_ARCH: u32 = $sm;
+            const PTX_VERSION: (u32, u32) = $version;
 
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self {
@@ -40,17 +52,20 @@ macro_rules! float {
         }
     };
 }
-float!(f32, reg32, "fma.rn.f32", fma_f32);
-float!(f64, reg64, "fma.rn.f64", fma_f64);
+float!(f32, reg32, "fma.rn.f32" since 20 (2, 0), fma_f32);
+float!(f64, reg64, "fma.rn.f64" since 13 (1, 4), fma_f64);
 
 macro_rules! half {
-    ($t:ident, $ptx:literal $(needs $sm:literal $version:literal)?, $sim:ident) => {
+    ($t:ident, $ptx:literal needs $sm:literal $version:literal $pair:expr, $sim:ident) => {
         impl Fma for $t {
             const ZERO: Self = $t::ZERO;
+            const INSTRUCTION: &'static str = $ptx;
+            const OLDEST_ARCH: u32 = $sm;
+            const PTX_VERSION: (u32, u32) = $pair;
 
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self {
-                $(super::target::needs!($ptx, $sm $version);)?
+                super::target::needs!($ptx, $sm $version);
                 #[cfg(target_arch = "nvptx64")]
                 {
                     let d: u16;
@@ -71,13 +86,16 @@ macro_rules! half {
         }
     };
 }
-half!(f16, "fma.rn.f16" needs 53 4.2, fma_f16);
-half!(bf16, "fma.rn.bf16" needs 80 7.0, fma_bf16);
+half!(f16, "fma.rn.f16" needs 53 4.2 (4, 2), fma_f16);
+half!(bf16, "fma.rn.bf16" needs 80 7.0 (7, 0), fma_bf16);
 
 macro_rules! pair {
-    ($($t:ident),*) => { $(
+    ($($t:ident = $ptx:literal of $half:ident),*) => { $(
         impl Fma for $t {
             const ZERO: Self = $t::ZERO;
+            const INSTRUCTION: &'static str = $ptx;
+            const OLDEST_ARCH: u32 = <$half as Fma>::OLDEST_ARCH;
+            const PTX_VERSION: (u32, u32) = <$half as Fma>::PTX_VERSION;
 
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self {
@@ -86,12 +104,16 @@ macro_rules! pair {
         }
     )* };
 }
-pair!(F16x2, Bf16x2);
+pair!(F16x2 = "fma.rn.f16x2" of f16, Bf16x2 = "fma.rn.bf16x2" of bf16);
 
 macro_rules! integer {
-    ($($t:ty),*) => { $(
+    ($($t:ty = $ptx:literal),*) => { $(
         impl Fma for $t {
             const ZERO: Self = 0;
+            // Its lower bits are the same of both signs: LLVM takes the one of signed numbers.
+            const INSTRUCTION: &'static str = $ptx;
+            const OLDEST_ARCH: u32 = 0;
+            const PTX_VERSION: (u32, u32) = (1, 0);
 
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self {
@@ -100,4 +122,4 @@ macro_rules! integer {
         }
     )* };
 }
-integer!(i32, u32, i64, u64);
+integer!(i32 = "mad.lo.s32", u32 = "mad.lo.s32", i64 = "mad.lo.s64", u64 = "mad.lo.s64");

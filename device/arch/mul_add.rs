@@ -18,14 +18,40 @@ use half::{bf16, f16};
 /// | u32 | u8 twice |
 /// | i64 | i32 twice |
 /// | u64 | u32 twice |
+///
+/// The constants are of the multiply-add alone: what widens its operands is a `cvt`, or shifts and the like, that every
+/// architecture has.
 pub trait MulAdd<A, B, C>: Number {
+    /// The instruction, as PTX names it: `fma.rn.f32`. Of integers what the compiler makes of these operands: `mad.lo.s32`, or
+    /// a `mul.wide` which an `add` comes after.
+    const INSTRUCTION: &'static str;
+    /// How many of them: 1, but for complex numbers.
+    const INSTRUCTION_COUNT: usize = 1;
+    /// The oldest architecture that has it, 53 for sm_53; 0 where all have it.
+    const OLDEST_ARCH: u32;
+    /// The oldest PTX version that has it, major and minor.
+    const PTX_VERSION: (u32, u32);
+
     /// `a * b + c`.
     fn mul_add(a: A, b: B, c: C) -> Self;
+}
+
+/// The constants of a multiply-add in type `$t`, by its instruction or by another.
+macro_rules! needs {
+    ($t:ty $(, $instruction:literal)?) => {
+        const INSTRUCTION: &'static str = needs!(@ $t $(, $instruction)?);
+        const OLDEST_ARCH: u32 = <$t as Fma>::OLDEST_ARCH;
+        const PTX_VERSION: (u32, u32) = <$t as Fma>::PTX_VERSION;
+    };
+    (@ $t:ty) => { <$t as Fma>::INSTRUCTION };
+    (@ $t:ty, $instruction:literal) => { $instruction };
 }
 
 macro_rules! same {
     ($($t:ty),*) => { $(
         impl MulAdd<$t, $t, $t> for $t {
+            needs!($t);
+
             #[inline(always)]
             fn mul_add(a: $t, b: $t, c: $t) -> $t {
                 a.fma(b, c)
@@ -36,8 +62,10 @@ macro_rules! same {
 same!(f32, f64, f16, bf16, i32, u32, i64, u64);
 
 macro_rules! widened {
-    ($($wide:ident { $($a:ident = $widen_a:path, $b:ident = $widen_b:path;)+ })*) => { $( $(
+    ($($wide:ident { $($a:ident = $widen_a:path, $b:ident = $widen_b:path $(, $ptx:literal)?;)+ })*) => { $( $(
         impl MulAdd<$a, $b, $wide> for $wide {
+            needs!($wide $(, $ptx)?);
+
             #[inline(always)]
             fn mul_add(a: $a, b: $b, c: $wide) -> $wide {
                 $widen_a(a).fma($widen_b(b), c)
@@ -75,16 +103,16 @@ widened! {
         u8 = i32::from, i16 = i32::from;
         i16 = i32::from, i8 = i32::from;
         i16 = i32::from, u8 = i32::from;
-        i16 = i32::from, i16 = i32::from;
+        i16 = i32::from, i16 = i32::from, "mul.wide.s16";
     }
     u32 {
         u8 = u32::from, u8 = u32::from;
     }
     i64 {
-        i32 = i64::from, i32 = i64::from;
+        i32 = i64::from, i32 = i64::from, "mul.wide.s32";
     }
     u64 {
-        u32 = u64::from, u32 = u64::from;
+        u32 = u64::from, u32 = u64::from, "mul.wide.u32";
     }
 }
 
@@ -95,6 +123,9 @@ fn e5m2_to_f32(value: F8E5M2) -> f32 {
 }
 
 impl MulAdd<Complex64, Complex64, Complex64> for Complex64 {
+    needs!(f64);
+    const INSTRUCTION_COUNT: usize = 4;
+
     /// Four fused multiply-adds, each rounded once: the parts of `a` one after the other.
     #[inline(always)]
     fn mul_add(a: Complex64, b: Complex64, c: Complex64) -> Complex64 {

@@ -33,7 +33,10 @@ impl Tf32 {
         self.0
     }
 
-    /// The nearest tf32, ties away from zero: PTX's `cvt.rna.tf32.f32`.
+    /// The nearest tf32, ties away from zero: of numbers and infinities what PTX's `cvt.rna.tf32.f32` gives.
+    ///
+    /// A NaN stays one: its highest fraction bit is set. The instruction ([`f32_to_tf32`](crate::arch::f32_to_tf32)) cuts the
+    /// ignored bits off, which makes an infinity of a NaN that has no others.
     ///
     /// ```
     /// use moye_device::number::Tf32;

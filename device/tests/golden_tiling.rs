@@ -391,5 +391,5 @@ fn what_cute_refuses_is_refused_with_the_numbers() {
             }
         });
     }
-    failures.none(15);
+    failures.none(16);
 }

@@ -20,7 +20,11 @@ impl Atoms {
     pub fn run(self) -> Result<()> {
         let atoms = matching(&self.filter);
         if atoms.is_empty() {
-            bail!("no atom's name or instruction contains {}", self.filter.join(" and "));
+            bail!(
+                "no atom's name or instruction contains {}; they are of matrix instructions, and UniversalFma, a multiply-add of \
+                 one thread, is none of them (`moye draw --mma UniversalFma` draws it)",
+                self.filter.join(" and ")
+            );
         }
         let mut text = String::new();
         for atom in &atoms {

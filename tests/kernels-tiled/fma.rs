@@ -2,13 +2,20 @@
 
 use half::{bf16, f16};
 use moye_device::arch::{block_dim, block_idx, thread_idx};
+#[cfg(not(target_arch = "nvptx64"))]
+use moye_device::atom::mma::MmaInfo;
 use moye_device::atom::mma::{MmaAtom, UniversalFma};
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut};
 use moye_device::number::{Complex64, F8E4M3, F8E5M2, Tf32};
 
 macro_rules! products {
-    ($($name:ident: $a:ty, $b:ty => $sum:ty;)+) => { $(
+    ($($name:ident: $a:ty, $b:ty => $sum:ty;)+) => {
+        /// The kernels, with what the library says of their atoms.
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub const ATOMS: &[(&str, MmaInfo)] =
+            &[$((stringify!($name), MmaInfo::of::<UniversalFma<$sum, $a, $b>>())),+];
+        $(
         #[kernel]
         pub unsafe fn $name(
             a: Global<$a>,
@@ -28,7 +35,8 @@ macro_rules! products {
                 }
             }
         }
-    )+ };
+    )+
+    };
 }
 products! {
     fma_f32: f32, f32 => f32;

@@ -9,7 +9,8 @@ use core::marker::PhantomData;
 
 /// `d = a * b + c` by one thread: a 1 x 1 x 1 product, CuTe's `UniversalFMA<D, A, B, C>`.
 ///
-/// The operands may be of narrower types than the result, and of two; [`MulAdd`] lists which go together.
+/// The operands may be of narrower types than the result, and of two; [`MulAdd`] lists which go together. The instruction,
+/// and what it needs, are the types': `fma.rn.f32`, or `mad.lo.s32` of integers.
 ///
 /// ```
 /// use moye_device::atom::TiledMma;
@@ -51,9 +52,10 @@ where
     const NAME: &'static str = "UniversalFma";
     const MOYE_NAME: Option<&'static str> = Some("UniversalFMA");
     const ARCH: u32 = 0;
-    const OLDEST_ARCH: u32 = 0;
-    const PTX_VERSION: (u32, u32) = (7, 0);
-    const INSTRUCTION: &'static str = "fma";
+    const OLDEST_ARCH: u32 = <D as MulAdd<A, B, C>>::OLDEST_ARCH;
+    const PTX_VERSION: (u32, u32) = <D as MulAdd<A, B, C>>::PTX_VERSION;
+    const INSTRUCTION: &'static str = <D as MulAdd<A, B, C>>::INSTRUCTION;
+    const INSTRUCTION_COUNT: usize = <D as MulAdd<A, B, C>>::INSTRUCTION_COUNT;
     const SHAPE_MNK: [i64; 3] = [1, 1, 1];
     const THR_ID: Layout = layout!(1);
     const A: Layout = layout!((1, 1));

@@ -62,8 +62,8 @@ impl Mma {
         let matches = |info: &&MmaInfo| info.name == name || info.moye_name == Some(name);
         let Some(info) = MMA_ATOMS.iter().chain([&universal]).find(matches).copied() else {
             bail!(
-                "--mma {name:?}: neither a shape, such as 16x8x16, nor an instruction; `moye atoms` lists those, and --json \
-                 takes a file that describes others"
+                "--mma {name:?}: neither a shape, such as 16x8x16, nor UniversalFma, nor an instruction; `moye atoms` lists \
+                 those, and --json takes a file that describes others"
             );
         };
         let atoms = text::layout("--atoms", atoms.unwrap_or("(1,1,1)"))?;

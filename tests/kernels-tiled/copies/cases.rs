@@ -1,4 +1,4 @@
-//! The cases: an element type, the atoms of both tiled copies, their threads and values, the tile, its layout in shared
+//! The cases, chosen ones and a grid of four thread layouts by four value layouts: an element type, the atoms of both tiled copies, their threads and values, the tile, its layout in shared
 //! memory, and the axis of stride 1 in global memory.
 
 use super::{Case, Extents, Runs, Storage};
@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use moye_device::atom::copy::*;
 use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 use moye_device::atom::{StaticTiledCopy, TiledCopy, TiledMma, make_tiled_copy_c};
-use moye_device::layout::{ComposedLayout, Swizzle, Tiler, layout, make_col_major, tuple};
+use moye_device::layout::{ComposedLayout, Layout, Swizzle, Tiler, layout, make_col_major, tuple};
 use moye_device::memory::{Global, GlobalMut};
 use moye_device::tensor::{Aligned, UnitStride};
 use moye_device::{kernel, static_layout, swizzled_layout, tiled_copy};
@@ -82,6 +82,23 @@ macro_rules! copies {
     (@ swizzled $smem:expr) => { swizzled_layout! { pub Smem = $smem; } };
 }
 
+/// The thread layouts of the grid: down columns, along rows, squarer, and nested and so that neighbours lie apart.
+pub const GRID_THREADS: [Layout; 4] = [
+    layout!((16, 2)),
+    layout!((2, 16):(16, 1)),
+    layout!((4, 8)),
+    layout!(((2, 4), (2, 2)):((1, 4), (2, 16))),
+];
+
+/// The value layouts of the grid: one, two down, two across, and four that count across first.
+pub const GRID_VALUES: [Layout; 4] =
+    [layout!((1, 1)), layout!((2, 1)), layout!((1, 2)), layout!((2, 2):(2, 1))];
+
+/// A copy of the grid.
+const fn grid(threads: usize, values: usize) -> TiledCopy<UniversalCopy<f32>, f32> {
+    TiledCopy::new(GRID_THREADS[threads], GRID_VALUES[values])
+}
+
 type TfMma = TiledMma<SM80_16x8x8_F32TF32TF32F32_TN>;
 
 copies! {
@@ -155,4 +172,37 @@ copies! {
         tile (32, 16), shared layout!((32, 16)), axis 0;
     u128_each (u128_each_if): u128, SM80_CP_ASYNC_CACHEGLOBAL<u128>, UniversalCopy<u128>,
         TiledCopy::new(layout!((4, 8)), layout!((1, 2))), tile (8, 32), shared layout!((8, 32):(1, 9)), axis 0;
+    // Every thread layout of the grid with every value layout of it, by one atom.
+    grid_00 (grid_00_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(0, 0), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_01 (grid_01_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(0, 1), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_02 (grid_02_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(0, 2), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_03 (grid_03_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(0, 3), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_10 (grid_10_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(1, 0), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_11 (grid_11_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(1, 1), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_12 (grid_12_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(1, 2), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_13 (grid_13_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(1, 3), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_20 (grid_20_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(2, 0), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_21 (grid_21_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(2, 1), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_22 (grid_22_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(2, 2), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_23 (grid_23_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(2, 3), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_30 (grid_30_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(3, 0), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_31 (grid_31_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(3, 1), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_32 (grid_32_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(3, 2), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
+    grid_33 (grid_33_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
+        grid(3, 3), tile (32, 32), shared layout!((32, 32):(1, 33)), axis 0;
 }

@@ -1,4 +1,4 @@
-//! Tiled copies over a grid of thread layouts, value layouts, atoms and element types: a block copies a tile from global to
+//! Tiled copies of many thread layouts, value layouts, atoms and element types: a block copies a tile from global to
 //! shared memory, from there to registers, and back to global memory.
 
 mod cases;
