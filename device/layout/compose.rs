@@ -16,8 +16,9 @@ operation! {
     /// Where `b` reaches beyond `a`, the last extent of `a` counts as unbounded, as it does in evaluation. A stride of
     /// `b` along basis vector `k` steps through mode `k` of `a`, one along `j@k` through mode `j` of that, and so on.
     ///
-    /// Every layout that is returned has the function; where there is one it is found, except that the search among
-    /// strides that do not divide the extents of `a` looks at 4,096 elements of a mode at most.
+    /// Every layout that is returned has the function; where there is one it is found, except where carries from one mode
+    /// of `a` into the next cancel: then it is found among layouts of integers if a mode of `b` has 4,096 elements at
+    /// most, and among layouts of coordinates not at all.
     ///
     /// ```
     /// use moye_device::layout::{composition, layout, try_composition};
@@ -66,6 +67,7 @@ pub(crate) const fn compose_into(
     let mut sum = Sum::new();
     let start = At { node: out.profile.len(), leaf: out.leaves() };
     if b.is_coordinate_at(by) {
+        tri!(b.check_places(by));
         tri!(coordinates_into(out, &mut sum, &mut left, a, at, b, by));
     } else {
         tri!(steps_into(out, &mut sum, &left, b, by));
@@ -203,6 +205,9 @@ pub(crate) struct Left {
 /// The largest number of values that the search for a layout looks at.
 pub(crate) const SEARCH: i64 = 4096;
 
+/// How far from a step others are tried for a message, one by one.
+const NEAR: i64 = 256;
+
 impl Left {
     #[inline]
     const fn new() -> Self {
@@ -297,10 +302,6 @@ impl Left {
                 if !tri!(self.search(out, count, step)) {
                     return Err(match fault {
                         Fault::Unfit => self.fault(count, step),
-                        Fault::Across { left, right, step: at, .. } => {
-                            let (below, above) = self.steps_around(count, step);
-                            Fault::Across { left, right, step: at, stride: step, count, below, above }
-                        }
                         fault => fault,
                     });
                 }
@@ -350,15 +351,7 @@ impl Left {
                     if modes.stride[i] != 0 {
                         if stride != 0 && basis != modes.basis[i] {
                             let right = modes.basis[i];
-                            return Err(Fault::Across {
-                                left: basis,
-                                right,
-                                step,
-                                stride: first,
-                                count,
-                                below: 0,
-                                above: 0,
-                            });
+                            return Err(Fault::Across { left: basis, right, step, stride: first, count });
                         }
                         basis = modes.basis[i];
                         stride = match digit.checked_mul(modes.stride[i]) {
@@ -517,24 +510,33 @@ impl Left {
     /// The next smaller and larger step that would do, each 0 where none was found.
     #[cold]
     const fn steps_around(&self, count: i64, step: i64) -> (i64, i64) {
-        let mut below = step - 1;
-        while below > 0 && (step - below > SEARCH || !self.takes(count, below)) {
-            below = if step - below > SEARCH { 0 } else { below - 1 };
-        }
-        let last = self.step_of_last();
-        let mut above = 0;
-        let mut more = 1;
-        while above == 0 && more <= SEARCH {
-            match step.checked_add(more) {
-                Some(next) if self.takes(count, next) => above = next,
-                _ => more += 1,
+        let (mut below, mut above) = (0, 0);
+        let mut apart = 1;
+        while apart <= NEAR && (below == 0 || above == 0) {
+            if below == 0 && step - apart > 0 && self.takes(count, step - apart) {
+                below = step - apart;
             }
+            if above == 0
+                && let Some(next) = step.checked_add(apart)
+                && self.takes(count, next)
+            {
+                above = next;
+            }
+            apart += 1;
         }
-        if above == 0
-            && last > 0
-            && let Some(next) = (step / last + 1).checked_mul(last)
-        {
-            above = next;
+        // Further off are the steps of the last mode.
+        let last = self.step_of_last();
+        if last > 0 {
+            let before = step / last * last;
+            if below == 0 && before > 0 && self.takes(count, before) {
+                below = before;
+            }
+            if above == 0
+                && let Some(next) = before.checked_add(last)
+                && self.takes(count, next)
+            {
+                above = next;
+            }
         }
         (below, above)
     }
@@ -589,6 +591,15 @@ impl Left {
             inner *= extent;
             mode += 1;
         }
+    }
+}
+
+/// The next smaller and larger step of which `count` go through `layout`, each 0 where none was found.
+#[cold]
+pub(crate) const fn steps_around(layout: &Layout, count: i64, step: i64) -> (i64, i64) {
+    match Left::of(layout) {
+        Ok(left) if step > 0 => left.steps_around(count, step),
+        _ => (0, 0),
     }
 }
 

@@ -30,6 +30,8 @@ pub struct LayoutError {
     kind: LayoutErrorKind,
     /// Of the text that was read; 0 where there was none.
     column: u32,
+    /// Where the reason begins in the text.
+    reason: u16,
     text: Text<MESSAGE>,
 }
 
@@ -76,9 +78,10 @@ impl LayoutError {
     pub(crate) const fn at_place(mut text: Text<MESSAGE>, fault: Fault, place: &Place) -> Self {
         text.give_rest();
         text.str(": ");
+        let reason = text.len();
         place.write(&mut text);
         fault.write(&mut text, place);
-        Self { kind: fault.kind(), column: 0, text }
+        Self { kind: fault.kind(), column: 0, reason, text }
     }
 
     /// An error in text that was read, which `text` shows, of what stands at `column`.
@@ -94,8 +97,8 @@ impl LayoutError {
         error
     }
 
-    /// What is said behind the operation and its operands: which mode does not fit, and what would. Nothing where the
-    /// operands fill the message.
+    /// What is said behind the operation and its operands, or behind the text that was read and the column: which mode does
+    /// not fit, and what would. Nothing where the operands fill the message.
     ///
     /// ```
     /// use moye_device::layout::{layout, try_crd2idx, tuple};
@@ -104,8 +107,7 @@ impl LayoutError {
     /// assert_eq!(error.reason(), Some(reason));
     /// ```
     pub fn reason(&self) -> Option<&str> {
-        // Operands have no colon with a space.
-        self.text().split_once("): ").map(|(_, reason)| reason)
+        self.text().get(self.reason as usize..).filter(|reason| !reason.is_empty())
     }
 
     /// The message.

@@ -1,6 +1,6 @@
 //! What a layout maps a coordinate to.
 
-use super::basis::{WHOLE, below, extended, is_flat, outermost, place_of};
+use super::basis::{WHOLE, below, depth, extended, is_flat, outermost, place_of};
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
@@ -321,6 +321,28 @@ impl Layout {
             whole: (self.stride[whole], self.basis[whole]),
             within: (self.stride[within], self.basis[within]),
         }
+    }
+
+    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and another a tuple.
+    pub(crate) const fn check_places(&self, at: At) -> Result<(), Fault> {
+        let end = self.profile.next(at).leaf;
+        let mut whole = at.leaf;
+        while whole < end {
+            let mut other = at.leaf;
+            while other < end {
+                let (place, deeper) = (self.basis[whole], self.basis[other]);
+                if place != NO_BASIS
+                    && deeper != NO_BASIS
+                    && depth(deeper) > depth(place)
+                    && below(deeper, place).is_some()
+                {
+                    return Err(self.both_kinds(whole, other));
+                }
+                other += 1;
+            }
+            whole += 1;
+        }
+        Ok(())
     }
 
     /// Why the stride of `leaf`, along the whole coordinate or within a part of it, adds to no number of a flat one.

@@ -95,9 +95,8 @@ pub(crate) enum Fault {
     Beside { stride: i64 },
     /// Composition with a negative stride through several modes.
     NegativeStride { stride: i64 },
-    /// Composition: a step along different basis vectors, which one stride cannot hold, among `count` of `stride`. The
-    /// strides `below` and `above` would do, where they are not 0.
-    Across { left: u32, right: u32, step: i64, stride: i64, count: i64, below: i64, above: i64 },
+    /// Composition: a step along different basis vectors, which one stride cannot hold, among `count` of `stride`.
+    Across { left: u32, right: u32, step: i64, stride: i64, count: i64 },
     /// Integer strides beside strides along basis vectors.
     MixedBasis,
     /// A stride along a basis vector where integers are needed.

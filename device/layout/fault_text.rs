@@ -6,9 +6,8 @@ use super::numbers::{Beyond, Divisors, alternatives, multiples_around, strides, 
 use super::place::Place;
 use super::text::Text;
 
-/// What must hold where no single number of a tile would do.
-const BOTH_FIT: &str =
-    "; the layout must have a composition with the tile and one with the tile's complement";
+/// Behind what would do in a mode where another mode does not fit either.
+const BY_ITSELF: &str = " for this mode, and another does not fit either";
 
 /// "basis vector 1", "basis vector 0@1", "none (an integer)".
 const fn along<const N: usize>(text: &mut Text<N>, basis: u32) {
@@ -146,7 +145,12 @@ impl Fault {
                 text.str(" of");
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
-                if place.is_divide() {
+                if place.is_one_of_several() {
+                    let beyond = if beyond > 0 { Beyond::Multiples(beyond) } else { Beyond::Nothing };
+                    if strides(text, extent, inner, would, beyond) {
+                        text.str(BY_ITSELF);
+                    }
+                } else if place.is_checked() {
                     let mut kept = 0;
                     let mut divisors = Divisors::of(extent);
                     while let Some(divisor) = divisors.next() {
@@ -158,7 +162,7 @@ impl Fault {
                     let takes = beyond > 0 && place.takes(Some(count), stride, (None, beyond));
                     let beyond = if takes { Beyond::One(beyond) } else { Beyond::Nothing };
                     if !strides(text, extent, inner, kept, beyond) && !place.write_tiles(text) {
-                        text.str(BOTH_FIT);
+                        place.write_condition(text);
                     }
                 } else {
                     let beyond = if beyond > 0 { Beyond::Multiples(beyond) } else { Beyond::Nothing };
@@ -176,19 +180,23 @@ impl Fault {
                 text.str(" of");
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
-                if place.is_divide() {
+                let one_of_several = place.is_one_of_several();
+                if place.is_checked() && !one_of_several {
                     if place.takes(Some(count), stride, (Some(run), stride)) {
                         text.str("; an extent of ");
                         text.int(run);
                         text.str(" would do");
                     } else if !place.write_tiles(text) {
-                        text.str(BOTH_FIT);
+                        place.write_condition(text);
                     }
                     return;
                 }
                 text.str(if whole { "; an extent of at most " } else { "; an extent of " });
                 text.int(run);
                 text.str(if last { " or a multiple of it would do" } else { " would do" });
+                if one_of_several {
+                    text.str(BY_ITSELF);
+                }
             }
             Self::Carry { mode, extent, reach } => {
                 text.str("the modes of ");
@@ -223,7 +231,7 @@ impl Fault {
             Self::MixedBasis => text.str(
                 "strides along basis vectors (such as 1@0) and integer strides do not add up to one index",
             ),
-            Self::Across { left, right, step, stride, count, below, above } => {
+            Self::Across { left, right, step, stride, count } => {
                 text.str("a step of ");
                 text.int(step);
                 text.str(" goes along ");
@@ -231,13 +239,15 @@ impl Fault {
                 text.str(" and ");
                 along(text, right);
                 text.str(" at once, which one stride cannot hold");
+                let (below, above) = place.steps_around(count, stride);
+                let one_of_several = place.is_one_of_several();
                 let mut numbers = [0; 2];
                 let mut found = 0;
-                if below > 0 && place.takes(Some(count), stride, (None, below)) {
+                if below > 0 && (one_of_several || place.takes(Some(count), stride, (None, below))) {
                     numbers[found] = below;
                     found += 1;
                 }
-                if above > 0 && place.takes(Some(count), stride, (None, above)) {
+                if above > 0 && (one_of_several || place.takes(Some(count), stride, (None, above))) {
                     numbers[found] = above;
                     found += 1;
                 }
@@ -246,6 +256,9 @@ impl Fault {
                     let (numbers, _) = numbers.split_at(found);
                     alternatives(text, numbers, true);
                     text.str(" would do");
+                    if one_of_several {
+                        text.str(BY_ITSELF);
+                    }
                 } else if !place.write_tiles(text) {
                     text.str("; tiles that stay within a mode would do");
                 }
@@ -388,7 +401,7 @@ impl Fault {
                 text.str(" overlaps the modes of smaller stride, which reach to ");
                 text.int(reach);
                 if place.takes(None, stride, (None, reach)) {
-                    text.str(if place.is_divide() { "; a stride of " } else { "; a stride of at least " });
+                    text.str(if place.is_checked() { "; a stride of " } else { "; a stride of at least " });
                     text.int(reach);
                     text.str(" would do");
                 } else {

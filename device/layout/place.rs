@@ -2,7 +2,7 @@
 
 use super::by_mode::{Each, by_mode};
 use super::complement::{Gaps, covering_into, places_into};
-use super::compose::compose_into;
+use super::compose::{compose_into, steps_around};
 use super::divide::divide_into;
 use super::edit::padded;
 use super::int_tuple::{IntTuple, NO_BASIS};
@@ -31,34 +31,66 @@ pub(crate) struct Place {
     depth: usize,
     /// The mode itself.
     part: Option<Part>,
+    /// The leaves of the second operand that do not fit.
+    unfit: Option<Unfit>,
     /// What the modes that the fault names are modes of, where that is not the first operand.
     within: Option<Within>,
     /// What steps through it, where that is not one mode alone.
     steps: &'static str,
     /// What would do.
     would: Option<Layout>,
-    /// The divide that is refused, where it is one: what is advised of a tile is to fit its complement too.
-    divide: Option<Divide>,
+    /// The operation as a whole, where it is one by mode: what is advised of one mode is to fit the others too.
+    whole: Option<Whole>,
+}
+
+/// The leaves of a second operand that do not fit.
+#[derive(Clone, Copy)]
+struct Unfit {
+    begin: usize,
+    end: usize,
+    /// Whether it is the complement of a tile, of these leaves, that does not fit.
+    rest: bool,
+    /// Whether it is one leaf, and all of the layout that is composed with a layout or with a mode of it.
+    by_itself: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Divide {
+struct Whole {
+    each: Each,
     layout: Layout,
     tiler: Tiler,
-    /// The leaves of the tile that does not fit, or the one of them that does not.
+    /// The leaves of the tiler that do not fit, or the one of them that does not.
     begin: usize,
     end: usize,
-    /// Whether it is the complement of the tile that does not fit, whose numbers nobody chose.
+    /// Whether it is the complement of a tile that does not fit, whose numbers nobody chose.
     rest: bool,
+    /// Whether it is a composition in which only the one leaf decides.
+    alone: bool,
 }
 
-impl Divide {
-    /// Whether the divide as a whole has an answer where leaf `leaf` of the tiler is `extent:stride` instead.
+impl Whole {
+    const fn of(each: Each, layout: &Layout, tiler: &Tiler, unfit: &Unfit) -> Self {
+        let Unfit { begin, end, rest, .. } = *unfit;
+        let mut whole = Self { each, layout: *layout, tiler: *tiler, begin, end, rest, alone: false };
+        // Modes of a layout add up; those of a tiler by mode do not.
+        whole.alone = matches!(each, Each::Compose) && unfit.by_itself && whole.others_fit();
+        whole
+    }
+
+    /// Whether the operation as a whole has an answer where leaf `leaf` of the tiler is `extent:stride` instead.
     const fn takes(&self, leaf: usize, extent: i64, stride: i64) -> bool {
         let mut tiler = self.tiler;
         tiler.layout.shape[leaf] = extent;
         tiler.layout.stride[leaf] = stride;
-        tiler.layout.check().is_ok() && by_mode(Each::Divide, &self.layout, &tiler).is_ok()
+        if stride == 0 {
+            tiler.layout.basis[leaf] = NO_BASIS;
+        }
+        tiler.layout.check().is_ok() && by_mode(self.each, &self.layout, &tiler).is_ok()
+    }
+
+    /// Whether the operation has an answer without the one leaf that does not fit.
+    const fn others_fit(&self) -> bool {
+        self.end == self.begin + 1 && self.takes(self.begin, 1, 0)
     }
 }
 
@@ -90,83 +122,136 @@ impl Place {
             path: [0; MAX_NODES],
             depth: 0,
             part: None,
+            unfit: None,
             within: None,
             steps: "the second layout",
             would: None,
-            divide: None,
+            whole: None,
         }
     }
 
-    /// Whether the operation is a divide: then advice is given as far as it [takes](Self::takes) it.
-    pub const fn is_divide(&self) -> bool {
-        self.divide.is_some()
+    /// Whether advice is given as far as the operation [takes](Self::takes) it. Otherwise the mode that does not fit is all
+    /// that decides.
+    pub const fn is_checked(&self) -> bool {
+        match &self.whole {
+            Some(whole) => !whole.alone,
+            None => false,
+        }
     }
 
-    /// Whether the divide as a whole has an answer where a mode `extent:stride` of the tile is `to` instead, an extent
-    /// and a stride. Without an `extent`, it is a mode of any. Where the operation is no divide, it is taken to have one.
+    /// Whether the operation as a whole has an answer where a mode `extent:stride` of the tile is `to` instead, an extent
+    /// and a stride. Without an `extent`, it is a mode of any. Where the mode is all that decides, it is taken to have one.
     pub const fn takes(&self, extent: Option<i64>, stride: i64, to: (Option<i64>, i64)) -> bool {
-        let Some(divide) = &self.divide else { return true };
-        if divide.rest {
+        let Some(whole) = &self.whole else { return true };
+        if whole.rest {
             return false;
         }
-        let mut i = divide.begin;
-        while i < divide.end {
-            let shape = divide.tiler.layout.shape[i];
+        if whole.alone {
+            return true;
+        }
+        let mut i = whole.begin;
+        while i < whole.end {
+            let shape = whole.tiler.layout.shape[i];
             let is_it = match extent {
                 Some(extent) => extent == shape,
                 None => shape > 1,
             };
-            if is_it && divide.tiler.layout.stride[i] == stride {
-                return divide.takes(i, if let Some(extent) = to.0 { extent } else { shape }, to.1);
+            if is_it && whole.tiler.layout.stride[i] == stride {
+                return whole.takes(i, if let Some(extent) = to.0 { extent } else { shape }, to.1);
             }
             i += 1;
         }
         false
     }
 
-    /// "; a tile of 2:1 or 4:1 would do": of a divide by a tile of one mode, the next smaller and larger extents that the
-    /// divide [takes](Self::takes), a smaller one of 1 only where there is no other. Whether there are any.
+    /// Whether it is a composition of which another mode has no answer either, so that none takes what is advised of one.
+    pub const fn is_one_of_several(&self) -> bool {
+        match &self.whole {
+            Some(whole) => {
+                matches!(whole.each, Each::Compose) && whole.end == whole.begin + 1 && !whole.others_fit()
+            }
+            None => false,
+        }
+    }
+
+    /// The strides next to `step` of which `count` steps go through the layout that is stepped through, each 0 where none
+    /// was found.
+    pub const fn steps_around(&self, count: i64, step: i64) -> (i64, i64) {
+        let Some(whole) = &self.whole else { return (0, 0) };
+        if whole.rest {
+            return (0, 0);
+        }
+        match &self.within {
+            Some(Within::Mode(layout) | Within::Complement(layout)) => steps_around(layout, count, step),
+            None => steps_around(&whole.layout, count, step),
+        }
+    }
+
+    /// "; a tile of 2:1 or 4:1 would do": of a tile of one mode, or of a mode, the next smaller and larger extents that the
+    /// operation [takes](Self::takes), a smaller one of 1 only where there is no other. Whether there are any.
     pub const fn write_tiles<const N: usize>(&self, text: &mut Text<N>) -> bool {
-        let Some(divide) = &self.divide else { return false };
-        if divide.end != divide.begin + 1 {
+        let Some(whole) = &self.whole else { return false };
+        if whole.end != whole.begin + 1 {
             return false;
         }
-        let (extent, stride) =
-            (divide.tiler.layout.shape[divide.begin], divide.tiler.layout.stride[divide.begin]);
+        let leaf = whole.begin;
+        let (extent, stride) = (whole.tiler.layout.shape[leaf], whole.tiler.layout.stride[leaf]);
+        let basis = whole.tiler.layout.basis[leaf];
         let (mut below, mut above) = (0, 0);
         let mut step = 1;
         while step <= TRIED && (below == 0 || above == 0) {
-            if below == 0 && extent - step > 1 && divide.takes(divide.begin, extent - step, stride) {
+            if below == 0 && extent - step > 1 && whole.takes(leaf, extent - step, stride) {
                 below = extent - step;
             }
             if above == 0
                 && let Some(larger) = extent.checked_add(step)
-                && divide.takes(divide.begin, larger, stride)
+                && whole.takes(leaf, larger, stride)
             {
                 above = larger;
             }
             step += 1;
         }
-        if below == 0 && above == 0 && extent > 1 && divide.takes(divide.begin, 1, stride) {
+        if below == 0 && above == 0 && extent > 1 && whole.takes(leaf, 1, stride) {
             below = 1;
         }
         if below == 0 && above == 0 {
             return false;
         }
-        text.str("; a tile of ");
+        text.str(if matches!(whole.each, Each::Divide) { "; a tile of " } else { "; a mode of " });
         if below > 0 {
             text.int(below);
             text.str(":");
-            text.int(stride);
+            text.scaled(stride, basis);
         }
         if above > 0 {
             text.str(if below > 0 { " or " } else { "" });
             text.int(above);
             text.str(":");
-            text.int(stride);
+            text.scaled(stride, basis);
         }
         text.str(" would do");
         true
+    }
+
+    /// What must hold where no single number of a mode would do.
+    pub const fn write_condition<const N: usize>(&self, text: &mut Text<N>) {
+        text.str(match &self.whole {
+            Some(Whole { each: Each::Divide, .. }) => {
+                "; the layout must have a composition with the tile and one with the tile's complement"
+            }
+            Some(Whole { each: Each::Multiply, .. }) => {
+                "; the block's complement must have a composition with the tiler"
+            }
+            _ => "; the first layout must have a composition with each mode, and with all of them together",
+        });
+    }
+
+    /// The place in the operation on these operands.
+    const fn of_whole(mut self, each: Each, layout: &Layout, tiler: &Tiler) -> Self {
+        if let Some(unfit) = &self.unfit {
+            self.whole = Some(Whole::of(each, layout, tiler, unfit));
+        }
+        self
     }
 
     const fn enter(&mut self, mode: usize) {
@@ -283,15 +368,26 @@ impl Place {
 pub(crate) const fn of_composition(a: &Layout, b: &Layout) -> Place {
     let mut place = Place::whole();
     place.whose = "second layout";
-    find_leaf(&mut place, a, ROOT, b, ROOT);
-    place
+    place.unfit = Some(find_unfit(&mut place, a, ROOT, b, ROOT));
+    place.of_whole(Each::Compose, a, &Tiler::layout(*b))
 }
 
-/// The first integer mode of `b` under `by` after which `a` is no layout, whether there is one.
-const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> bool {
+/// The leaves of `b` under `by` after which `a` is no layout: one of them, if it is none by itself.
+const fn find_unfit(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> Unfit {
+    let mut unfit =
+        Unfit { begin: by.leaf, end: b.profile.next(by).leaf, rest: false, by_itself: b.profile.is_leaf(by) };
+    if let Some(leaf) = find_leaf(place, a, at, b, by) {
+        unfit.begin = leaf;
+        unfit.end = leaf + 1;
+    }
+    unfit
+}
+
+/// The first integer mode of `b` under `by` after which `a` is no layout, if there is one.
+const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> Option<usize> {
     if b.profile.is_leaf(by) {
         if compose_into(&mut Layout::start(), a, at, b, by).is_ok() {
-            return false;
+            return None;
         }
         place.part = Some(Part::Mode(b.sub(by)));
         let basis = b.basis[by.leaf];
@@ -301,20 +397,20 @@ const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) ->
             // It steps through that mode of `a`, and the fault counts the modes in it.
             place.within = Some(Within::Mode(a.sub(mode)));
         }
-        return true;
+        return Some(by.leaf);
     }
     let mut mode = b.profile.first(by);
     let mut i = 0;
     while i < b.profile.rank(by) {
         place.enter(i);
-        if find_leaf(place, a, at, b, mode) {
-            return true;
+        if let Some(leaf) = find_leaf(place, a, at, b, mode) {
+            return Some(leaf);
         }
         place.leave();
         mode = b.profile.next(mode);
         i += 1;
     }
-    false
+    None
 }
 
 /// Where a composition with a tiler fails.
@@ -324,12 +420,7 @@ pub(crate) const fn of_tiler(layout: &Layout, tiler: &Tiler) -> Place {
 
 /// Where a divide fails.
 pub(crate) const fn of_divide(layout: &Layout, tiler: &Tiler) -> Place {
-    let mut place = of_modes(Each::Divide, layout, tiler);
-    if let Some(divide) = &mut place.divide {
-        divide.layout = *layout;
-        divide.tiler = *tiler;
-    }
-    place
+    of_modes(Each::Divide, layout, tiler)
 }
 
 /// Where a product by a tiler fails.
@@ -362,7 +453,7 @@ const fn of_modes(each: Each, layout: &Layout, tiler: &Tiler) -> Place {
     place.whose = "tiler";
     place.steps = "the tiler";
     find_tile(&mut place, each, layout, ROOT, tiler, ROOT);
-    place
+    place.of_whole(each, layout, tiler)
 }
 
 /// The first mode of the tiler that does not fit, whether there is one.
@@ -417,29 +508,22 @@ const fn find_in_tile(
     place.part = Some(Part::Mode(tiles.sub(by)));
     match each {
         Each::Compose => {
-            find_leaf(place, layout, at, tiles, by);
+            place.unfit = Some(find_unfit(place, layout, at, tiles, by));
         }
         Each::Divide => {
             let (begin, end) = (by.leaf, tiles.profile.next(by).leaf);
-            // The operands as a whole are put in by the caller.
-            let mut divide = Divide {
-                layout: Layout::start(),
-                tiler: Tiler::layout(Layout::start()),
-                begin,
-                end,
-                rest: false,
-            };
+            let mut unfit = Unfit { begin, end, rest: false, by_itself: false };
             let mut rest = Layout::start();
             if covering_into(&mut rest, tiles, by, layout.size_at(at)).is_ok()
-                && !find_leaf(place, layout, at, tiles, by)
+                && find_leaf(place, layout, at, tiles, by).is_none()
             {
                 place.steps = "the tile and its complement";
                 if compose_into(&mut Layout::start(), layout, at, &rest, ROOT).is_err() {
                     place.part = Some(Part::Rest { tile: tiles.sub(by), rest });
-                    divide.rest = true;
+                    unfit.rest = true;
                 }
             }
-            place.divide = Some(divide);
+            place.unfit = Some(unfit);
         }
         Each::Multiply => {
             let places = tiles.cosize_at(by);
@@ -450,7 +534,7 @@ const fn find_in_tile(
                 place.part = Some(Part::Mode(layout.sub(at)));
             } else {
                 place.within = Some(Within::Complement(free));
-                find_leaf(place, &free, ROOT, tiles, by);
+                place.unfit = Some(find_unfit(place, &free, ROOT, tiles, by));
             }
         }
     }

@@ -44,6 +44,11 @@ impl<const N: usize> Text<N> {
         self.full = false;
     }
 
+    /// The number of bytes so far.
+    pub const fn len(&self) -> u16 {
+        self.len
+    }
+
     pub const fn as_str(&self) -> &str {
         let (used, _) = self.bytes.split_at(self.len as usize);
         match core::str::from_utf8(used) {

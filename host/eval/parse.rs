@@ -17,8 +17,8 @@
 use std::vec::Drain;
 
 use moye_device::layout::{
-    Basis, ComposedLayout, IntTuple, Layout, LayoutError, Leaf, MAX_BASIS, MAX_NODES, Swizzle,
-    try_make_layout,
+    Basis, ComposedLayout, IntTuple, Layout, LayoutError, Leaf, MAX_BASIS, MAX_BASIS_DEPTH, MAX_NODES,
+    Swizzle, try_make_layout,
 };
 
 use super::error::EvalError;
@@ -302,23 +302,30 @@ impl Reader<'_> {
         }
         let value = self.integer()?;
         let mut path = Vec::new();
-        let first = self.at;
+        let mut fault = self.at;
         while self.eat("@") {
             let start = self.start();
             match usize::try_from(self.integer()?) {
-                // The innermost index comes first.
-                Ok(index) if index < MAX_BASIS => path.insert(0, index),
+                Ok(index) if index < MAX_BASIS => path.push(index),
                 _ => {
                     let wanted =
                         format!("expected the number of a basis vector, from 0 to {}", MAX_BASIS - 1);
                     return Err(self.error(start, wanted));
                 }
             }
+            if path.len() > MAX_BASIS_DEPTH {
+                // However many more there are.
+                fault = start;
+                break;
+            }
         }
+        // The innermost index is written first.
+        path.reverse();
         if path.is_empty() {
             return Ok(IntTuple::int(value));
         }
-        let basis = Basis::try_new(&path).map_err(|error| self.error(first, error.to_string()))?;
+        let basis = Basis::try_new(&path)
+            .map_err(|error| self.error(fault, error.reason().unwrap_or(error.text()).to_owned()))?;
         Ok(IntTuple::along(value, basis))
     }
 

@@ -25,7 +25,11 @@ fn a_layout_of_coordinates_shows_coordinates() {
 #[test]
 fn a_layout_of_mixed_strides_is_refused_with_the_reason() {
     let error = draw::layout(&parsed("(3,4):(1@0,2)")).unwrap_err().to_string();
-    assert!(error.contains("(3,4):(1@0,2)") && error.contains("make them all of one kind"), "{error}");
+    assert!(
+        error.contains("(3,4):(1@0,2)")
+            && error.contains("the coordinate both an integer and a tuple; 2@1 beside 1@0 would do"),
+        "{error}"
+    );
 }
 
 #[test]

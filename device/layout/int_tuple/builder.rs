@@ -2,7 +2,7 @@
 
 use super::super::error::{Fault, tri};
 use super::super::profile::{At, MAX_LEAVES, Profile};
-use super::{IntTuple, NO_BASIS};
+use super::{ANY, IntTuple, NO_BASIS};
 
 /// A tuple under construction. Nodes are added in the order in which they are written.
 pub(crate) struct TupleBuilder {
@@ -20,11 +20,12 @@ impl TupleBuilder {
         }
     }
 
+    /// Adds a leaf. A value of 0 belongs to no basis vector; the wildcard is no value.
     pub const fn leaf(&mut self, value: i64, basis: u32) -> Result<(), Fault> {
         tri!(self.tuple.profile.push_leaf());
         let leaf = self.tuple.profile.leaves() - 1;
         self.tuple.value[leaf] = value;
-        self.tuple.basis[leaf] = basis;
+        self.tuple.basis[leaf] = if value == 0 && basis != ANY { NO_BASIS } else { basis };
         Ok(())
     }
 
