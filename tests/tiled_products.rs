@@ -464,8 +464,9 @@ mod universal_fma {
     #[test]
     fn is_the_instruction_that_its_atom_names_once_or_four_times_of_complex_numbers() {
         let module = super::kernels::PTX_SM_80[0].1;
-        let names: BTreeSet<_> = TABLE.iter().map(|row| row.0).collect();
-        assert_eq!(names, fma::ATOMS.iter().map(|atom| atom.0).collect(), "a row for each kernel");
+        let listed: BTreeSet<&str> = TABLE.iter().map(|row| row.0).collect();
+        let kernels: BTreeSet<&str> = fma::ATOMS.iter().map(|atom| atom.0).collect();
+        assert_eq!(listed, kernels, "a row for each kernel");
         for (kernel, instruction, sum, count, arch) in TABLE {
             let counts = computed_by(kernel, kernel_text(module, kernel));
             let multiplies = |name: &str| {

@@ -150,6 +150,7 @@ impl LoadHint {
     /// With [`LoadCache::Lu`] of a load by [`Coherence::ReadOnly`], which PTX does not have; in a constant it does not compile.
     #[must_use]
     #[inline(always)]
+    #[track_caller]
     pub const fn cache(self, cache: LoadCache) -> Self {
         assert!(
             !matches!((self.coherence, cache.0), (Coherence::ReadOnly, LoadForm::Lu)),
