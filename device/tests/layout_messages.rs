@@ -192,6 +192,43 @@ fn a_divide_advises_what_fits_the_complement_too() {
 }
 
 #[test]
+fn the_advice_for_a_mode_is_for_the_whole_operation() {
+    refusals! {
+        composition | try_composition: (A, layout!((4, 2):(3, 1))), "(0, 3, 12, 21); a stride of 2 or 4 would do";
+        composition | try_composition: (A, layout!((4, 4):(3, 3))), "a multiple of 4 would do for this mode, and another does not fit either";
+        composition_tiler | try_composition_tiler: (layout!(((4, 6), (4, 6)):((1, 10), (1, 10))), tiler!((4:3, 2:1))), "; a stride of 1, 2, 4 or a multiple of 4 would do";
+        composition_tiler | try_composition_tiler: (A, tiler!((4, 2):(3, 1))), "(0, 3, 12, 21); a stride of 2 or 4 would do";
+        blocked_product | try_blocked_product: (A, layout!((3, 2):(1, 3))), "; a mode of 1:1 would do";
+    }
+    assert!(try_composition(A, layout!((4, 2):(1, 1))).is_err(), "the stride 1 is left out");
+    for stride in [2, 4] {
+        let fits = make_layout(tuple!((4, 2)), IntTuple::flat(&[stride, 1]));
+        assert!(try_composition(A, fits).is_ok(), "{fits}");
+    }
+}
+
+#[test]
+fn the_reason_is_what_stands_behind_the_operands_and_the_text_that_was_read() {
+    let error = Layout::parse("(4,2): (1,4,3)").unwrap_err();
+    assert!(error.reason().unwrap().starts_with("shape and stride nest differently"), "{error}");
+    assert_eq!(Layout::parse("(4,2").unwrap_err().reason(), Some("expected `,` or `)`"));
+    let error = try_composition(A, layout!(4:3)).unwrap_err();
+    assert_eq!(error.text(), format!("composition((4,6):(1,10), 4:3): {}", error.reason().unwrap()));
+}
+
+/// In a constant, there is a limit to how long an answer may take.
+const REFUSED: bool = try_logical_divide(identity_layout(tuple!((50021, 60013))), tiler!(30011:1)).is_err();
+
+#[test]
+fn a_refusal_takes_no_longer_where_extents_are_large() {
+    assert!(std::hint::black_box(REFUSED));
+    let layout = identity_layout(tuple!((50021, 60013)));
+    let start = std::time::Instant::now();
+    let error = try_logical_divide(layout, tiler!(30011:1)).unwrap_err();
+    assert!(start.elapsed().as_millis() < 500, "{:?} for {error}", start.elapsed());
+}
+
+#[test]
 fn what_fails_in_a_complement_is_said_of_it() {
     let complement = "of mode 0 (modes coalesced) of the complement (2,2):(4,60)";
     refusals! {

@@ -84,6 +84,25 @@ proptest! {
     }
 
     #[test]
+    fn what_is_advised_of_one_mode_of_several_is_accepted(
+        a in layouts(), more in layouts(), modes in prop::collection::vec((2i64..9, 1i64..24), 2..4)
+    ) {
+        let flat = |modes: &[(i64, i64)]| {
+            Layout::new(tuple_of(modes, |mode| mode.0), tuple_of(modes, |mode| mode.1))
+        };
+        let by_mode =
+            |modes: &[(i64, i64)]| Tiler::by_mode(&[flat(&modes[..1]).mode(0).tiler(), flat(&modes[1..]).mode(0).tiler()]);
+        let pair = Layout::concat(&[a, more]);
+        follow_advice(&modes, |modes| try_composition(a, flat(modes)))?;
+        follow_advice(&modes, |modes| try_composition_tiler(a, flat(modes).tiler()))?;
+        follow_advice(&modes[..2], |modes| try_composition_tiler(pair, by_mode(modes)))?;
+        follow_advice(&modes, |modes| try_logical_product(a, flat(modes).tiler()))?;
+        follow_advice(&modes[..2], |modes| try_logical_product(pair, by_mode(modes)))?;
+        follow_advice(&modes, |modes| try_blocked_product(a, flat(modes)))?;
+        follow_advice(&modes, |modes| try_raked_product(a, flat(modes)))?;
+    }
+
+    #[test]
     fn a_composition_by_mode_is_one_of_each_mode(a in walks(), tiler in tiler_modes()) {
         prop_assume!(!a.shape().is_int());
         let tiler = &tiler[..tiler.len().min(a.rank())];
@@ -114,9 +133,21 @@ proptest! {
     fn coordinate_layouts_compose_as_their_coordinates_do(a in layouts(), b in ordered_layout(even_shape())) {
         // A layout after the coordinates of its own shape is itself.
         let identity = identity_layout(a.shape());
-        if let Ok(same) = try_composition(a, identity) {
-            for i in 0..checked(&a) {
-                prop_assert_eq!(same.at(i), a.at(i), "{} after {}", a, identity);
+        let same = composition(a, identity);
+        for i in 0..checked(&a) {
+            prop_assert_eq!(same.at(i), a.at(i), "{} after {}", a, identity);
+        }
+        // So is what it visits, wherever the coordinates are those of its indices.
+        if b.cosize() <= a.size()
+            && let Ok(visited) = try_composition(identity, b)
+        {
+            match try_composition(a, visited) {
+                Ok(result) => {
+                    for i in 0..checked(&b) {
+                        prop_assert_eq!(result.at(i), a.at(b.at(i)), "{} after {}", a, visited);
+                    }
+                }
+                Err(error) => prop_assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{}", error),
             }
         }
         // The coordinates of what a layout visits are the coordinates of its indices.
@@ -130,6 +161,51 @@ proptest! {
             }
         }
     }
+}
+
+/// Where `of(modes)` is refused, it is not with the modes that are advised.
+fn follow_advice(
+    modes: &[(i64, i64)],
+    of: impl Fn(&[(i64, i64)]) -> Result<Layout, LayoutError>,
+) -> Result<(), TestCaseError> {
+    let Err(error) = of(modes) else { return Ok(()) };
+    let Some(reason) = error.reason() else { return Ok(()) };
+    let Some((mode, _)) = reason.strip_prefix("mode ").and_then(|rest| rest.split_once(" of the ")) else {
+        return Ok(());
+    };
+    let Ok(mode) = mode.parse::<usize>() else { return Ok(()) };
+    let advice = reason.rsplit_once("; ").map_or("", |(_, advice)| advice);
+    if reason.contains(" of the block") || !advice.ends_with(" would do") {
+        return Ok(());
+    }
+    let numbers: Vec<i64> =
+        advice.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    let (extent, stride) = modes[mode];
+    let mut asked = Vec::new();
+    if advice.starts_with("a stride ") {
+        asked.extend(numbers.iter().map(|number| (extent, *number)));
+        if advice.contains("multiple") {
+            asked.push((extent, numbers[numbers.len() - 1] * 3));
+        }
+    } else if advice.starts_with("an extent of ") {
+        asked.extend(numbers.iter().map(|number| (*number, stride)));
+        if advice.contains("at most") {
+            asked.extend((1..numbers[0]).map(|number| (number, stride)));
+        }
+        if advice.contains("multiple") {
+            asked.push((numbers[0] * 3, stride));
+        }
+    } else if advice.starts_with("a mode of ") {
+        asked.extend(numbers.chunks(2).map(|mode| (mode[0], mode[1])));
+    }
+    for instead in asked {
+        let mut others = modes.to_vec();
+        others[mode] = instead;
+        if let Err(refused) = of(&others) {
+            prop_assert!(false, "{} advises {:?}, but {}", error, instead, refused);
+        }
+    }
+    Ok(())
 }
 
 /// Whether a layout of the shape of `b`, its integers split into flat tuples, has the function `a(b(i))`: built leaf by

@@ -124,6 +124,42 @@ proptest! {
     }
 
     #[test]
+    fn nested_coordinates_are_the_same_whatever_form_the_layout_has(
+        (layout, tile) in (nested(), (1i64..7, 1i64..7))
+    ) {
+        let tile = strided(tile.0, tile.1);
+        for i in 0..checked(&layout) {
+            // What `along` gives are the parts of what `coordinate_of` gives.
+            let whole = coordinate_of(layout, IntTuple::int(i));
+            let parts = places(&layout, i);
+            let shown: Vec<i64> = parts.iter().copied().filter(|part| *part != 0).collect();
+            let held: Vec<i64> =
+                (0..whole.leaves()).filter_map(|leaf| match whole.leaf(leaf) {
+                    Leaf::Int(value) if value != 0 => Some(value),
+                    _ => None,
+                }).collect();
+            prop_assert_eq!(shown, held, "{} at {}", layout, i);
+            prop_assert_eq!(places(&coalesce(layout), i), parts, "{} coalesced", layout);
+        }
+        if let Ok(after) = try_composition(layout, tile) {
+            for i in 0..checked(&tile) {
+                prop_assert_eq!(places(&after, i), places(&layout, tile.at(i)), "{} after {}", layout, tile);
+            }
+        }
+        let of_indices = try_logical_divide(strided(layout.size(), 1), tile.tiler());
+        if let (Ok(divided), Ok(indices)) = (try_logical_divide(layout, tile.tiler()), of_indices) {
+            for i in 0..checked(&divided) {
+                prop_assert_eq!(places(&divided, i), places(&layout, indices.at(i)), "{} by {}", layout, tile);
+            }
+        }
+        let filtered = filter(layout);
+        for i in 0..checked(&filtered) {
+            let found = (0..layout.size()).any(|index| places(&layout, index) == places(&filtered, i));
+            prop_assert!(found, "{} reaches what {} does not", filtered, layout);
+        }
+    }
+
+    #[test]
     fn relations_of_shapes_are_orders(a in shape(), b in shape(), c in shape()) {
         for of in [compatible, weakly_compatible, congruent, weakly_congruent] {
             prop_assert!(of(a, a), "{} to itself", a);
@@ -232,4 +268,44 @@ fn flat_tuple() -> impl Strategy<Value = IntTuple> {
         1 => (-2i64..3, 0usize..2).prop_map(|(value, basis)| IntTuple::scaled(value, basis)),
     ];
     prop::collection::vec(leaf, 0..=3).prop_map(|leaves| IntTuple::tuple(&leaves))
+}
+
+/// The places that the strides of [`nested`] are along, in the order of the coordinate's integers.
+const PLACES: [&[usize]; 5] = [&[0], &[1, 0], &[1, 1, 0], &[1, 1, 1], &[2, 0]];
+
+/// Layouts of nested coordinates.
+fn nested() -> impl Strategy<Value = Layout> {
+    (even_shape(), prop::collection::vec((0i64..4, 0..PLACES.len()), 32)).prop_map(|(shape, strides)| {
+        let leaf = |leaf: usize| {
+            let (value, place) = strides[leaf];
+            IntTuple::along(value, Basis::new(PLACES[place]))
+        };
+        let stride = match shape.is_int() {
+            true => leaf(0),
+            false => {
+                let leaves: Vec<IntTuple> = (0..shape.leaves()).map(leaf).collect();
+                IntTuple::tuple(&leaves).unflatten(shape)
+            }
+        };
+        Layout::new(shape, stride)
+    })
+}
+
+/// The integer at each of the places.
+fn places(layout: &Layout, index: i64) -> Vec<i64> {
+    PLACES
+        .iter()
+        .map(|path| path.iter().fold(*layout, |layout, &element| layout.along(element)).at(index))
+        .collect()
+}
+
+#[test]
+fn a_place_is_an_integer_or_a_tuple() {
+    let a = layout!(((2, 3), 5):((1, 10), 100));
+    let error = try_composition(a, layout!((2, 2):(1@0@0, 1@0))).unwrap_err();
+    assert!(error.text().ends_with("both an integer and a tuple; 1@1@0 beside 1@0@0 would do"), "{error}");
+    assert_eq!(composition(a, layout!((2, 2):(1@0@0, 1@1@0))), layout!((2, 2):(1, 10)));
+    assert!(try_composition_tiler(layout!((4, ((2, 3), 5))), tiler!((4, (2, 2):(1@0@0, 1@0)))).is_err());
+    assert_eq!(tuple!(0@1), "0@1".parse().unwrap(), "a value of 0 is along nothing");
+    assert_eq!(tuple!((0@1, 2@0, _)).to_string(), "(0,2@0,_)");
 }

@@ -188,12 +188,28 @@ fn common_layouts_of_any_length_are_found() {
         // Carries that cancel: multiples of 6 counted through 4 and 3, and multiples of 3 through bits.
         ("(4,3,1000):(0,1,2)", "(6,1999):(2000,1)", 1999),
         ("(2,2,2,2):(0,1,1,3)", "(3,7):(100,1)", 6),
+        // An index of the composition is too large.
+        ("(2,3):(1,3000000000000000000)", "4611686018427387904:1", 2),
     ] {
         let (a, b): (Layout, Layout) = (a.parse().unwrap(), b.parse().unwrap());
         assert_eq!(max_common_vector(a, b), size, "{a} and {b}");
         let common = max_common_layout(a, b);
         for i in [0, 1, size / 2, size - 1] {
             assert_eq!((a.at(common.at(i)), b.at(common.at(i))), (i, i), "{common} of {a} and {b}");
+        }
+    }
+}
+
+#[test]
+fn coordinates_have_no_elements_in_common_with_indices() {
+    for (a, b) in [
+        ("(2,2,2,2):(0,1@0,1@0,3@0)", "(3,6):(0,1)"),
+        ("(3,6):(0,1)", "(2,2):(1@0,1@1)"),
+        ("(2,2):(1@0,1@1)", "(2,2):(1@0,1@1)"),
+    ] {
+        let (a, b): (Layout, Layout) = (a.parse().unwrap(), b.parse().unwrap());
+        for error in [try_max_common_vector(a, b).unwrap_err(), try_max_common_layout(a, b).unwrap_err()] {
+            assert!(error.text().contains("`along(k)`"), "{error}");
         }
     }
 }
