@@ -2,7 +2,7 @@
 //!
 //! A layout under construction is a [`Layout`] of which what holds of every layout may not hold yet: `finish` checks it.
 //! The functions of the algebra write into one that their caller made, rather than return one: a layout is a value of
-//! some 600 bytes, and copies of it would take longer than the algebra itself.
+//! over 600 bytes, and copies of it would take longer than the algebra itself.
 
 use super::error::{Fault, tri};
 use super::int_tuple::{ANY, NO_BASIS};
