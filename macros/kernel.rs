@@ -313,8 +313,13 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
     let name_text = name.to_string();
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
     let patterns = params.iter().map(|p| p.pattern);
-    // Counted, not named: a parameter may have the kernel's own name, which the call needs.
-    let fields = (0..params.len()).map(Index::from);
+    // Counted, not named: a parameter may have the kernel's own name, which the call needs. What is wrong with one is told where the
+    // parameter stands.
+    let passed = params.iter().enumerate().map(|(i, param)| {
+        let span = param.pattern.ident.span();
+        let field = Index { index: i as u32, span };
+        quote_spanned!(span=> __moye_arguments.#field)
+    });
     // Documentation and conditions belong to the value; the rest (lint levels, say) to the body.
     let (of_value, of_body): (Vec<_>, Vec<_>) =
         attrs.iter().partition(|a| a.path().is_ident("doc") || is_cfg(a));
@@ -336,7 +341,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
 
             unsafe fn __moye_entry(__moye_arguments: (#(#types,)*)) {
                 // SAFETY: the kernel's own contract, passed on to the caller.
-                unsafe { #name(#(__moye_arguments.#fields),*) }
+                unsafe { #name(#(#passed),*) }
             }
 
             ::moye_device::kernel::Kernel::new(
