@@ -316,7 +316,8 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
     // Counted, not named: a parameter may have the kernel's own name, which the call needs. What is wrong with one is told where the
     // parameter stands.
     let passed = params.iter().enumerate().map(|(i, param)| {
-        let span = param.pattern.ident.span();
+        // By the place of the parameter and the scope of this function's own names: a parameter may come out of another macro.
+        let span = Span::call_site().located_at(param.pattern.ident.span());
         let field = Index { index: i as u32, span };
         quote_spanned!(span=> __moye_arguments.#field)
     });
