@@ -42,8 +42,8 @@ impl Grid {
     }
 
     /// The same grid, for a kernel that may start before the one in front of it on its stream has ended (programmatic
-    /// dependent launch, of kernels compiled for sm_90 or later; for others it makes no difference): its blocks take multiprocessors as those of the other
-    /// leave them.
+    /// dependent launch, of kernels compiled for sm_90 or later; for others it makes no difference): its blocks take
+    /// multiprocessors as those of the other leave them.
     ///
     /// The kernel then executes `griddepcontrol.wait` before it touches any memory that
     /// a kernel in front of it touches: one that does not is launched against its contract.
