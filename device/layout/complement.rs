@@ -5,6 +5,7 @@ use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
 use super::operation::operation;
+use super::place;
 use super::profile::{At, ROOT};
 
 operation! {
@@ -30,12 +31,12 @@ operation! {
     /// // Copies of 0, 1, 3, 4 at 0 and 6 reach neither 2 nor 11.
     /// assert!(try_complement(layout!((2, 2):(1, 3)), 12).is_err());
     /// ```
-    complement / try_complement(layout: Layout, cotarget: i64) -> Layout => complement_of;
+    complement / try_complement(layout: Layout, cotarget: i64) -> Layout => complement_of, at place::of_complement;
 }
 
 /// See [`complement`].
 #[inline]
-const fn complement_of(out: &mut Layout, layout: &Layout, cotarget: i64) -> Result<(), Fault> {
+pub(crate) const fn complement_of(out: &mut Layout, layout: &Layout, cotarget: i64) -> Result<(), Fault> {
     let Err(fault) = covering_into(out, layout, ROOT, cotarget) else { return Ok(()) };
     if let Fault::Gap { stride, reach } = fault {
         *out = Layout::start();

@@ -32,6 +32,28 @@ const fn beside(whole: u32, within: u32) -> u32 {
     }
 }
 
+/// "a stride of 2 or 4 would do": of the multiples of `reach` next to `stride`, those that the operation takes. Whether
+/// there are any.
+const fn strides_around<const N: usize>(text: &mut Text<N>, place: &Place, stride: i64, reach: i64) -> bool {
+    let below = stride - stride % reach;
+    let lower = below > 0 && place.takes_stride(stride, below);
+    let upper = match below.checked_add(reach) {
+        Some(above) => place.takes_stride(stride, above),
+        None => false,
+    };
+    if !lower && !upper {
+        return false;
+    }
+    text.str("a stride of ");
+    if lower && upper {
+        multiples_around(text, stride, reach);
+    } else {
+        text.int(if lower { below } else { below + reach });
+    }
+    text.str(" would do");
+    true
+}
+
 impl Fault {
     /// Writes what went wrong at `place`, which is written before it.
     pub const fn write<const N: usize>(&self, text: &mut Text<N>, place: &Place) {
@@ -352,10 +374,16 @@ impl Fault {
                     text.str(" of ");
                 }
                 text.str("the coordinate both an integer and a tuple; ");
-                text.scaled(whole.0, beside(whole.1, within.1));
-                text.str(" beside ");
-                text.scaled(within.0, within.1);
-                text.str(" would do");
+                let instead = beside(whole.1, within.1);
+                if place.takes_basis(whole, instead) {
+                    text.scaled(whole.0, instead);
+                    text.str(" beside ");
+                    text.scaled(within.0, within.1);
+                    text.str(" would do");
+                } else {
+                    text.str("strides along a place that is an integer, or along those within it, select modes of the \
+                              first layout, and both do not");
+                }
             }
             Self::OpenTile { mode } => {
                 text.str("the wildcard of mode ");
@@ -367,12 +395,19 @@ impl Fault {
                 text.int(stride);
                 text.str(" is no multiple of the next smaller stride ");
                 text.int(smaller);
-                text.str(", so that no digit of an index is a coordinate; a stride of ");
+                text.str(", so that no digit of an index is a coordinate; ");
                 // Disjoint from the modes of smaller stride, and a multiple of it; their reach is one.
-                text.int(reach);
-                text.str(" or a larger multiple of ");
-                text.int(smaller);
-                text.str(" would do");
+                if place.takes_stride(stride, reach) {
+                    text.str("a stride of ");
+                    text.int(reach);
+                    if place.is_largest(stride) {
+                        text.str(" or a larger multiple of ");
+                        text.int(smaller);
+                    }
+                    text.str(" would do");
+                } else {
+                    text.str(place.apart());
+                }
             }
             Self::Backwards { stride, count } => {
                 text.str("the stride ");
@@ -400,12 +435,13 @@ impl Fault {
                 text.int(stride);
                 text.str(" overlaps the modes of smaller stride, which reach to ");
                 text.int(reach);
-                if place.takes(None, stride, (None, reach)) {
-                    text.str(if place.is_checked() { "; a stride of " } else { "; a stride of at least " });
+                if place.takes_stride(stride, reach) {
+                    text.str("; a stride of ");
                     text.int(reach);
                     text.str(" would do");
                 } else {
-                    text.str("; the modes of a tile must not overlap");
+                    text.str("; ");
+                    text.str(place.apart());
                 }
             }
             Self::Downwards { extent, stride, turned } => {
@@ -438,21 +474,7 @@ impl Fault {
                 text.str(" is no multiple of ");
                 text.int(reach);
                 text.str(", what its modes of smaller stride reach, so that the end of each gap would be in no tile; ");
-                let below = stride - stride % reach;
-                let lower = below > 0 && place.takes(None, stride, (None, below));
-                let upper = match below.checked_add(reach) {
-                    Some(above) => place.takes(None, stride, (None, above)),
-                    None => false,
-                };
-                if lower && upper {
-                    text.str("a stride of ");
-                    multiples_around(text, stride, reach);
-                    text.str(" would do");
-                } else if lower || upper {
-                    text.str("a stride of ");
-                    text.int(if lower { below } else { below + reach });
-                    text.str(" would do");
-                } else {
+                if !strides_around(text, place, stride, reach) {
                     text.str("each stride of a tile must be a multiple of what those before it reach");
                 }
             }
@@ -468,9 +490,10 @@ impl Fault {
                 text.int(end);
                 text.str(", below ");
                 text.int(cotarget);
-                text.str("; a stride of ");
-                multiples_around(text, stride, reach);
-                text.str(" would do");
+                text.str("; ");
+                if !strides_around(text, place, stride, reach) {
+                    text.str(place.apart());
+                }
             }
             Self::Indivisible { what, left, right } => {
                 text.str("the ");

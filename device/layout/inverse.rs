@@ -4,6 +4,7 @@ use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
 use super::operation::operation;
+use super::place;
 use super::profile::{MAX_LEAVES, ROOT};
 
 operation! {
@@ -31,7 +32,7 @@ operation! {
     /// use moye_device::layout::{layout, left_inverse};
     /// assert_eq!(left_inverse(layout!((4, 2):(1, 8))), layout!((8, 2):(1, 4)));
     /// ```
-    left_inverse / try_left_inverse(layout: Layout) -> Layout => left_into;
+    left_inverse / try_left_inverse(layout: Layout) -> Layout => left_into, at place::of_left_inverse;
 }
 
 /// Adds the modes of `layout`, coalesced, as a run.

@@ -20,6 +20,7 @@
 //! assert_eq!(composition(SMEM, layout!((32, 32):(32, 1))), layout!((32, 32):(33, 1)));
 //! ```
 
+mod advice;
 mod basis;
 mod builder;
 mod by_mode;

@@ -1,6 +1,7 @@
 //! Where in the operands a fault is: looked for after the fact, so that the functions of the algebra carry nothing along.
 
-use super::by_mode::{Each, by_mode};
+use super::advice::{First, Operation, Unfit, Whole};
+use super::by_mode::Each;
 use super::complement::{Gaps, covering_into, places_into};
 use super::compose::{compose_into, steps_around};
 use super::divide::divide_into;
@@ -33,65 +34,18 @@ pub(crate) struct Place {
     part: Option<Part>,
     /// The leaves of the second operand that do not fit.
     unfit: Option<Unfit>,
+    /// The leaves of the block of a product, where it does not fit by itself.
+    block: Option<(usize, usize)>,
     /// What the modes that the fault names are modes of, where that is not the first operand.
     within: Option<Within>,
     /// What steps through it, where that is not one mode alone.
     steps: &'static str,
     /// What would do.
     would: Option<Layout>,
-    /// The operation as a whole, where it is one by mode: what is advised of one mode is to fit the others too.
+    /// The operation as a whole, where it is one by mode and its tiler does not fit.
     whole: Option<Whole>,
-}
-
-/// The leaves of a second operand that do not fit.
-#[derive(Clone, Copy)]
-struct Unfit {
-    begin: usize,
-    end: usize,
-    /// Whether it is the complement of a tile, of these leaves, that does not fit.
-    rest: bool,
-    /// Whether it is one leaf, and all of the layout that is composed with a layout or with a mode of it.
-    by_itself: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Whole {
-    each: Each,
-    layout: Layout,
-    tiler: Tiler,
-    /// The leaves of the tiler that do not fit, or the one of them that does not.
-    begin: usize,
-    end: usize,
-    /// Whether it is the complement of a tile that does not fit, whose numbers nobody chose.
-    rest: bool,
-    /// Whether it is a composition in which only the one leaf decides.
-    alone: bool,
-}
-
-impl Whole {
-    const fn of(each: Each, layout: &Layout, tiler: &Tiler, unfit: &Unfit) -> Self {
-        let Unfit { begin, end, rest, .. } = *unfit;
-        let mut whole = Self { each, layout: *layout, tiler: *tiler, begin, end, rest, alone: false };
-        // Modes of a layout add up; those of a tiler by mode do not.
-        whole.alone = matches!(each, Each::Compose) && unfit.by_itself && whole.others_fit();
-        whole
-    }
-
-    /// Whether the operation as a whole has an answer where leaf `leaf` of the tiler is `extent:stride` instead.
-    const fn takes(&self, leaf: usize, extent: i64, stride: i64) -> bool {
-        let mut tiler = self.tiler;
-        tiler.layout.shape[leaf] = extent;
-        tiler.layout.stride[leaf] = stride;
-        if stride == 0 {
-            tiler.layout.basis[leaf] = NO_BASIS;
-        }
-        tiler.layout.check().is_ok() && by_mode(self.each, &self.layout, &tiler).is_ok()
-    }
-
-    /// Whether the operation has an answer without the one leaf that does not fit.
-    const fn others_fit(&self) -> bool {
-        self.end == self.begin + 1 && self.takes(self.begin, 1, 0)
-    }
+    /// The operation, where its first operand does not fit by itself.
+    first: Option<First>,
 }
 
 // There is one at a time, on the way to a message, and no heap during constant evaluation.
@@ -123,10 +77,12 @@ impl Place {
             depth: 0,
             part: None,
             unfit: None,
+            block: None,
             within: None,
             steps: "the second layout",
             would: None,
             whole: None,
+            first: None,
         }
     }
 
@@ -135,13 +91,53 @@ impl Place {
     pub const fn is_checked(&self) -> bool {
         match &self.whole {
             Some(whole) => !whole.alone,
+            None => self.first.is_some(),
+        }
+    }
+
+    /// Whether the operation is known to have an answer where a mode of stride `stride` has the stride `to` instead.
+    pub const fn takes_stride(&self, stride: i64, to: i64) -> bool {
+        self.is_checked() && self.takes(None, stride, (None, to))
+    }
+
+    /// Whether the operation has an answer where a mode with this stride and basis vector steps along `to` instead. Where
+    /// there is no other operand, nothing else decides.
+    pub const fn takes_basis(&self, (stride, basis): (i64, u32), to: u32) -> bool {
+        let Some(whole) = &self.whole else { return true };
+        let mut leaf = whole.begin;
+        while leaf < whole.end {
+            let tiles = &whole.tiler.layout;
+            if tiles.stride[leaf] == stride && tiles.basis[leaf] == basis && whole.takes_basis(leaf, to) {
+                return true;
+            }
+            leaf += 1;
+        }
+        false
+    }
+
+    /// Whether no mode of the first operand, which does not fit by itself, has a larger stride than `stride`.
+    pub const fn is_largest(&self, stride: i64) -> bool {
+        match &self.first {
+            Some(first) => first.is_largest(stride),
             None => false,
+        }
+    }
+
+    /// What must hold of modes that overlap, where no single stride would do.
+    pub const fn apart(&self) -> &'static str {
+        match (&self.whole, &self.block) {
+            (Some(_), _) => "the modes of a tile must not overlap",
+            (None, Some(_)) => "the modes of a block must not overlap",
+            (None, None) => "strides that nest (each a multiple of the reach of those before it) would do",
         }
     }
 
     /// Whether the operation as a whole has an answer where a mode `extent:stride` of the tile is `to` instead, an extent
     /// and a stride. Without an `extent`, it is a mode of any. Where the mode is all that decides, it is taken to have one.
     pub const fn takes(&self, extent: Option<i64>, stride: i64, to: (Option<i64>, i64)) -> bool {
+        if let Some(first) = &self.first {
+            return first.takes(stride, to.1);
+        }
         let Some(whole) = &self.whole else { return true };
         if whole.rest {
             return false;
@@ -250,6 +246,9 @@ impl Place {
     const fn of_whole(mut self, each: Each, layout: &Layout, tiler: &Tiler) -> Self {
         if let Some(unfit) = &self.unfit {
             self.whole = Some(Whole::of(each, layout, tiler, unfit));
+        }
+        if let Some((begin, end)) = self.block {
+            self.first = Some(First::of(Operation::Product { tiler: *tiler }, layout, begin, end));
         }
         self
     }
@@ -413,6 +412,22 @@ const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) ->
     None
 }
 
+/// What a complement is of.
+pub(crate) const fn of_complement(layout: &Layout, cotarget: i64) -> Place {
+    of_first(Operation::Complement { cotarget }, layout)
+}
+
+/// What a left inverse is of.
+pub(crate) const fn of_left_inverse(layout: &Layout) -> Place {
+    of_first(Operation::LeftInverse, layout)
+}
+
+const fn of_first(operation: Operation, layout: &Layout) -> Place {
+    let mut place = Place::whole();
+    place.first = Some(First::of(operation, layout, 0, layout.leaves()));
+    place
+}
+
 /// Where a composition with a tiler fails.
 pub(crate) const fn of_tiler(layout: &Layout, tiler: &Tiler) -> Place {
     of_modes(Each::Compose, layout, tiler)
@@ -532,6 +547,7 @@ const fn find_in_tile(
             if places_into(&mut free, layout, at, cotarget, places, Gaps::Rounded).is_err() {
                 place.whose = "block";
                 place.part = Some(Part::Mode(layout.sub(at)));
+                place.block = Some((at.leaf, layout.profile.next(at).leaf));
             } else {
                 place.within = Some(Within::Complement(free));
                 place.unfit = Some(find_unfit(place, &free, ROOT, tiles, by));

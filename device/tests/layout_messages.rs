@@ -101,7 +101,7 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         composition | try_composition: (A, layout!(4:3)), "a stride of 1, 2, 4 or a multiple of 4 would do";
         composition_tiler | try_composition_tiler: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
         composition_swizzled | try_composition_swizzled: (layout!(8:3), SMEM), "must be powers of two";
-        complement | try_complement: (BROADCAST, 64i64), "a stride of at least 4 would do";
+        complement | try_complement: (BROADCAST, 64i64), "; a stride of 4 would do";
         right_inverse | try_right_inverse: (COORDINATES), "take `along(k)`";
         left_inverse | try_left_inverse: (layout!((2, 2):(2, 3))), "a stride of 4 or a larger multiple of 2 would do";
         max_common_layout | try_max_common_layout: (A, COORDINATES), "take `along(k)`";
@@ -121,8 +121,8 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         zipped_product | try_zipped_product: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
         tiled_product | try_tiled_product: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
         flat_product | try_flat_product: (A, tiler!((2:1, 3:1, 5:1))), "at most 2 would do";
-        blocked_product | try_blocked_product: (BROADCAST, layout!(2:1)), "a stride of at least 4 would do";
-        raked_product | try_raked_product: (BROADCAST, layout!(2:1)), "a stride of at least 4 would do";
+        blocked_product | try_blocked_product: (BROADCAST, layout!(2:1)), "; a stride of 4 would do";
+        raked_product | try_raked_product: (BROADCAST, layout!(2:1)), "; a stride of 4 would do";
         tile_to_shape | try_tile_to_shape: (A, tuple!((9, 6))), "8 or 12 would do";
         tile_to_shape_ordered | try_tile_to_shape_ordered: (A, tuple!((8, 6)), tuple!((1, 2, 3))), "must be the same";
         shape_div | try_shape_div: (tuple!((6, 2)), tuple!(4)), "a divisor or a multiple of 4 would do";
@@ -356,4 +356,15 @@ fn many_and_large_operands_leave_room_for_the_reason() {
     }
     let error = wide.try_select(&[usize::MAX; 32]).unwrap_err();
     assert!(error.text().ends_with("the rank is 32"), "{error}");
+}
+
+#[test]
+fn what_no_single_stride_mends_is_told_as_such() {
+    let nest = "; strides that nest (each a multiple of the reach of those before it) would do";
+    refusals! {
+        complement | try_complement: (layout!((6, 8, 5):(10, 8, 9)), 3000i64), nest;
+        left_inverse | try_left_inverse: (layout!((6, 8, 5):(10, 8, 9))), nest;
+        blocked_product | try_blocked_product: (layout!((6, 8, 5):(10, 8, 9)), layout!(4:12)), "which reach to 64; the modes of a block must not overlap";
+        raked_product | try_raked_product: (layout!((2, 3, 5):(1, 11, 5)), layout!((5, 6):(3, 4))), "the modes of a block must not overlap";
+    }
 }

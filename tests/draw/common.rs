@@ -27,6 +27,7 @@ pub fn scenes() -> Vec<(&'static str, Scene)> {
         ("broadcast", grid("(2,12):(1,0)")),
         ("negative", grid("(3,4):(-100,1)")),
         ("coordinates", grid("(3,4):(1@0,1@1)")),
+        ("nested_coordinates", grid("(4,(2,3)):(1@0,(1@0@1,1@1@1))")),
         ("thousand", grid("(8,125):(125,1)")),
         ("long_column", grid("(120,2):(2,1)")),
         ("thread_value", thread_value()),

@@ -173,7 +173,16 @@ fn typst_is_whole() {
 /// Whole documents, to the letter: what they begin with, and each kind of cell and text.
 #[test]
 fn documents_are_as_they_were() {
-    const WHOLE: [&str; 3] = ["nested", "uncovered", "banks_64"];
+    const WHOLE: [&str; 8] = [
+        "nested",
+        "nested_coordinates",
+        "thread_value",
+        "uncovered",
+        "tiled_copy",
+        "mma",
+        "swizzle",
+        "banks_64",
+    ];
     for (name, scene) in scenes().into_iter().filter(|(name, _)| WHOLE.contains(name)) {
         for (format, suffix) in [(Format::Tikz, "tex"), (Format::Typst, "typ")] {
             let file = format!("{}/tests/data/draw/{name}.{suffix}.txt", env!("CARGO_MANIFEST_DIR"));

@@ -3,6 +3,7 @@
 use super::strategies::*;
 use moye_device::layout::*;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 proptest! {
     #![proptest_config(config(5_000))]
@@ -141,6 +142,16 @@ proptest! {
             prop_assert_eq!(shown, held, "{} at {}", layout, i);
             prop_assert_eq!(places(&coalesce(layout), i), parts, "{} coalesced", layout);
         }
+        let filtered = filter(layout);
+        let image = |layout: &Layout| (0..layout.size()).map(|i| places(layout, i)).collect::<BTreeSet<_>>();
+        if layout.size() <= VALUES {
+            prop_assert_eq!(image(&filtered), image(&layout), "{} filtered", layout);
+        }
+        let stride = filtered.stride();
+        prop_assert!(
+            filtered.size() == 1 || (0..stride.leaves()).all(|i| stride.leaf(i) != Leaf::Int(0)), "{}", filtered
+        );
+        prop_assert_eq!(coalesce(filtered).leaves(), filtered.leaves(), "{} cannot be shortened", filtered);
         if let Ok(after) = try_composition(layout, tile) {
             for i in 0..checked(&tile).min(99) {
                 prop_assert_eq!(places(&after, i), places(&layout, tile.at(i)), "{} after {}", layout, tile);
@@ -300,6 +311,9 @@ fn a_place_is_an_integer_or_a_tuple() {
     let error = try_composition(a, layout!((2, 2):(1@0@0, 1@0))).unwrap_err();
     assert!(error.text().ends_with("both an integer and a tuple; 1@1@0 beside 1@0@0 would do"), "{error}");
     assert_eq!(composition(a, layout!((2, 2):(1@0@0, 1@1@0))), layout!((2, 2):(1, 10)));
+    // There is no mode to select within an integer one: then nothing of the kind is advised.
+    let error = try_composition(layout!((4, 5):(1, 100)), layout!((2, 2):(1@0@0, 3@0))).unwrap_err();
+    assert!(error.text().ends_with("select modes of the first layout, and both do not"), "{error}");
     assert!(try_composition_tiler(layout!((4, ((2, 3), 5))), tiler!((4, (2, 2):(1@0@0, 1@0)))).is_err());
     assert_eq!(tuple!(0@1), "0@1".parse().unwrap(), "a value of 0 is along nothing");
     assert_eq!(tuple!((0@1, 2@0, _)).to_string(), "(0,2@0,_)");
