@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// Compiles a crate with kernels to PTX.
@@ -134,7 +135,7 @@ impl PtxBuilder {
         let core = core_source::find(&krate)?;
         let target_dir = match &self.target_dir {
             Some(folder) => std::path::absolute(folder).map_err(io_error(folder))?,
-            None => target_dir_of(env::var_os("OUT_DIR").map(PathBuf::from), &package.target_dir).join("ptx"),
+            None => target_dir_of(env::var_os("OUT_DIR").map(PathBuf::from), &package.target_dir),
         };
         let job = Job {
             krate: &krate,
@@ -152,11 +153,9 @@ impl PtxBuilder {
         let mut files = Vec::new();
         let mut warnings = Vec::new();
         for (arch, compiled) in archs.into_iter().zip(compiled) {
-            let text = ptx::apply_bounds(&compiled.ptx).map_err(|reason| BuildError::Ptx {
-                krate: krate.clone(),
-                arch,
-                reason,
-            })?;
+            let text = for_target(arch, &compiled.ptx)
+                .and_then(|()| ptx::apply_bounds(&compiled.ptx))
+                .map_err(|reason| BuildError::Ptx { krate: krate.clone(), arch, reason })?;
             let path = out_dir.join(format!("{name}.{arch}.ptx"));
             write_if_changed(&path, &text)?;
             files.push(PtxFile { arch, path, text });
@@ -196,6 +195,21 @@ impl PtxBuilder {
             }
             std::process::exit(1)
         })
+    }
+}
+
+/// Refuses PTX for another architecture than the one that was asked for: the compiler warns of one that it does not know, and
+/// takes its oldest.
+fn for_target(arch: Arch, text: &str) -> Result<(), String> {
+    let target = text.lines().find_map(|line| line.trim().strip_prefix(".target"));
+    let target = target.map(|rest| rest.split(',').next().unwrap_or_default().trim());
+    match target {
+        Some(target) if target == arch.to_string() => Ok(()),
+        Some(target) => Err(format!(
+            "the compiler does not know {arch}, and wrote it for {target}; `rustc --print target-cpus --target \
+             nvptx64-nvidia-cuda` lists those that it knows"
+        )),
+        None => Err("it names no target".to_owned()),
     }
 }
 
@@ -261,15 +275,23 @@ fn is_library(kind: &Value) -> bool {
         .any(|k| matches!(k.as_str(), Some("lib" | "rlib" | "cdylib" | "dylib")))
 }
 
-/// The target directory of the build that this build script belongs to, which has its `OUT_DIR`: the workspace's own where
-/// that is inside it, however deep (`--target` and `trybuild` put theirs below it), otherwise the nearest folder that cargo
-/// marked.
-fn target_dir_of(out_dir: Option<PathBuf>, workspace: &Path) -> PathBuf {
+/// The folder `ptx` in the target directory of the build that this build script belongs to, which has its `OUT_DIR`: the
+/// workspace's own (`own`) where that is inside it, however deep (`--target` and `trybuild` put theirs below it), otherwise the
+/// nearest folder that cargo marked. There each workspace has a folder of its own: its versions of dependencies are others, and
+/// `core` would be built anew by turns.
+fn target_dir_of(out_dir: Option<PathBuf>, own: &Path) -> PathBuf {
     let marked = out_dir
         .as_deref()
-        .filter(|out_dir| !out_dir.starts_with(workspace))
+        .filter(|out_dir| !out_dir.starts_with(own))
         .and_then(|out_dir| out_dir.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()));
-    marked.unwrap_or(workspace).to_owned()
+    match marked {
+        Some(marked) => {
+            let mut hasher = DefaultHasher::new();
+            own.hash(&mut hasher);
+            marked.join("ptx").join(format!("of-{:016x}", hasher.finish()))
+        }
+        None => own.join("ptx"),
+    }
 }
 
 fn write_include(out_dir: &Path, name: &str, files: &[PtxFile]) -> Result<PathBuf, BuildError> {
@@ -306,13 +328,29 @@ mod tests {
             fs::write(marked.join("CACHEDIR.TAG"), "").unwrap();
         }
         let of = |out_dir: &str| target_dir_of(Some(root.join(out_dir)), &own);
+        let elsewhere = "elsewhere/debug/build/a/out";
+        let of_another = target_dir_of(Some(root.join(elsewhere)), &root.join("third/target"));
         let seen = [
             of("target/debug/build/a/out"),
             of("target/x86_64-unknown-linux-gnu/debug/build/a/out"),
-            of("elsewhere/debug/build/a/out"),
             target_dir_of(None, &own),
         ];
+        let of_elsewhere = of(elsewhere);
         fs::remove_dir_all(&root).unwrap();
-        assert_eq!(seen, [own.clone(), own.clone(), other, own]);
+        assert_eq!(seen, [0; 3].map(|_| own.join("ptx")));
+        for folder in [&of_elsewhere, &of_another] {
+            assert_eq!(folder.parent(), Some(&*other.join("ptx")), "{}", folder.display());
+        }
+        assert_ne!(of_elsewhere, of_another, "two workspaces that are built into one folder");
+    }
+
+    #[test]
+    fn ptx_for_another_architecture_is_refused() {
+        let arch: Arch = "sm_90a".parse().unwrap();
+        assert_eq!(for_target(arch, "//\n.version 8.0\n.target sm_90a\n"), Ok(()));
+        assert_eq!(for_target(arch, ".target sm_90a, debug\n"), Ok(()));
+        let refused = for_target(arch, ".version 6.0\n.target sm_30\n").unwrap_err();
+        assert!(refused.contains("does not know sm_90a, and wrote it for sm_30"), "{refused}");
+        assert!(for_target(arch, "").is_err());
     }
 }

@@ -129,8 +129,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Gives every thread a stack of this size; 256 KiB if it is not called, and at least 32 KiB. Running over it ends
-    /// the process.
+    /// Gives every thread a stack of this size; 256 KiB if it is not called, and at least 32 KiB. Running over it is a
+    /// fault on Linux and x86-64, and ends the process elsewhere.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes.max(32 * 1024);

@@ -413,18 +413,21 @@ fn a_missing_gpu_is_told_and_a_failure_where_one_is_required() {
         return;
     }
     // A test of this program, in a process of its own.
-    let test = |required: &str| {
+    let test = |required: &str, device: &str| {
         let mut test = std::process::Command::new(std::env::current_exe().unwrap());
-        test.args(["--exact", "buffers_may_be_empty::on_2_On__Gpu"]).env("MOYE_REQUIRE_GPU", required);
+        test.args(["--exact", "buffers_may_be_empty::on_2_On__Gpu"]);
+        test.env("MOYE_REQUIRE_GPU", required).env("MOYE_DEVICE", device);
         let output = test.output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&said).into_owned())
     };
-    let (passed, said) = test("0");
+    let (passed, said) = test("0", "auto");
     assert!(said.contains("running 1 test"), "{said}");
     assert!(passed && said.contains("tests on a GPU are skipped: "), "{said}");
-    let (passed, said) = test("1");
+    let (passed, said) = test("1", "auto");
     assert!(!passed && said.contains("MOYE_REQUIRE_GPU=1, but: "), "{said}");
+    let (passed, said) = test("1", "sim");
+    assert!(!passed && said.contains("MOYE_REQUIRE_GPU=1, but MOYE_DEVICE leaves the GPU out"), "{said}");
 }
 
 #[test]

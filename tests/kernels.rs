@@ -7,75 +7,86 @@ mod far;
 
 use common::matrix::{Order, Shape, TestMatrix, norm, rng};
 use common::{On, gpu};
-use moye::{Device, Grid, kernels};
+use moye::{Device, Global, GlobalMut, Grid, Kernel, kernels};
 use rstest::rstest;
 use std::time::{Duration, Instant};
 
 /// A tile's edge in `copy` and `transpose`.
 const TILE: usize = 32;
 
-#[rstest]
-fn a_copy_through_shared_memory_is_exact(
-    #[values(On::Sim, On::Gpu)] on: On,
-    #[values((1, 1), (32, 32), (31, 33), (64, 96), (7, 131), (131, 7), (257, 129))] (m, n): (usize, usize),
-    #[values(Order::ColMajor, Order::RowMajor, Order::Padded, Order::Strided)] from: Order,
-    #[values(Order::ColMajor, Order::RowMajor)] to: Order,
-    #[values(false, true)] with_cp_async: bool,
-) {
-    let Some(device) = on.device() else { return };
-    let mut rng = rng(&[m, n, from as usize, to as usize]);
-    let src = TestMatrix::random(&device, Shape::new(m, n, from), &mut rng);
-    let mut dst = TestMatrix::poisoned(&device, Shape::new(m, n, to));
-    let (s, d) = (src.shape, dst.shape);
-    let kernel = if with_cp_async { kernels::copy_async } else { kernels::copy };
-    let grid = Grid::new((m.div_ceil(TILE) as u32, n.div_ceil(TILE) as u32), 256);
-    let strides = (s.row_stride as i64, s.col_stride as i64, d.row_stride as i64, d.col_stride as i64);
-    // SAFETY: the matrices lie inside their buffers, which are two.
-    unsafe {
-        device.launch(
-            &kernel,
-            grid,
-            (src.view(), dst.view_mut(), m as u32, n as u32, strides.0, strides.1, strides.2, strides.3),
-        )
-    }
-    .unwrap();
-    let result = dst.download();
-    for col in 0..n {
-        for row in 0..m {
-            assert_eq!(result(row, col), src.at(row, col), "element ({row}, {col}) on {}", device.name());
+/// The extents of what is moved, and whether it is transposed on its way.
+#[derive(Clone, Copy)]
+struct Move {
+    kernel: Kernel<MoveParams>,
+    extents: (usize, usize),
+    transposes: bool,
+}
+
+type MoveParams = (Global<f32>, GlobalMut<f32>, u32, u32, i64, i64, i64, i64);
+
+impl Move {
+    /// Moves a random matrix between these orders, and compares every element.
+    fn check(self, device: &Device, from: Order, to: Order) {
+        let (m, n) = self.extents;
+        let mut rng = rng(&[m, n, from as usize, to as usize]);
+        let src = TestMatrix::random(device, Shape::new(m, n, from), &mut rng);
+        let (rows, cols) = if self.transposes { (n, m) } else { (m, n) };
+        let mut dst = TestMatrix::poisoned(device, Shape::new(rows, cols, to));
+        let (s, d) = (src.shape, dst.shape);
+        let grid = Grid::new((m.div_ceil(TILE) as u32, n.div_ceil(TILE) as u32), 256);
+        let strides = (s.row_stride as i64, s.col_stride as i64, d.row_stride as i64, d.col_stride as i64);
+        let (src_view, dst_view) = (src.view(), dst.view_mut());
+        // SAFETY: the matrices lie inside their buffers, which are two.
+        unsafe {
+            device.launch(
+                &self.kernel,
+                grid,
+                (src_view, dst_view, m as u32, n as u32, strides.0, strides.1, strides.2, strides.3),
+            )
+        }
+        .unwrap();
+        let result = dst.download();
+        for col in 0..n {
+            for row in 0..m {
+                let moved = if self.transposes { result(col, row) } else { result(row, col) };
+                assert_eq!(moved, src.at(row, col), "element ({row}, {col}) on {}", device.name());
+            }
         }
     }
 }
 
 #[rstest]
+fn a_copy_through_shared_memory_is_exact(
+    #[values(On::Sim, On::Gpu)] on: On,
+    #[values((1, 1), (32, 32), (31, 33), (64, 96), (7, 131), (131, 7), (257, 129))] extents: (usize, usize),
+    #[values(Order::ColMajor, Order::RowMajor, Order::Padded, Order::Strided)] from: Order,
+    #[values(Order::ColMajor, Order::RowMajor)] to: Order,
+    #[values(kernels::copy, kernels::copy_async)] kernel: Kernel<MoveParams>,
+) {
+    let Some(device) = on.device() else { return };
+    Move { kernel, extents, transposes: false }.check(&device, from, to);
+}
+
+#[rstest]
 fn a_transpose_is_exact(
     #[values(On::Sim, On::Gpu)] on: On,
-    #[values((1, 1), (32, 32), (31, 33), (64, 96), (7, 131), (131, 7), (257, 129))] (m, n): (usize, usize),
+    #[values((1, 1), (32, 32), (31, 33), (64, 96), (7, 131), (131, 7), (257, 129))] extents: (usize, usize),
     #[values(Order::ColMajor, Order::RowMajor, Order::Padded, Order::Strided)] from: Order,
     #[values(Order::ColMajor, Order::RowMajor, Order::Padded)] to: Order,
 ) {
     let Some(device) = on.device() else { return };
-    let mut rng = rng(&[m, n, from as usize, to as usize]);
-    let src = TestMatrix::random(&device, Shape::new(m, n, from), &mut rng);
-    let mut dst = TestMatrix::poisoned(&device, Shape::new(n, m, to));
-    let (s, d) = (src.shape, dst.shape);
-    let grid = Grid::new((m.div_ceil(TILE) as u32, n.div_ceil(TILE) as u32), 256);
-    let strides = (s.row_stride as i64, s.col_stride as i64, d.row_stride as i64, d.col_stride as i64);
-    // SAFETY: the matrices lie inside their buffers, which are two.
-    unsafe {
-        device.launch(
-            &kernels::transpose,
-            grid,
-            (src.view(), dst.view_mut(), m as u32, n as u32, strides.0, strides.1, strides.2, strides.3),
-        )
-    }
-    .unwrap();
-    let result = dst.download();
-    for col in 0..n {
-        for row in 0..m {
-            assert_eq!(result(col, row), src.at(row, col), "element ({col}, {row}) on {}", device.name());
-        }
-    }
+    Move { kernel: kernels::transpose, extents, transposes: true }.check(&device, from, to);
+}
+
+#[rstest]
+fn large_matrices_are_moved_exactly_on_a_gpu(
+    #[values((kernels::copy, false), (kernels::copy_async, false), (kernels::transpose, true))]
+    (kernel, transposes): (Kernel<MoveParams>, bool),
+    #[values(Order::ColMajor, Order::RowMajor)] from: Order,
+) {
+    // Many seconds on the simulator, so on a GPU only.
+    let Some(device) = gpu() else { return };
+    Move { kernel, extents: (4099, 2053), transposes }.check(&device, from, Order::ColMajor);
 }
 
 /// The four kernels of the family, by the order of their operands that is fast.

@@ -52,6 +52,9 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     Ok(summary.finish())
 }
 
+/// What tells programs which device to use, and tests which to leave out: here every one is tested, whatever it says.
+const DEVICE: &str = "MOYE_DEVICE";
+
 /// Runs a step; what it does with a tool that is missing is skipped.
 fn run_step(
     checkout: &Checkout,
@@ -62,8 +65,7 @@ fn run_step(
 ) {
     let cargo = |arguments: &[&str]| {
         let mut cargo = checkout.cargo();
-        // Every device is tested, whatever the programs of this machine are told to use.
-        cargo.args(arguments).env_remove("MOYE_DEVICE");
+        cargo.args(arguments).env_remove(DEVICE);
         cargo
     };
     match step {
@@ -115,7 +117,7 @@ fn run_step(
         "examples" => summary.step("examples: each runs on the simulator and asserts its result", || {
             for example in EXAMPLES {
                 let mut run = cargo(&["run", "--quiet", "--example", example]);
-                shown(run.env("MOYE_DEVICE", "sim"))?;
+                shown(run.env(DEVICE, "sim"))?;
             }
             Ok(())
         }),
@@ -123,7 +125,7 @@ fn run_step(
             summary.step("own-kernels: a crate with kernels of its own is built and run", || {
                 let mut run = cargo(&["run", "--quiet"]);
                 run.current_dir(checkout.root.join(OWN_KERNELS));
-                // The same target directory: what it has in common with the workspace, `core` above all, is built.
+                // The same target directory: what it has in common with the workspace is built.
                 shown(run.env("CARGO_TARGET_DIR", &checkout.target))
             })
         }
@@ -151,6 +153,7 @@ fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool) -> Command {
         cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]);
     }
     require(&mut cargo, has_ptxas);
+    cargo.env_remove(DEVICE);
     cargo
 }
 
@@ -216,6 +219,7 @@ mod tests {
             let sets = |name: &str| cargo.get_envs().any(|set| set == (name.as_ref(), Some("1".as_ref())));
             assert!(sets("MOYE_REQUIRE_PTX"));
             assert_eq!(sets("MOYE_REQUIRE_PTXAS"), has_ptxas);
+            assert!(cargo.get_envs().any(|set| set == (DEVICE.as_ref(), None)), "no device is left out");
         }
     }
 }

@@ -351,8 +351,8 @@ const fn takes_predicates<A: CopyAtom>() {
 /// # Safety
 /// The source may be read and the destination written; no other thread writes elements of the source or touches those of the
 /// destination meanwhile (until the wait, for `cp.async`). Of elements smaller than a byte whole bytes are copied, as by
-/// [`copy`](super::copy()): no other thread touches the rest of a row's last byte either. An atom of a warp (`ldmatrix`, `stmatrix`) is called by all its lanes together, and its architecture
-/// is there.
+/// [`copy`](super::copy()): no other thread touches the rest of a row's last byte either. An atom of a warp (`ldmatrix`,
+/// `stmatrix`) is called by all its lanes together, and its architecture is there.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)

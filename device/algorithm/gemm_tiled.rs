@@ -234,7 +234,8 @@ where
 /// results' place: [`gemm_tiled_into`] has two tensors.
 ///
 /// # Safety
-/// `a` and `b` may be read, and no other thread writes them meanwhile. All lanes of the warp execute this call together
+/// `a` and `b` may be read, and no other thread writes them meanwhile. `c` may be read and written, and no other thread touches its
+/// elements meanwhile. All lanes of the warp execute this call together
 /// (for the atoms of a warp), on an architecture that has the instruction.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -334,7 +335,8 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
 /// ```
 ///
 /// # Safety
-/// As [`gemm_tiled`]; `c` may be read too.
+/// As [`gemm_tiled`] of `a` and `b`; `d` may be read and written, and no other thread touches its elements meanwhile; `c` may be
+/// read, and no other thread writes it.
 ///
 /// [`partition_fragment_d`]: crate::atom::ThrMma::partition_fragment_d
 /// [`partition_d`]: crate::atom::ThrMma::partition_d

@@ -2,10 +2,30 @@
 
 use super::by_mode::{Each, by_mode};
 use super::complement::complement_of;
-use super::int_tuple::NO_BASIS;
+use super::int_tuple::{IntTuple, NO_BASIS, arithmetic, edit};
 use super::inverse::left_into;
 use super::layout::Layout;
+use super::product::to_shape_ordered;
+use super::recast::{between, up};
 use super::tiler::Tiler;
+
+/// How many numbers above and below one are tried, until one has an answer.
+pub(crate) const TRIED: i64 = 64;
+
+/// How many values all the tries of a message may look at, more or less: a constant's evaluation ends after a time.
+const VALUES: i64 = 4096;
+
+/// How many numbers are tried of operands of so many values.
+pub(crate) const fn tries(values: i64) -> i64 {
+    let tries = VALUES / if values < 1 { 1 } else { values };
+    if tries > TRIED {
+        TRIED
+    } else if tries < 2 {
+        2
+    } else {
+        tries
+    }
+}
 
 /// The leaves of a second operand that do not fit.
 #[derive(Clone, Copy)]
@@ -59,6 +79,20 @@ impl Whole {
         tiler.layout.check().is_ok() && by_mode(self.each, &self.layout, &tiler).is_ok()
     }
 
+    /// The largest extent of the tiler.
+    pub const fn most(&self) -> i64 {
+        let tiles = &self.tiler.layout;
+        let mut most = 1;
+        let mut leaf = 0;
+        while leaf < tiles.leaves() {
+            if tiles.shape[leaf] > most {
+                most = tiles.shape[leaf];
+            }
+            leaf += 1;
+        }
+        most
+    }
+
     /// Whether the operation has an answer without the one leaf that does not fit.
     pub const fn others_fit(&self) -> bool {
         self.end == self.begin + 1 && self.takes(self.begin, 1, 0)
@@ -82,6 +116,8 @@ pub(crate) enum Operation {
     Complement { cotarget: i64 },
     LeftInverse,
     Product { tiler: Tiler },
+    Upcast { count: i64 },
+    Recast { from_bits: i64, to_bits: i64 },
 }
 
 impl First {
@@ -93,8 +129,9 @@ impl First {
     pub const fn takes(&self, stride: i64, to: i64) -> bool {
         let mut leaf = self.begin;
         while leaf < self.end {
-            let extent = self.layout.shape[leaf];
-            if extent > 1 && self.layout.stride[leaf] == stride && self.takes_leaf(leaf, extent, to) {
+            let (extent, own) = (self.layout.shape[leaf], self.layout.stride[leaf]);
+            // Of a stride that runs backwards, the one that is spoken of is its magnitude.
+            if own.saturating_abs() == stride && self.takes_leaf(leaf, extent, own.signum() * to) {
                 return true;
             }
             leaf += 1;
@@ -124,8 +161,89 @@ impl First {
             Operation::Complement { cotarget } => complement_of(&mut out, &layout, *cotarget),
             Operation::LeftInverse => left_into(&mut out, &layout),
             Operation::Product { tiler } => return by_mode(Each::Multiply, &layout, tiler).is_ok(),
+            Operation::Upcast { count } => return up(&layout, *count).is_ok(),
+            Operation::Recast { from_bits, to_bits } => {
+                return between(&layout, *from_bits, *to_bits).is_ok();
+            }
         };
         written.is_ok() && out.check().is_ok()
+    }
+}
+
+/// A block that is repeated up to a shape: whose extents are what there is to choose.
+#[derive(Clone, Copy)]
+pub(crate) struct Repeated {
+    block: Layout,
+    shape: IntTuple,
+    order: IntTuple,
+    /// Whether the other modes that no whole number of blocks fills are left as they are.
+    whole: bool,
+}
+
+impl Repeated {
+    /// `block` has as many modes as `shape`. `mode` is the one that is spoken of.
+    pub const fn of(block: &Layout, shape: &IntTuple, order: &IntTuple, mode: usize) -> Self {
+        let mut repeated = Self { block: *block, shape: *shape, order: *order, whole: true };
+        let mut other = 0;
+        while other < shape.rank() {
+            if other != mode && !repeated.is_multiple(other) {
+                // What is said is then of the one mode, beside others of one block.
+                repeated.set(other, block.extent(other));
+                repeated.whole = false;
+            }
+            other += 1;
+        }
+        repeated
+    }
+
+    /// Whether what is tried is the shape that was asked for but for one mode.
+    pub const fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    const fn extent(&self, mode: usize) -> i64 {
+        match arithmetic::each_product(&self.shape) {
+            Ok(extents) => extents.value[mode],
+            Err(_) => 0,
+        }
+    }
+
+    const fn is_multiple(&self, mode: usize) -> bool {
+        self.extent(mode) % self.block.extent(mode) == 0
+    }
+
+    const fn set(&mut self, mode: usize, extent: i64) {
+        if let Ok(shape) = edit::replace(&self.shape, mode, &IntTuple::int(extent)) {
+            self.shape = shape;
+        }
+    }
+
+    /// The next smaller and larger extents of `mode` of which there is an answer, each 0 where none was found.
+    pub const fn extents_around(&self, mode: usize) -> (i64, i64) {
+        let part = self.block.extent(mode);
+        let start = self.extent(mode) / part;
+        let tries = tries(start);
+        let (mut below, mut above) = (0, 0);
+        let mut apart = 0;
+        while apart <= tries && (below == 0 || above == 0) {
+            if below == 0 && start - apart > 0 && self.takes(mode, (start - apart) * part) {
+                below = (start - apart) * part;
+            }
+            if above == 0
+                && let Some(larger) = (start + apart + 1).checked_mul(part)
+                && self.takes(mode, larger)
+            {
+                above = larger;
+            }
+            apart += 1;
+        }
+        (below, above)
+    }
+
+    const fn takes(&self, mode: usize, extent: i64) -> bool {
+        let mut other = *self;
+        other.set(mode, extent);
+        to_shape_ordered(&other.block, &other.shape, &other.order).is_ok()
     }
 }
 

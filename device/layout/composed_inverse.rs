@@ -38,7 +38,7 @@ impl ComposedLayout {
         /// # Errors
         /// Where the offset is not 0; where the layout has no left inverse; or where the swizzle cannot be moved past
         /// it, see [`composition_swizzled()`](super::composition_swizzled()).
-        left_inverse / try_left_inverse(self: ComposedLayout) -> ComposedLayout = left, at place::of_left_inverse;
+        left_inverse / try_left_inverse(self: ComposedLayout) -> ComposedLayout = left, at place::of_swizzled_left_inverse;
 
         /// The longest layout found that goes through the elements that are next to one another in both, in the same
         /// order: see [`max_common_layout()`](super::max_common_layout()).

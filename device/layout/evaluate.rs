@@ -1,6 +1,6 @@
 //! What a layout maps a coordinate to.
 
-use super::basis::{WHOLE, below, depth, extended, is_flat, outermost, place_of};
+use super::basis::{WHOLE, below, beside, depth, extended, is_flat, outermost, place_of};
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
@@ -100,7 +100,7 @@ const fn places_into(
         leaf += 1;
     }
     if let (Some(whole), Some(within)) = (whole, within) {
-        return Err(layout.both_kinds(whole, within));
+        return Err(layout.both_kinds(ROOT, whole, within));
     }
     if within.is_none() {
         let basis = if place == WHOLE { NO_BASIS } else { place };
@@ -314,13 +314,40 @@ impl Layout {
 }
 
 impl Layout {
-    /// The fault of a stride along a place and one along a place within it.
+    /// The fault of strides under `at`, one along a place and one along a place within it.
     #[cold]
-    const fn both_kinds(&self, whole: usize, within: usize) -> Fault {
+    const fn both_kinds(&self, at: At, whole: usize, within: usize) -> Fault {
+        // Instead, it could be along a place beside the other, unless a third is in the way.
+        let instead = beside(self.basis[whole], self.basis[within]);
+        let mut apart = *self;
+        apart.basis[whole] = instead;
         Fault::BothKinds {
             whole: (self.stride[whole], self.basis[whole]),
             within: (self.stride[within], self.basis[within]),
+            instead: if apart.has_both_kinds(at) { None } else { Some(instead) },
         }
+    }
+
+    /// Whether of the strides under `at`, 0 aside, one makes a place an integer, the whole coordinate say, and another a tuple.
+    const fn has_both_kinds(&self, at: At) -> bool {
+        let end = self.profile.next(at).leaf;
+        let mut one = at.leaf;
+        while one < end {
+            let mut other = at.leaf;
+            while other < end {
+                let (place, deeper) = (place_of(self.basis[one]), place_of(self.basis[other]));
+                if self.stride[one] != 0
+                    && self.stride[other] != 0
+                    && deeper != place
+                    && below(deeper, place).is_some()
+                {
+                    return true;
+                }
+                other += 1;
+            }
+            one += 1;
+        }
+        false
     }
 
     /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and another a tuple.
@@ -336,7 +363,7 @@ impl Layout {
                     && depth(deeper) > depth(place)
                     && below(deeper, place).is_some()
                 {
-                    return Err(self.both_kinds(whole, other));
+                    return Err(self.both_kinds(at, whole, other));
                 }
                 other += 1;
             }
@@ -351,7 +378,7 @@ impl Layout {
         let mut other = 0;
         while other < self.leaves() {
             if self.basis[leaf] == NO_BASIS && self.basis[other] != NO_BASIS {
-                return self.both_kinds(leaf, other);
+                return self.both_kinds(ROOT, leaf, other);
             }
             other += 1;
         }

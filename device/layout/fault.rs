@@ -45,8 +45,9 @@ pub(crate) enum Fault {
     CoordinateBasis { basis: usize, parts: usize },
     /// A stride, an integer or along a place within a part of a coordinate, where a flat coordinate is asked for.
     NotFlat { stride: i64, basis: u32 },
-    /// Strides with their bases of which one makes a place of the coordinate an integer and the other a tuple.
-    BothKinds { whole: (i64, u32), within: (i64, u32) },
+    /// Strides with their bases of which one makes a place of the coordinate an integer and the other a tuple, and the place
+    /// along which the first could be `instead`.
+    BothKinds { whole: (i64, u32), within: (i64, u32), instead: Option<u32> },
     /// A tile whose mode is the wildcard.
     OpenTile { mode: usize },
     /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one, whose mode reaches to
@@ -113,8 +114,8 @@ pub(crate) enum Fault {
     Gap { stride: i64, reach: i64 },
     /// A complement, of a layout with such a gap, that ends at `end`.
     LeftOut { stride: i64, reach: i64, end: i64, cotarget: i64 },
-    /// Neither of two numbers divides the other.
-    Indivisible { what: &'static str, left: i64, right: i64 },
+    /// Neither of two numbers divides the other. Every multiple would do, and `divisors` is whether any divisor would.
+    Indivisible { what: &'static str, left: i64, right: i64, divisors: bool },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
     /// A swizzle that takes bits from `base` up which elements `count` times as large do not have, and changes others.

@@ -1,13 +1,10 @@
 //! The words for what goes wrong.
 
-use super::basis::{NO_BASIS, below, depth, extended, outermost, place_of};
+use super::basis::{NO_BASIS, depth, outermost};
 use super::fault::Fault;
 use super::numbers::{Beyond, Divisors, alternatives, multiples_around, strides, values_of};
-use super::place::Place;
+use super::place::{BY_ITSELF, Place};
 use super::text::Text;
-
-/// Behind what would do in a mode where another mode does not fit either.
-const BY_ITSELF: &str = " for this mode, and another does not fit either";
 
 /// "basis vector 1", "basis vector 0@1", "none (an integer)".
 const fn along<const N: usize>(text: &mut Text<N>, basis: u32) {
@@ -16,19 +13,6 @@ const fn along<const N: usize>(text: &mut Text<N>, basis: u32) {
     } else {
         text.str("basis vector ");
         text.basis(basis);
-    }
-}
-
-/// The place beside `within` that the place `whole`, in which it is, could be instead: one of the same tuple.
-const fn beside(whole: u32, within: u32) -> u32 {
-    let start = place_of(whole);
-    let index = match below(within, start) {
-        Some(rest) => outermost(rest),
-        None => 0,
-    };
-    match extended(start, (index == 0) as usize) {
-        Ok(place) => place,
-        Err(_) => within,
     }
 }
 
@@ -167,18 +151,26 @@ impl Fault {
                 text.str(" of");
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
-                if place.is_one_of_several() {
+                if place.is_of_shape() {
+                    place.write_shapes(text);
+                } else if place.is_one_of_several() {
                     let beyond = if beyond > 0 { Beyond::Multiples(beyond) } else { Beyond::Nothing };
                     if strides(text, extent, inner, would, beyond) {
                         text.str(BY_ITSELF);
                     }
                 } else if place.is_checked() {
                     let mut kept = 0;
+                    let mut tries = place.tries();
                     let mut divisors = Divisors::of(extent);
-                    while let Some(divisor) = divisors.next() {
+                    while let Some(divisor) = divisors.next()
+                        && tries > 0
+                    {
                         let bit = 1 << (divisors.found - 1);
-                        if would & bit != 0 && place.takes(Some(count), stride, (None, divisor * inner)) {
-                            kept |= bit;
+                        if would & bit != 0 {
+                            tries -= 1;
+                            if place.takes(Some(count), stride, (None, divisor * inner)) {
+                                kept |= bit;
+                            }
                         }
                     }
                     let takes = beyond > 0 && place.takes(Some(count), stride, (None, beyond));
@@ -202,6 +194,10 @@ impl Fault {
                 text.str(" of");
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
+                if place.is_of_shape() {
+                    place.write_shapes(text);
+                    return;
+                }
                 let one_of_several = place.is_one_of_several();
                 if place.is_checked() && !one_of_several {
                     if place.takes(Some(count), stride, (Some(run), stride)) {
@@ -261,6 +257,10 @@ impl Fault {
                 text.str(" and ");
                 along(text, right);
                 text.str(" at once, which one stride cannot hold");
+                if place.is_of_shape() {
+                    place.write_shapes(text);
+                    return;
+                }
                 let (below, above) = place.steps_around(count, stride);
                 let one_of_several = place.is_one_of_several();
                 let mut numbers = [0; 2];
@@ -362,7 +362,7 @@ impl Fault {
                 text.size(outermost(basis));
                 text.str(")` the layout of that element");
             }
-            Self::BothKinds { whole, within } => {
+            Self::BothKinds { whole, within, instead } => {
                 text.str("the strides ");
                 text.scaled(whole.0, whole.1);
                 text.str(" and ");
@@ -374,15 +374,14 @@ impl Fault {
                     text.str(" of ");
                 }
                 text.str("the coordinate both an integer and a tuple; ");
-                let instead = beside(whole.1, within.1);
-                if place.takes_basis(whole, instead) {
-                    text.scaled(whole.0, instead);
-                    text.str(" beside ");
-                    text.scaled(within.0, within.1);
-                    text.str(" would do");
-                } else {
-                    text.str("strides along a place that is an integer, or along those within it, select modes of the \
-                              first layout, and both do not");
+                match instead {
+                    Some(instead) if place.takes_basis(whole, instead) => {
+                        text.scaled(whole.0, instead);
+                        text.str(" beside ");
+                        text.scaled(within.0, within.1);
+                        text.str(" would do");
+                    }
+                    _ => text.str("it must be the one or the other, for all strides along it"),
                 }
             }
             Self::OpenTile { mode } => {
@@ -495,14 +494,27 @@ impl Fault {
                     text.str(place.apart());
                 }
             }
-            Self::Indivisible { what, left, right } => {
+            Self::Indivisible { what, left, right, divisors } => {
                 text.str("the ");
                 text.str(what);
                 text.str(" ");
                 text.int(left);
                 text.str(" neither divides nor is divided by ");
                 text.int(right);
-                text.str("; a divisor or a multiple of ");
+                if place.is_checked() {
+                    let mut would = 0;
+                    let mut smaller = Divisors::of(right);
+                    while let Some(divisor) = smaller.next() {
+                        would |= (place.takes_stride(left, divisor) as u8) << (smaller.found - 1);
+                    }
+                    let multiples = place.takes_stride(left, right);
+                    let beyond = if multiples { Beyond::Multiples(right) } else { Beyond::Nothing };
+                    if !strides(text, right, 1, would, beyond) {
+                        text.str("; each stride must be a divisor or a multiple of it, and those below it must not add up to it");
+                    }
+                    return;
+                }
+                text.str(if divisors { "; a divisor or a multiple of " } else { "; a multiple of " });
                 text.int(right);
                 text.str(" would do");
             }
@@ -513,6 +525,10 @@ impl Fault {
                 text.int(left);
                 text.str(" is no multiple of ");
                 text.int(right);
+                if place.is_of_shape() {
+                    place.write_shapes(text);
+                    return;
+                }
                 text.str("; ");
                 multiples_around(text, left, right);
                 text.str(" would do");

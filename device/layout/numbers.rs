@@ -72,6 +72,9 @@ pub(crate) const fn strides<const N: usize>(
     if count == 0 && multiple == 0 {
         return false;
     }
+    if count == 1 && numbers[0] == multiple {
+        count = 0;
+    }
     text.str(if count > 0 { "; a stride of " } else { "; a stride that is a multiple of " });
     let (listed, _) = numbers.split_at(count);
     alternatives(text, listed, multiple == 0);

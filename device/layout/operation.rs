@@ -88,7 +88,8 @@ macro_rules! method {
         pub const fn $try_name($this $(, $arg: $ty)*) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(
                 $name(own: $own $(, $arg: $ty)*),
-                (&own.layout $(, $crate::layout::operation::operand!(pass $arg: $ty))*) $(, $place)?
+                ($crate::layout::operation::operand!(own own: $own) $(, $crate::layout::operation::operand!(pass $arg: $ty))*)
+                $(, $place)?
             );
             match $inner(&$this $(, $crate::layout::operation::operand!(pass $arg: $ty))*) {
                 Ok(result) => Ok(result),
@@ -130,6 +131,8 @@ macro_rules! error {
 
 /// How an operand of some type is passed on and written down.
 macro_rules! operand {
+    (own $own:ident: ComposedLayout) => { &$own.layout };
+    (own $own:ident: $ty:ident) => { &$own };
     (pass $arg:ident: i64) => { $arg };
     (pass $arg:ident: usize) => { $arg };
     (pass $arg:ident: $ty:ident) => { &$arg };

@@ -1,7 +1,8 @@
 //! Where in the operands a fault is: looked for after the fact, so that the functions of the algebra carry nothing along.
 
-use super::advice::{First, Operation, Unfit, Whole};
+use super::advice::{First, Operation, Repeated, Unfit, Whole, tries};
 use super::by_mode::Each;
+use super::coalesce::coalesce_into;
 use super::complement::{Gaps, covering_into, places_into};
 use super::compose::{compose_into, steps_around};
 use super::divide::divide_into;
@@ -18,9 +19,6 @@ const REASON: usize = 250;
 
 /// How much is kept free behind the layout whose mode is spoken of.
 const ADVICE: usize = 130;
-
-/// How many extents above and below one are tried, until one fits.
-const TRIED: i64 = 64;
 
 /// The mode that a fault is about, and what it was put together with.
 #[derive(Clone, Copy)]
@@ -46,7 +44,19 @@ pub(crate) struct Place {
     whole: Option<Whole>,
     /// The operation, where its first operand does not fit by itself.
     first: Option<First>,
+    /// What is repeated up to a shape, of which no stride is anybody's.
+    repeated: Option<Repeated>,
+    /// The shape that a layout could be given.
+    reshaped: Option<IntTuple>,
+    /// What must hold where no single number would do.
+    apart: &'static str,
 }
+
+/// Behind what would do in a mode where another mode does not fit either.
+pub(crate) const BY_ITSELF: &str = " for this mode, and another does not fit either";
+
+/// Of strides by themselves.
+const NESTED: &str = "strides that nest (each a multiple of the reach of those before it) would do";
 
 // There is one at a time, on the way to a message, and no heap during constant evaluation.
 #[allow(clippy::large_enum_variant)]
@@ -83,6 +93,9 @@ impl Place {
             would: None,
             whole: None,
             first: None,
+            repeated: None,
+            reshaped: None,
+            apart: NESTED,
         }
     }
 
@@ -100,8 +113,8 @@ impl Place {
         self.is_checked() && self.takes(None, stride, (None, to))
     }
 
-    /// Whether the operation has an answer where a mode with this stride and basis vector steps along `to` instead. Where
-    /// there is no other operand, nothing else decides.
+    /// Whether the operation has an answer where a mode with this stride and basis vector steps along `to` instead, by which it
+    /// has none only because of another operand.
     pub const fn takes_basis(&self, (stride, basis): (i64, u32), to: u32) -> bool {
         let Some(whole) = &self.whole else { return true };
         let mut leaf = whole.begin;
@@ -125,18 +138,14 @@ impl Place {
 
     /// What must hold of modes that overlap, where no single stride would do.
     pub const fn apart(&self) -> &'static str {
-        match (&self.whole, &self.block) {
-            (Some(_), _) => "the modes of a tile must not overlap",
-            (None, Some(_)) => "the modes of a block must not overlap",
-            (None, None) => "strides that nest (each a multiple of the reach of those before it) would do",
-        }
+        self.apart
     }
 
     /// Whether the operation as a whole has an answer where a mode `extent:stride` of the tile is `to` instead, an extent
     /// and a stride. Without an `extent`, it is a mode of any. Where the mode is all that decides, it is taken to have one.
     pub const fn takes(&self, extent: Option<i64>, stride: i64, to: (Option<i64>, i64)) -> bool {
         if let Some(first) = &self.first {
-            return first.takes(stride, to.1);
+            return stride > 0 && first.takes(stride, to.1);
         }
         let Some(whole) = &self.whole else { return true };
         if whole.rest {
@@ -152,8 +161,11 @@ impl Place {
                 Some(extent) => extent == shape,
                 None => shape > 1,
             };
-            if is_it && whole.tiler.layout.stride[i] == stride {
-                return whole.takes(i, if let Some(extent) = to.0 { extent } else { shape }, to.1);
+            if is_it
+                && whole.tiler.layout.stride[i] == stride
+                && whole.takes(i, if let Some(extent) = to.0 { extent } else { shape }, to.1)
+            {
+                return true;
             }
             i += 1;
         }
@@ -195,7 +207,8 @@ impl Place {
         let basis = whole.tiler.layout.basis[leaf];
         let (mut below, mut above) = (0, 0);
         let mut step = 1;
-        while step <= TRIED && (below == 0 || above == 0) {
+        let tries = self.tries();
+        while step <= tries && (below == 0 || above == 0) {
             if below == 0 && extent - step > 1 && whole.takes(leaf, extent - step, stride) {
                 below = extent - step;
             }
@@ -229,6 +242,52 @@ impl Place {
         true
     }
 
+    /// How many numbers are tried before nothing is advised.
+    pub const fn tries(&self) -> i64 {
+        match &self.whole {
+            Some(whole) => tries(whole.most()),
+            None => tries(1),
+        }
+    }
+
+    /// Whether extents of a shape are all that there is to choose.
+    pub const fn is_of_shape(&self) -> bool {
+        self.repeated.is_some() || self.reshaped.is_some()
+    }
+
+    /// "; an extent of 8 or 12 along mode 0 would do", or the shape that would.
+    pub const fn write_shapes<const N: usize>(&self, text: &mut Text<N>) {
+        if let Some(shape) = &self.reshaped {
+            text.str("; the shape ");
+            text.keep(NESTED.len());
+            text.tuple(shape);
+            text.give_rest();
+            text.str(" of the layout's modes coalesced would do");
+            return;
+        }
+        let Some(repeated) = &self.repeated else { return };
+        let mode = self.path[0] as usize;
+        let (below, above) = repeated.extents_around(mode);
+        if below == 0 && above == 0 {
+            text.str("; the block's complement must have a composition with its repeats");
+            return;
+        }
+        text.str("; an extent of ");
+        if below > 0 {
+            text.int(below);
+            text.str(if above > 0 { " or " } else { "" });
+        }
+        if above > 0 {
+            text.int(above);
+        }
+        text.str(" along mode ");
+        text.size(mode);
+        text.str(" would do");
+        if !repeated.is_whole() {
+            text.str(BY_ITSELF);
+        }
+    }
+
     /// What must hold where no single number of a mode would do.
     pub const fn write_condition<const N: usize>(&self, text: &mut Text<N>) {
         text.str(match &self.whole {
@@ -246,9 +305,11 @@ impl Place {
     const fn of_whole(mut self, each: Each, layout: &Layout, tiler: &Tiler) -> Self {
         if let Some(unfit) = &self.unfit {
             self.whole = Some(Whole::of(each, layout, tiler, unfit));
+            self.apart = "the modes of a tile must not overlap";
         }
         if let Some((begin, end)) = self.block {
             self.first = Some(First::of(Operation::Product { tiler: *tiler }, layout, begin, end));
+            self.apart = "the modes of a block must not overlap";
         }
         self
     }
@@ -422,6 +483,39 @@ pub(crate) const fn of_left_inverse(layout: &Layout) -> Place {
     of_first(Operation::LeftInverse, layout)
 }
 
+/// [`of_left_inverse`] of a layout under a swizzle, which may have none of another stride either.
+pub(crate) const fn of_swizzled_left_inverse(_layout: &Layout) -> Place {
+    let mut place = Place::whole();
+    place.apart = "the layout's strides must nest (each a multiple of the reach of those before it)";
+    place
+}
+
+/// What a layout of larger elements is of.
+pub(crate) const fn of_upcast(layout: &Layout, count: i64) -> Place {
+    of_first(Operation::Upcast { count }, layout)
+}
+
+/// What a layout of other elements is of.
+pub(crate) const fn of_recast(layout: &Layout, from_bits: i64, to_bits: i64) -> Place {
+    of_first(Operation::Recast { from_bits, to_bits }, layout)
+}
+
+/// Where a layout has no other shape.
+pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
+    let Ok(compact) = super::make::col_major(shape) else { return Place::whole() };
+    if compact.size() != layout.size() {
+        return Place::whole();
+    }
+    let mut place = of_composition(layout, &compact);
+    place.whose = "shape";
+    place.steps = "the shape's compact layout";
+    let mut modes = Layout::start();
+    if coalesce_into(&mut modes, layout).is_ok() {
+        place.reshaped = Some(modes.shape());
+    }
+    place
+}
+
 const fn of_first(operation: Operation, layout: &Layout) -> Place {
     let mut place = Place::whole();
     place.first = Some(First::of(operation, layout, 0, layout.leaves()));
@@ -455,12 +549,36 @@ pub(crate) const fn of_shape(block: &Layout, shape: &IntTuple) -> Place {
 
 /// [`of_shape`] with an order.
 pub(crate) const fn of_ordered_shape(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Place {
-    if let Ok(padded) = padded(block, shape.rank())
-        && let Ok(tiler) = repeats(&padded, shape, order)
-    {
-        return of_repeats(&padded, &tiler);
+    let Ok(block) = padded(block, shape.rank()) else { return Place::whole() };
+    if block.rank() != shape.rank() {
+        return Place::whole();
     }
-    Place::whole()
+    let Ok(extents) = super::int_tuple::arithmetic::each_product(shape) else { return Place::whole() };
+    let mut place = Place::whole();
+    let mut mode = 0;
+    match repeats(&block, shape, order) {
+        Ok(tiler) => {
+            place = of_repeats(&block, &tiler);
+            if place.block.is_some() {
+                return place;
+            }
+            place.whose = "block's repeats";
+            place.steps = "the block's repeats";
+            mode = place.path[0] as usize;
+        }
+        Err(_) => {
+            while mode < shape.rank() && extents.value[mode] % block.extent(mode) == 0 {
+                mode += 1;
+            }
+            if mode == shape.rank() {
+                return place;
+            }
+            place.whose = "shape";
+            place.enter(mode);
+        }
+    }
+    place.repeated = Some(Repeated::of(&block, shape, order, mode));
+    place
 }
 
 const fn of_modes(each: Each, layout: &Layout, tiler: &Tiler) -> Place {

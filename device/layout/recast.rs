@@ -4,6 +4,7 @@ use super::compose::ceil_div;
 use super::error::{Fault, LayoutErrorKind, tri};
 use super::layout::{Layout, checked};
 use super::operation::operation;
+use super::place;
 
 operation! {
     /// The layout in elements `count` times as large: each group of `count` elements that are next to one another
@@ -18,7 +19,7 @@ operation! {
     /// use moye_device::layout::{layout, upcast};
     /// assert_eq!(upcast(layout!((8, 4):(1, 8)), 4), layout!((2, 4):(1, 2)));
     /// ```
-    upcast / try_upcast(layout: Layout, count: i64) -> Layout = up;
+    upcast / try_upcast(layout: Layout, count: i64) -> Layout = up, at place::of_upcast;
 
     /// The layout in elements of which `count` make one of the old: the first mode of stride 1 and more than one element
     /// goes through the parts, and all other strides are `count` times as large. The result reaches the parts of each
@@ -53,7 +54,7 @@ operation! {
     /// use moye_device::layout::{layout, recast};
     /// assert_eq!(recast(layout!((8, 4)), 16, 32), layout!((4, 4)));
     /// ```
-    recast / try_recast(layout: Layout, from_bits: i64, to_bits: i64) -> Layout = between;
+    recast / try_recast(layout: Layout, from_bits: i64, to_bits: i64) -> Layout = between, at place::of_recast;
 }
 
 pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
@@ -74,7 +75,12 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
         if stride != 0 {
             // Also of an extent of 1, as in CuTe: a stride that does not fit is more likely a mistake than unused.
             if stride % count != 0 && count % stride != 0 {
-                return Err(Fault::Indivisible { what: "stride", left: stride, right: count });
+                return Err(Fault::Indivisible {
+                    what: "stride",
+                    left: stride,
+                    right: count,
+                    divisors: false,
+                });
             }
             if stride < count && layout.shape[i] > 1 {
                 if sign < 0 {

@@ -6,7 +6,9 @@ use moye_device::algorithm::{copy, copy_if, copy_tiled, fill};
 use moye_device::arch::{shared_base, sync_threads, thread_idx};
 use moye_device::atom::copy::{DefaultCopy, SM75_U32x4_LDSM_N, UniversalCopy, values_of};
 use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
-use moye_device::atom::{End, Operand, Permutation, StaticTiledCopy, TiledCopy, TiledMma, TilingError};
+use moye_device::atom::{
+    End, MmaTiling, Operand, Permutation, StaticTiledCopy, TiledCopy, TiledMma, TilingError,
+};
 use moye_device::layout::{IntTuple, Layout, Tiler, layout, make_col_major, make_ordered_layout, tuple};
 use moye_device::memory::{Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{Fragment, SharedTensor, StaticLayout};
@@ -318,6 +320,41 @@ fn copies_over_odd_strides_are_those_of_their_elements() {
         };
     }
     all!(Straight Across Backwards AllBackwards Broadcast OneForAll Overlapping OverlappingByTwo ByFour Odd Strided);
+}
+
+#[test]
+fn tiles_of_no_extent_and_those_beyond_64_bits_are_refused_with_the_numbers() {
+    const HALF: i64 = 1 << 62;
+    for (tile, along) in
+        [([0, 16, 16], "0 along M"), ([64, -32, 16], "-32 along N"), ([64, 32, i64::MIN], "along K")]
+    {
+        refused(
+            Half::try_tiled(layout!((2, 2, 1)), tile),
+            &["the tile has the extent ", along, "multiple of the atom's "],
+        );
+    }
+    let many = Layout::new(IntTuple::flat(&[1, 1, HALF]), IntTuple::flat(&[0, 0, 1]));
+    refused(
+        Half::try_new(many),
+        &["the atom has the extent 16 along K, and 4611686018427387904 of them", "take fewer"],
+    );
+    // Each extent is one, and their product is none.
+    let tall = Half::try_tiled(layout!((2, 2, 1)), [HALF, 16, 16]).unwrap();
+    refused(tall.try_layout_tv(Operand::C), &["does not fit in 64 bits"]);
+    refused(tall.try_layout_tv(Operand::A), &["does not fit in 64 bits"]);
+    // The next multiple would be beyond 64 bits: the last one that there is.
+    refused(Half::try_tiled(layout!((2, 2, 1)), [i64::MAX, 16, 16]), &["take 9223372036854775776"]);
+    let shapes = [[0, 8, 16], [16, 8, -1]];
+    for shape in shapes {
+        let mma = MmaTiling::new(
+            shape,
+            layout!(32),
+            [layout!((32, 4)); 4],
+            layout!((1, 1, 1)),
+            [Permutation::Atoms; 3],
+        );
+        refused(mma.map(|_| ()), &["the atom has the extent ", "at least 1"]);
+    }
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use super::report::Report;
 use anyhow::{Result, bail};
 use clap::Args;
+use moye::driver::DriverCode;
 use moye::{Device, Error, driver, kernels};
-use moye_build::core_source;
 use moye_build::report::Ptxas;
+use moye_build::{BuildError, core_source};
 use std::env;
 
 /// Looks at everything, and fails where something is missing that a machine without a GPU needs too.
@@ -68,19 +69,41 @@ fn rustc() -> Finding {
 }
 
 fn source_of_core() -> Finding {
-    let found = env::current_dir().map_err(|error| error.to_string());
-    match found.and_then(|folder| core_source::find(&folder).map_err(|error| error.to_string())) {
+    let missing = |what: String, mend: &str| Finding::Missing {
+        what: what.lines().next().unwrap_or_default().to_owned(),
+        without: "Without it no kernel can be compiled to PTX; what is compiled already runs.",
+        mend: mend.to_owned(),
+    };
+    let install = "`rustup component add rust-src`, or `cargo xtask setup` in a checkout of moye";
+    let folder = match env::current_dir() {
+        Ok(folder) => folder,
+        Err(error) => return missing(error.to_string(), install),
+    };
+    match core_source::find(&folder) {
         Ok(source) => Finding::Ok(source.library.display().to_string()),
-        Err(what) => Finding::Missing {
-            what: what.lines().next().unwrap_or_default().to_owned(),
-            without: "Without it no kernel can be compiled to PTX; what is compiled already runs.",
-            mend: "`rustup component add rust-src`, or `cargo xtask setup` in a checkout of moye".to_owned(),
-        },
+        Err(error @ BuildError::CoreSourceUnusable { .. })
+            if env::var_os(core_source::VARIABLE).is_some() =>
+        {
+            missing(
+                error.to_string(),
+                "set MOYE_RUST_SRC to the folder `library` of that version's source, or unset it",
+            )
+        }
+        Err(error @ BuildError::CoreSourceUnusable { .. }) => {
+            missing(error.to_string(), "remove that folder; `cargo xtask setup` fetches the right one")
+        }
+        Err(error) => missing(error.to_string(), install),
     }
 }
 
 fn ptxas() -> Finding {
     match Ptxas::find() {
+        Some(ptxas) if !ptxas.path().is_file() => Finding::Missing {
+            what: format!("MOYE_PTXAS names {}, which is no file", ptxas.path().display()),
+            without: "Without it reports on kernels lack registers and spills; compiling and running need it not.",
+            mend: "set MOYE_PTXAS to the program, or unset it: it is then looked for in the usual places"
+                .to_owned(),
+        },
         Some(ptxas) => Finding::Ok(ptxas.path().display().to_string()),
         None => Finding::Missing {
             what: "not in PATH, CUDA_PATH or a Python environment".to_owned(),
@@ -121,16 +144,16 @@ fn gpus(report: &mut Report) {
             Error::PtxVersion { needs, .. } => {
                 format!("update the NVIDIA driver to one of CUDA {needs} or newer")
             }
+            Error::PtxRefused { log, .. } if log.is_empty() => "update the NVIDIA driver".to_owned(),
             Error::PtxRefused { .. } => {
                 "update the NVIDIA driver; if it refuses this kernel still, its log above says why".to_owned()
-            }
-            Error::NoPtxForArch { compiled, .. } => {
-                format!("compile for it too (PtxBuilder::arch in build.rs; compiled is {compiled})")
             }
             Error::KernelFault { .. } => {
                 "start the program anew: a kernel's fault ends all use of the GPU by its process".to_owned()
             }
-            Error::OutOfMemory { .. } => "free memory of the GPU: `nvidia-smi` names who has it".to_owned(),
+            Error::Driver { code: DriverCode::OUT_OF_MEMORY, .. } => {
+                "free memory of the GPU: `nvidia-smi` names who has it".to_owned()
+            }
             _ => "see `nvidia-smi` for the driver's view, and CUDA_VISIBLE_DEVICES for what it may use"
                 .to_owned(),
         },

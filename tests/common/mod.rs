@@ -27,6 +27,10 @@ impl On {
     pub fn device(self) -> Option<Device> {
         match self {
             _ if !self.is_asked_for() => {
+                assert!(
+                    self == Self::Sim || !is_required(),
+                    "MOYE_REQUIRE_GPU=1, but MOYE_DEVICE leaves the GPU out"
+                );
                 static SAID: [Once; 2] = [Once::new(), Once::new()];
                 let left_out = format!("MOYE_DEVICE: tests on {self:?} are left out");
                 say_once(&SAID[self as usize], &left_out);
@@ -55,13 +59,17 @@ pub fn devices() -> Vec<Device> {
     [On::Sim, On::Gpu].into_iter().filter_map(On::device).collect()
 }
 
+/// Whether a missing GPU is a failure.
+fn is_required() -> bool {
+    std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|v| v == "1")
+}
+
 /// The GPU, where there is one; see [`devices`].
 pub fn gpu() -> Option<Device> {
     match Device::gpu(0) {
         Ok(device) => Some(device),
         Err(reason) => {
-            let required = std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|v| v == "1");
-            assert!(!required, "MOYE_REQUIRE_GPU=1, but: {reason}");
+            assert!(!is_required(), "MOYE_REQUIRE_GPU=1, but: {reason}");
             static SAID: Once = Once::new();
             say_once(&SAID, &format!("tests on a GPU are skipped: {reason}"));
             // What each of them says is seen where the harness is told to show it.

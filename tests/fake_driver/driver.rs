@@ -12,17 +12,50 @@ fn unless(name: &str, code: c_int) -> c_int {
     if fault(name) { code } else { 0 }
 }
 
-/// Adds a line with the names of a text's entry points to the file that `FAKE_DRIVER_LOADS` names.
-fn note_load(image: *const c_char) {
+/// Adds a line to the file that a variable names, where it does.
+fn note(variable: &str, line: &str) -> c_int {
     use std::io::Write;
-    if let Some(file) = std::env::var_os("FAKE_DRIVER_LOADS") {
-        // SAFETY: the driver is given a text that ends in a zero byte.
-        let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
-        let names = text.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
-        let names: Vec<_> = names.map(|name| name.trim_end_matches(['(', ')'])).collect();
+    if let Some(file) = std::env::var_os(variable) {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
-        file.and_then(|mut file| writeln!(file, "{}", names.join(" "))).expect("a file for the loads");
+        file.and_then(|mut file| writeln!(file, "{line}")).expect("a file for notes");
     }
+    0
+}
+
+/// Notes the names of a text's entry points.
+fn note_load(image: *const c_char) {
+    // SAFETY: the driver is given a text that ends in a zero byte.
+    let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
+    let names = text.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
+    let names: Vec<_> = names.map(|name| name.trim_end_matches(['(', ')'])).collect();
+    note("FAKE_DRIVER_LOADS", &names.join(" "));
+}
+
+/// Whether the text has the kernel that `FAKE_DRIVER_REFUSED` names, and the file `FAKE_DRIVER_GO` is not there yet.
+fn refuses(image: *const c_char) -> bool {
+    let (Ok(refused), Some(go)) = (std::env::var("FAKE_DRIVER_REFUSED"), std::env::var_os("FAKE_DRIVER_GO")) else {
+        return false;
+    };
+    // SAFETY: the driver is given a text that ends in a zero byte.
+    let text = unsafe { std::ffi::CStr::from_ptr(image) }.to_string_lossy();
+    text.contains(&format!(".visible .entry {refused}(")) && !std::path::Path::new(&go).exists()
+}
+
+/// The beginning of `CUlaunchConfig`, as NVIDIA's "CUDA Driver API" has it.
+#[repr(C)]
+pub struct LaunchConfig {
+    extents: [c_uint; 7],
+    stream: usize,
+    attributes: *const LaunchAttribute,
+    count: c_uint,
+}
+
+/// `CUlaunchAttribute`
+#[repr(C, align(8))]
+pub struct LaunchAttribute {
+    id: c_int,
+    padding: u32,
+    value: [u32; 16],
 }
 
 /// Compiles the kernel that `FAKE_DRIVER_SLOW` names until the file `FAKE_DRIVER_GO` is there; a code where it never comes.
@@ -75,12 +108,17 @@ driver! {
     };
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) = put(bytes, 1 << 30);
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) = put(value, match attribute {
-        75 => if fault("old gpu") { 7 } else { 8 },
-        76 => if fault("old gpu") { 5 } else { 0 },
+        75 if fault("old gpu") => 7,
+        76 if fault("old gpu") => 5,
+        75 if fault("hopper") => 9,
+        75 if fault("new gpu") => 10,
+        75 => 8,
+        76 => 0,
         97 => 163 * 1024,
         _ => 1,
     });
-    fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) = put(context, 1);
+    fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) =
+        if fault("context") { 2 } else { put(context, 1) };
     fn cuCtxSetCurrent(context: usize) = 0;
     fn cuCtxSynchronize() = unless("kernel fault", 700);
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) = put(stream, 2);
@@ -102,8 +140,10 @@ driver! {
         values: *const *mut c_char) = {
         if fault("ptx version") {
             222
-        } else if fault("ptx") {
-            if count > 0 {
+        } else if fault("load") {
+            700
+        } else if fault("ptx") || fault("ptx without a log") || refuses(image) {
+            if count > 0 && fault("ptx") {
                 let log = c"ptxas application ptx input, line 9; error";
                 std::ptr::copy_nonoverlapping(log.as_ptr(), *values, log.count_bytes() + 1);
             }
@@ -128,5 +168,14 @@ driver! {
 #[cfg(not(lacks_a_function))]
 driver! {
     fn cuLaunchKernel(function: usize, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
-        shared: c_uint, stream: usize, parameters: *mut *mut c_void, extra: *mut *mut c_void) = unless("launch", 701);
+        shared: c_uint, stream: usize, parameters: *mut *mut c_void, extra: *mut *mut c_void) = {
+        note("FAKE_DRIVER_LAUNCHES", "cuLaunchKernel");
+        unless("launch", 701)
+    };
+    fn cuLaunchKernelEx(config: *const LaunchConfig, function: usize, parameters: *mut *mut c_void,
+        extra: *mut *mut c_void) = {
+        let attributes = std::slice::from_raw_parts((*config).attributes, (*config).count as usize);
+        let ids: Vec<_> = attributes.iter().map(|attribute| attribute.id.to_string()).collect();
+        note("FAKE_DRIVER_LAUNCHES", &format!("cuLaunchKernelEx {}", ids.join(" ")))
+    };
 }

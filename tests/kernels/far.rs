@@ -15,7 +15,7 @@ use rstest::rstest;
 /// An offset in elements; a multiple of 8, as the leading dimensions of the kernels on tensor cores are.
 const FAR: i64 = (1 << 31) + (1 << 12);
 
-type Move = Kernel<(Global<f32>, GlobalMut<f32>, u32, u32, i64, i64, i64, i64)>;
+type Move = Kernel<super::MoveParams>;
 
 type Product =
     Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;

@@ -3,7 +3,8 @@
 //! An atom is a type without size, named as in CuTe, which implements [`CopyAtom`]. Its layouts count bits:
 //! `(thread, bit)` to the place of the bit, on the source's side ([`CopyAtom::SRC`]), on the destination's
 //! ([`CopyAtom::DST`]), and the one of the two whose places are counted in the order of the data
-//! ([`CopyAtom::REF`]). MoYe's names (`LDSM_U32x4_N`, `CPOP_ASYNC_CACHEALWAYS`) are found by the search. [`values_of`] gives the same in elements of a type, which tiled copies are built from:
+//! ([`CopyAtom::REF`]). MoYe's names (`LDSM_U32x4_N`, `CPOP_ASYNC_CACHEALWAYS`) are found by the search. [`values_of`] gives the
+//! same in elements of a type, which tiled copies are built from:
 //!
 //! ```
 //! use moye_device::atom::copy::{SM75_U32x4_LDSM_N, values_of};

@@ -83,7 +83,7 @@ impl CopyTiling {
                 .int(gcd(values as u64, atom_values as u64) as i64 * atom.bits)
                 .str(" bits"));
         }
-        let tile = tiler.tile_shape();
+        let tile = by_algebra!(WHAT, tiler.try_tile_shape());
         let size = by_algebra!(WHAT, crate::layout::try_product(tile));
         if has_negative_stride(layout_tv) {
             return Err(TilingError::of(WHAT)
@@ -297,6 +297,14 @@ const fn has_negative_stride(layout: Layout) -> bool {
     false
 }
 
+/// The smallest multiple of `of` from `value` on; where that does not fit, the largest that does.
 pub(crate) const fn next_multiple(value: i64, of: i64) -> i64 {
-    (value + of - 1) / of * of
+    let below = value / of * of;
+    if below == value {
+        return value;
+    }
+    match below.checked_add(of) {
+        Some(above) => above,
+        None => below,
+    }
 }

@@ -7,7 +7,8 @@
 use super::super::tiled_copy::partition::unpacked;
 use crate::layout::{
     IntTuple, Layout, LayoutError, Tiler, make_col_major, try_complement, try_composition,
-    try_composition_tiler, try_logical_divide, try_right_inverse, try_tiled_product, try_zipped_divide,
+    try_composition_tiler, try_logical_divide, try_make_col_major, try_right_inverse, try_tiled_product,
+    try_zipped_divide,
 };
 use crate::tensor::fragment_layout;
 use crate::tiling::{TilingError, by_algebra, or_raise};
@@ -113,6 +114,13 @@ impl MmaTiling {
                 .int(atoms.rank() as i64));
         }
         let atoms = by_algebra!(WHAT, atoms.try_append_dim(3));
+        let mut mode = 0;
+        while mode < 3 {
+            if let Err(error) = extents_of(mode, shape[mode], atoms.extent(mode), &permutation[mode]) {
+                return Err(error);
+            }
+            mode += 1;
+        }
         let thr_vmnk = match try_tiled_product(thr_id, Tiler::layout(atoms)) {
             Ok(threads) => threads,
             // Quad pairs of some number other than these have no layout of threads.
@@ -167,7 +175,7 @@ impl MmaTiling {
     /// The threads of `thr_vmnk`, and behind them how often those between have the same elements: `(V, M, N, K, copies)`.
     const fn with_idle(&self) -> Result<Layout, LayoutError> {
         match try_complement(self.thr_vmnk, self.thr_vmnk.cosize()) {
-            Ok(between) => Ok(Layout::concat(&[self.thr_vmnk, between])),
+            Ok(between) => Layout::try_concat(&[self.thr_vmnk, between]),
             Err(error) => Err(error),
         }
     }
@@ -278,10 +286,9 @@ impl MmaTiling {
         // ((THR_0, THR_1), (REST_0, REST_1))
         let atoms = [ints(self.atoms_along(first)), ints(self.atoms_along(second))];
         let by_thread = by_algebra!(WHAT, try_zipped_divide(by_value.mode(1), Tiler::by_mode(&atoms)));
-        Ok(Layout::concat(&[
-            Layout::concat(&[by_value.mode(0).mode(0), by_thread.mode(0)]),
-            Layout::concat(&[by_value.mode(0).mode(1), by_thread.mode(1)]),
-        ]))
+        let threads = by_algebra!(WHAT, Layout::try_concat(&[by_value.mode(0).mode(0), by_thread.mode(0)]));
+        let values = by_algebra!(WHAT, Layout::try_concat(&[by_value.mode(0).mode(1), by_thread.mode(1)]));
+        Ok(by_algebra!(WHAT, Layout::try_concat(&[threads, values])))
     }
 
     /// [`thrfrg`](Self::thrfrg) of a tensor that the tile divides: of another one the last tiles would reach beyond it.
@@ -333,15 +340,16 @@ impl MmaTiling {
             Ok(coordinates) => coordinates,
             Err(error) => return Err(error),
         };
-        Ok(Layout::concat(&[by_algebra!(WHAT, try_composition(threads, coordinates)), parts.mode(1)]))
+        let by_number = by_algebra!(WHAT, try_composition(threads, coordinates));
+        Ok(by_algebra!(WHAT, Layout::try_concat(&[by_number, parts.mode(1)])))
     }
 
     /// `(thread, value)` to the index in the operand's tile: CuTe's `get_layoutA_TV`, `B`, `C`.
     ///
     /// # Errors
-    /// Where a permutation takes elements beyond the tile, or one twice.
+    /// Where a permutation takes elements beyond the tile, or one twice; where the tile has 2^63 elements or more.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
-        self.by_thread(operand, make_col_major(self.operand_tile(operand)))
+        self.by_thread(operand, by_algebra!(WHAT, try_make_col_major(self.operand_tile(operand))))
     }
 
     /// What a thread has of an operand: `(value, REST_0, REST_1, ...)`, CuTe's `partition_A`, `B`, `C`.
@@ -368,6 +376,33 @@ impl MmaTiling {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Refuses an atom, or a tile, of no extent along mode `mode`, and one whose extent of all atoms does not fit in 64 bits.
+const fn extents_of(
+    mode: usize,
+    shape: i64,
+    atoms: i64,
+    permutation: &Permutation,
+) -> Result<(), TilingError> {
+    if shape < 1 {
+        return Err(extent("the atom", shape, mode).str("; it must be at least 1"));
+    }
+    if let Permutation::Tile(tile) = permutation
+        && *tile < 1
+    {
+        return Err(extent("the tile", *tile, mode).str("; it must be a multiple of the atom's ").int(shape));
+    }
+    if shape.checked_mul(atoms).is_none() {
+        let error = extent("the atom", shape, mode).str(", and ").int(atoms);
+        return Err(error.str(" of them side by side do not fit in 64 bits; take fewer"));
+    }
+    Ok(())
+}
+
+/// "the tile has the extent 0 along K".
+const fn extent(what: &'static str, extent: i64, mode: usize) -> TilingError {
+    TilingError::of(WHAT).str(what).str(" has the extent ").int(extent).str(" along ").str(MNK[mode])
 }
 
 /// The error of a mode that a product does not have.

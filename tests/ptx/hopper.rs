@@ -1,0 +1,136 @@
+//! Products by `wgmma`: the instruction, what feeds it, and what blocks share.
+
+use super::{ORDERS, function, module};
+
+const MULTICAST: &str =
+    "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster";
+
+#[test]
+fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it() {
+    let half = |t: &str, n: u32| format!("wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{t}.{t}");
+    let mut family = vec![
+        (
+            "wgmma_tf32_tn".to_owned(),
+            "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32".to_owned(),
+            [1, 1],
+        ),
+        (
+            "wgmma_e4m3_tn".to_owned(),
+            "wgmma.mma_async.sync.aligned.m64n256k32.f32.e4m3.e4m3".to_owned(),
+            [1, 1],
+        ),
+        (
+            "wgmma_e5m2_tn".to_owned(),
+            "wgmma.mma_async.sync.aligned.m64n256k32.f32.e5m2.e5m2".to_owned(),
+            [1, 1],
+        ),
+        ("wgmma_s8_tn".to_owned(), "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8".to_owned(), [1, 1]),
+    ];
+    for t in ["f16", "bf16"] {
+        for (order, a, b) in ORDERS {
+            // 64 elements along M or N a box, where these are contiguous; a block of a pair brings half of B's 256.
+            let boxes = [if a { 2 } else { 1 }, if b { 2 } else { 1 }];
+            family.push((format!("wgmma_{t}_{order}"), half(t, 256), boxes));
+            family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes));
+        }
+        family.push((format!("wgmma_{t}_tn_64x256"), half(t, 256), [1, 1]));
+    }
+    for (name, instruction, boxes) in &family {
+        let kernel = function("sm_90a", name);
+        assert_eq!(kernel.count(instruction), 4, "128 bytes of K: {name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("wgmma.mma_async"), 4, "{name} has no other: {:?}", kernel.instructions);
+        let loads = kernel.count("cp.async.bulk.tensor.3d.shared");
+        let of_stage: usize = boxes.iter().sum();
+        assert!(
+            loads > 0 && loads.is_multiple_of(of_stage),
+            "{name} loads {of_stage} boxes a stage, in a loop that may be unrolled: {:?}",
+            kernel.instructions
+        );
+        // Of pairs of blocks, what is loaded of B goes to both.
+        let pairs = !name.ends_with("_128x128");
+        let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
+        assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name}");
+        // Pieces of shared tiles: a word of 16 bytes for four sums, left once and taken from the other or from all. Warpgroups that
+        // have whole tiles in turn share none, and one gives the turn to the other.
+        let ping_pong = name.ends_with("_64x256");
+        let words = match (ping_pong, pairs) {
+            (true, _) => 0,
+            (_, true) => 32,
+            (_, false) => 16,
+        };
+        assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
+        assert!(kernel.count("ld.global.v4.b32") >= 2 * words, "{name}: {:?}", kernel.instructions);
+        let (fences, turns) = if ping_pong { (0, 1) } else { (3, 0) };
+        for (what, count) in
+            [("setmaxnreg", 2), ("griddepcontrol", 2), ("fence.acq_rel.gpu", fences), ("bar.arrive", turns)]
+        {
+            assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
+        }
+        assert!(kernel.count("cp.async.bulk.tensor.3d.global") > 0, "{name}: {:?}", kernel.instructions);
+    }
+    let shipped = module("sm_90a").kernels.iter().filter(|kernel| kernel.name.starts_with("wgmma")).count();
+    assert_eq!(shipped, family.len() + kernels_of_parts().len(), "the kernels of this family");
+    assert!(module("sm_80").kernels.iter().all(|kernel| !kernel.name.starts_with("wgmma")), "sm_80 has none");
+}
+
+/// The kernels whose clusters share K: name, instruction, boxes of A and B of a stage, and chunks of 64 columns of a tile.
+fn kernels_of_parts() -> Vec<(String, String, usize, usize)> {
+    let mut kernels = Vec::new();
+    for t in ["f16", "bf16"] {
+        // N contiguous in B has a box for each 64 of it.
+        for (order, contiguous) in [("tn", false), ("tt", true)] {
+            for (rows, columns) in [(64, 128), (128, 64)] {
+                let boxes = 1 + if contiguous { columns / 64 } else { 1 };
+                let instruction = format!("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{t}.{t}");
+                kernels.push((
+                    format!("wgmma_{t}_{order}_{rows}x{columns}"),
+                    instruction,
+                    boxes,
+                    columns / 64,
+                ));
+            }
+        }
+    }
+    kernels
+}
+
+#[test]
+fn kernels_whose_clusters_share_k_read_the_sums_of_all_four_blocks() {
+    for (name, instruction, boxes, chunks) in kernels_of_parts() {
+        let kernel = function("sm_90a", &name);
+        let products = kernel.count("wgmma.mma_async");
+        assert!(
+            products > 0 && products.is_multiple_of(4),
+            "128 bytes of K: {name}: {:?}",
+            kernel.instructions
+        );
+        assert_eq!(kernel.count(&instruction), products, "{name} has no other: {:?}", kernel.instructions);
+        let loads = kernel.count("cp.async.bulk.tensor.3d.shared");
+        assert!(loads > 0 && loads.is_multiple_of(boxes), "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count(MULTICAST), 0, "{name}: {:?}", kernel.instructions);
+        // Of the two barriers, those who load and those who multiply may arrive by an instruction each.
+        assert!(kernel.count("barrier.cluster.arrive") >= 2, "{name}: {:?}", kernel.instructions);
+        // A block adds up 16 of 64 rows: of each chunk two words of 16 bytes a thread, of four blocks.
+        assert_eq!(
+            kernel.count("ld.shared::cluster.v4.b32"),
+            2 * 4 * chunks,
+            "{name}: {:?}",
+            kernel.instructions
+        );
+        for (what, count) in [("barrier.cluster.wait", 2), ("griddepcontrol", 2), ("setmaxnreg", 0)] {
+            assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
+        }
+    }
+}
+
+/// A scale for each column is as many loads as a thread has columns; no other kernel has any of it.
+#[test]
+fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
+    let loads = |name| function("sm_90a", name).count("ld.global");
+    let plain = loads("wgmma_bf16_tn");
+    // For one column of 64, for two rows, for all.
+    for name in ["wgmma_e4m3_tn", "wgmma_e5m2_tn"] {
+        assert_eq!(loads(name), plain + 64 + 2 + 1, "{name}");
+    }
+}

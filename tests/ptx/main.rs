@@ -1,0 +1,188 @@
+//! What the compiler made of the shipped kernels, for every architecture: nothing in local memory, no spills, no calls,
+//! and, family by family, the instructions that each kernel exists for.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod hopper;
+mod ladder;
+mod movement;
+mod products;
+
+use common::ptx::kernel_text;
+use common::{assembler, gpu};
+use moye::{Device, Kernel, Params, SHIPPED_PTX, kernels};
+use moye_build::ptx::{Function, Module};
+use rstest::rstest;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// The module for an architecture, read once.
+fn module(arch: &str) -> &'static Module {
+    static MODULES: LazyLock<BTreeMap<&str, Module>> = LazyLock::new(|| {
+        SHIPPED_PTX.images().iter().map(|&(arch, text)| (arch, Module::parse(text).unwrap())).collect()
+    });
+    &MODULES[arch]
+}
+
+fn function(arch: &str, name: &str) -> Function {
+    module(arch).kernel(name).unwrap_or_else(|| panic!("{name} is not in the PTX for {arch}")).clone()
+}
+
+const FMA: &str = "fma.rn.f32";
+const TF32: &str = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
+
+/// Whether `ldmatrix` transposes what it reads of A and of B: where M or N is contiguous.
+const ORDERS: [(&str, bool, bool); 4] =
+    [("tn", false, false), ("nt", true, true), ("nn", true, false), ("tt", false, true)];
+
+#[rstest]
+fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a")] arch: &str) {
+    let module = module(arch);
+    assert!(module.functions.is_empty(), "functions that were not inlined: {:?}", module.functions);
+    assert!(!module.kernels.is_empty(), "there are shipped kernels");
+    for kernel in &module.kernels {
+        assert!(
+            !kernel.uses_local(),
+            "{} for {arch} uses local memory: {:?}",
+            kernel.name,
+            kernel.instructions
+        );
+        assert_eq!(kernel.shared_bytes, 0, "{}: shared memory is dynamic", kernel.name);
+    }
+}
+
+#[rstest]
+fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch: &str) {
+    let Some(ptxas) = assembler::ptxas() else { return };
+    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
+    let assembled = ptxas.assemble(text, arch.parse().unwrap()).unwrap();
+    assert_eq!(assembled.warnings, [] as [String; 0], "{arch}");
+    assert_eq!(assembled.kernels.len(), module(arch).kernels.len(), "{arch}: a report for each kernel");
+    for (name, usage) in &assembled.kernels {
+        assert_eq!((usage.spills(), usage.stack), (0, 0), "{name} for {arch} spills: {usage:?}");
+        let bounds = function(arch, name).bounds;
+        if bounds.min_blocks == Some(2) && bounds.threads == Some(256) {
+            assert!(
+                usage.registers <= 128,
+                "{name}: two blocks of 256 threads share 65,536 registers: {usage:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
+    let empty = tempfile::TempDir::new().unwrap();
+    // A test of this program, in a process of its own, which finds nothing but in the usual place of a toolkit.
+    let test = |required: &str| {
+        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+        for variable in ["MOYE_PTXAS", "CUDA_PATH", "CUDA_HOME"] {
+            test.env_remove(variable);
+        }
+        test.args(["--exact", "ptxas_spills_nothing_and_has_nothing_to_say::arch_1___sm_80__"])
+            .current_dir(empty.path())
+            .env("PATH", empty.path())
+            .env("MOYE_REQUIRE_PTXAS", required);
+        let output = test.output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(said.contains("running 1 test"), "{said}");
+        (output.status.success(), said)
+    };
+    if Path::new("/usr/local/cuda/bin/ptxas").is_file() {
+        return;
+    }
+    let (passed, said) = test("0");
+    assert!(passed && said.contains("there is no ptxas"), "{said}");
+    let (passed, said) = test("1");
+    assert!(!passed && said.contains("MOYE_REQUIRE_PTXAS=1, but "), "{said}");
+}
+
+/// What products are made of is launched to begin while the kernel in front still runs, where GPUs have that: what that one
+/// writes is not to be touched in front of the wait.
+#[test]
+fn whatever_may_begin_early_waits_before_it_touches_memory() {
+    const FAMILIES: [&str; 8] =
+        ["matmul_f16", "matmul_bf16", "matmul_tf32", "matmul_s8", "matmul_f64", "sgemm", "wgmma", "finish"];
+    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == "sm_90a").unwrap();
+    for family in FAMILIES {
+        let mut seen = 0;
+        for kernel in module("sm_90a").kernels.iter().filter(|kernel| kernel.name.starts_with(family)) {
+            let body = kernel_text(text, &kernel.name);
+            let wait =
+                body.find("griddepcontrol.wait").unwrap_or_else(|| panic!("{} does not wait", kernel.name));
+            let early = body[..wait].lines().find(|line| touches_memory(line));
+            assert_eq!(early, None, "{} in front of the wait", kernel.name);
+            assert!(body[wait..].lines().any(touches_memory), "{} does something", kernel.name);
+            seen += 1;
+        }
+        assert!(seen > 0, "there are kernels of {family}");
+        for kernel in module("sm_80").kernels.iter().filter(|kernel| kernel.name.starts_with(family)) {
+            assert_eq!(kernel.count("griddepcontrol"), 0, "{}: sm_80 has no such launches", kernel.name);
+        }
+    }
+}
+
+/// Whether a line of PTX is an instruction that reads or writes memory which other kernels see.
+fn touches_memory(line: &str) -> bool {
+    let line = line.trim_start();
+    // Behind a predicate, `@%p1`.
+    let instruction = match line.strip_prefix('@') {
+        Some(guarded) => guarded.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start()),
+        None => line,
+    };
+    let is = |start| instruction.starts_with(start);
+    is("cp.async") || is("red.") || is("atom.") || instruction.contains(".global") && !is(".") && !is("cvta")
+}
+
+#[test]
+fn launch_bounds_are_in_the_ptx() {
+    for (arch, text) in SHIPPED_PTX.images() {
+        let start = text.find(".entry matmul_f32_nt(").unwrap();
+        let head = &text[start..start + text[start..].find('{').unwrap()];
+        assert!(head.contains(".maxntid 256"), "{arch}: {head}");
+        assert!(head.contains(".minnctapersm 2"), "{arch}: {head}");
+    }
+}
+
+#[test]
+fn the_driver_agrees() {
+    let Some(device) = gpu() else { return };
+    fn check<P: Params>(device: &Device, kernel: &Kernel<P>) {
+        let attributes = device.load(&SHIPPED_PTX).unwrap().attributes(kernel).unwrap().unwrap();
+        assert_eq!(attributes.local_bytes, 0, "{} uses local memory: {attributes:?}", kernel.name());
+        let threads = kernel.bounds().threads.unwrap();
+        assert!(attributes.max_threads >= threads, "{}: {attributes:?}", kernel.name());
+    }
+    check(&device, &kernels::copy);
+    check(&device, &kernels::copy_async);
+    check(&device, &kernels::transpose);
+    check(&device, &kernels::matmul_f32_nt);
+    check(&device, &kernels::matmul_f32_nn);
+    check(&device, &kernels::matmul_f32_tt);
+    check(&device, &kernels::matmul_f32_tn);
+    check(&device, &kernels::copy_lines);
+    check(&device, &kernels::transpose_u32);
+    check(&device, &kernels::transpose_u128);
+    check(&device, &kernels::mma::matmul_f16_tn);
+    check(&device, &kernels::mma::matmul_bf16_tn);
+    check(&device, &kernels::mma::matmul_tf32_tn);
+    check(&device, &kernels::mma::matmul_s8_tn);
+    check(&device, &kernels::mma::matmul_f64_tn);
+    check(&device, &kernels::mma::sgemm_nt);
+    check(&device, &kernels::mma::sgemm_tn_128x128);
+    for step in [
+        kernels::ladder::ladder_tiled,
+        kernels::ladder::ladder_vectorized_64,
+        kernels::ladder::ladder_vectorized_128,
+        kernels::ladder::ladder_overlapped,
+        kernels::ladder::ladder_double_buffered,
+        kernels::ladder::ladder_tf32_tile,
+        kernels::ladder::ladder_tf32_ldmatrix,
+        kernels::ladder::ladder_tf32_nn,
+        kernels::ladder::ladder_tf32_tn,
+    ] {
+        check(&device, &step);
+    }
+}

@@ -1,0 +1,83 @@
+//! Kernels that move elements: each is read and written once, by the widest access that there is.
+
+use super::function;
+use rstest::rstest;
+
+#[rstest]
+fn the_copies_move_each_element_once(#[values("sm_80", "sm_90a")] arch: &str) {
+    // A thread of 256 has 4 elements of a 32 x 32 tile.
+    let copy = function(arch, "copy");
+    assert_eq!(copy.count("ld.global"), 4, "{:?}", copy.instructions);
+    assert_eq!(copy.count("st.shared"), 4, "{:?}", copy.instructions);
+    assert_eq!(copy.count("ld.shared"), 4, "{:?}", copy.instructions);
+    assert_eq!(copy.count("st.global"), 4, "{:?}", copy.instructions);
+    let with_cp_async = function(arch, "copy_async");
+    assert_eq!(with_cp_async.count("cp.async.ca.shared.global"), 4, "{:?}", with_cp_async.instructions);
+    assert_eq!(
+        with_cp_async.count("ld.global") + with_cp_async.count("st.shared"),
+        0,
+        "nothing goes through registers"
+    );
+    let transpose = function(arch, "transpose");
+    assert_eq!(
+        transpose.count("ld.global") + transpose.count("st.global"),
+        8,
+        "{:?}",
+        transpose.instructions
+    );
+    for kernel in [copy, with_cp_async, transpose] {
+        assert_eq!(kernel.count("bar.sync"), 1, "{}: one barrier between writing and reading", kernel.name);
+    }
+}
+
+#[rstest]
+fn lines_are_copied_by_words_of_16_bytes(#[values("sm_80", "sm_90a")] arch: &str) {
+    let kernel = function(arch, "copy_lines");
+    // Whole tiles and those at an edge.
+    assert_eq!(kernel.count("ld.global.v4.b32"), 2 * 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global.v4.b32"), 2 * 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared") + kernel.count("st.shared") + kernel.count("ld.local"), 0);
+}
+
+#[rstest]
+fn transposes_move_each_element_once_through_shared_memory(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values(("transpose_u8", 16), ("transpose_u16", 16), ("transpose_u32", 16), ("transpose_u64", 16), ("transpose_u128", 4))]
+    (name, elements): (&str, usize),
+) {
+    let kernel = function(arch, name);
+    for instruction in ["ld.global", "st.shared", "ld.shared", "st.global"] {
+        assert_eq!(kernel.count(instruction), 2 * elements, "{instruction}: {:?}", kernel.instructions);
+    }
+    assert_eq!(
+        kernel.count("bar.sync"),
+        2,
+        "one between writing and reading, in tiles that are whole and in others"
+    );
+}
+
+#[rstest]
+fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values("pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128")] name: &str,
+) {
+    let kernel = function(arch, name);
+    // 64 x 64 elements of 256 threads, straight and by shared memory.
+    assert_eq!(kernel.count("ld.global"), 2 * 16, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global"), 2 * 16, "{:?}", kernel.instructions);
+    assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [16, 16, 1]);
+}
+
+/// Eight words of 4 bytes at a time, each cut out of two by one `prmt` or shift of 64 bits, and the rest of the line by bytes.
+#[rstest]
+fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
+    let kernel = function(arch, "realign");
+    assert_eq!(kernel.count("ld.global.b32"), 16, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global.b32"), 8, "{:?}", kernel.instructions);
+    assert_eq!(
+        [kernel.count("ld.global.u8"), kernel.count("st.global.u8")],
+        [1, 1],
+        "{:?}",
+        kernel.instructions
+    );
+}

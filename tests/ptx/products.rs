@@ -1,0 +1,178 @@
+//! Products by multiply-adds and by `mma.sync`: their instructions for each step, and what feeds them.
+
+use super::{FMA, ORDERS, TF32, function, module};
+use rstest::rstest;
+
+#[rstest]
+fn the_matmuls_are_fma_over_fragments(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values("matmul_f32_nt", "matmul_f32_nn", "matmul_f32_tt", "matmul_f32_tn")] name: &str,
+) {
+    let kernel = function(arch, name);
+    // 8 x 8 accumulators a thread, 8 steps along K in a tile, all unrolled; 16 elements read for 64 products.
+    assert_eq!(kernel.count("fma.rn.f32"), 8 * 8 * 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared"), 8 * (8 + 8), "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global"), 64, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("cp.async.ca.shared.global"), 8, "4 elements of A and 4 of B a thread and tile");
+    assert_eq!(kernel.count("cp.async.wait_group"), 1, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("bar.sync"), 2, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("mul.rn.f32") + kernel.count("add.rn.f32"), 0, "products and sums are fused");
+}
+
+#[rstest]
+fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values(("matmul_f16_tn", "f16"), ("matmul_bf16_tn", "bf16"))] (name, t): (&str, &str),
+) {
+    let kernel = function(arch, name);
+    let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
+    // A warp has 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K for whole tiles; at an edge one step after the other.
+    assert_eq!(kernel.count(&mma), (4 + 1) * 4 * 8, "{:?}", kernel.instructions);
+    // 4 for A and 4 for B a step, and the first step ahead of the loop over whole tiles.
+    assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), (4 + 1 + 1) * 8);
+    // 8 of A and 4 of B a thread and tile: two tiles ahead, and in both loops.
+    assert_eq!(kernel.count("cp.async.cg.shared.global"), 12 * (2 + 2), "{:?}", kernel.instructions);
+    // C goes out by rows of 16 bytes a thread, one after the other, in f16 or bf16 and in f32.
+    assert_eq!(kernel.count("st.global.v4.b32"), 2, "{:?}", kernel.instructions);
+}
+
+#[rstest]
+#[case("sgemm_nt", (16, 8, 8), (5, 3))]
+#[case("sgemm_nt_128x128", (8, 8, 16), (3, 4))]
+fn the_f32_products_are_fma_over_words_of_16_bytes(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[case] name: &str,
+    #[case] (sums_m, sums_n, steps): (usize, usize, usize),
+    #[case] (stages, copies): (usize, usize),
+) {
+    let kernel = function(arch, name);
+    // All steps of a whole tile; at an edge one after the other.
+    let alpha = sums_m * sums_n;
+    assert_eq!(kernel.count(FMA), (steps + 1) * sums_m * sums_n + alpha, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared.v4.b32"), (steps + 1 + 1) * (sums_m + sums_n) / 4);
+    assert_eq!(
+        kernel.count("cp.async.cg.shared.global"),
+        copies * (stages - 1 + 2),
+        "{:?}",
+        kernel.instructions
+    );
+    assert_eq!(kernel.count("st.global.v4.b32"), sums_m * sums_n / 4, "{:?}", kernel.instructions);
+}
+
+#[rstest]
+fn operands_with_k_contiguous_are_copied_number_by_number_by_the_f32_products(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values(("sgemm_nn_128x128", 1), ("sgemm_tt_128x128", 1), ("sgemm_tn_128x128", 2))] (name, operands): (
+        &str,
+        usize,
+    ),
+) {
+    let kernel = function(arch, name);
+    // Two stages ahead, and in both loops: 8 numbers of 4 bytes, or 2 words of 16.
+    assert_eq!(
+        kernel.count("cp.async.ca.shared.global"),
+        operands * 8 * (2 + 2),
+        "{:?}",
+        kernel.instructions
+    );
+    assert_eq!(
+        kernel.count("cp.async.cg.shared.global"),
+        (2 - operands) * 2 * (2 + 2),
+        "{:?}",
+        kernel.instructions
+    );
+    assert_eq!(kernel.count(FMA), (16 + 1 + 1) * 64, "{:?}", kernel.instructions);
+}
+
+#[rstest]
+fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
+    #[values("sm_80", "sm_90a")] arch: &str,
+) {
+    let half = |t: &str, sum: &str| format!("mma.sync.aligned.m16n8k16.row.col.{sum}.{t}.{t}.{sum}");
+    let mut family = vec![
+        ("matmul_f16_acc_tn".to_owned(), half("f16", "f16"), 32, None),
+        ("matmul_f16_acc_tn_64x64".to_owned(), half("f16", "f16"), 8, None),
+        ("matmul_tf32_tn".to_owned(), TF32.to_owned(), 32, None),
+        ("matmul_tf32_tn_64x64".to_owned(), TF32.to_owned(), 8, None),
+    ];
+    for (name, atoms) in [("matmul_s8_tn", 32), ("matmul_s8_tn_64x64", 8)] {
+        family.push((
+            name.to_owned(),
+            "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32".to_owned(),
+            atoms,
+            None,
+        ));
+    }
+    family.push((
+        "matmul_f64_tn".to_owned(),
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64".to_owned(),
+        16,
+        None,
+    ));
+    for t in ["f16", "bf16"] {
+        for (order, a, b) in ORDERS {
+            family.push((format!("matmul_{t}_{order}"), half(t, "f32"), 32, Some((4, a, 4, b))));
+            family.push((format!("matmul_{t}_{order}_64x64"), half(t, "f32"), 8, Some((2, a, 2, b))));
+        }
+    }
+    for (name, mma, atoms, reads) in &family {
+        let kernel = function(arch, name);
+        // Four steps along K of a whole tile; at an edge one after the other.
+        assert_eq!(kernel.count(mma), (4 + 1) * atoms, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("mma"), kernel.count(mma), "{name} has no other: {:?}", kernel.instructions);
+        assert!(kernel.count("cp.async.cg.shared.global") > 0, "{name}: {:?}", kernel.instructions);
+        let Some((of_a, a, of_b, b)) = *reads else { continue };
+        let transposed = if a { of_a } else { 0 } + if b { of_b } else { 0 };
+        // And the first step ahead of the loop over whole tiles.
+        let count = |trans| {
+            kernel.count_where(|name| name.starts_with("ldmatrix") && name.contains(".trans") == trans)
+        };
+        assert_eq!(
+            (count(true), count(false)),
+            (6 * transposed, 6 * (of_a + of_b - transposed)),
+            "{name}: {:?}",
+            kernel.instructions
+        );
+    }
+    for kernel in &module(arch).kernels {
+        assert!(
+            family.iter().any(|(name, ..)| *name == kernel.name)
+                || OTHERS.contains(&kernel.name.as_str())
+                // Of these the tests of their own tables count how many there are.
+                || ["ladder_", "wgmma_"].iter().any(|table| kernel.name.starts_with(table)),
+            "{} is in no table: a test of its instructions belongs beside it",
+            kernel.name
+        );
+    }
+}
+
+/// The kernels that the other tests of this program are about.
+#[rustfmt::skip]
+const OTHERS: &[&str] = &[
+    "copy", "copy_async", "copy_lines",
+    "transpose", "transpose_u8", "transpose_u16", "transpose_u32", "transpose_u64", "transpose_u128",
+    "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign",
+    "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
+    "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",
+    "sgemm_nt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",
+];
+
+/// Four results of a thread: sums are read by words of 16 bytes, in the loop over the parts, and written as one access or two.
+#[rstest]
+#[case("finish_f16", 2, ("st.global.v2.b32", 1), "cvt.rn.f16.f32")]
+#[case("finish_bf16", 2, ("st.global.v2.b32", 1), "cvt.rn.bf16.f32")]
+#[case("finish_f32", 3, ("st.global.v4.b32", 1), "add.rn.f32")]
+#[case("finish_f64", 6, ("st.global.v4.b32", 2), "add.rn.f64")]
+#[case("finish_i32", 7, ("st.global.v4.b32", 1), "add.s32")]
+fn parts_of_k_are_added_up_by_words_of_16_bytes(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[case] name: &str,
+    #[case] loads: usize,
+    #[case] (store, stores): (&str, usize),
+    #[case] adds: &str,
+) {
+    let kernel = function(arch, name);
+    assert_eq!(kernel.count("ld.global.v4.b32"), loads, "{name}: {:?}", kernel.instructions);
+    assert_eq!(kernel.count(store), stores, "{name}: {:?}", kernel.instructions);
+    assert!(kernel.count(adds) >= 4, "{name}: {:?}", kernel.instructions);
+}
