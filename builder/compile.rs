@@ -1,14 +1,13 @@
 //! One run of the compiler: a crate to the PTX of one architecture.
 
 use crate::core_source::CoreSource;
+use crate::known::TARGET;
 use crate::{Arch, BuildError, depinfo, environment};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-
-const TARGET: &str = "nvptx64-nvidia-cuda";
 
 /// Loops over fragments must unroll completely, or the fragment lands in local memory. LLVM's default gives up after
 /// 300 instructions and looks at no more than 10 iterations.

@@ -120,7 +120,8 @@ fn version_of(library: &Path) -> Option<String> {
     })
 }
 
-fn run(program: &OsString, arguments: &[&str]) -> Result<String, BuildError> {
+/// What a program prints.
+pub(crate) fn run(program: &OsString, arguments: &[&str]) -> Result<String, BuildError> {
     let fail = |reason: String| BuildError::Tool {
         command: format!("{} {}", program.display(), arguments.join(" ")),
         reason,

@@ -19,6 +19,13 @@ pub enum BuildError {
         /// The crate's folder.
         krate: PathBuf,
     },
+    /// The compiler does not know a GPU architecture.
+    UnknownArch {
+        /// The architecture.
+        arch: Arch,
+        /// Those that it knows.
+        known: Vec<String>,
+    },
     /// The crate's folder is not one, or its package has no library.
     Crate {
         /// The crate's folder.
@@ -89,6 +96,9 @@ impl fmt::Display for BuildError {
                 "no GPU architecture to compile {} for; name one with PtxBuilder::arch(\"sm_80\")",
                 krate.display()
             ),
+            Self::UnknownArch { arch, known } => {
+                write!(f, "the compiler does not know {arch}; it knows {}", known.join(", "))
+            }
             Self::Crate { krate, reason } => {
                 write!(f, "{} cannot be compiled to PTX: {reason}", krate.display())
             }

@@ -21,6 +21,7 @@ pub mod core_source;
 mod depinfo;
 mod environment;
 mod error;
+mod known;
 pub mod ptx;
 mod ptx_builder;
 pub mod report;

@@ -1,7 +1,7 @@
 //! [`PtxBuilder`]: what a build script calls.
 
 use crate::compile::{Compiled, Job, compile, create_dir, io_error};
-use crate::{Arch, BuildError, core_source, environment, ptx, settings};
+use crate::{Arch, BuildError, core_source, environment, known, ptx, settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
@@ -97,7 +97,8 @@ impl PtxBuilder {
         self
     }
 
-    /// Where the nested build keeps what it builds. Without it: `ptx` in the outer build's target directory.
+    /// Where the nested build keeps what it builds. Without it: `ptx` in the outer build's target directory, or a folder in that
+    /// for a crate of another workspace.
     ///
     /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo names sources relative
     /// to the workspace, and may build `core` anew each time that the other one was built.
@@ -132,10 +133,14 @@ impl PtxBuilder {
             return Ok(PtxSet { name, files: Vec::new(), include, warnings: Vec::new() });
         }
 
+        known::check(&archs)?;
         let core = core_source::find(&krate)?;
         let target_dir = match &self.target_dir {
             Some(folder) => std::path::absolute(folder).map_err(io_error(folder))?,
-            None => target_dir_of(env::var_os("OUT_DIR").map(PathBuf::from), &package.target_dir),
+            None => {
+                let out_dir = env::var_os("OUT_DIR").map(PathBuf::from);
+                target_dir_of(out_dir, &package.target_dir, &package.workspace)
+            }
         };
         let job = Job {
             krate: &krate,
@@ -153,9 +158,11 @@ impl PtxBuilder {
         let mut files = Vec::new();
         let mut warnings = Vec::new();
         for (arch, compiled) in archs.into_iter().zip(compiled) {
-            let text = for_target(arch, &compiled.ptx)
-                .and_then(|()| ptx::apply_bounds(&compiled.ptx))
-                .map_err(|reason| BuildError::Ptx { krate: krate.clone(), arch, reason })?;
+            let text = ptx::apply_bounds(&compiled.ptx).map_err(|reason| BuildError::Ptx {
+                krate: krate.clone(),
+                arch,
+                reason,
+            })?;
             let path = out_dir.join(format!("{name}.{arch}.ptx"));
             write_if_changed(&path, &text)?;
             files.push(PtxFile { arch, path, text });
@@ -195,21 +202,6 @@ impl PtxBuilder {
             }
             std::process::exit(1)
         })
-    }
-}
-
-/// Refuses PTX for another architecture than the one that was asked for: the compiler warns of one that it does not know, and
-/// takes its oldest.
-fn for_target(arch: Arch, text: &str) -> Result<(), String> {
-    let target = text.lines().find_map(|line| line.trim().strip_prefix(".target"));
-    let target = target.map(|rest| rest.split(',').next().unwrap_or_default().trim());
-    match target {
-        Some(target) if target == arch.to_string() => Ok(()),
-        Some(target) => Err(format!(
-            "the compiler does not know {arch}, and wrote it for {target}; `rustc --print target-cpus --target \
-             nvptx64-nvidia-cuda` lists those that it knows"
-        )),
-        None => Err("it names no target".to_owned()),
     }
 }
 
@@ -275,23 +267,23 @@ fn is_library(kind: &Value) -> bool {
         .any(|k| matches!(k.as_str(), Some("lib" | "rlib" | "cdylib" | "dylib")))
 }
 
-/// The folder `ptx` in the target directory of the build that this build script belongs to, which has its `OUT_DIR`: the
-/// workspace's own (`own`) where that is inside it, however deep (`--target` and `trybuild` put theirs below it), otherwise the
-/// nearest folder that cargo marked. There each workspace has a folder of its own: its versions of dependencies are others, and
-/// `core` would be built anew by turns.
-fn target_dir_of(out_dir: Option<PathBuf>, own: &Path) -> PathBuf {
+/// The folder `ptx` in the target directory of the build that this build script belongs to, which has its `OUT_DIR`: `own` where
+/// that is inside it, however deep (`--target` and `trybuild` put theirs below it), otherwise the nearest folder that cargo marked.
+/// Outside the workspace itself, others may build into the same: each has a folder of its own there, as its versions of dependencies
+/// are others, and `core` would be built anew by turns.
+fn target_dir_of(out_dir: Option<PathBuf>, own: &Path, workspace: &Path) -> PathBuf {
     let marked = out_dir
         .as_deref()
         .filter(|out_dir| !out_dir.starts_with(own))
         .and_then(|out_dir| out_dir.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()));
-    match marked {
-        Some(marked) => {
-            let mut hasher = DefaultHasher::new();
-            own.hash(&mut hasher);
-            marked.join("ptx").join(format!("of-{:016x}", hasher.finish()))
-        }
-        None => own.join("ptx"),
+    let target = marked.unwrap_or(own);
+    let folder = target.join("ptx");
+    if target.starts_with(workspace) {
+        return folder;
     }
+    let mut hasher = DefaultHasher::new();
+    workspace.hash(&mut hasher);
+    folder.join(format!("of-{:016x}", hasher.finish()))
 }
 
 fn write_include(out_dir: &Path, name: &str, files: &[PtxFile]) -> Result<PathBuf, BuildError> {
@@ -320,37 +312,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn builds_below_the_workspaces_target_directory_share_it_and_others_have_their_own() {
+    fn builds_in_a_workspaces_own_folder_share_it_and_others_have_one_for_each_workspace() {
         let root = env::temp_dir().join(format!("moye-target-dir-{}", std::process::id()));
-        let (own, other) = (root.join("target"), root.join("elsewhere"));
-        for marked in [&own, &own.join("x86_64-unknown-linux-gnu"), &other] {
+        let own = root.join("workspace/target");
+        for marked in [&own, &own.join("x86_64-unknown-linux-gnu"), &root.join("elsewhere")] {
             create_dir(marked).unwrap();
             fs::write(marked.join("CACHEDIR.TAG"), "").unwrap();
         }
-        let of = |out_dir: &str| target_dir_of(Some(root.join(out_dir)), &own);
-        let elsewhere = "elsewhere/debug/build/a/out";
-        let of_another = target_dir_of(Some(root.join(elsewhere)), &root.join("third/target"));
+        let of = |workspace: &str, own: &str, out_dir: &str| {
+            target_dir_of(Some(root.join(out_dir)), &root.join(own), &root.join(workspace))
+        };
         let seen = [
-            of("target/debug/build/a/out"),
-            of("target/x86_64-unknown-linux-gnu/debug/build/a/out"),
-            target_dir_of(None, &own),
+            of("workspace", "workspace/target", "workspace/target/debug/build/a/out"),
+            of(
+                "workspace",
+                "workspace/target",
+                "workspace/target/x86_64-unknown-linux-gnu/debug/build/a/out",
+            ),
+            target_dir_of(None, &own, &root.join("workspace")),
         ];
-        let of_elsewhere = of(elsewhere);
+        let elsewhere = "elsewhere/debug/build/a/out";
+        let others = [
+            of("workspace", "workspace/target", elsewhere),
+            of("third", "third/target", elsewhere),
+            // The same folder for all, as cargo's configuration can have it.
+            of("fourth", "elsewhere", elsewhere),
+        ];
         fs::remove_dir_all(&root).unwrap();
         assert_eq!(seen, [0; 3].map(|_| own.join("ptx")));
-        for folder in [&of_elsewhere, &of_another] {
-            assert_eq!(folder.parent(), Some(&*other.join("ptx")), "{}", folder.display());
+        for (i, folder) in others.iter().enumerate() {
+            assert_eq!(folder.parent(), Some(&*root.join("elsewhere/ptx")), "{}", folder.display());
+            assert!(!others[..i].contains(folder), "two workspaces that are built into one folder");
         }
-        assert_ne!(of_elsewhere, of_another, "two workspaces that are built into one folder");
-    }
-
-    #[test]
-    fn ptx_for_another_architecture_is_refused() {
-        let arch: Arch = "sm_90a".parse().unwrap();
-        assert_eq!(for_target(arch, "//\n.version 8.0\n.target sm_90a\n"), Ok(()));
-        assert_eq!(for_target(arch, ".target sm_90a, debug\n"), Ok(()));
-        let refused = for_target(arch, ".version 6.0\n.target sm_30\n").unwrap_err();
-        assert!(refused.contains("does not know sm_90a, and wrote it for sm_30"), "{refused}");
-        assert!(for_target(arch, "").is_err());
     }
 }

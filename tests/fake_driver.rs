@@ -189,6 +189,7 @@ fn doctor(driver: &Path, fault: &str, name: &str) -> String {
 #[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_device`", "line 9; error", "update the NVIDIA driver; if it refuses"])]
 #[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_device`", "\nto mend it: update the NVIDIA driver"])]
 #[case::a_gpu_whose_memory_others_have("context", "GPU 0", &["missing  the driver's `cuDevicePrimaryCtxRetain` failed", "(2)", "free memory of the GPU: `nvidia-smi` names"])]
+#[case::a_gpu_whose_memory_is_gone_by_then("load memory", "GPU 0", &["missing  the driver's `cuModuleLoadDataEx` failed", "(2)", "free memory of the GPU"])]
 #[case::a_gpu_that_faults("load", "GPU 0", &["missing  a kernel failed on Fake GPU", "(700)", "start the program anew"])]
 fn the_doctor_tells_what_is_wrong_with_a_gpu_and_how_to_mend_it(
     #[case] fault: &str,
@@ -200,6 +201,7 @@ fn the_doctor_tells_what_is_wrong_with_a_gpu_and_how_to_mend_it(
     for part in expected {
         assert!(text.contains(part), "`{part}` is missing: {text}");
     }
+    assert_eq!(text.contains("its log above"), fault == "ptx", "{text}");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use super::by_mode::{Each, by_mode};
 use super::complement::complement_of;
+use super::compose::SEARCH;
 use super::int_tuple::{IntTuple, NO_BASIS, arithmetic, edit};
 use super::inverse::left_into;
 use super::layout::Layout;
 use super::product::to_shape_ordered;
-use super::recast::{between, up};
+use super::recast::{between, down, up};
 use super::tiler::Tiler;
 
 /// How many numbers above and below one are tried, until one has an answer.
@@ -14,6 +15,11 @@ pub(crate) const TRIED: i64 = 64;
 
 /// How many values all the tries of a message may look at, more or less: a constant's evaluation ends after a time.
 const VALUES: i64 = 4096;
+
+/// The larger of two numbers of values, of which more than a search looks at cost nothing: then there is none.
+const fn searched(most: i64, values: i64) -> i64 {
+    if values > most && values <= SEARCH { values } else { most }
+}
 
 /// How many numbers are tried of operands of so many values.
 pub(crate) const fn tries(values: i64) -> i64 {
@@ -79,16 +85,23 @@ impl Whole {
         tiler.layout.check().is_ok() && by_mode(self.each, &self.layout, &tiler).is_ok()
     }
 
-    /// The largest extent of the tiler.
-    pub const fn most(&self) -> i64 {
+    /// How many values a try may look at: an extent of the tiler, or how often a tile goes into the layout or into a mode of it.
+    pub const fn values(&self) -> i64 {
         let tiles = &self.tiler.layout;
         let mut most = 1;
         let mut leaf = 0;
         while leaf < tiles.leaves() {
-            if tiles.shape[leaf] > most {
-                most = tiles.shape[leaf];
-            }
+            most = searched(most, tiles.shape[leaf]);
             leaf += 1;
+        }
+        if matches!(self.each, Each::Divide) {
+            let tile = if self.begin < tiles.leaves() { tiles.shape[self.begin] } else { 1 };
+            most = searched(most, self.layout.size() / tile);
+            let mut mode = 0;
+            while mode < self.layout.rank() {
+                most = searched(most, self.layout.extent(mode) / tile);
+                mode += 1;
+            }
         }
         most
     }
@@ -117,6 +130,7 @@ pub(crate) enum Operation {
     LeftInverse,
     Product { tiler: Tiler },
     Upcast { count: i64 },
+    Downcast { count: i64 },
     Recast { from_bits: i64, to_bits: i64 },
 }
 
@@ -132,6 +146,19 @@ impl First {
             let (extent, own) = (self.layout.shape[leaf], self.layout.stride[leaf]);
             // Of a stride that runs backwards, the one that is spoken of is its magnitude.
             if own.saturating_abs() == stride && self.takes_leaf(leaf, extent, own.signum() * to) {
+                return true;
+            }
+            leaf += 1;
+        }
+        false
+    }
+
+    /// Whether the operation has an answer where a mode of stride `-stride` counts from its other end.
+    pub const fn takes_turned(&self, stride: i64) -> bool {
+        let mut leaf = self.begin;
+        while leaf < self.end {
+            let is_it = self.layout.shape[leaf] > 1 && self.layout.stride[leaf] == -stride;
+            if is_it && self.takes_leaf(leaf, self.layout.shape[leaf], stride) {
                 return true;
             }
             leaf += 1;
@@ -162,6 +189,7 @@ impl First {
             Operation::LeftInverse => left_into(&mut out, &layout),
             Operation::Product { tiler } => return by_mode(Each::Multiply, &layout, tiler).is_ok(),
             Operation::Upcast { count } => return up(&layout, *count).is_ok(),
+            Operation::Downcast { count } => return down(&layout, *count).is_ok(),
             Operation::Recast { from_bits, to_bits } => {
                 return between(&layout, *from_bits, *to_bits).is_ok();
             }
@@ -181,6 +209,10 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
+    pub const fn rank(&self) -> usize {
+        self.shape.rank()
+    }
+
     /// `block` has as many modes as `shape`. `mode` is the one that is spoken of.
     pub const fn of(block: &Layout, shape: &IntTuple, order: &IntTuple, mode: usize) -> Self {
         let mut repeated = Self { block: *block, shape: *shape, order: *order, whole: true };
@@ -218,11 +250,22 @@ impl Repeated {
         }
     }
 
+    /// How many values a try may look at: how often the block is repeated along a mode.
+    const fn values(&self) -> i64 {
+        let mut most = 1;
+        let mut mode = 0;
+        while mode < self.shape.rank() {
+            most = searched(most, self.extent(mode) / self.block.extent(mode));
+            mode += 1;
+        }
+        most
+    }
+
     /// The next smaller and larger extents of `mode` of which there is an answer, each 0 where none was found.
     pub const fn extents_around(&self, mode: usize) -> (i64, i64) {
         let part = self.block.extent(mode);
         let start = self.extent(mode) / part;
-        let tries = tries(start);
+        let tries = tries(self.values());
         let (mut below, mut above) = (0, 0);
         let mut apart = 0;
         while apart <= tries && (below == 0 || above == 0) {

@@ -100,7 +100,8 @@ const fn places_into(
         leaf += 1;
     }
     if let (Some(whole), Some(within)) = (whole, within) {
-        return Err(layout.both_kinds(ROOT, whole, within));
+        let apart = layout.along_beside(whole, within);
+        return Err(layout.both_kinds(whole, within, shape_of_values(&apart).is_ok()));
     }
     if within.is_none() {
         let basis = if place == WHOLE { NO_BASIS } else { place };
@@ -314,18 +315,24 @@ impl Layout {
 }
 
 impl Layout {
-    /// The fault of strides under `at`, one along a place and one along a place within it.
+    /// The fault of a stride along a place and one along a place within it, and whether [`along_beside`](Self::along_beside)
+    /// would do.
     #[cold]
-    const fn both_kinds(&self, at: At, whole: usize, within: usize) -> Fault {
-        // Instead, it could be along a place beside the other, unless a third is in the way.
+    const fn both_kinds(&self, whole: usize, within: usize, takes: bool) -> Fault {
         let instead = beside(self.basis[whole], self.basis[within]);
-        let mut apart = *self;
-        apart.basis[whole] = instead;
         Fault::BothKinds {
             whole: (self.stride[whole], self.basis[whole]),
             within: (self.stride[within], self.basis[within]),
-            instead: if apart.has_both_kinds(at) { None } else { Some(instead) },
+            instead: if takes { Some(instead) } else { None },
         }
+    }
+
+    /// The layout with leaf `whole` along a place beside that of leaf `within`, which is in its own.
+    #[cold]
+    const fn along_beside(&self, whole: usize, within: usize) -> Self {
+        let mut apart = *self;
+        apart.basis[whole] = beside(self.basis[whole], self.basis[within]);
+        apart
     }
 
     /// Whether of the strides under `at`, 0 aside, one makes a place an integer, the whole coordinate say, and another a tuple.
@@ -363,7 +370,8 @@ impl Layout {
                     && depth(deeper) > depth(place)
                     && below(deeper, place).is_some()
                 {
-                    return Err(self.both_kinds(at, whole, other));
+                    let takes = !self.along_beside(whole, other).has_both_kinds(at);
+                    return Err(self.both_kinds(whole, other, takes));
                 }
                 other += 1;
             }
@@ -374,11 +382,12 @@ impl Layout {
 
     /// Why the stride of `leaf`, along the whole coordinate or within a part of it, adds to no number of a flat one.
     #[cold]
-    const fn no_number(&self, leaf: usize) -> Fault {
+    const fn no_number<const R: usize>(&self, leaf: usize) -> Fault {
         let mut other = 0;
         while other < self.leaves() {
             if self.basis[leaf] == NO_BASIS && self.basis[other] != NO_BASIS {
-                return self.both_kinds(ROOT, leaf, other);
+                let takes = parts_of::<R>(&self.along_beside(leaf, other), 0).is_ok();
+                return self.both_kinds(leaf, other, takes);
             }
             other += 1;
         }
@@ -411,7 +420,7 @@ const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R
         if stride != 0 {
             let basis = layout.basis[leaf];
             if basis == NO_BASIS || !is_flat(basis) {
-                return Err(layout.no_number(leaf));
+                return Err(layout.no_number::<R>(leaf));
             }
             let basis = outermost(basis);
             if basis >= R {

@@ -114,8 +114,9 @@ pub(crate) enum Fault {
     Gap { stride: i64, reach: i64 },
     /// A complement, of a layout with such a gap, that ends at `end`.
     LeftOut { stride: i64, reach: i64, end: i64, cotarget: i64 },
-    /// Neither of two numbers divides the other. Every multiple would do, and `divisors` is whether any divisor would.
-    Indivisible { what: &'static str, left: i64, right: i64, divisors: bool },
+    /// Neither of two numbers divides the other. Every multiple would do, and `divisors` is whether any divisor would;
+    /// `modes` is whether it is one of several modes, of which each has its own.
+    Indivisible { what: &'static str, left: i64, right: i64, divisors: bool, modes: bool },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
     /// A swizzle that takes bits from `base` up which elements `count` times as large do not have, and changes others.

@@ -152,7 +152,9 @@ impl Fault {
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
                 if place.is_of_shape() {
-                    place.write_shapes(text);
+                    if !place.write_shapes(text) {
+                        place.write_condition(text);
+                    }
                 } else if place.is_one_of_several() {
                     let beyond = if beyond > 0 { Beyond::Multiples(beyond) } else { Beyond::Nothing };
                     if strides(text, extent, inner, would, beyond) {
@@ -195,7 +197,9 @@ impl Fault {
                 place.write_mode(text, mode);
                 values_of(text, &values, known, count);
                 if place.is_of_shape() {
-                    place.write_shapes(text);
+                    if !place.write_shapes(text) {
+                        place.write_condition(text);
+                    }
                     return;
                 }
                 let one_of_several = place.is_one_of_several();
@@ -228,15 +232,20 @@ impl Fault {
                 }
                 text.str(", whose extent is ");
                 text.int(extent);
-                text.str(", so that a mode by itself does not step as it does beside the others; strides that nest \
-                          (each a multiple of the reach of those before it) would do");
+                text.str(", so that a mode by itself does not step as it does beside the others");
+                if !place.write_shapes(text) {
+                    text.str("; the steps of all modes together must stay below the extent");
+                }
             }
             Self::Beside { stride } => {
                 text.str("the steps of stride ");
                 text.int(stride);
                 text.str(" carry from one mode into the next, so that they do not step beside the other modes of ");
                 text.str(place.steps());
-                text.str(" as by themselves; strides that nest (each a multiple of the reach of those before it) would do");
+                text.str(" as by themselves");
+                if !place.write_shapes(text) {
+                    text.str("; the steps of all modes together must stay within each mode of the first");
+                }
             }
             Self::NegativeStride { stride } => {
                 text.str("the stride ");
@@ -258,7 +267,9 @@ impl Fault {
                 along(text, right);
                 text.str(" at once, which one stride cannot hold");
                 if place.is_of_shape() {
-                    place.write_shapes(text);
+                    if !place.write_shapes(text) {
+                        place.write_condition(text);
+                    }
                     return;
                 }
                 let (below, above) = place.steps_around(count, stride);
@@ -413,9 +424,13 @@ impl Fault {
                 text.int(stride);
                 text.str(" runs backwards through the parts of an element of ");
                 text.int(count);
-                text.str("; the stride ");
-                text.int(-stride);
-                text.str(" from the other end would do");
+                if place.takes_turned(-stride) {
+                    text.str("; the stride ");
+                    text.int(-stride);
+                    text.str(" from the other end would do");
+                } else {
+                    text.str("; strides within an element must be positive");
+                }
             }
             Self::Straddles { reach, count } => {
                 text.str("the strides below ");
@@ -424,10 +439,8 @@ impl Fault {
                 text.int(reach);
                 text.str(" within an element of ");
                 text.int(count);
-                text.str(
-                    ", so that a group begins in one element and ends in the next; strides that nest (each a multiple \
-                     of the reach of those before it) would do",
-                );
+                text.str(", so that a group begins in one element and ends in the next; together they must stay below ");
+                text.int(count);
             }
             Self::Overlap { stride, reach } => {
                 text.str("the mode of stride ");
@@ -494,7 +507,7 @@ impl Fault {
                     text.str(place.apart());
                 }
             }
-            Self::Indivisible { what, left, right, divisors } => {
+            Self::Indivisible { what, left, right, divisors, modes } => {
                 text.str("the ");
                 text.str(what);
                 text.str(" ");
@@ -516,7 +529,7 @@ impl Fault {
                 }
                 text.str(if divisors { "; a divisor or a multiple of " } else { "; a multiple of " });
                 text.int(right);
-                text.str(" would do");
+                text.str(if modes { " would do for this mode" } else { " would do" });
             }
             Self::NotAMultiple { what, left, right } => {
                 text.str("the ");
@@ -526,7 +539,9 @@ impl Fault {
                 text.str(" is no multiple of ");
                 text.int(right);
                 if place.is_of_shape() {
-                    place.write_shapes(text);
+                    if !place.write_shapes(text) {
+                        text.str("; a multiple is needed, and of those nearby none has a layout beside the other modes");
+                    }
                     return;
                 }
                 text.str("; ");
@@ -620,9 +635,8 @@ impl Fault {
                 text.int(left);
                 text.str(" and ");
                 text.int(right);
-                text.str(" differ; a shape of size ");
+                text.str(" differ; the shape must have the size ");
                 text.int(left);
-                text.str(" would do");
             }
             Self::Said { text: said, .. } => text.str(said),
             Self::Parse { expected } => {

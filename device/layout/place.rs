@@ -245,7 +245,7 @@ impl Place {
     /// How many numbers are tried before nothing is advised.
     pub const fn tries(&self) -> i64 {
         match &self.whole {
-            Some(whole) => tries(whole.most()),
+            Some(whole) => tries(whole.values()),
             None => tries(1),
         }
     }
@@ -255,22 +255,41 @@ impl Place {
         self.repeated.is_some() || self.reshaped.is_some()
     }
 
-    /// "; an extent of 8 or 12 along mode 0 would do", or the shape that would.
-    pub const fn write_shapes<const N: usize>(&self, text: &mut Text<N>) {
+    /// Whether the operation, on its first operand, is known to have an answer where a mode of stride `-stride` counts from its other
+    /// end.
+    pub const fn takes_turned(&self, stride: i64) -> bool {
+        match &self.first {
+            Some(first) => first.takes_turned(stride),
+            None => false,
+        }
+    }
+
+    /// "; an extent of 8 or 12 along mode 0 would do", or the shape that would. Whether there is any.
+    pub const fn write_shapes<const N: usize>(&self, text: &mut Text<N>) -> bool {
         if let Some(shape) = &self.reshaped {
             text.str("; the shape ");
             text.keep(NESTED.len());
             text.tuple(shape);
             text.give_rest();
             text.str(" of the layout's modes coalesced would do");
-            return;
+            return true;
         }
-        let Some(repeated) = &self.repeated else { return };
-        let mode = self.path[0] as usize;
-        let (below, above) = repeated.extents_around(mode);
-        if below == 0 && above == 0 {
-            text.str("; the block's complement must have a composition with its repeats");
-            return;
+        let Some(repeated) = &self.repeated else { return false };
+        // Of what is no mode's own fault, the first mode of which another extent would do.
+        let (mut mode, end) = match self.depth {
+            0 => (0, repeated.rank()),
+            _ => (self.path[0] as usize, self.path[0] as usize + 1),
+        };
+        let (mut below, mut above) = (0, 0);
+        while mode < end {
+            (below, above) = repeated.extents_around(mode);
+            if below > 0 || above > 0 {
+                break;
+            }
+            mode += 1;
+        }
+        if mode == end {
+            return false;
         }
         text.str("; an extent of ");
         if below > 0 {
@@ -286,6 +305,7 @@ impl Place {
         if !repeated.is_whole() {
             text.str(BY_ITSELF);
         }
+        true
     }
 
     /// What must hold where no single number of a mode would do.
@@ -493,6 +513,11 @@ pub(crate) const fn of_swizzled_left_inverse(_layout: &Layout) -> Place {
 /// What a layout of larger elements is of.
 pub(crate) const fn of_upcast(layout: &Layout, count: i64) -> Place {
     of_first(Operation::Upcast { count }, layout)
+}
+
+/// What a layout of smaller elements is of.
+pub(crate) const fn of_downcast(layout: &Layout, count: i64) -> Place {
+    of_first(Operation::Downcast { count }, layout)
 }
 
 /// What a layout of other elements is of.

@@ -43,7 +43,7 @@ operation! {
     /// assert_eq!(cute, layout!((2, 12):(1, 1)));
     /// assert_eq!((upcast(cute.mode(0), 2), upcast(cute.mode(1), 2)), (layout!(1:1), layout!(6:1)));
     /// ```
-    downcast / try_downcast(layout: Layout, count: i64) -> Layout = down;
+    downcast / try_downcast(layout: Layout, count: i64) -> Layout = down, at place::of_downcast;
 
     /// The layout of elements of `from_bits` in elements of `to_bits`: [`upcast`] or [`downcast`] by their ratio, or
     /// both where neither is a multiple of the other.
@@ -80,6 +80,7 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
                     left: stride,
                     right: count,
                     divisors: false,
+                    modes: false,
                 });
             }
             if stride < count && layout.shape[i] > 1 {

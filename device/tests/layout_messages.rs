@@ -224,17 +224,21 @@ fn the_reason_is_what_stands_behind_the_operands_and_the_text_that_was_read() {
 }
 
 /// In a constant, there is a limit to how long an answer may take.
-const REFUSED: [bool; 3] = [
+const REFUSED: [bool; 6] = [
     try_logical_divide(identity_layout(tuple!((50021, 60013))), tiler!(30011:1)).is_err(),
     // Of these many values are looked at, for each number that is tried.
     try_composition(layout!((4064, 60, 1000):(1, 4320, 293760)), layout!((2, 2048):(512, 2))).is_err(),
     try_composition(layout!(((32, 127), 60, 1000):((1, 32), 4320, 293760)), layout!((2, 2048):(512, 2)))
         .is_err(),
+    // So many go into a mode.
+    try_logical_divide(layout!((120011, 2):(1, 1000000)), tiler!(64:1)).is_err(),
+    try_logical_divide(layout!((60013, 2):(1, 65536)), tiler!(32:1)).is_err(),
+    try_tile_to_shape(layout!((2, 1):(4, 0)), tuple!((4002, 2000))).is_err(),
 ];
 
 #[test]
 fn a_refusal_takes_no_longer_where_extents_are_large() {
-    assert_eq!(std::hint::black_box(REFUSED), [true; 3]);
+    assert_eq!(std::hint::black_box(REFUSED), [true; 6]);
     let layout = identity_layout(tuple!((50021, 60013)));
     let start = std::time::Instant::now();
     let error = try_logical_divide(layout, tiler!(30011:1)).unwrap_err();
@@ -304,7 +308,7 @@ fn so_do_methods() {
         Layout::select | Layout::try_select: (NESTED, &[0usize, 5]), "the rank is 3";
         Layout::append_dim | Layout::try_append_dim: (A, 33usize), "coalesce the operands first";
         Layout::prepend_dim | Layout::try_prepend_dim: (A, 33usize), "coalesce the operands first";
-        Layout::with_shape | Layout::try_with_shape: (A, tuple!((5, 5))), "a shape of size 24 would do";
+        Layout::with_shape | Layout::try_with_shape: (A, tuple!((5, 5))), "the shape must have the size 24";
         Layout::concat | Layout::try_concat: (&[A, layout!(4611686018427387904:1)]), "below 2^63";
         Layout::coordinate::<1> | Layout::try_coordinate::<1>: (&COORDINATES, 5i64), "ask for at least 2";
         Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&layout!((4, (3, 2)):(1@0, (1@0@1, 1@1@1))), 5i64), "the stride 1@0@1 is within element 1 of the coordinate, which is a tuple; `coordinate_of` gives nested coordinates, and `along(1)` the layout of that element";
@@ -379,5 +383,19 @@ fn what_no_single_stride_mends_is_told_as_such() {
         left_inverse | try_left_inverse: (layout!((6, 8, 5):(10, 8, 9))), nest;
         blocked_product | try_blocked_product: (layout!((6, 8, 5):(10, 8, 9)), layout!(4:12)), "which reach to 64; the modes of a block must not overlap";
         raked_product | try_raked_product: (layout!((2, 3, 5):(1, 11, 5)), layout!((5, 6):(3, 4))), "the modes of a block must not overlap";
+    }
+}
+
+#[test]
+fn what_carries_is_told_with_what_must_hold_or_the_shape_that_would_do() {
+    refusals! {
+        composition | try_composition: (layout!((4, 3):(1, 100)), layout!((3, 2):(1, 3))), "; the steps of all modes together must stay below the extent";
+        Layout::with_shape | Layout::try_with_shape: (layout!((4, 3):(1, 100)), tuple!((3, 2, 2))), "; the shape (4,3) of the layout's modes coalesced would do";
+        tile_to_shape | try_tile_to_shape: (layout!((2, 1):(4, 0)), tuple!((6, 2))), "; an extent of ";
+        upcast | try_upcast: (layout!((3, 2):(1, 2)), 4i64), "; together they must stay below 4";
+        upcast | try_upcast: (layout!((4, 2):(1, -1)), 4i64), "the stride -1 runs backwards through the parts of an element of 4; strides within an element must be positive";
+        coshape | try_coshape: (layout!((2, 2):(1, 1@63))), "it must be the one or the other, for all strides along it";
+        Layout::coordinate::<1> | Layout::try_coordinate::<1>: (&layout!((2, 2):(1, 1@0)), 0i64), "it must be the one or the other, for all strides along it";
+        shape_div | try_shape_div: (tuple!((6, 6)), tuple!((4, 4))), "a divisor or a multiple of 4 would do for this mode";
     }
 }

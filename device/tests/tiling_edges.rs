@@ -344,6 +344,16 @@ fn tiles_of_no_extent_and_those_beyond_64_bits_are_refused_with_the_numbers() {
     refused(tall.try_layout_tv(Operand::A), &["does not fit in 64 bits"]);
     // The next multiple would be beyond 64 bits: the last one that there is.
     refused(Half::try_tiled(layout!((2, 2, 1)), [i64::MAX, 16, 16]), &["take 9223372036854775776"]);
+    // 17 integers along M and 17 along N are more than a tiler holds, which is no reason to panic.
+    let scattered = |extent| {
+        Permutation::Layout(make_col_major(IntTuple::flat(&[[1; 16].as_slice(), &[extent]].concat())))
+    };
+    let both =
+        Half::try_permuted(layout!((1, 1, 1)), [scattered(16), scattered(8), Permutation::Atoms]).unwrap();
+    refused(both.try_layout_tv(Operand::C), &["more than 32 integers"]);
+    let flat = [layout!(128), layout!((32, 4)), layout!((32, 4)), layout!((32, 4))];
+    let mma = MmaTiling::new([16, 8, 16], layout!(32), flat, layout!((1, 1, 1)), [Permutation::Atoms; 3]);
+    refused(mma.map(|_| ()), &["a thread-value layout has two modes", "128:1 has 1"]);
     let shapes = [[0, 8, 16], [16, 8, -1]];
     for shape in shapes {
         let mma = MmaTiling::new(

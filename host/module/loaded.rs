@@ -215,7 +215,7 @@ fn refusal(gpu: &Gpu, ptx: Ptx, image: &'static str, text: &CString, code: Drive
             driver,
         };
     }
-    if code.is_kernel_fault() {
+    if code.is_kernel_fault() || code == DriverCode::OUT_OF_MEMORY {
         return gpu.error_of_code("cuModuleLoadDataEx", code);
     }
     Error::PtxRefused { module: ptx.name(), image, code, log: compiler_log(text) }

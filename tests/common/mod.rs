@@ -18,7 +18,7 @@ use std::sync::Once;
 pub enum On {
     /// The simulator.
     Sim,
-    /// The GPU, where there is one; see [`gpu`].
+    /// The GPU, where there is one; see [`devices`].
     Gpu,
 }
 
@@ -37,7 +37,7 @@ impl On {
                 None
             }
             Self::Sim => Some(Device::sim()),
-            Self::Gpu => gpu(),
+            Self::Gpu => open_gpu(),
         }
     }
 
@@ -64,8 +64,12 @@ fn is_required() -> bool {
     std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|v| v == "1")
 }
 
-/// The GPU, where there is one; see [`devices`].
+/// The GPU, where there is one and `MOYE_DEVICE` does not leave it out; see [`devices`].
 pub fn gpu() -> Option<Device> {
+    On::Gpu.device()
+}
+
+fn open_gpu() -> Option<Device> {
     match Device::gpu(0) {
         Ok(device) => Some(device),
         Err(reason) => {

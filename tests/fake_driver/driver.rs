@@ -17,7 +17,9 @@ fn note(variable: &str, line: &str) -> c_int {
     use std::io::Write;
     if let Some(file) = std::env::var_os(variable) {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
-        file.and_then(|mut file| writeln!(file, "{line}")).expect("a file for notes");
+        // In one piece, as another thread may note something too.
+        let line = format!("{line}\n");
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("a file for notes");
     }
     0
 }
@@ -142,6 +144,8 @@ driver! {
             222
         } else if fault("load") {
             700
+        } else if fault("load memory") {
+            2
         } else if fault("ptx") || fault("ptx without a log") || refuses(image) {
             if count > 0 && fault("ptx") {
                 let log = c"ptxas application ptx input, line 9; error";

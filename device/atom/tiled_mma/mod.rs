@@ -63,7 +63,7 @@ impl<A: MmaAtom> TiledMma<A> {
     ///
     /// # Errors
     /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or where it leaves gaps in
-    /// a warp: of quad pairs there are 1, 2 or a multiple of 4.
+    /// a warp: of quad pairs there are 1, 2 or a multiple of 4. Where the extents of all atoms do not fit in 64 bits.
     pub const fn try_new(atoms: Layout) -> Result<Self, TilingError> {
         Self::try_permuted(atoms, [Permutation::Atoms; 3])
     }
@@ -80,7 +80,7 @@ impl<A: MmaAtom> TiledMma<A> {
     /// [`permuted`](Self::permuted) as a `Result`.
     ///
     /// # Errors
-    /// As [`try_new`](Self::try_new), and where a tile is no multiple of the atoms side by side.
+    /// As [`try_new`](Self::try_new), and where a tile is below 1 or no multiple of the atoms side by side.
     pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
         let layouts = [<A as MmaAtom>::A, <A as MmaAtom>::B, <A as MmaAtom>::C, <A as MmaAtom>::D];
         match MmaTiling::new(A::SHAPE_MNK, A::THR_ID, layouts, atoms, permutation) {
@@ -161,7 +161,8 @@ impl<A: MmaAtom> TiledMma<A> {
     /// [`layout_tv`](Self::layout_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where a permutation takes elements beyond the tile, or one twice, or cuts it in a way that no layout has.
+    /// Where a permutation takes elements beyond the tile, or one twice, or cuts it in a way that no layout has; where the tile has
+    /// 2^63 elements or more.
     pub const fn try_layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.tiling.layout_tv(operand)
     }

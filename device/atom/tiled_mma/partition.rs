@@ -114,6 +114,17 @@ impl MmaTiling {
                 .int(atoms.rank() as i64));
         }
         let atoms = by_algebra!(WHAT, atoms.try_append_dim(3));
+        let mut operand = 0;
+        while operand < layouts.len() {
+            if layouts[operand].rank() != 2 {
+                return Err(TilingError::of(WHAT)
+                    .str("a thread-value layout has two modes, (thread, value); ")
+                    .layout(&layouts[operand])
+                    .str(" has ")
+                    .int(layouts[operand].rank() as i64));
+            }
+            operand += 1;
+        }
         let mut mode = 0;
         while mode < 3 {
             if let Err(error) = extents_of(mode, shape[mode], atoms.extent(mode), &permutation[mode]) {
@@ -268,10 +279,8 @@ impl MmaTiling {
                 .int(tensor.rank() as i64));
         }
         // (PERM_0, PERM_1)
-        let permuted = by_algebra!(
-            WHAT,
-            try_logical_divide(tensor, Tiler::by_mode(&[self.tiler(first), self.tiler(second)]))
-        );
+        let tile = by_algebra!(WHAT, Tiler::try_by_mode(&[self.tiler(first), self.tiler(second)]));
+        let permuted = by_algebra!(WHAT, try_logical_divide(tensor, tile));
         // ((ATOM_0, ATOM_1), (REST_0, REST_1))
         let atom = [ints(self.shape[first]), ints(self.shape[second])];
         let by_atom = by_algebra!(WHAT, try_zipped_divide(permuted, Tiler::by_mode(&atom)));
@@ -280,7 +289,7 @@ impl MmaTiling {
             WHAT,
             try_composition_tiler(
                 by_atom,
-                Tiler::by_mode(&[Tiler::layout(self.layout(operand)), Tiler::any()])
+                by_algebra!(WHAT, Tiler::try_by_mode(&[Tiler::layout(self.layout(operand)), Tiler::any()]))
             )
         );
         // ((THR_0, THR_1), (REST_0, REST_1))
