@@ -16,8 +16,10 @@ pub(crate) const TRIED: i64 = 64;
 /// How many values all the tries of a message may look at, more or less: a constant's evaluation ends after a time.
 const VALUES: i64 = 4096;
 
-/// The larger of two numbers of values, of which more than a search looks at cost nothing: then there is none.
-const fn searched(most: i64, values: i64) -> i64 {
+/// The larger of two numbers of values. Of more than a search looks at there is none, which costs nothing, unless as few are near:
+/// `least` are those of the last number that is tried.
+const fn searched(most: i64, values: i64, least: i64) -> i64 {
+    let values = if values > SEARCH && least <= SEARCH { SEARCH } else { values };
     if values > most && values <= SEARCH { values } else { most }
 }
 
@@ -91,15 +93,17 @@ impl Whole {
         let mut most = 1;
         let mut leaf = 0;
         while leaf < tiles.leaves() {
-            most = searched(most, tiles.shape[leaf]);
+            most = searched(most, tiles.shape[leaf], tiles.shape[leaf].saturating_sub(TRIED));
             leaf += 1;
         }
         if matches!(self.each, Each::Divide) {
             let tile = if self.begin < tiles.leaves() { tiles.shape[self.begin] } else { 1 };
-            most = searched(most, self.layout.size() / tile);
+            let (size, last) = (self.layout.size(), tile.saturating_add(TRIED));
+            most = searched(most, size / tile, size / last);
             let mut mode = 0;
             while mode < self.layout.rank() {
-                most = searched(most, self.layout.extent(mode) / tile);
+                let extent = self.layout.extent(mode);
+                most = searched(most, extent / tile, extent / last);
                 mode += 1;
             }
         }
@@ -255,7 +259,8 @@ impl Repeated {
         let mut most = 1;
         let mut mode = 0;
         while mode < self.shape.rank() {
-            most = searched(most, self.extent(mode) / self.block.extent(mode));
+            let times = self.extent(mode) / self.block.extent(mode);
+            most = searched(most, times, times.saturating_sub(TRIED));
             mode += 1;
         }
         most

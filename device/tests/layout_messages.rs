@@ -224,7 +224,7 @@ fn the_reason_is_what_stands_behind_the_operands_and_the_text_that_was_read() {
 }
 
 /// In a constant, there is a limit to how long an answer may take.
-const REFUSED: [bool; 6] = [
+const REFUSED: [bool; 9] = [
     try_logical_divide(identity_layout(tuple!((50021, 60013))), tiler!(30011:1)).is_err(),
     // Of these many values are looked at, for each number that is tried.
     try_composition(layout!((4064, 60, 1000):(1, 4320, 293760)), layout!((2, 2048):(512, 2))).is_err(),
@@ -234,11 +234,15 @@ const REFUSED: [bool; 6] = [
     try_logical_divide(layout!((120011, 2):(1, 1000000)), tiler!(64:1)).is_err(),
     try_logical_divide(layout!((60013, 2):(1, 65536)), tiler!(32:1)).is_err(),
     try_tile_to_shape(layout!((2, 1):(4, 0)), tuple!((4002, 2000))).is_err(),
+    // More than are looked at, and not so a few numbers further.
+    try_composition(layout!((12000, 60):(1, 100000)), layout!((4097, 4):(3, 1))).is_err(),
+    try_tile_to_shape(layout!((2, 1):(12001, 0)), tuple!((6, 4097))).is_err(),
+    try_logical_divide(layout!(((131203, 2), 8):((1, 1000000), 10000000)), tiler!((64:1, _))).is_err(),
 ];
 
 #[test]
 fn a_refusal_takes_no_longer_where_extents_are_large() {
-    assert_eq!(std::hint::black_box(REFUSED), [true; 6]);
+    assert_eq!(std::hint::black_box(REFUSED), [true; 9]);
     let layout = identity_layout(tuple!((50021, 60013)));
     let start = std::time::Instant::now();
     let error = try_logical_divide(layout, tiler!(30011:1)).unwrap_err();

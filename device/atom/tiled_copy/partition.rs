@@ -172,17 +172,15 @@ impl CopyTiling {
         let by_atom = by_algebra!(WHAT, try_zipped_divide(self.layout_tv, Tiler::shape(atom)));
         let by_end = by_algebra!(WHAT, try_composition(by_atom.mode(0), ref2end));
         // ((thread, repeated threads), (value, repeated values)) -> tile
-        let zipped = Layout::concat(&[
-            Layout::concat(&[by_end.mode(0), by_atom.mode(1).mode(0)]),
-            Layout::concat(&[by_end.mode(1), by_atom.mode(1).mode(1)]),
-        ]);
+        let threads = by_algebra!(WHAT, Layout::try_concat(&[by_end.mode(0), by_atom.mode(1).mode(0)]));
+        let values = by_algebra!(WHAT, Layout::try_concat(&[by_end.mode(1), by_atom.mode(1).mode(1)]));
+        let zipped = by_algebra!(WHAT, Layout::try_concat(&[threads, values]));
         let thrval = by_algebra!(WHAT, try_coalesce_profile(zipped, tuple!((1, (1, 1)))));
         // ((thread, value), (REST_M, REST_N, ...))
-        let parts = by_algebra!(
-            WHAT,
-            try_composition_tiler(tiles, Tiler::by_mode(&[Tiler::layout(thrval), Tiler::any()]))
-        );
-        Ok(Layout::concat(&[parts.mode(0).mode(0), parts.mode(0).mode(1), parts.mode(1)]))
+        let tiler = by_algebra!(WHAT, Tiler::try_by_mode(&[Tiler::layout(thrval), Tiler::any()]));
+        let parts = by_algebra!(WHAT, try_composition_tiler(tiles, tiler));
+        let modes = [parts.mode(0).mode(0), parts.mode(0).mode(1), parts.mode(1)];
+        Ok(by_algebra!(WHAT, Layout::try_concat(&modes)))
     }
 
     /// `(thread, value)` of one side to the index in the tile: CuTe's `get_layoutS_TV` and `get_layoutD_TV`.
@@ -270,10 +268,8 @@ impl CopyTiling {
         let tile = by_algebra!(WHAT, try_product_each(frg_mn.shape()));
         let tile = by_algebra!(WHAT, tile.try_prepend(IntTuple::int(values)));
         let tiles = by_algebra!(WHAT, try_zipped_divide(fragment, Tiler::shape(tile)));
-        let parts = by_algebra!(
-            WHAT,
-            try_composition_tiler(tiles, Tiler::by_mode(&[Tiler::layout(frg_v), Tiler::any()]))
-        );
+        let tiler = by_algebra!(WHAT, Tiler::try_by_mode(&[Tiler::layout(frg_v), Tiler::any()]));
+        let parts = by_algebra!(WHAT, try_composition_tiler(tiles, tiler));
         let rest = parts.mode(1);
         let rest = by_algebra!(WHAT, rest.try_take(1, rest.rank()));
         Ok(by_algebra!(WHAT, unpacked(parts.mode(0), rest)))
