@@ -1,0 +1,344 @@
+//! Looking for the mode that a fault is about.
+
+use super::super::advice::{First, Operation, Repeated, Unfit};
+use super::super::by_mode::Each;
+use super::super::coalesce::coalesce_into;
+use super::super::complement::{Gaps, covering_into, places_into};
+use super::super::compose::compose_into;
+use super::super::divide::divide_into;
+use super::super::edit::padded;
+use super::super::int_tuple::{IntTuple, NO_BASIS, arithmetic, coordinate};
+use super::super::layout::Layout;
+use super::super::make::col_major;
+use super::super::product::{multiply_into, repeats};
+use super::super::profile::{At, ROOT};
+use super::super::tiler::Tiler;
+use super::{Part, Place, Within};
+
+/// Where a composition of two layouts fails.
+pub(crate) const fn of_composition(a: &Layout, b: &Layout) -> Place {
+    let mut place = Place::whole();
+    place.whose = "second layout";
+    place.unfit = Some(find_unfit(&mut place, a, ROOT, b, ROOT));
+    place.of_whole(Each::Compose, a, &Tiler::layout(*b))
+}
+
+/// The leaves of `b` under `by` after which `a` is no layout: one of them, if it is none by itself.
+const fn find_unfit(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> Unfit {
+    let mut unfit =
+        Unfit { begin: by.leaf, end: b.profile.next(by).leaf, rest: false, by_itself: b.profile.is_leaf(by) };
+    if let Some(leaf) = find_leaf(place, a, at, b, by) {
+        unfit.begin = leaf;
+        unfit.end = leaf + 1;
+    }
+    unfit
+}
+
+/// The first integer mode of `b` under `by` after which `a` is no layout, if there is one.
+const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> Option<usize> {
+    if b.profile.is_leaf(by) {
+        if compose_into(&mut Layout::start(), a, at, b, by).is_ok() {
+            return None;
+        }
+        place.part = Some(Part::Mode(b.sub(by)));
+        let basis = b.basis[by.leaf];
+        if basis != NO_BASIS
+            && let Ok(mode) = a.mode_along(at, basis)
+        {
+            // It steps through that mode of `a`, and the fault counts the modes in it.
+            place.within = Some(Within::Mode(a.sub(mode)));
+        }
+        return Some(by.leaf);
+    }
+    let mut mode = b.profile.first(by);
+    let mut i = 0;
+    while i < b.profile.rank(by) {
+        place.enter(i);
+        if let Some(leaf) = find_leaf(place, a, at, b, mode) {
+            return Some(leaf);
+        }
+        place.leave();
+        mode = b.profile.next(mode);
+        i += 1;
+    }
+    None
+}
+
+/// What a complement is of.
+pub(crate) const fn of_complement(layout: &Layout, cotarget: i64) -> Place {
+    of_first(Operation::Complement { cotarget }, layout)
+}
+
+/// What a left inverse is of.
+pub(crate) const fn of_left_inverse(layout: &Layout) -> Place {
+    of_first(Operation::LeftInverse, layout)
+}
+
+/// [`of_left_inverse`] of a layout under a swizzle, which may have none of another stride either.
+pub(crate) const fn of_swizzled_left_inverse(_layout: &Layout) -> Place {
+    let mut place = Place::whole();
+    place.apart = "the layout's strides must nest (each a multiple of the reach of those before it)";
+    place
+}
+
+/// What a layout of larger elements is of.
+pub(crate) const fn of_upcast(layout: &Layout, count: i64) -> Place {
+    of_first(Operation::Upcast { count }, layout)
+}
+
+/// What a layout of smaller elements is of.
+pub(crate) const fn of_downcast(layout: &Layout, count: i64) -> Place {
+    of_first(Operation::Downcast { count }, layout)
+}
+
+/// What a layout of other elements is of.
+pub(crate) const fn of_recast(layout: &Layout, from_bits: i64, to_bits: i64) -> Place {
+    of_first(Operation::Recast { from_bits, to_bits }, layout)
+}
+
+/// Where a layout has no other shape.
+pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
+    let Ok(compact) = col_major(shape) else { return Place::whole() };
+    if compact.size() != layout.size() {
+        return Place::whole();
+    }
+    let mut place = of_composition(layout, &compact);
+    place.whose = "shape";
+    place.steps = "the shape's compact layout";
+    let mut modes = Layout::start();
+    if coalesce_into(&mut modes, layout).is_ok() {
+        place.reshaped = Some(modes.shape());
+    }
+    place
+}
+
+const fn of_first(operation: Operation, layout: &Layout) -> Place {
+    let mut place = Place::whole();
+    place.first = Some(First::of(operation, layout, 0, layout.leaves()));
+    place
+}
+
+/// Where a composition with a tiler fails.
+pub(crate) const fn of_tiler(layout: &Layout, tiler: &Tiler) -> Place {
+    of_modes(Each::Compose, layout, tiler)
+}
+
+/// Where a divide fails.
+pub(crate) const fn of_divide(layout: &Layout, tiler: &Tiler) -> Place {
+    of_modes(Each::Divide, layout, tiler)
+}
+
+/// Where a product by a tiler fails.
+pub(crate) const fn of_product(block: &Layout, tiler: &Tiler) -> Place {
+    of_modes(Each::Multiply, block, tiler)
+}
+
+/// Where a product by a layout fails.
+pub(crate) const fn of_repeats(block: &Layout, tiler: &Layout) -> Place {
+    of_product(block, &Tiler::layout(*tiler))
+}
+
+/// Where the product of a block that is repeated up to a shape fails.
+pub(crate) const fn of_shape(block: &Layout, shape: &IntTuple) -> Place {
+    of_ordered_shape(block, shape, &IntTuple::int(0))
+}
+
+/// [`of_shape`] with an order.
+pub(crate) const fn of_ordered_shape(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Place {
+    let Ok(block) = padded(block, shape.rank()) else { return Place::whole() };
+    if block.rank() != shape.rank() {
+        return Place::whole();
+    }
+    let Ok(extents) = arithmetic::each_product(shape) else { return Place::whole() };
+    let mut place = Place::whole();
+    let mut mode = 0;
+    match repeats(&block, shape, order) {
+        Ok(tiler) => {
+            place = of_repeats(&block, &tiler);
+            if place.block.is_some() {
+                return place;
+            }
+            place.whose = "block's repeats";
+            place.steps = "the block's repeats";
+            mode = place.path[0] as usize;
+        }
+        Err(_) => {
+            while mode < shape.rank() && extents.value[mode] % block.extent(mode) == 0 {
+                mode += 1;
+            }
+            if mode == shape.rank() {
+                return place;
+            }
+            place.whose = "shape";
+            place.enter(mode);
+        }
+    }
+    place.repeated = Some(Repeated::of(&block, shape, order, mode));
+    place
+}
+
+const fn of_modes(each: Each, layout: &Layout, tiler: &Tiler) -> Place {
+    let mut place = Place::whole();
+    place.whose = "tiler";
+    place.steps = "the tiler";
+    find_tile(&mut place, each, layout, ROOT, tiler, ROOT);
+    place.of_whole(each, layout, tiler)
+}
+
+/// The first mode of the tiler that does not fit, whether there is one.
+const fn find_tile(place: &mut Place, each: Each, layout: &Layout, at: At, tiler: &Tiler, guide: At) -> bool {
+    if tiler.is_any(guide) {
+        return false;
+    }
+    if !tiler.is_by_mode(guide) {
+        return find_in_tile(place, each, layout, at, &tiler.layout, guide);
+    }
+    let modes = tiler.layout.profile.rank(guide);
+    if modes > layout.profile.rank(at) {
+        return true;
+    }
+    let mut mode = layout.profile.first(at);
+    let mut part = tiler.layout.profile.first(guide);
+    let mut i = 0;
+    while i < modes {
+        place.enter(i);
+        if find_tile(place, each, layout, mode, tiler, part) {
+            return true;
+        }
+        place.leave();
+        mode = layout.profile.next(mode);
+        part = tiler.layout.profile.next(part);
+        i += 1;
+    }
+    false
+}
+
+/// Where the mode of `layout` at `at` and the tile at `by` do not fit, whether they do not.
+const fn find_in_tile(
+    place: &mut Place,
+    each: Each,
+    layout: &Layout,
+    at: At,
+    tiles: &Layout,
+    by: At,
+) -> bool {
+    let mut out = Layout::start();
+    let fits = match each {
+        Each::Compose => compose_into(&mut out, layout, at, tiles, by).is_ok(),
+        Each::Divide => divide_into(&mut out, layout, at, tiles, by).is_ok(),
+        Each::Multiply => multiply_into(&mut out, layout, at, tiles, by).is_ok(),
+    };
+    if fits {
+        return false;
+    }
+    if place.depth > 0 {
+        place.within = Some(Within::Mode(layout.sub(at)));
+    }
+    place.part = Some(Part::Mode(tiles.sub(by)));
+    match each {
+        Each::Compose => {
+            place.unfit = Some(find_unfit(place, layout, at, tiles, by));
+        }
+        Each::Divide => {
+            let (begin, end) = (by.leaf, tiles.profile.next(by).leaf);
+            let mut unfit = Unfit { begin, end, rest: false, by_itself: false };
+            let mut rest = Layout::start();
+            if covering_into(&mut rest, tiles, by, layout.size_at(at)).is_ok()
+                && find_leaf(place, layout, at, tiles, by).is_none()
+            {
+                place.steps = "the tile and its complement";
+                if compose_into(&mut Layout::start(), layout, at, &rest, ROOT).is_err() {
+                    place.part = Some(Part::Rest { tile: tiles.sub(by), rest });
+                    unfit.rest = true;
+                }
+            }
+            place.unfit = Some(unfit);
+        }
+        Each::Multiply => {
+            let places = tiles.cosize_at(by);
+            let Some(cotarget) = layout.size_at(at).checked_mul(places) else { return true };
+            let mut free = Layout::start();
+            if places_into(&mut free, layout, at, cotarget, places, Gaps::Rounded).is_err() {
+                place.whose = "block";
+                place.part = Some(Part::Mode(layout.sub(at)));
+                place.block = Some((at.leaf, layout.profile.next(at).leaf));
+            } else {
+                place.within = Some(Within::Complement(free));
+                place.unfit = Some(find_unfit(place, &free, ROOT, tiles, by));
+            }
+        }
+    }
+    true
+}
+
+/// The first place at which two tuples nest differently.
+pub(crate) const fn of_difference(a: &IntTuple, b: &IntTuple) -> Place {
+    let mut place = Place::whole();
+    find_difference(&mut place, a, ROOT, b, ROOT);
+    place
+}
+
+const fn find_difference(place: &mut Place, a: &IntTuple, at: At, b: &IntTuple, bt: At) -> bool {
+    let rank = a.profile.rank(at);
+    if a.profile.is_leaf(at) && b.profile.is_leaf(bt) {
+        return false;
+    }
+    if a.profile.is_leaf(at) != b.profile.is_leaf(bt) || rank != b.profile.rank(bt) {
+        place.part = Some(Part::Tuples(a.sub(at), b.sub(bt)));
+        return true;
+    }
+    let (mut mode, mut other) = (a.profile.first(at), b.profile.first(bt));
+    let mut i = 0;
+    while i < rank {
+        place.enter(i);
+        if find_difference(place, a, mode, b, other) {
+            return true;
+        }
+        place.leave();
+        mode = a.profile.next(mode);
+        other = b.profile.next(other);
+        i += 1;
+    }
+    false
+}
+
+/// [`of_difference`] of a shape and a stride.
+pub(crate) const fn of_strides(_index: i64, shape: &IntTuple, stride: &IntTuple) -> Place {
+    of_difference(shape, stride)
+}
+
+/// Where a coordinate and a shape nest differently, or the first integer of the coordinate that is not within its extent.
+pub(crate) const fn of_coordinate(coord: &IntTuple, shape: &IntTuple) -> Place {
+    let mut place = of_difference(coord, shape);
+    if place.part.is_none()
+        && let Some(leaf) = coordinate::beyond(coord, shape)
+    {
+        place.whose = "coordinate";
+        find_number(&mut place, coord, ROOT, leaf);
+    }
+    place
+}
+
+/// The modes that integer `leaf` is in.
+const fn find_number(place: &mut Place, tuple: &IntTuple, at: At, leaf: usize) {
+    if tuple.profile.is_leaf(at) {
+        return;
+    }
+    let mut mode = tuple.profile.first(at);
+    let mut i = 0;
+    while tuple.profile.next(mode).leaf <= leaf {
+        mode = tuple.profile.next(mode);
+        i += 1;
+    }
+    place.enter(i);
+    find_number(place, tuple, mode, leaf);
+}
+
+/// What would do as the threads or the values of a thread-value layout.
+pub(crate) const fn of_compact(layout: &Layout) -> Place {
+    let mut place = Place::whole();
+    if let Ok(compact) = col_major(&layout.shape()) {
+        place.would = Some(compact);
+    }
+    place
+}
