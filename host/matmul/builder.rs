@@ -138,8 +138,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { forced: Forced { tile: Some((m, n)), ..self.forced }, ..self }
     }
 
-    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best. Kernels whose clusters cut K by
-    /// themselves (64 x 128 and 128 x 64 on Hopper) have their own number of parts, and are left out where that is more.
+    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best. Kernels that cut K by themselves (of
+    /// 64 x 64 on Hopper, whose clusters have two parts) are taken where that is their number.
     pub fn split_k(self, splits: u32) -> Self {
         Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
     }

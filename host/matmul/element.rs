@@ -127,7 +127,7 @@ pub enum Code<T: Operand> {
 pub enum Clusters {
     /// So many have tiles of C below each other, and B in common: a persistent grid.
     Rows(u32),
-    /// So many have the same tile, and a part of K each: a cluster for each tile.
+    /// So many have the same tile, and a part of K each: a cluster for each tile, or, with one, a block.
     Parts(u32),
 }
 
@@ -242,8 +242,11 @@ macro_rules! variants {
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_ping_pong) => {
         variants!(@code $kernel [$a $b] $m $n $k Rows 2)
     };
-    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_parts) => {
-        variants!(@code $kernel [$a $b] $m $n $k Parts hopper::PARTS)
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_small) => {
+        variants!(@code $kernel [$a $b] $m $n $k Parts 1)
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_halves) => {
+        variants!(@code $kernel [$a $b] $m $n $k Parts 2)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $clusters:ident $blocks:expr) => {
         Code::Wgmma(
@@ -306,10 +309,10 @@ half_precision! {
         + wgmma_f16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
         matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
-        wgmma_f16_tn_64x128 [K K] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
-        wgmma_f16_tn_128x64 [K K] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
-        wgmma_f16_tt_64x128 [K MN] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
-        wgmma_f16_tt_128x64 [K MN] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
+        wgmma_f16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
+        wgmma_f16_tn_64x64_k2 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
+        wgmma_f16_tt_64x64 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
+        wgmma_f16_tt_64x64_k2 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
     }
     bf16: Bf16 {
         [K K] wgmma_bf16_tn 690.0, wgmma_bf16_tn_128x128, matmul_bf16_tn 370.0, matmul_bf16_tn_64x64;
@@ -317,10 +320,10 @@ half_precision! {
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
         + wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 637.0, wgmma_ping_pong;
-        wgmma_bf16_tn_64x128 [K K] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
-        wgmma_bf16_tn_128x64 [K K] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
-        wgmma_bf16_tt_64x128 [K MN] Full 64 x 128 x 64, 1, 225.0, wgmma_parts;
-        wgmma_bf16_tt_128x64 [K MN] Full 128 x 64 x 64, 1, 225.0, wgmma_parts;
+        wgmma_bf16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
+        wgmma_bf16_tn_64x64_k2 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
+        wgmma_bf16_tt_64x64 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
+        wgmma_bf16_tt_64x64_k2 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
     }
 }
 

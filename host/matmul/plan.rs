@@ -79,8 +79,14 @@ const FILL_OF_PERSISTENT: f64 = 2.0;
 /// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
 /// no more than its stages hold, and waits.
 const STREAM: f64 = 2.6e6;
-/// Of a kernel whose clusters cut K: the part of its time for a step that a block needs which has memory for itself.
-const STEP_ALONE: f64 = 0.45;
+/// The same of small tiles, a block for each, as the L2 cache gives it.
+const STREAM_OF_SMALL: f64 = 6.5e6;
+/// What it costs beside its steps to begin a block that has one tile, and to end it.
+const BLOCK: f64 = 1.0;
+/// What it costs the blocks of a cluster to meet.
+const MEETING: f64 = 0.7;
+/// The part of its time for a step that a block needs where few others run: then neither memory nor power is short.
+const STEP_ALONE: f64 = 0.6;
 /// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
 const PIECES: f64 = 4.0e4;
 /// The most pieces of a tile.
@@ -129,18 +135,12 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
         }
     }
     let most = k.div_ceil(variant.tile[2]).max(1);
-    let of_cluster = variant.kernel.clusters().parts();
-    let candidates = match question.forced.splits {
+    let candidates = match (question.forced.splits, variant.kernel.clusters()) {
         // Their clusters cut K, and nothing else does.
-        None if of_cluster > 1 => vec![1],
-        Some(splits) if of_cluster > 1 => {
-            if splits < of_cluster && question.forced.tile.is_none() {
-                return None;
-            }
-            vec![1]
-        }
-        Some(splits) => vec![splits.clamp(1, most)],
-        None => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
+        (Some(splits), Clusters::Parts(parts)) if splits != parts => return None,
+        (_, Clusters::Parts(_)) => vec![1],
+        (Some(splits), _) => vec![splits.clamp(1, most)],
+        (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
     };
     let best = candidates.into_iter().map(|wanted| {
         let k_chunk = most.div_ceil(wanted) * variant.tile[2];
@@ -197,10 +197,11 @@ fn product_cost<T: Operand>(
         }
         Clusters::Rows(_) => (LAUNCH + rounds * (steps + FILL) * step, (0, 0)),
     };
-    let product = match variant.kernel.clusters() {
-        Clusters::Parts(_) => product,
-        Clusters::Rows(_) => product.max(LAUNCH + streamed(question) / STREAM),
+    let stream = match variant.kernel.clusters() {
+        Clusters::Parts(_) => STREAM_OF_SMALL,
+        Clusters::Rows(_) => STREAM,
     };
+    let product = product.max(LAUNCH + streamed(question) / stream);
     let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
     let finish =
         if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
@@ -217,8 +218,8 @@ fn streamed(question: &Question) -> f64 {
     of(&question.operands[0], m) + of(&question.operands[1], n)
 }
 
-/// What a kernel costs whose clusters have a part of K in each block, of so many steps of this cost for a tile. They wait for memory:
-/// a step is cheaper where few multiprocessors ask for it.
+/// What a kernel costs that has a block for each tile, or a cluster whose blocks have a part of K each, of so many steps of this cost
+/// for a tile.
 fn parts_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
@@ -229,12 +230,9 @@ fn parts_cost<T: Operand>(
     let [tile_m, tile_n, _] = variant.tile;
     let tiles = f64::from(m.div_ceil(tile_m)) * f64::from(n.div_ceil(tile_n)) * f64::from(question.batches);
     let of_multiprocessor = tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1));
-    let step = step * of_multiprocessor.clamp(STEP_ALONE, 1.0);
-    // Each block takes its share of the sums of all.
-    let gathered = f64::from(tile_m * tile_n) * 4.0 / PIECES;
-    LAUNCH
-        + (of_multiprocessor.ceil() * (steps / f64::from(parts)).ceil() + FILL_OF_PERSISTENT) * step
-        + gathered
+    let (rounds, step) = (of_multiprocessor.ceil(), step * of_multiprocessor.clamp(STEP_ALONE, 1.0));
+    let meeting = if parts > 1 { MEETING } else { 0.0 };
+    LAUNCH + rounds * ((steps / f64::from(parts)).ceil() * step + BLOCK + meeting)
 }
 
 /// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how many tiles are shared in it, in how many pieces.
@@ -251,6 +249,8 @@ fn persistent_cost<T: Operand>(
         * u64::from(n.div_ceil(tile_n))
         * u64::from(splits)
         * u64::from(question.batches);
+    // Where there are few tiles, most of the chip is idle.
+    let step = step * (tiles as f64 / f64::from(clusters)).clamp(STEP_ALONE, 1.0);
     let cost = |rounds: f64, steps: f64| LAUNCH + (rounds * FILL_OF_PERSISTENT + steps + FILL) * step;
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (cost(rounds, rounds * steps), (0, 0));
@@ -306,33 +306,37 @@ mod tests {
     }
 
     #[test]
-    fn on_hopper_few_rows_or_columns_take_clusters_that_cut_k() {
+    fn on_hopper_few_rows_or_columns_take_small_tiles_and_cut_k_where_these_are_few() {
         let name = |m, n, k| {
             let plan = plan::<f16>(&Question { wgmma: true, ..question(m, n, k) }).unwrap();
             plan.variant.kernel.name()
         };
         for few in [1, 16, 64] {
-            assert_eq!(name(few, 4096, 4096), "wgmma_f16_tn_64x128");
-            assert_eq!(name(4096, few, 4096), "wgmma_f16_tn_128x64");
+            assert_eq!(name(few, 4096, 4096), "wgmma_f16_tn_64x64_k2");
+            assert_eq!(name(4096, few, 4096), "wgmma_f16_tn_64x64_k2");
         }
-        for (m, n, k) in [(64, 8192, 8192), (64, 14336, 4096), (64, 4096, 14336), (64, 1024, 8192)] {
-            assert_eq!(name(m, n, k), "wgmma_f16_tn_64x128", "{m} x {n} x {k}");
+        for (m, n, k) in [(64, 4096, 14336), (64, 1024, 8192), (64, 2048, 2048)] {
+            assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64_k2", "{m} x {n} x {k}");
         }
-        // Two rows of tiles read the operand with many rows twice.
-        assert_eq!(name(128, 4096, 4096), "wgmma_f16_tn_128x128");
+        // As many tiles as multiprocessors, or more.
+        for (m, n, k) in [(64, 8192, 8192), (64, 14336, 4096), (128, 4096, 4096)] {
+            assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64", "{m} x {n} x {k}");
+        }
         assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
         let forced = |splits, tile| Forced { splits, tile };
         for (forced, expected) in [
-            (forced(Some(1), None), None),
-            (forced(Some(3), None), None),
-            (forced(Some(4), None), Some("wgmma_f16_tn_64x128")),
-            (forced(Some(1), Some((64, 128))), Some("wgmma_f16_tn_64x128")),
+            (forced(Some(1), None), "wgmma_f16_tn_64x64"),
+            (forced(Some(2), None), "wgmma_f16_tn_64x64_k2"),
+            (forced(Some(2), Some((64, 64))), "wgmma_f16_tn_64x64_k2"),
+            (forced(None, Some((64, 64))), "wgmma_f16_tn_64x64_k2"),
         ] {
             let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();
-            let of_cluster = (plan.variant.kernel.clusters().parts() > 1).then(|| plan.variant.kernel.name());
-            assert_eq!(of_cluster, expected, "{forced:?}");
-            assert!(plan.splits == 1 || of_cluster.is_none(), "{forced:?}: {plan:?}");
+            assert_eq!((plan.variant.kernel.name(), plan.splits), (expected, 1), "{forced:?}: {plan:?}");
         }
+        // What no cluster does, others do by a workspace.
+        let forced = forced(Some(3), None);
+        let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();
+        assert_eq!((plan.variant.kernel.clusters().parts(), plan.splits), (1, 3), "{plan:?}");
     }
 
     #[test]

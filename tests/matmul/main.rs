@@ -195,6 +195,43 @@ fn rows_that_end_within_sixteen_bytes() {
     ends_within_a_piece::<F8E4M3, bf16>(4e-3, |product| product);
 }
 
+/// Rows of C that begin anywhere, more than a tile of them, each longer than what goes through shared memory at a time: what lies
+/// between them is as it was.
+fn c_begins_anywhere<T, U>(bound: f64, setup: Setup<T, U>)
+where
+    T: Scaled + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        for tile in tiles(&device, setup) {
+            // Elements in front of C and between its rows: all begin in the middle of a word of two, or every second one.
+            for (i, (front, between)) in [(1, 1), (2, 6)].into_iter().enumerate() {
+                for lie in [Lie::Rows(between), Lie::Columns(between)] {
+                    // 67 rows of 261 elements.
+                    let shape = if lie == Lie::Rows(between) { (67, 261, 48) } else { (261, 67, 48) };
+                    let case = Case {
+                        tile: Some(tile),
+                        offsets: [0, 0, front],
+                        alpha: 2.0,
+                        ..Case::new(shape, [Lie::Rows(0), Lie::Columns(0), lie])
+                    };
+                    check(&device, &case, bound, i as u64, setup);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_c_that_begin_anywhere() {
+    c_begins_anywhere::<f16, f16>(5e-4, |product| product);
+    c_begins_anywhere::<bf16, f32>(2e-6, |product| product);
+    c_begins_anywhere::<f32, f32>(2e-6, |product| product.tf32());
+    c_begins_anywhere::<i8, i32>(0.0, |product| product);
+    c_begins_anywhere::<F8E4M3, bf16>(4e-3, |product| product);
+}
+
 #[test]
 fn a_long_k_is_cut_and_added_up() {
     for device in devices() {

@@ -74,21 +74,14 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     assert!(module("sm_80").kernels.iter().all(|kernel| !kernel.name.starts_with("wgmma")), "sm_80 has none");
 }
 
-/// The kernels whose clusters share K: name, instruction, boxes of A and B of a stage, and chunks of 64 columns of a tile.
-fn kernels_of_parts() -> Vec<(String, String, usize, usize)> {
+/// The kernels of small tiles: name, instruction, and parts of K.
+fn kernels_of_parts() -> Vec<(String, String, usize)> {
     let mut kernels = Vec::new();
     for t in ["f16", "bf16"] {
-        // N contiguous in B has a box for each 64 of it.
-        for (order, contiguous) in [("tn", false), ("tt", true)] {
-            for (rows, columns) in [(64, 128), (128, 64)] {
-                let boxes = 1 + if contiguous { columns / 64 } else { 1 };
-                let instruction = format!("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{t}.{t}");
-                kernels.push((
-                    format!("wgmma_{t}_{order}_{rows}x{columns}"),
-                    instruction,
-                    boxes,
-                    columns / 64,
-                ));
+        for order in ["tn", "tt"] {
+            for (suffix, parts) in [("", 1), ("_k2", 2)] {
+                let instruction = format!("wgmma.mma_async.sync.aligned.m64n64k16.f32.{t}.{t}");
+                kernels.push((format!("wgmma_{t}_{order}_64x64{suffix}"), instruction, parts));
             }
         }
     }
@@ -96,8 +89,8 @@ fn kernels_of_parts() -> Vec<(String, String, usize, usize)> {
 }
 
 #[test]
-fn kernels_whose_clusters_share_k_read_the_sums_of_all_four_blocks() {
-    for (name, instruction, boxes, chunks) in kernels_of_parts() {
+fn small_tiles_are_loaded_by_two_boxes_a_stage_and_pairs_of_blocks_read_the_sums_of_both() {
+    for (name, instruction, parts) in kernels_of_parts() {
         let kernel = function("sm_90a", &name);
         let products = kernel.count("wgmma.mma_async");
         assert!(
@@ -107,18 +100,18 @@ fn kernels_whose_clusters_share_k_read_the_sums_of_all_four_blocks() {
         );
         assert_eq!(kernel.count(&instruction), products, "{name} has no other: {:?}", kernel.instructions);
         let loads = kernel.count("cp.async.bulk.tensor.3d.shared");
-        assert!(loads > 0 && loads.is_multiple_of(boxes), "{name}: {:?}", kernel.instructions);
+        assert!(loads > 0 && loads.is_multiple_of(2), "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count(MULTICAST), 0, "{name}: {:?}", kernel.instructions);
-        // Of the two barriers, those who load and those who multiply may arrive by an instruction each.
-        assert!(kernel.count("barrier.cluster.arrive") >= 2, "{name}: {:?}", kernel.instructions);
-        // A block adds up 16 of 64 rows: of each chunk two words of 16 bytes a thread, of four blocks.
-        assert_eq!(
-            kernel.count("ld.shared::cluster.v4.b32"),
-            2 * 4 * chunks,
-            "{name}: {:?}",
-            kernel.instructions
-        );
-        for (what, count) in [("barrier.cluster.wait", 2), ("griddepcontrol", 2), ("setmaxnreg", 0)] {
+        // Of the two barriers, those who load and those who multiply may arrive by an instruction each. A block adds up 32 of 64
+        // rows: four words of 16 bytes a thread, of two blocks.
+        let (barriers, words) = if parts == 2 { (2, 4 * 2) } else { (0, 0) };
+        assert!(kernel.count("barrier.cluster.arrive") >= barriers, "{name}: {:?}", kernel.instructions);
+        for (what, count) in [
+            ("ld.shared::cluster.v4.b32", words),
+            ("barrier.cluster.wait", barriers),
+            ("griddepcontrol", 2),
+            ("setmaxnreg", 0),
+        ] {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
         }
     }

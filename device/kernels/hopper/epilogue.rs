@@ -1,9 +1,10 @@
-//! What a warpgroup does with its sums: boxes that TMA stores, or rows with all that can be asked for.
+//! What a warpgroup does with its sums: boxes that TMA stores or warps write, or rows with all that can be asked for.
 
 use super::config::{ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
 use super::gather::Warpgroup;
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, store};
+use super::words::Corner;
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier};
 use crate::kernels::mma::Convertible as _;
@@ -89,6 +90,25 @@ pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, 
     }
 }
 
+/// Elements of C from its first one to those of a batch and a part of K.
+#[inline(always)]
+fn offset<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part) -> i64 {
+    i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
+}
+
+/// Where a part lies in C, of elements `G::Scalar` where they are `wide`.
+#[inline(always)]
+fn corner<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part, wide: bool) -> Corner {
+    let bytes = if wide { size_of::<G::Scalar>() } else { size_of::<G::Output>() } as i64;
+    let (row, column) = part.first;
+    let element = offset::<G>(arguments, part) + i64::from(row) * arguments.ldc + i64::from(column);
+    Corner {
+        address: arguments.c.address().wrapping_add_signed(element * bytes),
+        row: arguments.ldc * bytes,
+        left: (arguments.m.saturating_sub(row), arguments.n - column),
+    }
+}
+
 impl<G: WgmmaConfig> Writer<G> {
     /// The warpgroup's own barrier; 0 is the block's.
     #[inline(always)]
@@ -127,19 +147,22 @@ impl<G: WgmmaConfig> Writer<G> {
         let thread = opaque(self.thread);
         // SAFETY: the caller's contract.
         unsafe {
-            if arguments.tensor_c != 0 && plain {
+            if plain {
+                let wide = size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0;
                 let to = Destination {
+                    mapped: arguments.tensor_c != 0,
                     map: self.map,
                     start: [
                         part.first.1 as i32,
                         part.first.0 as i32,
                         (part.batch * arguments.splits + part.split) as i32,
                     ],
+                    corner: corner::<G>(arguments, part, wide),
                     boxes: self.parts.c(self.consumer),
                     barrier: self.barrier(),
                     thread,
                 };
-                if size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0 {
+                if wide {
                     store::<G, G::Scalar>(sums, arguments.alpha, &to);
                 } else {
                     store::<G, G::Output>(sums, arguments.alpha, &to);
@@ -165,7 +188,7 @@ impl<G: WgmmaConfig> Writer<G> {
         let (first_m, first_n) = part.first;
         let sums = sums.as_slice();
         let base = self.parts.c(self.consumer);
-        let offset = i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c;
+        let offset = offset::<G>(arguments, part);
         let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };
         let columns = if left < G::BLK_N { left } else { G::BLK_N };
         let mut chunk = 0;

@@ -2,7 +2,7 @@
 
 use super::config::{ArgumentsOf, WgmmaConfig, WgmmaStorage};
 use super::matmul::matmul;
-use super::parts::{PARTS, PartsStorage, matmul_parts};
+use super::parts::{PartsStorage, matmul_parts};
 use super::schedule::Sharing;
 use crate::atom::wgmma::{
     K_MAJOR, MN_MAJOR, SM90_64x64x16_F32BF16BF16_SS, SM90_64x64x16_F32F16F16_SS,
@@ -118,12 +118,12 @@ wgmma! {
     wgmma_e5m2_tn = F8E5M2 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E5M2E5M2_SS_TN, scaled }
 }
 
-/// The configuration and the kernel of each entry whose blocks of a cluster have a part of K each.
+/// The configuration and the kernel of each entry that has a block for each tile, or a cluster whose blocks have a part of K each.
 macro_rules! wgmma_parts {
     ($(
         $(#[$doc:meta])*
         $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty {
-            rows: $rows:literal, threads = $threads:literal, $atom:ty
+            rows: $rows:literal, parts: $parts:literal, threads = $threads:literal, $atom:ty
         }
     )+) => { $(
         mod $name {
@@ -144,19 +144,17 @@ macro_rules! wgmma_parts {
                 const SCALED: bool = false;
             }
 
-            const _: () = {
-                assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows");
-                assert!(PARTS == 4, "the documentation of the kernels");
-            };
+            const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows");
 
             $(#[$doc])*
             ///
-            /// A grid of a cluster of four blocks for each tile of C of each batch; each block has a part of K.
+            /// A grid of a cluster for each tile of C of each batch, whose blocks have a part of K each.
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`Boxes`](super::super::Boxes) tells of
             /// A and B; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
-            /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of 4 blocks.
+            /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of
+            #[doc = concat!(stringify!($parts), " blocks (1: none).")]
             #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling>)]
             pub unsafe fn $name(
                 a: TensorMap,
@@ -166,7 +164,7 @@ macro_rules! wgmma_parts {
                 _sharing: Sharing<$sum>,
             ) {
                 // SAFETY: the caller's contract.
-                unsafe { matmul_parts::<Tiling>((&a, &b), &arguments) }
+                unsafe { matmul_parts::<Tiling, $parts>((&a, &b), &arguments) }
             }
         }
         pub use $name::$name;
@@ -174,20 +172,20 @@ macro_rules! wgmma_parts {
 }
 
 wgmma_parts! {
-    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 128.
-    wgmma_f16_tn_64x128 = f16 => f32, f16, f32 { rows: 64, threads = 256, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 64.
-    wgmma_f16_tn_128x64 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 128.
-    wgmma_f16_tt_64x128 = f16 => f32, f16, f32 { rows: 64, threads = 256, SM90_64x128x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
-    /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 64.
-    wgmma_f16_tt_128x64 = f16 => f32, f16, f32 { rows: 128, threads = 384, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 128.
-    wgmma_bf16_tn_64x128 = bf16 => f32, bf16, f32 { rows: 64, threads = 256, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 64.
-    wgmma_bf16_tn_128x64 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 128.
-    wgmma_bf16_tt_64x128 = bf16 => f32, bf16, f32 { rows: 64, threads = 256, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 64.
-    wgmma_bf16_tt_128x64 = bf16 => f32, bf16, f32 { rows: 128, threads = 384, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 64.
+    wgmma_f16_tn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// As [`wgmma_f16_tn_64x64`], K in two parts.
+    wgmma_f16_tn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
+    wgmma_f16_tt_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    /// As [`wgmma_f16_tt_64x64`], K in two parts.
+    wgmma_f16_tt_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 64.
+    wgmma_bf16_tn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// As [`wgmma_bf16_tn_64x64`], K in two parts.
+    wgmma_bf16_tn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
+    wgmma_bf16_tt_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    /// As [`wgmma_bf16_tt_64x64`], K in two parts.
+    wgmma_bf16_tt_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
 }

@@ -22,12 +22,14 @@
 //! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Schedule`] and
 //! [`gather()`].
 //!
-//! Products with few rows or columns have another kernel, whose blocks of a cluster share K: see [`matmul_parts`].
+//! Products with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
+//! [`matmul_parts`].
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
-//! C goes through shared memory, in swizzled boxes that TMA stores, where its rows start at multiples of 16 bytes and nothing but
-//! `alpha` is asked for. All else is done by rows, as for [`mma`](super::mma)'s kernels.
+//! C goes through shared memory. Where nothing but `alpha` is asked for, it does so in swizzled boxes, which TMA stores if the rows of C
+//! start at multiples of 16 bytes, and warps write by words if not (`words.rs`). All else is done by rows, as for
+//! [`mma`](super::mma)'s kernels.
 //!
 //! The kernels take tensor maps as parameters (see [`Boxes`] for what they must say) and begin before the kernel in front has
 //! ended, where the launch allows it.
@@ -42,11 +44,12 @@ mod ping_pong;
 mod scale;
 mod schedule;
 mod store;
+mod words;
 
 pub use config::{Boxes, WgmmaConfig, WgmmaStorage};
 pub use family::*;
 pub use gather::gather;
 pub use matmul::matmul;
-pub use parts::{PARTS, PartsStorage, matmul_parts};
+pub use parts::{PartsStorage, matmul_parts};
 pub use schedule::{Job, Schedule, Sharing, Turn, Work};
 pub use store::Staging;

@@ -1,18 +1,19 @@
-//! Products of few rows or columns: the blocks of a cluster have one tile of C, and a part of K each.
+//! Products of few rows or columns: small tiles, a block for each, and where there are few of them a pair of blocks that share K.
 //!
-//! Such a product has fewer tiles than the chip has multiprocessors, and waits for memory: what counts is how many of them load at
-//! the same time. A cluster of [`PARTS`] blocks reads its tile's operands once, each block its part of K:
+//! Such a product has fewer large tiles than the chip has multiprocessors, and waits for memory: what counts is how many of them load
+//! at the same time, and how little each has to load. A multiprocessor takes 64 bytes in a clock from the L2 cache; a tile of 64 x 64
+//! asks for as much of A as of B. Where that leaves multiprocessors idle, a cluster of two blocks reads its tile's operands once, each block its
+//! part of K:
 //!
 //! ```text
-//! block 0   K's first quarter: load, multiply, leave the sums in shared memory     add rows  0 to 15 of all four, write C
-//! block 1   K's second quarter                                                 ||  add rows 16 to 31
-//! block 2   K's third quarter                                                  ||  add rows 32 to 47
-//! block 3   K's last quarter                                                   ||  add rows 48 to 63
-//!                                                        the cluster's barrier ''
+//! block 0   K's first half: load, multiply, leave the sums in shared memory      add rows  0 to 31 of both, write C
+//! block 1   K's second half                                                   || add rows 32 to 63
+//!                                                      the cluster's barrier ''
 //! ```
 //!
 //! So the parts meet within the cluster: no workspace, no second kernel, and each block writes its share of C with all that can be
-//! asked for. Sums are added in the order of K, so that the result is the same every time.
+//! asked for. Sums are added in an order that the tile's number tells, so that the result is the same every time. Clusters of four would not do: a group of
+//! multiprocessors that share clusters has 16 of them or 18 and sometimes fewer, so that the 32nd cluster waits for the first to end.
 
 use super::config::{ATOM_M, ArgumentsOf, ROW, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, leave_columns};
@@ -28,20 +29,20 @@ use crate::arch::{
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Place, Scalar as _, Staged, write_rows};
-use crate::layout::{Layout, Swizzle, layout};
+use crate::layout::{IntTuple, Layout, Swizzle};
 use crate::memory::{Element as _, Shared, SharedStorage, TensorMap, TensorMapPointer};
 use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
 use crate::tensor::{StaticLayout, Tensor};
 use core::marker::PhantomData;
 
-/// Blocks of a cluster, and parts of K.
-pub const PARTS: u32 = 4;
+/// Stages in shared memory: 192 KB of 64 x 64, so that a multiprocessor has one block. Where it has room for two, those of the next
+/// launch take the places of the first that end, and crowd there.
+const STAGES: u32 = 12;
 
-/// Stages in shared memory: 192 KB, so that a multiprocessor has one block. With four, and two blocks, the kernels were slower.
-const STAGES: u32 = 8;
-
-/// Rows of a warpgroup's 64 that a block adds up and writes.
-const SHARE: u32 = ATOM_M / PARTS;
+/// Rows of a warpgroup's 64 that each of so many blocks adds up and writes.
+const fn rows_of_share(parts: u32) -> u32 {
+    ATOM_M / parts
+}
 
 /// The named barrier of all consuming warpgroups, and the first of those of one each.
 const OF_CONSUMERS: u32 = 1;
@@ -83,10 +84,10 @@ impl<G: WgmmaConfig> Stages<G> {
         self.0 + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
     }
 
-    /// Where a block's share of them lies.
+    /// Where the share of one of `PARTS` blocks lies.
     #[inline(always)]
-    fn share(self, consumer: u32, chunk: u32, rank: u32) -> u32 {
-        self.chunk(consumer, chunk) + rank * const { SHARE * COLUMNS * 4 }
+    fn share<const PARTS: u32>(self, consumer: u32, chunk: u32, rank: u32) -> u32 {
+        self.chunk(consumer, chunk) + rank * const { rows_of_share(PARTS) * COLUMNS * 4 }
     }
 }
 
@@ -108,50 +109,62 @@ impl<G: WgmmaConfig> SharedStorage for PartsStorage<G> {
     }
 }
 
-crate::static_layout! {
-    /// A block's share of 64 rows and columns.
-    pub ShareOfChunk = layout!((16, 64));
+/// The share of 64 rows and columns that one of `PARTS` blocks has.
+#[derive(Clone, Copy)]
+pub struct ShareOfChunk<const PARTS: u32>;
+
+impl<const PARTS: u32> StaticLayout for ShareOfChunk<PARTS> {
+    const LAYOUT: Layout = Layout::new(
+        IntTuple::flat(&[rows_of_share(PARTS) as i64, COLUMNS as i64]),
+        IntTuple::flat(&[1, rows_of_share(PARTS) as i64]),
+    );
 }
 
 /// The share's sums: rows of a [`ChunkSums`], of which a multiple of four are in front.
 #[derive(Clone, Copy)]
-pub struct ShareSums;
+pub struct ShareSums<const PARTS: u32>;
 
-impl StaticLayout for ShareSums {
-    const LAYOUT: Layout = layout!((16, 64):(64, 1));
+impl<const PARTS: u32> StaticLayout for ShareSums<PARTS> {
+    const LAYOUT: Layout = Layout::new(
+        IntTuple::flat(&[rows_of_share(PARTS) as i64, COLUMNS as i64]),
+        IntTuple::flat(&[COLUMNS as i64, 1]),
+    );
     const SWIZZLE: Swizzle = ChunkSums::SWIZZLE;
 }
 
 /// A share as [`Staged`] sums.
-struct ShareOf<G>(PhantomData<G>);
+struct ShareOf<G, const PARTS: u32>(PhantomData<G>);
 
-impl<G: WgmmaConfig> Staged for ShareOf<G> {
+impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
     type Operand = G::Operand;
     type Sum = G::Sum;
     type Scalar = G::Scalar;
     type Output = G::Output;
-    type TileC = ShareOfChunk;
-    type Sums = ShareSums;
+    type TileC = ShareOfChunk<PARTS>;
+    type Sums = ShareSums<PARTS>;
     const THREADS: u32 = WARPGROUP;
 }
 
-/// `c = activation(alpha * a * b + beta * c + bias)`, a cluster for each tile.
+/// `c = activation(alpha * a * b + beta * c + bias)`, a block for each tile, or a cluster of `PARTS`.
 ///
 /// # Safety
 /// All threads of the block come by together, and the kernel declares [`PartsStorage<G>`] and `G::THREADS` threads; it is launched
-/// in clusters of [`PARTS`] blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
+/// in clusters of `PARTS` blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
 /// [`WgmmaConfig::BOXES_A`] and `BOXES_B`. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
 /// chunk: `arguments.splits` is 1.
 #[inline(always)]
-pub unsafe fn matmul_parts<G: WgmmaConfig>((a, b): (&TensorMap, &TensorMap), arguments: &ArgumentsOf<G>) {
+pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
+    (a, b): (&TensorMap, &TensorMap),
+    arguments: &ArgumentsOf<G>,
+) {
     const { assert!(G::CLUSTER == 1, "each block loads all that it multiplies") };
-    const { assert!(ShareOfChunk::LAYOUT.extent(0) as u32 == SHARE, "a share of 64 rows") };
+    const { assert!(PARTS == 1 || PARTS == 2, "shares begin at a multiple of what their swizzle repeats after") };
     let thread = thread_idx().x;
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
     let (at, pipeline) = unsafe { PartsStorage::<G>::take() };
-    let rank = cluster_rank();
+    let rank = if PARTS > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.
         unsafe { pipeline.init(G::CONSUMERS * WARPGROUP / 32) };
@@ -160,7 +173,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig>((a, b): (&TensorMap, &TensorMap), arg
     // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
     overlap_launches();
 
-    let work = tile_of::<G>(arguments);
+    let work = tile_of::<G, PARTS>(arguments);
     let piece = piece_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
     let consumer = warpgroup.wrapping_sub(1);
     // SAFETY: each warpgroup goes one way as a whole, and warps are together again at the cluster's barriers: the sums are
@@ -168,28 +181,33 @@ pub unsafe fn matmul_parts<G: WgmmaConfig>((a, b): (&TensorMap, &TensorMap), arg
     unsafe {
         if warpgroup == 0 {
             if thread < 32 && elect(FULL_WARP) {
+                let work = (block_idx().x / PARTS, work);
                 load::<G>(pipeline.producer(), at, (a.pointer(), b.pointer()), work, piece, arguments);
             }
             sync_warp(FULL_WARP);
         } else {
             multiply::<G>(pipeline.consumer(), at, consumer, thread % WARPGROUP, piece.1);
         }
-        sync_cluster();
-        if warpgroup > 0 {
-            add_share::<G>(at, consumer, rank, thread % WARPGROUP);
+        if PARTS > 1 {
+            sync_cluster();
+            if warpgroup > 0 {
+                add_share::<G, PARTS>(at, consumer, rank, thread % WARPGROUP);
+            }
+            cluster_arrive();
         }
-        cluster_arrive();
         if warpgroup > 0 {
             sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
-            write_share::<G>(at, consumer, rank, thread % WARPGROUP, work, arguments);
+            write_share::<G, PARTS>(at, consumer, rank, thread % WARPGROUP, work, arguments);
         }
-        cluster_wait();
+        if PARTS > 1 {
+            cluster_wait();
+        }
     }
 }
 
 /// Where the cluster's tile lies.
 #[inline(always)]
-fn tile_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> Work {
+fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Work {
     let stages = arguments.k.div_ceil(G::BLK_K);
     Job {
         cluster: block_idx().x / PARTS,
@@ -204,7 +222,7 @@ fn tile_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> Work {
     .own()
 }
 
-/// Loads the stages of the block's part of K.
+/// Loads the stages of the block's part of K, of the tile of this number.
 ///
 /// # Safety
 /// One thread; the kernel's contract.
@@ -213,7 +231,7 @@ unsafe fn load<G: WgmmaConfig>(
     mut producer: Producer<STAGES, 1>,
     at: Stages<G>,
     (a, b): (TensorMapPointer, TensorMapPointer),
-    work: Work,
+    (tile, work): (u32, Work),
     (first, stages): (u32, u32),
     arguments: &ArgumentsOf<G>,
 ) {
@@ -226,15 +244,19 @@ unsafe fn load<G: WgmmaConfig>(
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
-        let mut stage = first;
-        while stage < first + stages {
+        // Tiles have rows in common. If all began with the same of them, all would ask for the same lines of the L2 cache at the same
+        // time: so each begins elsewhere, and goes round.
+        let mut stage = first + if stages > 0 { tile % stages } else { 0 };
+        let mut left = stages;
+        while left > 0 {
             let k = (stage * G::BLK_K) as i32;
             let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
             let (to_a, to_b) = (at.a(filling.index()), at.b(filling.index()));
             let barrier = filling.barrier();
             load_boxes(const { G::BOXES_A }, a, [row, k, batch_a], (to_a, barrier), None);
             load_boxes(const { G::BOXES_B }, b, [column, k, batch_b], (to_b, barrier), None);
-            stage += 1;
+            stage = if stage + 1 < first + stages { stage + 1 } else { first };
+            left -= 1;
         }
     }
 }
@@ -298,27 +320,26 @@ const fn chunks<G: WgmmaConfig>() -> u32 {
     G::BLK_N.div_ceil(COLUMNS)
 }
 
-/// Adds up the block's share of the sums of all blocks, in its own memory.
+/// Adds up the block's share of the sums of both blocks, in its own memory.
 ///
 /// # Safety
 /// All threads of a consuming warpgroup; a barrier of the cluster is behind the writes of all blocks.
 #[inline(always)]
-unsafe fn add_share<G: WgmmaConfig>(at: Stages<G>, consumer: u32, rank: u32, thread: u32) {
+unsafe fn add_share<G: WgmmaConfig, const PARTS: u32>(at: Stages<G>, consumer: u32, rank: u32, thread: u32) {
     const WORD: u32 = size_of::<Word128>() as u32;
     let mut chunk = 0;
     while chunk < const { chunks::<G>() } {
-        let share = at.share(consumer, chunk, rank) + WORD * thread;
+        let share = at.share::<PARTS>(consumer, chunk, rank) + WORD * thread;
         let mut i = 0;
-        while i < const { SHARE * COLUMNS * 4 / (WORD * WARPGROUP) } {
+        while i < const { rows_of_share(PARTS) * COLUMNS * 4 / (WORD * WARPGROUP) } {
             let word = share + i * const { WORD * WARPGROUP };
             // SAFETY: the caller's contract; each word belongs to one thread.
             unsafe {
-                let words: [Word128; PARTS as usize] =
-                    core::array::from_fn(|part| Word128::load_shared_cluster(map_shared(word, part as u32)));
+                let first = Word128::load_shared_cluster(map_shared(word, 0));
+                let second = Word128::load_shared_cluster(map_shared(word, 1));
                 let sum = |j: usize| {
-                    let of = |part: usize| G::Sum::from_bits(words[part].0[j]).widen();
-                    let add = |left: G::Scalar, right: G::Scalar| G::Scalar::ONE.fma(left, right);
-                    G::Sum::narrow(add(of(3), add(of(2), add(of(1), of(0))))).to_bits()
+                    let of = |word: &Word128| G::Sum::from_bits(word.0[j]).widen();
+                    G::Sum::narrow(G::Scalar::ONE.fma(of(&first), of(&second))).to_bits()
                 };
                 Word128::store_shared(word, Word128([sum(0), sum(1), sum(2), sum(3)]));
             }
@@ -331,9 +352,9 @@ unsafe fn add_share<G: WgmmaConfig>(at: Stages<G>, consumer: u32, rank: u32, thr
 /// Writes the block's share of the tile.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup, behind a barrier of theirs after [`add_share`]; the kernel's contract.
+/// All threads of a consuming warpgroup, behind a barrier of theirs after [`multiply`] or [`add_share`]; the kernel's contract.
 #[inline(always)]
-unsafe fn write_share<G: WgmmaConfig>(
+unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
     at: Stages<G>,
     consumer: u32,
     rank: u32,
@@ -341,7 +362,7 @@ unsafe fn write_share<G: WgmmaConfig>(
     work: Work,
     arguments: &ArgumentsOf<G>,
 ) {
-    let row = work.m * G::BLK_M + consumer * ATOM_M + rank * SHARE;
+    let row = work.m * G::BLK_M + consumer * ATOM_M + rank * rows_of_share(PARTS);
     let offset = i64::from(work.batch) * arguments.batch_c;
     let mut chunk = 0;
     while chunk < const { chunks::<G>() } {
@@ -349,8 +370,12 @@ unsafe fn write_share<G: WgmmaConfig>(
         if row < arguments.m && column < arguments.n {
             // SAFETY: the caller's contract; the rows of a share begin at a multiple of what their swizzle repeats after.
             unsafe {
-                let s_c = Tensor::shared(Shared::from_address(at.share(consumer, chunk, rank))); // (BLK_M, BLK_N)
-                write_rows::<ShareOf<G>>(arguments, s_c, Place { first: (row, column), offset, thread });
+                let s_c = Tensor::shared(Shared::from_address(at.share::<PARTS>(consumer, chunk, rank))); // (BLK_M, BLK_N)
+                write_rows::<ShareOf<G, PARTS>>(
+                    arguments,
+                    s_c,
+                    Place { first: (row, column), offset, thread },
+                );
             }
         }
         chunk += 1;

@@ -19,7 +19,7 @@ use crate::memory::{Element, GlobalMut};
 
 /// Rows of C that a group of tiles has. Blocks go along a group's rows first, so that those that run at the same time share
 /// rows of A and columns of B, which the L2 cache keeps for them.
-const GROUP: u32 = 1024;
+const GROUP: u32 = 2048;
 
 /// How the last tiles are shared, and where their pieces meet.
 #[repr(C)]

@@ -1,14 +1,15 @@
-//! A warpgroup's sums as boxes of C in shared memory, which TMA stores.
+//! A warpgroup's sums as boxes of C in shared memory, which TMA stores, or warps write by words.
 //!
 //! Threads hold the sums of a 64 x N tile as `wgmma` leaves them: thread `t` of warp `w` has, for each eight columns `8 j`, the
 //! pairs at row `16 w + t / 4` and at eight rows below, columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes,
 //! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
 
 use super::config::{BOX_C, BOXES_C, ROW, WARPGROUP, WgmmaConfig};
+use super::words::{Corner, write_words};
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{
-    self, Fma as _, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
-    stmatrix_x4, sync_barrier, tensor_store,
+    self, FULL_WARP, Fma as _, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
+    stmatrix_x4, sync_barrier, sync_warp, tensor_store,
 };
 use crate::kernels::mma::Convertible;
 use crate::memory::TensorMapPointer;
@@ -49,10 +50,14 @@ impl Staging<Self> for i32 {
 /// Where a warpgroup's part of a tile goes.
 #[derive(Clone, Copy)]
 pub struct Destination {
-    /// The tensor map of C: columns, rows, batches and parts.
+    /// Whether by TMA.
+    pub mapped: bool,
+    /// Where so, the tensor map of C: columns, rows, batches and parts.
     pub map: TensorMapPointer,
     /// The first column and row of the part, and which batch or part of K.
     pub start: [i32; 3],
+    /// Where not, its place in memory.
+    pub corner: Corner,
     /// The boxes in shared memory, and the barrier of the warpgroup.
     pub boxes: u32,
     /// See `boxes`.
@@ -61,11 +66,11 @@ pub struct Destination {
     pub thread: u32,
 }
 
-/// Stores `alpha` times the sums as elements `O`, which may go on when the function returns: whoever writes to the boxes next
+/// Stores `alpha` times the sums as elements `O`. By TMA that may go on when the function returns: whoever writes to the boxes next
 /// waits for the group, by [`bulk_wait_group_read`] in the first thread.
 ///
 /// # Safety
-/// All threads of the warpgroup come together; the boxes are theirs; C may be written, as [`tensor_store`] says.
+/// All threads of the warpgroup come together; the boxes are theirs; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
     sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
@@ -87,10 +92,15 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
         // SAFETY: the caller's contract: the boxes are free once the stores before have read them, which the first thread
         // waits for.
         unsafe {
-            if thread == 0 {
-                bulk_wait_group_read::<0>();
+            if to.mapped {
+                if thread == 0 {
+                    bulk_wait_group_read::<0>();
+                }
+                sync_barrier(to.barrier, WARPGROUP);
+            } else {
+                // Each warp reads the rows that it writes, and no others.
+                sync_warp(FULL_WARP);
             }
-            sync_barrier(to.barrier, WARPGROUP);
             let mut b = 0;
             while b < count {
                 let base = to.boxes + b * BOX_C;
@@ -124,17 +134,22 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
                 }
                 b += 1;
             }
-            fence_proxy_async_shared();
-            sync_barrier(to.barrier, WARPGROUP);
-            if thread == 0 {
-                let mut b = 0;
-                while b < count {
-                    let [column, row, part] = to.start;
-                    let start = [column + ((first + b) * columns) as i32, row, part];
-                    tensor_store(to.map, start, to.boxes + b * BOX_C, None);
-                    b += 1;
+            if to.mapped {
+                fence_proxy_async_shared();
+                sync_barrier(to.barrier, WARPGROUP);
+                if thread == 0 {
+                    let mut b = 0;
+                    while b < count {
+                        let [column, row, part] = to.start;
+                        let start = [column + ((first + b) * columns) as i32, row, part];
+                        tensor_store(to.map, start, to.boxes + b * BOX_C, None);
+                        b += 1;
+                    }
+                    bulk_commit_group();
                 }
-                bulk_commit_group();
+            } else {
+                sync_warp(FULL_WARP);
+                write_words::<O>((to.boxes, count), first * columns, &to.corner, (thread / 32, lane));
             }
         }
         first += count;

@@ -1,0 +1,138 @@
+//! C by words, where its rows lie so that TMA cannot store them: at no multiple of 16 bytes.
+//!
+//! A warp has 16 rows of the boxes that [`store`](super::store::store) has filled, and writes one row after the other, all of its lanes
+//! together. Elements of 2 bytes go by pairs that begin at a multiple of 4 bytes *in C*. In a row that begins between two such places
+//! a pair is made of two words of the box, the lane's and its neighbour's:
+//!
+//! ```text
+//! box        | 0 1 | 2 3 | 4 5 | ... | 126 127 |
+//! C      | . 0 | 1 2 | 3 4 | ...   | 125 126 | 127 . |
+//! lane     (0)    0     1     2        62       63       the first element by itself, and the last
+//! ```
+//!
+//! So a row of 256 bytes takes two stores of 128 bytes, whatever its place, and one for its ends.
+
+use super::config::{BOX_C, BOXES_C, ROW};
+use crate::arch::{FULL_WARP, Word as _, shuffle};
+use crate::memory::Element;
+
+/// Rows of a warp.
+const ROWS: u32 = 16;
+/// Rows that are read before any of them is written.
+const AT_ONCE: u32 = 4;
+/// Bytes of a word.
+const WORD: u32 = 4;
+
+/// Where a warpgroup's part of a tile lies in C.
+#[derive(Clone, Copy)]
+pub struct Corner {
+    /// Of its first element, in bytes.
+    pub address: u64,
+    /// Between rows, in bytes.
+    pub row: i64,
+    /// Rows and columns from there to C's ends.
+    pub left: (u32, u32),
+}
+
+/// Writes a warp's rows of `count` boxes, which lie beside each other from `column` on.
+///
+/// # Safety
+/// All lanes of the warp come together, which has written its rows of the boxes from the shared address `boxes` on as
+/// [`store`](super::store::store) does, and nobody writes to them meanwhile. C has elements `O`, and may be written.
+#[inline(always)]
+pub unsafe fn write_words<O: Element>(
+    (boxes, count): (u32, u32),
+    column: u32,
+    corner: &Corner,
+    (warp, lane): (u32, u32),
+) {
+    const { assert!(O::BYTES == 2 || O::BYTES == 4, "a word is an element, or two") };
+    let bytes = const { O::BYTES as u32 };
+    let columns = corner.left.1.saturating_sub(column).min(count * ROW / bytes);
+    let rows = corner.left.0.saturating_sub(warp * ROWS).min(ROWS);
+    let mut first = 0;
+    // The end is known at run time, so that this stays a loop.
+    while first < rows {
+        let mut words = [[0; BOXES_C as usize]; AT_ONCE as usize];
+        let mut i = 0;
+        while i < AT_ONCE {
+            let row = warp * ROWS + first + i;
+            let mut b = 0;
+            while b < count {
+                let piece = (lane * WORD / 16) ^ (row % 8);
+                let address = boxes + b * BOX_C + row * ROW + piece * 16 + lane * WORD % 16;
+                // SAFETY: the row is the warp's, also behind the last one that C has.
+                words[i as usize][b as usize] = unsafe { u32::load_shared(address) };
+                b += 1;
+            }
+            i += 1;
+        }
+        i = 0;
+        while i < AT_ONCE {
+            let row = warp * ROWS + first + i;
+            let to = corner
+                .address
+                .wrapping_add_signed(i64::from(row) * corner.row)
+                .wrapping_add(u64::from(column * bytes));
+            let here = first + i < rows;
+            // SAFETY: the caller's contract; each element belongs to one lane.
+            unsafe {
+                if const { O::BYTES == 2 } {
+                    write_pairs(&words[i as usize], count, to, (here, columns), lane);
+                } else {
+                    let mut b = 0;
+                    while b < count {
+                        let at = 32 * b + lane;
+                        u32::store_global_if(
+                            here && at < columns,
+                            to + u64::from(at * WORD),
+                            words[i as usize][b as usize],
+                        );
+                        b += 1;
+                    }
+                }
+            }
+            i += 1;
+        }
+        first += AT_ONCE;
+    }
+}
+
+/// Writes a row of elements of 2 bytes, `columns` of them, if it is there.
+///
+/// # Safety
+/// All lanes of the warp come together; the elements may be written.
+#[inline(always)]
+unsafe fn write_pairs(
+    words: &[u32; BOXES_C as usize],
+    count: u32,
+    to: u64,
+    (here, columns): (bool, u32),
+    lane: u32,
+) {
+    // Whether the row begins in the middle of a word of C.
+    let odd = (to / 2) as u32 % 2;
+    let mut next = [0; BOXES_C as usize + 1];
+    let mut b = 0;
+    while b < count {
+        next[b as usize] = shuffle(FULL_WARP, words[b as usize], (lane + 1) % 32);
+        b += 1;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { u16::store_global_if(here && odd == 1 && lane == 0 && columns > 0, to, words[0] as u16) };
+    b = 0;
+    while b < count {
+        let word = words[b as usize];
+        // The last lane's neighbour is the first one of the next box.
+        let high = if lane == 31 { next[b as usize + 1] } else { next[b as usize] };
+        let pair = if odd == 1 { word >> 16 | high << 16 } else { word };
+        let at = odd + 2 * (32 * b + lane);
+        let address = to + u64::from(2 * at);
+        // SAFETY: the caller's contract.
+        unsafe {
+            u32::store_global_if(here && at + 1 < columns, address, pair);
+            u16::store_global_if(here && at + 1 == columns, address, pair as u16);
+        }
+        b += 1;
+    }
+}
