@@ -72,13 +72,13 @@ impl AccessReport {
     }
 
     const fn and(self, request: &WarpAccess) -> Self {
-        let (sectors, degree) = (request.sectors(), request.conflict_degree());
+        let (sectors, (wavefronts, degree)) = (request.sectors(), request.served());
         Self {
             requests: self.requests + 1,
             sectors: self.sectors + sectors,
             most_sectors: if sectors > self.most_sectors { sectors } else { self.most_sectors },
             fewest_sectors: self.fewest_sectors + request.fewest_sectors(),
-            wavefronts: self.wavefronts + request.wavefronts(),
+            wavefronts: self.wavefronts + wavefronts,
             fewest_wavefronts: self.fewest_wavefronts + request.phases(),
             degree: if degree > self.degree { degree } else { self.degree },
         }
@@ -328,20 +328,30 @@ pub(crate) const fn requests(
     let parted = swizzle.bits() > 0 && 1 << swizzle.base() < per_access;
     let period = period(layout, element_bits);
     let mut report = AccessReport::NOTHING;
+    let mut seen = Seen::NOTHING;
+    let mut starts = [0; WARP as usize];
+    let mut used = 0;
     let mut warp = 0;
     while warp < threads {
-        let used = min(min(threads - warp, WARP), lanes);
-        let mut starts = [0; WARP as usize];
+        // What was seen of the warp before holds of this one, if its lanes lie to each other in the same way.
+        let shift = layout.offset + layout.layout.at(warp) - starts[0];
+        let mut alike = used == min(min(threads - warp, WARP), lanes);
+        used = min(min(threads - warp, WARP), lanes);
         let mut lane = 0;
         while lane < used {
-            starts[lane as usize] = layout.offset + layout.layout.at(warp + lane);
+            let start = layout.offset + layout.layout.at(warp + lane);
+            alike = alike && start - starts[lane as usize] == shift;
+            starts[lane as usize] = start;
             lane += 1;
         }
-        let mut seen = Seen::NOTHING;
+        if !alike {
+            seen = Seen::NOTHING;
+        }
         let mut value = 0;
         while value < values {
             let first = layout.layout.at(threads * value);
-            let mut i = 1;
+            // Of the other warps it is the same.
+            let mut i = if warp == 0 { 1 } else { per_access };
             while i < per_access {
                 let other = layout.layout.at(threads * (value + i));
                 if other != first + i {
@@ -350,7 +360,9 @@ pub(crate) const fn requests(
                 }
                 i += 1;
             }
-            let request = match seen.find(first.rem_euclid(period)) {
+            // The period is a power of two.
+            let place = (starts[0] + first) & (period - 1);
+            let request = match seen.find(place) {
                 Some(request) => request,
                 None => {
                     let mut addresses = [0; WARP as usize];
@@ -371,7 +383,7 @@ pub(crate) const fn requests(
                     }
                     let (addresses, _) = addresses.split_at(used as usize);
                     let request = AccessReport::NOTHING.and(&WarpAccess::new(addresses, bits / 8));
-                    seen.add(first.rem_euclid(period), request);
+                    seen.add(place, request);
                     request
                 }
             };
@@ -401,12 +413,15 @@ const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted:
     None
 }
 
-/// Elements after which banks, sectors and swizzle repeat.
+/// Elements after which banks, sectors and swizzle repeat. Without a swizzle, what is moved by less than all banks asks
+/// them in turn for the same, so that sectors are enough.
 const fn period(layout: &ComposedLayout, element_bits: i64) -> i64 {
-    let banks = 8 * super::warp::BANKS * super::warp::BANK_BYTES / element_bits;
     let swizzle = layout.swizzle;
-    let block =
-        if swizzle.bits() == 0 { 1 } else { 1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs()) };
+    if swizzle.bits() == 0 {
+        return 8 * super::warp::SECTOR_BYTES / element_bits;
+    }
+    let banks = 8 * super::warp::BANKS * super::warp::BANK_BYTES / element_bits;
+    let block = 1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs());
     // Both are powers of two.
     if banks < block { block } else { banks }
 }
