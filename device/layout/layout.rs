@@ -52,10 +52,10 @@ pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> 
     if !shape.profile.same(&stride.profile) {
         return Err(Fault::Incongruent { what: "shape and stride" });
     }
+    let leaves = shape.leaves();
     let mut i = 0;
-    while i < shape.leaves() {
-        tri!(shape.int_at(i));
-        if stride.basis[i] == ANY {
+    while i < leaves {
+        if shape.basis[i] != NO_BASIS || stride.basis[i] == ANY {
             return Err(Fault::NotAnInt);
         }
         i += 1;
@@ -64,6 +64,15 @@ pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> 
         Layout { profile: shape.profile, shape: shape.value, stride: stride.value, basis: stride.basis };
     layout.tidy();
     checked(layout)
+}
+
+/// Products of two numbers below this, and sums of a few, fit in 64 bits.
+pub(crate) const SMALL: i64 = 1 << 30;
+
+/// [`i64::checked_mul`], which takes constant evaluation several calls, for numbers that are mostly small.
+#[inline(always)]
+pub(crate) const fn times(a: i64, b: i64) -> Option<i64> {
+    if -SMALL < a && a < SMALL && -SMALL < b && b < SMALL { Some(a * b) } else { a.checked_mul(b) }
 }
 
 /// The layout, if it holds what every layout holds.
@@ -147,7 +156,7 @@ impl Layout {
 
     /// The number of integers in the shape.
     pub const fn leaves(&self) -> usize {
-        self.profile.leaves()
+        self.profile.leaves as usize
     }
 
     /// The number of coordinates: the product of the shape.
@@ -389,14 +398,22 @@ impl Layout {
     pub(crate) const fn check(&self) -> Result<(), Fault> {
         let mut size = 1i64;
         let mut last = 0i64;
+        let leaves = self.leaves();
         let mut i = 0;
-        while i < self.leaves() {
+        while i < leaves {
             let extent = self.shape[i];
+            let stride = self.stride[i];
+            i += 1;
+            // Of small numbers nothing overflows, and nothing has to be asked: every operation ends with this check.
+            if 0 < extent && extent < SMALL && -SMALL < stride && stride < SMALL && size < SMALL && last < SMALL {
+                size *= extent;
+                last += (extent - 1) * if stride < 0 { -stride } else { stride };
+                continue;
+            }
             if extent < 1 {
                 return Err(Fault::Extent { extent });
             }
             size = tri!(size_times(size, extent));
-            let stride = self.stride[i];
             let reach = match (extent - 1).checked_mul(stride) {
                 Some(reach) => reach,
                 None => {
@@ -416,15 +433,15 @@ impl Layout {
                 },
                 None => return Err(Fault::Overflow),
             };
-            i += 1;
         }
         Ok(())
     }
 
     /// A stride of 0 belongs to no basis vector, and places beyond the leaves are zero.
     const fn tidy(&mut self) {
+        let leaves = self.leaves();
         let mut i = 0;
-        while i < self.leaves() {
+        while i < leaves {
             if self.stride[i] == 0 {
                 self.basis[i] = NO_BASIS;
             }
