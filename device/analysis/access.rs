@@ -1,7 +1,7 @@
 //! All requests of a copy: a layout from `(thread, value)` to elements, cut into warps and vectors.
 
 use super::warp::WarpAccess;
-use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text};
+use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text, coalesce};
 use core::fmt;
 
 /// What the requests of an access cost together.
@@ -327,40 +327,49 @@ pub(crate) const fn requests(
     // Whether the swizzle may part the elements of one access.
     let parted = swizzle.bits() > 0 && 1 << swizzle.base() < per_access;
     let period = period(layout, element_bits);
+    let (lane_of, value_of) = (coalesce(layout.layout.mode(0)), coalesce(layout.layout.mode(1)));
     let mut report = AccessReport::NOTHING;
+    let mut of_warp = AccessReport::NOTHING;
     let mut seen = Seen::NOTHING;
     let mut starts = [0; WARP as usize];
     let mut used = 0;
     let mut warp = 0;
     while warp < threads {
         // What was seen of the warp before holds of this one, if its lanes lie to each other in the same way.
-        let shift = layout.offset + layout.layout.at(warp) - starts[0];
+        let shift = layout.offset + lane_of.at(warp) - starts[0];
         let mut alike = used == min(min(threads - warp, WARP), lanes);
         used = min(min(threads - warp, WARP), lanes);
         let mut lane = 0;
         while lane < used {
-            let start = layout.offset + layout.layout.at(warp + lane);
+            let start = layout.offset + lane_of.at(warp + lane);
             alike = alike && start - starts[lane as usize] == shift;
             starts[lane as usize] = start;
             lane += 1;
         }
+        warp += WARP;
+        // The period is a power of two.
+        if alike && shift & (period - 1) == 0 {
+            report = report.plus(&of_warp);
+            continue;
+        }
         if !alike {
             seen = Seen::NOTHING;
         }
+        of_warp = AccessReport::NOTHING;
+        let thread = warp - WARP;
         let mut value = 0;
         while value < values {
-            let first = layout.layout.at(threads * value);
+            let first = value_of.at(value);
             // Of the other warps it is the same.
-            let mut i = if warp == 0 { 1 } else { per_access };
+            let mut i = if thread == 0 { 1 } else { per_access };
             while i < per_access {
-                let other = layout.layout.at(threads * (value + i));
+                let other = value_of.at(value + i);
                 if other != first + i {
                     let (first, other) = (starts[0] + first, starts[0] + other);
-                    return Err(AccessError::Scattered { thread: warp, value, first, other });
+                    return Err(AccessError::Scattered { thread, value, first, other });
                 }
                 i += 1;
             }
-            // The period is a power of two.
             let place = (starts[0] + first) & (period - 1);
             let request = match seen.find(place) {
                 Some(request) => request,
@@ -372,7 +381,7 @@ pub(crate) const fn requests(
                         let element = swizzle.apply(start);
                         if let Some(other) = misplaced(layout, start, per_access, parted) {
                             return Err(AccessError::Scattered {
-                                thread: warp + lane,
+                                thread: thread + lane,
                                 value,
                                 first: element,
                                 other,
@@ -387,10 +396,10 @@ pub(crate) const fn requests(
                     request
                 }
             };
-            report = report.plus(&request);
+            of_warp = of_warp.plus(&request);
             value += per_access;
         }
-        warp += WARP;
+        report = report.plus(&of_warp);
     }
     Ok(report)
 }

@@ -287,6 +287,18 @@ impl Layout {
         last + 1
     }
 
+    /// The stride of a leaf, an integer: the index of its second element.
+    ///
+    /// # Panics
+    /// As [`at`](Self::at), where it is along a basis vector.
+    #[track_caller]
+    pub(crate) const fn step(&self, leaf: usize) -> i64 {
+        if self.basis[leaf] != NO_BASIS {
+            return self.flatten().mode(leaf).at(1);
+        }
+        self.stride[leaf]
+    }
+
     /// Mode `index` as a layout.
     ///
     /// # Panics
@@ -405,7 +417,13 @@ impl Layout {
             let stride = self.stride[i];
             i += 1;
             // Of small numbers nothing overflows, and nothing has to be asked: every operation ends with this check.
-            if 0 < extent && extent < SMALL && -SMALL < stride && stride < SMALL && size < SMALL && last < SMALL {
+            if 0 < extent
+                && extent < SMALL
+                && -SMALL < stride
+                && stride < SMALL
+                && size < SMALL
+                && last < SMALL
+            {
                 size *= extent;
                 last += (extent - 1) * if stride < 0 { -stride } else { stride };
                 continue;
