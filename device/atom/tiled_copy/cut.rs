@@ -16,10 +16,25 @@ impl<const SOURCE: bool, C: StaticTiledCopy> Cut<SOURCE, (), C> {
     /// What is the same for all tensors: see [`CopyTiling::thrval`](super::CopyTiling::thrval).
     const THRVAL: Result<Layout, TilingError> =
         C::COPY.tiling().thrval(if SOURCE { End::Source } else { End::Destination });
+
+    /// Whether this side is not the source, and has the same layouts.
+    const AS_SOURCE: bool = {
+        let atom = C::COPY.tiling().atom;
+        !SOURCE && atom.src.equals(&atom.dst)
+    };
 }
 
 impl<const SOURCE: bool, L: StaticLayout, C: StaticTiledCopy> Cut<SOURCE, L, C> {
     /// `(thread, (value, repetition), (REST_M, REST_N, ...))`.
     pub const PARTS: Result<Layout, TilingError> =
-        C::COPY.tiling().tidfrg_by(&Cut::<SOURCE, (), C>::THRVAL, L::LAYOUT);
+        if Cut::<SOURCE, (), C>::AS_SOURCE { Cut::<true, L, C>::parts() } else { Self::cut() };
+
+    // Functions, as the constants that one names are evaluated only where it is called.
+    const fn parts() -> Result<Layout, TilingError> {
+        Self::PARTS
+    }
+
+    const fn cut() -> Result<Layout, TilingError> {
+        C::COPY.tiling().tidfrg_by(&Cut::<SOURCE, (), C>::THRVAL, L::LAYOUT)
+    }
 }

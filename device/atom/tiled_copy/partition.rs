@@ -7,8 +7,9 @@
 use super::super::copy::ValueLayouts;
 use super::super::tiled_mma::{MmaTiling, Operand};
 use crate::layout::{
-    IntTuple, Layout, Tiler, make_col_major, try_coalesce_profile, try_composition, try_composition_tiler,
-    try_logical_product, try_product_each, try_right_inverse, try_upcast, try_zipped_divide, tuple,
+    IntTuple, Layout, Tiler, coalesce, make_col_major, try_coalesce_profile, try_composition,
+    try_composition_tiler, try_logical_product, try_product_each, try_right_inverse, try_upcast,
+    try_zipped_divide, tuple,
 };
 use crate::tensor::gcd;
 use crate::tiling::{TilingError, by_algebra};
@@ -177,6 +178,12 @@ impl CopyTiling {
 
     /// `((thread, repeated threads), (value, repetition))` of one side to the index in the tile.
     pub(super) const fn thrval(&self, end: End) -> Result<Layout, TilingError> {
+        if self.atom.reference.size() == 1 && self.end(end).size() == 1 {
+            // One thread and one value: nothing is reordered. The constants of most copies are made here.
+            let one = make_col_major(IntTuple::int(1));
+            let values = Layout::concat(&[one, coalesce(self.layout_tv.mode(1))]);
+            return Ok(Layout::concat(&[coalesce(self.layout_tv.mode(0)), values]));
+        }
         // The side's (thread, value) -> the reference's (thread, value)
         let inverse = by_algebra!(WHAT, try_right_inverse(self.atom.reference));
         let ref2end = by_algebra!(WHAT, try_composition(inverse, self.end(end)));

@@ -2,7 +2,7 @@
 //! evaluated for every instance of it, and the algebra takes most of the time.
 
 use super::{OperandKind, StaticTiledMma};
-use crate::layout::Layout;
+use crate::layout::{Layout, Tiler};
 use crate::tensor::StaticLayout;
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
@@ -13,6 +13,11 @@ pub(super) struct Cut<L, M, O>(PhantomData<(L, M, O)>);
 impl<M: StaticTiledMma> Cut<(), M, ()> {
     /// What is the same for all operands: thread to `(V, M, N, K)`.
     pub const COORDINATES: Result<Layout, TilingError> = M::MMA.tiling().coordinates();
+}
+
+impl<M: StaticTiledMma, O: OperandKind> Cut<(), M, O> {
+    /// What is the same for all tensors: `(V, (THR_0, THR_1))` to `(V, M, N, K)`.
+    pub const ALL_MODES: Tiler = M::MMA.tiling().with_all_modes(O::OPERAND);
 }
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> Cut<L, M, O> {

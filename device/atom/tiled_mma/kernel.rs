@@ -126,7 +126,7 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Thread
     const LAYOUT: Layout = or_raise!(M::MMA.tiling().by_thread_of(
         &Cut::<L, M, O>::PARTS,
         &Cut::<(), M, ()>::COORDINATES,
-        O::OPERAND
+        Cut::<(), M, O>::ALL_MODES
     ))
     .mode(0);
 }

@@ -325,7 +325,7 @@ impl MmaTiling {
     }
 
     /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing still: `(V, M, N, K)`.
-    const fn with_all_modes(&self, operand: Operand) -> Tiler {
+    pub(super) const fn with_all_modes(&self, operand: Operand) -> Tiler {
         let (m, n, k) = (self.atoms_along(0), self.atoms_along(1), self.atoms_along(2));
         let modes = match operand {
             Operand::A => [pair(m, n, [1, 0]), Tiler::any()],
@@ -340,22 +340,26 @@ impl MmaTiling {
     /// # Errors
     /// Where the tile does not divide the tensor; the error names both.
     pub const fn by_thread(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
-        self.by_thread_of(&self.thrfrg_whole(operand, tensor), &self.coordinates(), operand)
+        self.by_thread_of(
+            &self.thrfrg_whole(operand, tensor),
+            &self.coordinates(),
+            self.with_all_modes(operand),
+        )
     }
 
-    /// [`by_thread`](Self::by_thread), given the [`thrfrg_whole`](Self::thrfrg_whole) of the tensor and the
-    /// [`coordinates`](Self::coordinates).
+    /// [`by_thread`](Self::by_thread), given the [`thrfrg_whole`](Self::thrfrg_whole) of the tensor, the
+    /// [`coordinates`](Self::coordinates), and the tiler of the operand's [`with_all_modes`](Self::with_all_modes).
     pub(super) const fn by_thread_of(
         &self,
         parts: &Result<Layout, TilingError>,
         coordinates: &Result<Layout, TilingError>,
-        operand: Operand,
+        all_modes: Tiler,
     ) -> Result<Layout, TilingError> {
         let parts = match parts {
             Ok(parts) => parts,
             Err(error) => return Err(*error),
         };
-        let threads = by_algebra!(WHAT, try_composition_tiler(parts.mode(0), self.with_all_modes(operand)));
+        let threads = by_algebra!(WHAT, try_composition_tiler(parts.mode(0), all_modes));
         let coordinates = match coordinates {
             Ok(coordinates) => *coordinates,
             Err(error) => return Err(*error),
