@@ -170,6 +170,9 @@ impl Layout {
     /// Where [`try_extent`](Self::try_extent) gives an error.
     #[track_caller]
     pub const fn extent(&self, index: usize) -> i64 {
+        if index < self.rank() {
+            return self.size_at(self.profile.mode(ROOT, index));
+        }
         match self.try_extent(index) {
             Ok(extent) => extent,
             Err(error) => panic!("{}", error.text()),
@@ -305,6 +308,10 @@ impl Layout {
     /// Where there is no such mode.
     #[track_caller]
     pub const fn mode(&self, index: usize) -> Self {
+        // Without the copies that a `Result` takes, which has room for an error's text.
+        if index < self.rank() {
+            return self.sub(self.profile.mode(ROOT, index));
+        }
         mode(*self, index)
     }
 

@@ -130,6 +130,9 @@ impl Profile {
         if at.node == 0 {
             return At { node: self.len as usize, leaf: self.leaves as usize };
         }
+        if self.nodes[at.node] == LEAF {
+            return At { node: at.node + 1, leaf: at.leaf + 1 };
+        }
         let mut node = at.node;
         let mut leaf = at.leaf;
         let mut open = 1;

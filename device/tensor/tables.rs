@@ -209,7 +209,7 @@ pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Diviso
     let together = together(&layout, axis, rank, gcd(size, origin.0[if axis == PLAIN { 0 } else { axis }]));
     let mut length = most;
     while length > 1 {
-        if together % length as u64 == 0 {
+        if together.is_multiple_of(length as u64) {
             return length;
         }
         length /= 2;

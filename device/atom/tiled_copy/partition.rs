@@ -86,7 +86,7 @@ impl CopyTiling {
         }
         let tile = by_algebra!(WHAT, tiler.try_tile_shape());
         let size = by_algebra!(WHAT, crate::layout::try_product(tile));
-        if has_negative_stride(layout_tv) {
+        if has_negative_stride(&layout_tv) {
             return Err(TilingError::of(WHAT)
                 .str("the thread-value layout ")
                 .layout(&layout_tv)
@@ -324,11 +324,11 @@ pub(crate) const fn unpacked(first: Layout, rest: Layout) -> Result<Layout, crat
     rest.try_prepend(first)
 }
 
-const fn has_negative_stride(layout: Layout) -> bool {
-    let flat = layout.flatten();
+const fn has_negative_stride(layout: &Layout) -> bool {
+    let leaves = layout.leaves();
     let mut leaf = 0;
-    while leaf < flat.rank() {
-        if flat.mode(leaf).size() > 1 && flat.mode(leaf).at(1) < 0 {
+    while leaf < leaves {
+        if layout.shape[leaf] > 1 && layout.step(leaf) < 0 {
             return true;
         }
         leaf += 1;
