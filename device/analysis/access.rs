@@ -1,7 +1,7 @@
 //! All requests of a copy: a layout from `(thread, value)` to elements, cut into warps and vectors.
 
 use super::warp::WarpAccess;
-use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text};
+use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text, coalesce};
 use core::fmt;
 
 /// What the requests of an access cost together.
@@ -72,13 +72,13 @@ impl AccessReport {
     }
 
     const fn and(self, request: &WarpAccess) -> Self {
-        let (sectors, degree) = (request.sectors(), request.conflict_degree());
+        let (sectors, (wavefronts, degree)) = (request.sectors(), request.served());
         Self {
             requests: self.requests + 1,
             sectors: self.sectors + sectors,
             most_sectors: if sectors > self.most_sectors { sectors } else { self.most_sectors },
             fewest_sectors: self.fewest_sectors + request.fewest_sectors(),
-            wavefronts: self.wavefronts + request.wavefronts(),
+            wavefronts: self.wavefronts + wavefronts,
             fewest_wavefronts: self.fewest_wavefronts + request.phases(),
             degree: if degree > self.degree { degree } else { self.degree },
         }
@@ -327,30 +327,51 @@ pub(crate) const fn requests(
     // Whether the swizzle may part the elements of one access.
     let parted = swizzle.bits() > 0 && 1 << swizzle.base() < per_access;
     let period = period(layout, element_bits);
+    let (lane_of, value_of) = (coalesce(layout.layout.mode(0)), coalesce(layout.layout.mode(1)));
     let mut report = AccessReport::NOTHING;
+    let mut of_warp = AccessReport::NOTHING;
+    let mut seen = Seen::NOTHING;
+    let mut starts = [0; WARP as usize];
+    let mut used = 0;
     let mut warp = 0;
     while warp < threads {
-        let used = min(min(threads - warp, WARP), lanes);
-        let mut starts = [0; WARP as usize];
+        // What was seen of the warp before holds of this one, if its lanes lie to each other in the same way.
+        let shift = layout.offset + lane_of.at(warp) - starts[0];
+        let mut alike = used == min(min(threads - warp, WARP), lanes);
+        used = min(min(threads - warp, WARP), lanes);
         let mut lane = 0;
         while lane < used {
-            starts[lane as usize] = layout.offset + layout.layout.at(warp + lane);
+            let start = layout.offset + lane_of.at(warp + lane);
+            alike = alike && start - starts[lane as usize] == shift;
+            starts[lane as usize] = start;
             lane += 1;
         }
-        let mut seen = Seen::NOTHING;
+        warp += WARP;
+        // The period is a power of two.
+        if alike && shift & (period - 1) == 0 {
+            report = report.plus(&of_warp);
+            continue;
+        }
+        if !alike {
+            seen = Seen::NOTHING;
+        }
+        of_warp = AccessReport::NOTHING;
+        let thread = warp - WARP;
         let mut value = 0;
         while value < values {
-            let first = layout.layout.at(threads * value);
-            let mut i = 1;
+            let first = value_of.at(value);
+            // Of the other warps it is the same.
+            let mut i = if thread == 0 { 1 } else { per_access };
             while i < per_access {
-                let other = layout.layout.at(threads * (value + i));
+                let other = value_of.at(value + i);
                 if other != first + i {
                     let (first, other) = (starts[0] + first, starts[0] + other);
-                    return Err(AccessError::Scattered { thread: warp, value, first, other });
+                    return Err(AccessError::Scattered { thread, value, first, other });
                 }
                 i += 1;
             }
-            let request = match seen.find(first.rem_euclid(period)) {
+            let place = (starts[0] + first) & (period - 1);
+            let request = match seen.find(place) {
                 Some(request) => request,
                 None => {
                     let mut addresses = [0; WARP as usize];
@@ -360,7 +381,7 @@ pub(crate) const fn requests(
                         let element = swizzle.apply(start);
                         if let Some(other) = misplaced(layout, start, per_access, parted) {
                             return Err(AccessError::Scattered {
-                                thread: warp + lane,
+                                thread: thread + lane,
                                 value,
                                 first: element,
                                 other,
@@ -371,14 +392,14 @@ pub(crate) const fn requests(
                     }
                     let (addresses, _) = addresses.split_at(used as usize);
                     let request = AccessReport::NOTHING.and(&WarpAccess::new(addresses, bits / 8));
-                    seen.add(first.rem_euclid(period), request);
+                    seen.add(place, request);
                     request
                 }
             };
-            report = report.plus(&request);
+            of_warp = of_warp.plus(&request);
             value += per_access;
         }
-        warp += WARP;
+        report = report.plus(&of_warp);
     }
     Ok(report)
 }
@@ -401,12 +422,15 @@ const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted:
     None
 }
 
-/// Elements after which banks, sectors and swizzle repeat.
+/// Elements after which banks, sectors and swizzle repeat. Without a swizzle, what is moved by less than all banks asks
+/// them in turn for the same, so that sectors are enough.
 const fn period(layout: &ComposedLayout, element_bits: i64) -> i64 {
-    let banks = 8 * super::warp::BANKS * super::warp::BANK_BYTES / element_bits;
     let swizzle = layout.swizzle;
-    let block =
-        if swizzle.bits() == 0 { 1 } else { 1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs()) };
+    if swizzle.bits() == 0 {
+        return 8 * super::warp::SECTOR_BYTES / element_bits;
+    }
+    let banks = 8 * super::warp::BANKS * super::warp::BANK_BYTES / element_bits;
+    let block = 1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs());
     // Both are powers of two.
     if banks < block { block } else { banks }
 }

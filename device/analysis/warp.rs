@@ -84,39 +84,41 @@ impl WarpAccess {
 
     /// The wavefronts in which shared memory serves the request: [`phases`](Self::phases) when nothing conflicts.
     pub const fn wavefronts(&self) -> u32 {
-        let step = self.lanes_of_a_phase();
-        let (mut start, mut all) = (0, 0);
-        while start < self.lanes {
-            all += self.degree(start, min(start + step, self.lanes));
-            start += step;
-        }
-        all
+        self.served().0
     }
 
     /// The most different words that one phase asks of one bank: 1 where nothing conflicts.
     pub const fn conflict_degree(&self) -> u32 {
+        self.served().1
+    }
+
+    /// [`wavefronts`](Self::wavefronts) and [`conflict_degree`](Self::conflict_degree), phase by phase.
+    pub(crate) const fn served(&self) -> (u32, u32) {
         let step = self.lanes_of_a_phase();
-        let (mut start, mut most) = (0, 0);
+        let (mut start, mut all, mut most) = (0, 0, 0);
         while start < self.lanes {
             let degree = self.degree(start, min(start + step, self.lanes));
+            all += degree;
             if degree > most {
                 most = degree;
             }
             start += step;
         }
-        most
+        (all, most)
     }
 
     /// The most different words of one bank among the lanes `start..end`.
     const fn degree(&self, start: usize, end: usize) -> u32 {
         let words = if self.bytes > BANK_BYTES { self.bytes / BANK_BYTES } else { 1 };
+        let shared = max(self.bytes, BANK_BYTES);
         let mut counts = [0; BANKS as usize];
         let mut most = 0;
+        let mut last = -1;
         let mut lane = start;
         while lane < end {
             // A word that an earlier lane asks for is given to both. Accesses are aligned, so two lanes share all of
             // their words or none.
-            if !self.seen(start, lane, max(self.bytes, BANK_BYTES)) {
+            if self.is_new(start, lane, shared, &mut last) {
                 let mut word = self.addresses[lane] / BANK_BYTES;
                 let end = word + words;
                 while word < end {
@@ -136,9 +138,10 @@ impl WarpAccess {
     /// How many different aligned blocks of `block` bytes the lanes `start..end` touch.
     const fn distinct(&self, start: usize, end: usize, block: i64) -> u32 {
         let mut count = 0;
+        let mut last = -1;
         let mut lane = start;
         while lane < end {
-            if !self.seen(start, lane, block) {
+            if self.is_new(start, lane, block, &mut last) {
                 count += 1;
             }
             lane += 1;
@@ -146,16 +149,25 @@ impl WarpAccess {
         count
     }
 
-    /// Whether a lane of `start..lane` touches the block of `block` bytes that `lane` does.
-    const fn seen(&self, start: usize, lane: usize, block: i64) -> bool {
+    /// Whether no lane of `start..lane` touches the block of `block` bytes that `lane` does. `last` is the highest block of
+    /// those lanes, -1 before the first: addresses mostly rise, and then nothing has to be searched.
+    const fn is_new(&self, start: usize, lane: usize, block: i64, last: &mut i64) -> bool {
+        let own = self.addresses[lane] / block;
+        if own > *last {
+            *last = own;
+            return true;
+        }
+        if own == *last {
+            return false;
+        }
         let mut other = start;
         while other < lane {
-            if self.addresses[other] / block == self.addresses[lane] / block {
-                return true;
+            if self.addresses[other] / block == own {
+                return false;
             }
             other += 1;
         }
-        false
+        true
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::error::{Fault, tri};
 use super::int_tuple::{ANY, NO_BASIS};
-use super::layout::{Layout, checked};
+use super::layout::{Layout, checked, times};
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 
 impl Layout {
@@ -25,8 +25,9 @@ impl Layout {
     /// Adds a mode of `extent` elements at `stride` (times the unit vector `basis`).
     #[inline]
     pub(crate) const fn push_leaf(&mut self, extent: i64, stride: i64, basis: u32) -> Result<(), Fault> {
+        let leaf = self.profile.leaves();
         tri!(self.profile.push_leaf());
-        self.set_leaf(self.leaves() - 1, extent, stride, basis);
+        self.set_leaf(leaf, extent, stride, basis);
         Ok(())
     }
 
@@ -40,8 +41,9 @@ impl Layout {
     /// Opens a tuple of `rank` modes, which are added next. Returns its node, for [`set_rank`](Self::set_rank).
     #[inline]
     pub(crate) const fn push_tuple(&mut self, rank: usize) -> Result<usize, Fault> {
+        let node = self.profile.len();
         tri!(self.profile.push_tuple(rank));
-        Ok(self.profile.len() - 1)
+        Ok(node)
     }
 
     /// Corrects the rank of the tuple at `node`.
@@ -51,7 +53,7 @@ impl Layout {
 
     /// Adds the mode of `from` at `at`.
     pub(crate) const fn push_copy(&mut self, from: &Self, at: At) -> Result<(), Fault> {
-        let mut to = self.leaves();
+        let mut to = self.profile.leaves();
         let (first, end) = tri!(self.profile.push_copy(&from.profile, at));
         let mut leaf = first;
         while leaf < end {
@@ -73,8 +75,9 @@ impl Layout {
     /// their number is known. Until then no other node is added.
     #[inline]
     pub(crate) const fn push_to_run(&mut self, extent: i64, stride: i64, basis: u32) -> Result<(), Fault> {
+        let leaf = self.profile.leaves();
         tri!(self.profile.count_leaf());
-        self.set_leaf(self.leaves() - 1, extent, stride, basis);
+        self.set_leaf(leaf, extent, stride, basis);
         Ok(())
     }
 
@@ -88,9 +91,10 @@ impl Layout {
         stride: i64,
         basis: u32,
     ) -> Result<(), Fault> {
-        if self.leaves() > run {
-            let last = self.leaves() - 1;
-            let joins = match self.shape[last].checked_mul(self.stride[last]) {
+        let leaves = self.profile.leaves();
+        if leaves > run {
+            let last = leaves - 1;
+            let joins = match times(self.shape[last], self.stride[last]) {
                 Some(next) => next == stride && (self.basis[last] == basis || stride == 0),
                 None => false,
             };
@@ -111,7 +115,7 @@ impl Layout {
     /// Closes the run from leaf `run` on: `1:0` where it has no mode, an integer mode for one, otherwise a tuple.
     #[inline]
     pub(crate) const fn close_run(&mut self, run: usize) -> Result<(), Fault> {
-        if self.leaves() == run {
+        if self.profile.leaves() == run {
             return self.push_leaf(1, 0, NO_BASIS);
         }
         self.profile.nest_leaves(run)

@@ -49,8 +49,9 @@ impl Layout {
         let end = layout.profile.next(at).leaf;
         let mut leaf = at.leaf;
         while leaf < end {
-            if layout.shape[leaf] != 1 && (zeros || layout.stride[leaf] != 0) {
-                tri!(self.join_to_run(run, layout.shape[leaf], layout.stride[leaf], layout.basis[leaf]));
+            let (extent, stride) = (layout.shape[leaf], layout.stride[leaf]);
+            if extent != 1 && (zeros || stride != 0) {
+                tri!(self.join_to_run(run, extent, stride, layout.basis[leaf]));
             }
             leaf += 1;
         }

@@ -3,7 +3,7 @@
 use super::compose::ceil_div;
 use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
-use super::layout::Layout;
+use super::layout::{Layout, times};
 use super::operation::operation;
 use super::place;
 use super::profile::{At, ROOT};
@@ -119,7 +119,7 @@ pub(crate) const fn places_into(
                 found *= copies;
             }
         }
-        reach = match stride.checked_mul(extent) {
+        reach = match times(stride, extent) {
             Some(reach) => reach,
             None => {
                 return Err(Fault::TooLarge {
@@ -157,8 +157,9 @@ impl Layout {
     /// Sorts the modes from leaf `run` on by stride, smallest first, keeping the order of equals.
     #[inline]
     pub(crate) const fn sort_run(&mut self, run: usize) {
+        let leaves = self.leaves();
         let mut i = run + 1;
-        while i < self.leaves() {
+        while i < leaves {
             let (extent, stride, basis) = (self.shape[i], self.stride[i], self.basis[i]);
             let mut at = i;
             while at > run && self.stride[at - 1] > stride {

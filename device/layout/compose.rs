@@ -3,7 +3,7 @@
 use super::by_mode::{Each, by_mode_into};
 use super::error::{Divisors, Fault, tri};
 use super::int_tuple::NO_BASIS;
-use super::layout::Layout;
+use super::layout::{Layout, times};
 use super::operation::operation;
 use super::place;
 use super::profile::{At, MAX_LEAVES, ROOT};
@@ -258,7 +258,7 @@ impl Left {
         let modes = &self.modes;
         let last = modes.leaves() - 1;
         if last == 0 {
-            return match modes.stride[0].checked_mul(step) {
+            return match times(modes.stride[0], step) {
                 Some(stride) => out.push_leaf(count, stride, modes.basis[0]),
                 None => Err(Fault::TooLarge {
                     what: "the stride",
@@ -279,7 +279,7 @@ impl Left {
                 rest = ceil_div(rest, modes.shape[i]);
                 i += 1;
             }
-            return match modes.stride[last].checked_mul(rest) {
+            return match times(modes.stride[last], rest) {
                 Some(stride) => out.push_leaf(1, stride, modes.basis[last]),
                 None => Err(Fault::Overflow),
             };
@@ -335,26 +335,30 @@ impl Left {
             while i <= last {
                 // Divisions take most of the time; few of them are needed.
                 let digit;
-                (digit, value) = if i == last || value < modes.shape[i] {
-                    (value, 0)
+                let extent = modes.shape[i];
+                if i == last || value < extent {
+                    (digit, value) = (value, 0);
                 } else {
-                    (value % modes.shape[i], value / modes.shape[i])
-                };
+                    (digit, value) = (value % extent, value / extent);
+                }
                 sum.digit[i] = digit;
                 if digit > 0 {
                     if i < last {
-                        let steps = ceil_div(modes.shape[i], digit);
+                        let steps = ceil_div(extent, digit);
                         if steps < run {
                             run = steps;
                         }
                     }
-                    if modes.stride[i] != 0 {
+                    let own = modes.stride[i];
+                    if own != 0 {
                         if stride != 0 && basis != modes.basis[i] {
                             let right = modes.basis[i];
                             return Err(Fault::Across { left: basis, right, step, stride: first, count });
                         }
                         basis = modes.basis[i];
-                        stride = match digit.checked_mul(modes.stride[i]) {
+                        stride = match times(digit, own) {
+                            // The first part is all of it so far.
+                            Some(part) if stride == 0 => part,
                             Some(part) => match stride.checked_add(part) {
                                 Some(stride) => stride,
                                 None => return Err(Fault::Overflow),
@@ -379,7 +383,7 @@ impl Left {
             // Not joined: the runs are as long as they can be already.
             tri!(out.push_to_run(run, stride, basis));
             rest /= run;
-            step = match step.checked_mul(run) {
+            step = match times(step, run) {
                 Some(step) => step,
                 None => return Err(Fault::Overflow),
             };

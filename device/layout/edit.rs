@@ -122,7 +122,11 @@ pub(crate) const fn append(layout: &Layout, mode: &Layout) -> Result<Layout, Fau
 }
 
 const fn prepend(layout: &Layout, mode: &Layout) -> Result<Layout, Fault> {
-    of(edit::prepend(&layout.shape(), &mode.shape()), edit::prepend(&layout.stride(), &mode.stride()))
+    let mut builder = Layout::start();
+    tri!(builder.push_tuple(layout.rank() + 1));
+    tri!(builder.push_layout(mode));
+    tri!(modes_into(&mut builder, layout));
+    builder.finish()
 }
 
 const fn insert(layout: &Layout, index: usize, mode: &Layout) -> Result<Layout, Fault> {
@@ -144,7 +148,21 @@ const fn replace(layout: &Layout, index: usize, mode: &Layout) -> Result<Layout,
 }
 
 pub(crate) const fn take(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {
-    of(edit::take(&layout.shape(), begin, end), edit::take(&layout.stride(), begin, end))
+    if begin > end || end > layout.rank() {
+        return Err(Fault::NoRange { begin, end, rank: layout.rank() });
+    }
+    let mut builder = Layout::start();
+    tri!(builder.push_tuple(end - begin));
+    let mut mode = layout.profile.mode(ROOT, if begin < end { begin } else { 0 });
+    let mut i = begin;
+    while i < end {
+        tri!(builder.push_copy(layout, mode));
+        i += 1;
+        if i < end {
+            mode = layout.profile.next(mode);
+        }
+    }
+    builder.finish()
 }
 
 pub(crate) const fn group(layout: &Layout, begin: usize, end: usize) -> Result<Layout, Fault> {

@@ -2,7 +2,7 @@
 
 use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
-use super::layout::Layout;
+use super::layout::{Layout, times};
 use super::operation::operation;
 use super::place;
 use super::profile::{MAX_LEAVES, ROOT};
@@ -48,21 +48,22 @@ pub(crate) const fn right_into(out: &mut Layout, layout: &Layout) -> Result<(), 
     let mut modes = Layout::start();
     tri!(modes_to_run(&mut modes, layout));
     let run = out.leaves();
+    let leaves = modes.leaves();
     let mut reach = 1i64;
     loop {
         // The first mode that starts where the last one ends, and the coordinate of its second element.
         let mut step = 1;
         let mut i = 0;
-        while i < modes.leaves() && modes.stride[i] != reach {
+        while i < leaves && modes.stride[i] != reach {
             step *= modes.shape[i];
             i += 1;
         }
-        if i == modes.leaves() {
+        if i == leaves {
             break;
         }
         tri!(out.join_to_run(run, modes.shape[i], step, NO_BASIS));
         // A product of an extent and a stride, which the layout's cosize bounds up to one stride more.
-        reach = match reach.checked_mul(modes.shape[i]) {
+        reach = match times(reach, modes.shape[i]) {
             Some(reach) => reach,
             None => break,
         };

@@ -52,10 +52,10 @@ pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> 
     if !shape.profile.same(&stride.profile) {
         return Err(Fault::Incongruent { what: "shape and stride" });
     }
+    let leaves = shape.leaves();
     let mut i = 0;
-    while i < shape.leaves() {
-        tri!(shape.int_at(i));
-        if stride.basis[i] == ANY {
+    while i < leaves {
+        if shape.basis[i] != NO_BASIS || stride.basis[i] == ANY {
             return Err(Fault::NotAnInt);
         }
         i += 1;
@@ -64,6 +64,15 @@ pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> 
         Layout { profile: shape.profile, shape: shape.value, stride: stride.value, basis: stride.basis };
     layout.tidy();
     checked(layout)
+}
+
+/// Products of two numbers below this, and sums of a few, fit in 64 bits.
+pub(crate) const SMALL: i64 = 1 << 30;
+
+/// [`i64::checked_mul`], which takes constant evaluation several calls, for numbers that are mostly small.
+#[inline(always)]
+pub(crate) const fn times(a: i64, b: i64) -> Option<i64> {
+    if -SMALL < a && a < SMALL && -SMALL < b && b < SMALL { Some(a * b) } else { a.checked_mul(b) }
 }
 
 /// The layout, if it holds what every layout holds.
@@ -147,7 +156,7 @@ impl Layout {
 
     /// The number of integers in the shape.
     pub const fn leaves(&self) -> usize {
-        self.profile.leaves()
+        self.profile.leaves as usize
     }
 
     /// The number of coordinates: the product of the shape.
@@ -161,6 +170,9 @@ impl Layout {
     /// Where [`try_extent`](Self::try_extent) gives an error.
     #[track_caller]
     pub const fn extent(&self, index: usize) -> i64 {
+        if index < self.rank() {
+            return self.size_at(self.profile.mode(ROOT, index));
+        }
         match self.try_extent(index) {
             Ok(extent) => extent,
             Err(error) => panic!("{}", error.text()),
@@ -278,12 +290,28 @@ impl Layout {
         last + 1
     }
 
+    /// The stride of a leaf, an integer: the index of its second element.
+    ///
+    /// # Panics
+    /// As [`at`](Self::at), where it is along a basis vector.
+    #[track_caller]
+    pub(crate) const fn step(&self, leaf: usize) -> i64 {
+        if self.basis[leaf] != NO_BASIS {
+            return self.flatten().mode(leaf).at(1);
+        }
+        self.stride[leaf]
+    }
+
     /// Mode `index` as a layout.
     ///
     /// # Panics
     /// Where there is no such mode.
     #[track_caller]
     pub const fn mode(&self, index: usize) -> Self {
+        // Without the copies that a `Result` takes, which has room for an error's text.
+        if index < self.rank() {
+            return self.sub(self.profile.mode(ROOT, index));
+        }
         mode(*self, index)
     }
 
@@ -389,14 +417,28 @@ impl Layout {
     pub(crate) const fn check(&self) -> Result<(), Fault> {
         let mut size = 1i64;
         let mut last = 0i64;
+        let leaves = self.leaves();
         let mut i = 0;
-        while i < self.leaves() {
+        while i < leaves {
             let extent = self.shape[i];
+            let stride = self.stride[i];
+            i += 1;
+            // Of small numbers nothing overflows, and nothing has to be asked: every operation ends with this check.
+            if 0 < extent
+                && extent < SMALL
+                && -SMALL < stride
+                && stride < SMALL
+                && size < SMALL
+                && last < SMALL
+            {
+                size *= extent;
+                last += (extent - 1) * if stride < 0 { -stride } else { stride };
+                continue;
+            }
             if extent < 1 {
                 return Err(Fault::Extent { extent });
             }
             size = tri!(size_times(size, extent));
-            let stride = self.stride[i];
             let reach = match (extent - 1).checked_mul(stride) {
                 Some(reach) => reach,
                 None => {
@@ -416,15 +458,15 @@ impl Layout {
                 },
                 None => return Err(Fault::Overflow),
             };
-            i += 1;
         }
         Ok(())
     }
 
     /// A stride of 0 belongs to no basis vector, and places beyond the leaves are zero.
     const fn tidy(&mut self) {
+        let leaves = self.leaves();
         let mut i = 0;
-        while i < self.leaves() {
+        while i < leaves {
             if self.stride[i] == 0 {
                 self.basis[i] = NO_BASIS;
             }

@@ -1,4 +1,7 @@
 //! The nesting of a tuple, apart from the integers in it.
+//!
+//! All of the algebra goes through these few functions, mostly while the compiler evaluates a constant. It does so step by
+//! step without optimising, so a call takes it as long as a dozen additions: loops keep in variables what does not change.
 
 use super::error::{Fault, tri};
 
@@ -16,7 +19,7 @@ const LEAF: u8 = u8::MAX;
 pub(crate) struct Profile {
     nodes: [u8; MAX_NODES],
     len: u8,
-    leaves: u8,
+    pub(super) leaves: u8,
 }
 
 /// A node of a [`Profile`] and the number of leaves before it.
@@ -44,10 +47,11 @@ impl Profile {
 
     /// Adds an integer.
     pub const fn push_leaf(&mut self) -> Result<(), Fault> {
-        if self.len() == MAX_NODES || self.leaves() == MAX_LEAVES {
+        let len = self.len as usize;
+        if len == MAX_NODES || self.leaves as usize == MAX_LEAVES {
             return Err(Fault::Capacity);
         }
-        self.nodes[self.len()] = LEAF;
+        self.nodes[len] = LEAF;
         self.len += 1;
         self.leaves += 1;
         Ok(())
@@ -56,7 +60,7 @@ impl Profile {
     /// Counts an integer whose node [`nest_leaves`](Self::nest_leaves) adds later.
     #[inline]
     pub const fn count_leaf(&mut self) -> Result<(), Fault> {
-        if self.leaves() == MAX_LEAVES {
+        if self.leaves as usize == MAX_LEAVES {
             return Err(Fault::Capacity);
         }
         self.leaves += 1;
@@ -72,27 +76,30 @@ impl Profile {
     /// Adds the nodes of the integers that were counted from `first` on: of one an integer, otherwise a tuple of them.
     #[inline]
     pub const fn nest_leaves(&mut self, first: usize) -> Result<(), Fault> {
-        let count = self.leaves() - first;
+        let count = self.leaves as usize - first;
         if count != 1 {
             tri!(self.push_tuple(count));
         }
-        if self.len() + count > MAX_NODES {
+        let mut node = self.len as usize;
+        let end = node + count;
+        if end > MAX_NODES {
             return Err(Fault::Capacity);
         }
-        let end = self.len() + count;
-        while self.len() < end {
-            self.nodes[self.len()] = LEAF;
-            self.len += 1;
+        while node < end {
+            self.nodes[node] = LEAF;
+            node += 1;
         }
+        self.len = end as u8;
         Ok(())
     }
 
     /// Adds a tuple of `rank` elements, which come next.
     pub const fn push_tuple(&mut self, rank: usize) -> Result<(), Fault> {
-        if self.len() == MAX_NODES || rank > MAX_NODES {
+        let len = self.len as usize;
+        if len == MAX_NODES || rank > MAX_NODES {
             return Err(Fault::Capacity);
         }
-        self.nodes[self.len()] = rank as u8;
+        self.nodes[len] = rank as u8;
         self.len += 1;
         Ok(())
     }
@@ -108,32 +115,33 @@ impl Profile {
 
     /// The number of modes; an integer has one, itself.
     pub const fn rank(&self, at: At) -> usize {
-        if self.is_leaf(at) { 1 } else { self.nodes[at.node] as usize }
+        let node = self.nodes[at.node];
+        if node == LEAF { 1 } else { node as usize }
     }
 
     /// The first mode of a node. An integer's only mode is itself. Of an empty tuple it is the node that follows.
     pub const fn first(&self, at: At) -> At {
-        if self.is_leaf(at) { at } else { At { node: at.node + 1, leaf: at.leaf } }
+        if self.nodes[at.node] == LEAF { at } else { At { node: at.node + 1, leaf: at.leaf } }
     }
 
     /// The node after `at` and everything in it.
     #[inline]
     pub const fn next(&self, at: At) -> At {
         if at.node == 0 {
-            return At { node: self.len(), leaf: self.leaves() };
+            return At { node: self.len as usize, leaf: self.leaves as usize };
         }
-        self.after(at)
-    }
-
-    const fn after(&self, at: At) -> At {
+        if self.nodes[at.node] == LEAF {
+            return At { node: at.node + 1, leaf: at.leaf + 1 };
+        }
         let mut node = at.node;
         let mut leaf = at.leaf;
         let mut open = 1;
         while open > 0 {
-            if self.nodes[node] == LEAF {
+            let modes = self.nodes[node];
+            if modes == LEAF {
                 leaf += 1;
             } else {
-                open += self.nodes[node] as usize;
+                open += modes as usize;
             }
             node += 1;
             open -= 1;
@@ -178,8 +186,9 @@ impl Profile {
 
     /// The first node at which two tuples nest differently; the number of nodes where they nest alike.
     pub const fn first_difference(&self, other: &Self) -> usize {
+        let end = if self.len < other.len { self.len } else { other.len } as usize;
         let mut node = 0;
-        while node < self.len() && node < other.len() && self.nodes[node] == other.nodes[node] {
+        while node < end && self.nodes[node] == other.nodes[node] {
             node += 1;
         }
         node
@@ -199,17 +208,19 @@ impl Profile {
     /// Appends the nodes of `from` at `at`. Returns the range of its leaves.
     pub const fn push_copy(&mut self, from: &Self, at: At) -> Result<(usize, usize), Fault> {
         let end = from.next(at);
-        if self.len() + (end.node - at.node) > MAX_NODES || self.leaves() + (end.leaf - at.leaf) > MAX_LEAVES
-        {
+        let mut to = self.len as usize;
+        let leaves = self.leaves as usize + (end.leaf - at.leaf);
+        if to + (end.node - at.node) > MAX_NODES || leaves > MAX_LEAVES {
             return Err(Fault::Capacity);
         }
         let mut node = at.node;
         while node < end.node {
-            self.nodes[self.len()] = from.nodes[node];
-            self.len += 1;
+            self.nodes[to] = from.nodes[node];
+            to += 1;
             node += 1;
         }
-        self.leaves += (end.leaf - at.leaf) as u8;
+        self.len = to as u8;
+        self.leaves = leaves as u8;
         Ok((at.leaf, end.leaf))
     }
 

@@ -33,11 +33,10 @@ const fn whole(origin: &super::Divisors, moved: u64, layout: Layout) {
 
 /// No index of the layout is negative, or the tensor does not compile.
 pub(crate) const fn starts_at_zero(layout: Layout) {
-    let flat = layout.flatten();
+    let leaves = layout.leaves();
     let mut leaf = 0;
-    while leaf < flat.rank() {
-        let mode = flat.mode(leaf);
-        if mode.size() > 1 && mode.at(1) < 0 {
+    while leaf < leaves {
+        if layout.shape[leaf] > 1 && layout.step(leaf) < 0 {
             let mut text = Text::<400>::new();
             text.str("the layout ");
             text.layout(&layout);

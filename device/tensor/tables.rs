@@ -34,10 +34,21 @@ impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
             panic!("{}", text.as_str());
         }
         let mut table = [0; MAX_ELEMENTS];
-        let mut i = 0;
-        while i < size {
-            table[i] = layout.at(i as i64) as i32;
-            i += 1;
+        table[0] = layout.at(0) as i32;
+        // What is there already, moved by each further step of the next mode.
+        let leaves = layout.leaves();
+        let (mut filled, mut leaf) = (1, 0);
+        while leaf < leaves {
+            let step = layout.step(leaf);
+            let end = filled * layout.shape[leaf] as usize;
+            let (mut from, mut to) = (0, filled);
+            while to < end {
+                table[to] = (table[from] as i64 + step) as i32;
+                from += 1;
+                to += 1;
+            }
+            filled = end;
+            leaf += 1;
         }
         table
     };
@@ -58,24 +69,22 @@ const MAX_DIGITS: usize = 16;
 
 impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
     const TABLE: ([Digit; MAX_DIGITS], usize) = {
-        let layout = coalesce(along(L::LAYOUT, AXIS)).flatten();
+        let layout = coalesce(along(L::LAYOUT, AXIS));
         let mut digits = [Digit { divide: 1, modulo: 1, stride: 0 }; MAX_DIGITS];
         let mut count = 0;
         let mut divide = 1;
+        let leaves = layout.leaves();
         let mut leaf = 0;
-        while leaf < layout.rank() {
-            let mode = layout.mode(leaf);
-            let (extent, stride) = (mode.size(), mode.at(1));
-            if extent > 1 {
-                if stride != 0 {
-                    // The highest digit needs no remainder: the index is below the size.
-                    let modulo = if leaf + 1 == layout.rank() { 0 } else { extent as u32 };
-                    digits[count] = Digit { divide, modulo, stride: stride as i32 };
-                    count += 1;
-                }
-                divide *= extent as u32;
-            }
+        while leaf < leaves {
+            let (extent, stride) = (layout.shape[leaf], layout.step(leaf));
             leaf += 1;
+            if stride != 0 {
+                // The highest digit needs no remainder: the index is below the size.
+                let modulo = if leaf == leaves { 0 } else { extent as u32 };
+                digits[count] = Digit { divide, modulo, stride: stride as i32 };
+                count += 1;
+            }
+            divide *= extent as u32;
         }
         (digits, count)
     };
@@ -99,18 +108,17 @@ impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
 /// For each axis, the greatest number of which every value of the layout is a multiple (0: it does not move).
 pub(crate) const fn steps(layout: Layout) -> Divisors {
     let mut result = Divisors::UNMOVED;
+    let coordinate = layout.is_coordinate();
     let mut axis = 0;
-    while axis < Divisors::AXES {
-        if layout.is_coordinate() || axis == 0 {
-            let line = coalesce(if layout.is_coordinate() { layout.along(axis) } else { layout }).flatten();
-            let mut leaf = 0;
-            while leaf < line.rank() {
-                let mode = line.mode(leaf);
-                if mode.size() > 1 {
-                    result.0[axis] = gcd(result.0[axis], mode.at(1).unsigned_abs());
-                }
-                leaf += 1;
+    while axis < if coordinate { Divisors::AXES } else { 1 } {
+        let line = if coordinate { layout.along(axis) } else { layout };
+        let leaves = line.leaves();
+        let mut leaf = 0;
+        while leaf < leaves {
+            if line.shape[leaf] > 1 && line.stride[leaf] != 0 {
+                result.0[axis] = gcd(result.0[axis], line.step(leaf).unsigned_abs());
             }
+            leaf += 1;
         }
         axis += 1;
     }
@@ -124,21 +132,36 @@ pub(crate) const fn moved(before: u64, layout: Layout, swizzle: Swizzle) -> u64 
         return 0;
     }
     let mut bits = before;
-    let line = coalesce(layout).flatten();
+    let line = coalesce(layout);
+    let leaves = line.leaves();
     let mut leaf = 0;
-    while leaf < line.rank() {
-        let mode = line.mode(leaf);
-        let mut own = 0;
-        let mut i = 0;
-        while i < mode.size() {
-            own |= mode.at(i) as u64 & block_mask(swizzle);
-            i += 1;
-        }
+    while leaf < leaves {
+        let own = bits_of(&line, leaf) & block_mask(swizzle);
         if bits & own != 0 {
             return u64::MAX;
         }
         bits |= own;
         leaf += 1;
+    }
+    bits
+}
+
+/// The bits that multiples of a leaf's stride have set.
+const fn bits_of(line: &Layout, leaf: usize) -> u64 {
+    let extent = line.shape[leaf];
+    if extent == 1 {
+        return 0;
+    }
+    let step = line.step(leaf);
+    // Of powers of two the last has them all.
+    if extent & (extent - 1) == 0 && step > 0 && step & (step - 1) == 0 {
+        return ((extent - 1) * step) as u64;
+    }
+    let (mut bits, mut index, mut i) = (0, 0, 1);
+    while i < extent {
+        index += step;
+        bits |= index as u64;
+        i += 1;
     }
     bits
 }
@@ -151,9 +174,27 @@ pub(crate) const fn block_mask(swizzle: Swizzle) -> u64 {
 /// Whether the offsets of `layout` set no bit within a block of the swizzle that the origin may have set: then the sum of
 /// both is their exclusive or, and the swizzle, which is linear over it, may be taken of each by itself.
 pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> bool {
+    let kept = block_mask(swizzle) & moved;
+    if kept == 0 {
+        return true;
+    }
+    let line = coalesce(layout);
+    let leaves = line.leaves();
+    let (mut all, mut carries, mut leaf) = (0, false, 0);
+    while leaf < leaves {
+        let own = bits_of(&line, leaf);
+        carries = carries || all & own != 0;
+        all |= own;
+        leaf += 1;
+    }
+    // Modes that share no bit add up without a carry, so that no sum has a bit which none of them has.
+    if !carries {
+        return all & kept == 0;
+    }
+    let size = line.size();
     let mut i = 0;
-    while i < layout.size() {
-        if layout.at(i) as u64 & block_mask(swizzle) & moved != 0 {
+    while i < size {
+        if line.at(i) as u64 & kept != 0 {
             return false;
         }
         i += 1;
@@ -164,10 +205,11 @@ pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> b
 /// The most consecutive elements, a power of two up to `most`: every group of that many, starting at a multiple of it,
 /// advances by one along `axis` and not at all along the others, and starts at a multiple of the group's length.
 pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Divisors, most: usize) -> usize {
-    let size = layout.size() as usize;
+    let size = layout.size() as u64;
+    let together = together(&layout, axis, rank, gcd(size, origin.0[if axis == PLAIN { 0 } else { axis }]));
     let mut length = most;
     while length > 1 {
-        if size.is_multiple_of(length) && is_run(layout, axis, rank, origin, length) {
+        if together.is_multiple_of(length as u64) {
             return length;
         }
         length /= 2;
@@ -175,33 +217,30 @@ pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Diviso
     1
 }
 
-const fn is_run(layout: Layout, axis: usize, rank: usize, origin: Divisors, length: usize) -> bool {
+/// The number whose divisors are the lengths of groups as [`run`] looks for: a divisor of `bound`.
+///
+/// Along each axis, modes are coalesced: the first one is longer than 1, and the second does not continue it. So a group that
+/// is cut from it anywhere but at its end breaks, and one of two elements or more advances by the first mode's stride.
+const fn together(layout: &Layout, axis: usize, rank: usize, bound: u64) -> u64 {
     let plain = axis == PLAIN;
-    let moved = if plain { origin.0[0] } else { origin.0[axis] };
-    if moved % length as u64 != 0 {
-        return false;
-    }
-    let size = layout.size() as usize;
+    let mut bound = bound;
     let mut other = 0;
-    while other < (if plain { 1 } else { rank }) {
-        let line = coalesce(if plain { layout } else { layout.along(other) });
-        let step = if plain || other == axis { 1 } else { 0 };
-        let mut start = 0;
-        while start < size {
-            let first = line.at(start as i64);
-            if step == 1 && first % length as i64 != 0 {
-                return false;
-            }
-            let mut i = 1;
-            while i < length {
-                if line.at((start + i) as i64) != first + step * i as i64 {
-                    return false;
-                }
-                i += 1;
-            }
-            start += length;
+    while bound > 1 && other < (if plain { 1 } else { rank }) {
+        let line = coalesce(if plain { *layout } else { layout.along(other) });
+        let step = (plain || other == axis) as i64;
+        // Of strides along basis vectors there is no index.
+        if line.at(0) + line.step(0) != step {
+            return 1;
+        }
+        bound = gcd(bound, line.shape[0] as u64);
+        let leaves = line.leaves();
+        let mut leaf = 1;
+        // Every group starts at a multiple of its length.
+        while leaf < leaves && step == 1 {
+            bound = gcd(bound, line.step(leaf).unsigned_abs());
+            leaf += 1;
         }
         other += 1;
     }
-    true
+    bound
 }

@@ -80,14 +80,12 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         space: MemorySpace,
         bytes: usize,
     ) -> Result<AccessReport, TilingError> {
-        let error = TilingError::of("the accesses of a tiled copy").str("the copy atom ").str(A::NAME);
         if matches!(space, MemorySpace::Registers) {
-            return Err(
-                error.str(" has registers on this side, which need no access: ask for the other side's")
-            );
+            return Err(of_atom(A::NAME)
+                .str(" has registers on this side, which need no access: ask for the other side's"));
         }
         if bytes == 0 {
-            return Err(error.str(
+            return Err(of_atom(A::NAME).str(
                 " leaves its width to the tensors, so that its accesses are not known: take UniversalCopy of a type",
             ));
         }
@@ -107,9 +105,14 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         let values = bytes as i64 * 8 / T::BITS;
         match requests(&ComposedLayout { layout: by_thread, ..tensor }, T::BITS, values, lanes) {
             Ok(report) => Ok(report),
-            Err(why) => Err(unfit(error, &why, values, T::BITS, &tensor.layout)),
+            Err(why) => Err(unfit(of_atom(A::NAME), &why, values, T::BITS, &tensor.layout)),
         }
     }
+}
+
+/// An error that starts with the atom.
+const fn of_atom(name: &str) -> TilingError {
+    TilingError::of("the accesses of a tiled copy").str("the copy atom ").str(name)
 }
 
 /// The rows that the lanes of a matrix instruction name, by its side's layout in bits; lanes beyond them repeat.

@@ -1,6 +1,7 @@
 //! Tiled copies in kernels: carried by types, sliced by the thread.
 
-use super::{End, TiledCopy};
+use super::TiledCopy;
+use super::cut::Cut;
 use crate::arch::simulator_assert;
 use crate::atom::copy::CopyAtom;
 use crate::layout::{Layout, Swizzle};
@@ -107,21 +108,22 @@ macro_rules! marker {
 marker!(PartitionS PartitionD ThreadS ThreadD RetileOf);
 
 macro_rules! partition {
-    ($part:ident $thread:ident $end:ident $tidfrg:ident) => {
+    ($part:ident $thread:ident $source:literal) => {
         impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $thread<L, C> {
-            const LAYOUT: Layout = C::COPY.$tidfrg(L::LAYOUT).mode(0);
+            const LAYOUT: Layout = or_raise!(Cut::<$source, L, C>::PARTS).mode(0);
         }
 
         impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $part<L, C> {
-            const LAYOUT: Layout = or_raise!(C::COPY.tiling().partition_whole(End::$end, L::LAYOUT));
+            const LAYOUT: Layout =
+                or_raise!(C::COPY.tiling().partition_whole_of(&Cut::<$source, L, C>::PARTS, &L::LAYOUT));
             const ORIGIN: Divisors = L::ORIGIN.and(tables::steps($thread::<L, C>::LAYOUT));
             const SWIZZLE: Swizzle = L::SWIZZLE;
             const MOVED: u64 = tables::moved(L::MOVED, $thread::<L, C>::LAYOUT, L::SWIZZLE);
         }
     };
 }
-partition!(PartitionS ThreadS Source tidfrg_s);
-partition!(PartitionD ThreadD Destination tidfrg_d);
+partition!(PartitionS ThreadS true);
+partition!(PartitionD ThreadD false);
 
 impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for RetileOf<L, C> {
     const LAYOUT: Layout = C::COPY.retile_d(L::LAYOUT);

@@ -21,6 +21,7 @@
 //! [`tiled_copy!`](crate::tiled_copy)), as tensors carry their layouts.
 
 mod access;
+mod cut;
 mod kernel;
 pub(crate) mod partition;
 

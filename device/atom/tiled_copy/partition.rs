@@ -7,8 +7,9 @@
 use super::super::copy::ValueLayouts;
 use super::super::tiled_mma::{MmaTiling, Operand};
 use crate::layout::{
-    IntTuple, Layout, Tiler, make_col_major, try_coalesce_profile, try_composition, try_composition_tiler,
-    try_logical_product, try_product_each, try_right_inverse, try_upcast, try_zipped_divide, tuple,
+    IntTuple, Layout, Tiler, coalesce, make_col_major, try_coalesce_profile, try_composition,
+    try_composition_tiler, try_logical_product, try_product_each, try_right_inverse, try_upcast,
+    try_zipped_divide, tuple,
 };
 use crate::tensor::gcd;
 use crate::tiling::{TilingError, by_algebra};
@@ -85,7 +86,7 @@ impl CopyTiling {
         }
         let tile = by_algebra!(WHAT, tiler.try_tile_shape());
         let size = by_algebra!(WHAT, crate::layout::try_product(tile));
-        if has_negative_stride(layout_tv) {
+        if has_negative_stride(&layout_tv) {
             return Err(TilingError::of(WHAT)
                 .str("the thread-value layout ")
                 .layout(&layout_tv)
@@ -158,12 +159,31 @@ impl CopyTiling {
     /// # Errors
     /// Where the tiles do not divide the tensor in a way that a layout has.
     pub const fn tidfrg(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
-        // ((TILE_M, TILE_N, ...), (REST_M, REST_N, ...))
-        self.of_tiles(end, by_algebra!(WHAT, try_zipped_divide(tensor, self.tiler)))
+        self.tidfrg_by(&self.thrval(end), tensor)
     }
 
-    /// [`tidfrg`](Self::tidfrg) of a tensor that is cut into tiles already.
-    const fn of_tiles(&self, end: End, tiles: Layout) -> Result<Layout, TilingError> {
+    /// [`tidfrg`](Self::tidfrg), given the [`thrval`](Self::thrval) of the side, which is the same for all tensors.
+    pub(super) const fn tidfrg_by(
+        &self,
+        thrval: &Result<Layout, TilingError>,
+        tensor: Layout,
+    ) -> Result<Layout, TilingError> {
+        // ((TILE_M, TILE_N, ...), (REST_M, REST_N, ...))
+        let tiles = by_algebra!(WHAT, try_zipped_divide(tensor, self.tiler));
+        match thrval {
+            Ok(thrval) => of_tiles(thrval, tiles),
+            Err(error) => Err(*error),
+        }
+    }
+
+    /// `((thread, repeated threads), (value, repetition))` of one side to the index in the tile.
+    pub(super) const fn thrval(&self, end: End) -> Result<Layout, TilingError> {
+        if self.atom.reference.size() == 1 && self.end(end).size() == 1 {
+            // One thread and one value: nothing is reordered. The constants of most copies are made here.
+            let one = make_col_major(IntTuple::int(1));
+            let values = Layout::concat(&[one, coalesce(self.layout_tv.mode(1))]);
+            return Ok(Layout::concat(&[coalesce(self.layout_tv.mode(0)), values]));
+        }
         // The side's (thread, value) -> the reference's (thread, value)
         let inverse = by_algebra!(WHAT, try_right_inverse(self.atom.reference));
         let ref2end = by_algebra!(WHAT, try_composition(inverse, self.end(end)));
@@ -175,12 +195,7 @@ impl CopyTiling {
         let threads = by_algebra!(WHAT, Layout::try_concat(&[by_end.mode(0), by_atom.mode(1).mode(0)]));
         let values = by_algebra!(WHAT, Layout::try_concat(&[by_end.mode(1), by_atom.mode(1).mode(1)]));
         let zipped = by_algebra!(WHAT, Layout::try_concat(&[threads, values]));
-        let thrval = by_algebra!(WHAT, try_coalesce_profile(zipped, tuple!((1, (1, 1)))));
-        // ((thread, value), (REST_M, REST_N, ...))
-        let tiler = by_algebra!(WHAT, Tiler::try_by_mode(&[Tiler::layout(thrval), Tiler::any()]));
-        let parts = by_algebra!(WHAT, try_composition_tiler(tiles, tiler));
-        let modes = [parts.mode(0).mode(0), parts.mode(0).mode(1), parts.mode(1)];
-        Ok(by_algebra!(WHAT, Layout::try_concat(&modes)))
+        Ok(by_algebra!(WHAT, try_coalesce_profile(zipped, tuple!((1, (1, 1))))))
     }
 
     /// `(thread, value)` of one side to the index in the tile: CuTe's `get_layoutS_TV` and `get_layoutD_TV`.
@@ -192,7 +207,11 @@ impl CopyTiling {
         let one = by_algebra!(WHAT, tile.try_append_dim(tile.rank() + 1));
         // ((TILE_M, TILE_N, ...), 1)
         let tiles = Layout::concat(&[tile, one.mode(tile.rank())]);
-        let parts = match self.of_tiles(end, tiles) {
+        let thrval = match self.thrval(end) {
+            Ok(thrval) => thrval,
+            Err(error) => return Err(error),
+        };
+        let parts = match of_tiles(&thrval, tiles) {
             Ok(parts) => parts,
             Err(error) => return Err(error),
         };
@@ -204,15 +223,10 @@ impl CopyTiling {
     /// # Errors
     /// As [`tidfrg`](Self::tidfrg).
     pub const fn partition(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
-        let parts = match self.tidfrg(end, tensor) {
-            Ok(parts) => parts,
-            Err(error) => return Err(error),
-        };
-        if parts.mode(2).rank() == 1 {
-            // As in CuTe, the rest of a tensor of one mode stays a tuple of one.
-            return Ok(Layout::concat(&[parts.mode(1), parts.mode(2)]));
+        match self.tidfrg(end, tensor) {
+            Ok(parts) => of_thread(&parts),
+            Err(error) => Err(error),
         }
-        Ok(by_algebra!(WHAT, unpacked(parts.mode(1), parts.mode(2))))
     }
 
     /// [`partition`](Self::partition) of a tensor that the tile divides: of another one the last tiles would reach beyond it.
@@ -220,17 +234,26 @@ impl CopyTiling {
     /// # Errors
     /// Where the tile does not divide the tensor; the error names both.
     pub const fn partition_whole(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
-        let parts = match self.tidfrg(end, tensor) {
+        self.partition_whole_of(&self.tidfrg(end, tensor), &tensor)
+    }
+
+    /// [`partition_whole`](Self::partition_whole), given the [`tidfrg`](Self::tidfrg) of the tensor.
+    pub(super) const fn partition_whole_of(
+        &self,
+        parts: &Result<Layout, TilingError>,
+        tensor: &Layout,
+    ) -> Result<Layout, TilingError> {
+        let parts = match parts {
             Ok(parts) => parts,
-            Err(error) => return Err(error),
+            Err(error) => return Err(*error),
         };
-        let (tile, tiles) = (self.tile.size(), parts.mode(2).size());
+        let (tile, tiles) = (self.tile.size(), parts.extent(2));
         if tile * tiles != tensor.size() {
             return Err(TilingError::of(WHAT)
                 .str("the tile ")
                 .tuple(&self.tile)
                 .str(" does not divide the tensor ")
-                .layout(&tensor)
+                .layout(tensor)
                 .str(", of which ")
                 .int(tiles)
                 .str(" tiles would take ")
@@ -241,7 +264,7 @@ impl CopyTiling {
                     ": take a tensor whose extents are multiples of the tile's, or fewer threads or values",
                 ));
         }
-        self.partition(end, tensor)
+        of_thread(parts)
     }
 
     /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, in this copy's modes
@@ -276,16 +299,36 @@ impl CopyTiling {
     }
 }
 
+/// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor that is cut into tiles already.
+const fn of_tiles(thrval: &Layout, tiles: Layout) -> Result<Layout, TilingError> {
+    // ((thread, value), (REST_M, REST_N, ...))
+    let tiler = by_algebra!(WHAT, Tiler::try_by_mode(&[Tiler::layout(*thrval), Tiler::any()]));
+    let parts = by_algebra!(WHAT, try_composition_tiler(tiles, tiler));
+    let thrval = parts.mode(0);
+    let modes = [thrval.mode(0), thrval.mode(1), parts.mode(1)];
+    Ok(by_algebra!(WHAT, Layout::try_concat(&modes)))
+}
+
+/// `((value, repetition), REST_M, REST_N, ...)` of `(thread, (value, repetition), (REST_M, REST_N, ...))`.
+const fn of_thread(parts: &Layout) -> Result<Layout, TilingError> {
+    let rest = parts.mode(2);
+    if rest.rank() == 1 {
+        // As in CuTe, the rest of a tensor of one mode stays a tuple of one.
+        return Ok(Layout::concat(&[parts.mode(1), rest]));
+    }
+    Ok(by_algebra!(WHAT, unpacked(parts.mode(1), rest)))
+}
+
 /// `(first, rest_0, rest_1, ...)`.
 pub(crate) const fn unpacked(first: Layout, rest: Layout) -> Result<Layout, crate::layout::LayoutError> {
     rest.try_prepend(first)
 }
 
-const fn has_negative_stride(layout: Layout) -> bool {
-    let flat = layout.flatten();
+const fn has_negative_stride(layout: &Layout) -> bool {
+    let leaves = layout.leaves();
     let mut leaf = 0;
-    while leaf < flat.rank() {
-        if flat.mode(leaf).size() > 1 && flat.mode(leaf).at(1) < 0 {
+    while leaf < leaves {
+        if layout.shape[leaf] > 1 && layout.step(leaf) < 0 {
             return true;
         }
         leaf += 1;

@@ -1,5 +1,7 @@
 //! Tiled MMAs in kernels: carried by types, sliced by the thread.
 
+use super::cut::Cut;
+use super::partition::{fragment_of, of_thread};
 use super::{Operand, TiledMma};
 use crate::arch::{Fma, simulator_assert};
 use crate::atom::mma::MmaAtom;
@@ -121,14 +123,16 @@ macro_rules! marker {
 marker!(PartitionMma ThreadMma);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for ThreadMma<L, M, O> {
-    const LAYOUT: Layout = or_raise!(M::MMA.tiling().by_thread(O::OPERAND, L::LAYOUT)).mode(0);
+    const LAYOUT: Layout = or_raise!(M::MMA.tiling().by_thread_of(
+        &Cut::<L, M, O>::PARTS,
+        &Cut::<(), M, ()>::COORDINATES,
+        Cut::<(), M, O>::ALL_MODES
+    ))
+    .mode(0);
 }
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for PartitionMma<L, M, O> {
-    const LAYOUT: Layout = {
-        or_raise!(M::MMA.tiling().thrfrg_whole(O::OPERAND, L::LAYOUT));
-        or_raise!(M::MMA.tiling().partition(O::OPERAND, L::LAYOUT))
-    };
+    const LAYOUT: Layout = or_raise!(of_thread(&Cut::<L, M, O>::PARTS));
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(ThreadMma::<L, M, O>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = tables::moved(L::MOVED, ThreadMma::<L, M, O>::LAYOUT, L::SWIZZLE);
@@ -139,10 +143,7 @@ pub struct FragmentOf<L, M, O>(PhantomData<(L, M, O)>);
 marker!(FragmentOf);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for FragmentOf<L, M, O> {
-    const LAYOUT: Layout = {
-        or_raise!(M::MMA.tiling().thrfrg_whole(O::OPERAND, L::LAYOUT));
-        or_raise!(M::MMA.tiling().fragment(O::OPERAND, L::LAYOUT))
-    };
+    const LAYOUT: Layout = or_raise!(fragment_of(O::OPERAND, &of_thread(&Cut::<L, M, O>::PARTS)));
 }
 
 /// The layout of a thread's accumulator for a tile of the shape of `L`.

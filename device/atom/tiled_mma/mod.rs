@@ -15,6 +15,7 @@
 //! In a kernel the tiled MMA is carried by a type with that one constant ([`StaticTiledMma`], declared by
 //! [`tiled_mma!`](crate::tiled_mma)), as tensors carry their layouts.
 
+mod cut;
 mod kernel;
 pub(crate) mod partition;
 

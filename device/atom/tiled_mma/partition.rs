@@ -193,7 +193,7 @@ impl MmaTiling {
 
     /// Thread to `(V, M, N, K)`, as a number. As CuTe's `get_slice`, which counts a thread by the strides of `thr_vmnk`: one that
     /// no atom has counts like that one that has, whose number differs in the other digits alone.
-    const fn coordinates(&self) -> Result<Layout, TilingError> {
+    pub(super) const fn coordinates(&self) -> Result<Layout, TilingError> {
         let all = by_algebra!(WHAT, self.with_idle());
         let size = self.thr_vmnk.size();
         let alike = Layout::new(IntTuple::flat(&[size, all.size() / size]), IntTuple::flat(&[1, 0]));
@@ -325,7 +325,7 @@ impl MmaTiling {
     }
 
     /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing still: `(V, M, N, K)`.
-    const fn with_all_modes(&self, operand: Operand) -> Tiler {
+    pub(super) const fn with_all_modes(&self, operand: Operand) -> Tiler {
         let (m, n, k) = (self.atoms_along(0), self.atoms_along(1), self.atoms_along(2));
         let modes = match operand {
             Operand::A => [pair(m, n, [1, 0]), Tiler::any()],
@@ -340,14 +340,29 @@ impl MmaTiling {
     /// # Errors
     /// Where the tile does not divide the tensor; the error names both.
     pub const fn by_thread(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
-        let parts = match self.thrfrg_whole(operand, tensor) {
+        self.by_thread_of(
+            &self.thrfrg_whole(operand, tensor),
+            &self.coordinates(),
+            self.with_all_modes(operand),
+        )
+    }
+
+    /// [`by_thread`](Self::by_thread), given the [`thrfrg_whole`](Self::thrfrg_whole) of the tensor, the
+    /// [`coordinates`](Self::coordinates), and the tiler of the operand's [`with_all_modes`](Self::with_all_modes).
+    pub(super) const fn by_thread_of(
+        &self,
+        parts: &Result<Layout, TilingError>,
+        coordinates: &Result<Layout, TilingError>,
+        all_modes: Tiler,
+    ) -> Result<Layout, TilingError> {
+        let parts = match parts {
             Ok(parts) => parts,
-            Err(error) => return Err(error),
+            Err(error) => return Err(*error),
         };
-        let threads = by_algebra!(WHAT, try_composition_tiler(parts.mode(0), self.with_all_modes(operand)));
-        let coordinates = match self.coordinates() {
-            Ok(coordinates) => coordinates,
-            Err(error) => return Err(error),
+        let threads = by_algebra!(WHAT, try_composition_tiler(parts.mode(0), all_modes));
+        let coordinates = match coordinates {
+            Ok(coordinates) => *coordinates,
+            Err(error) => return Err(*error),
         };
         let by_number = by_algebra!(WHAT, try_composition(threads, coordinates));
         Ok(by_algebra!(WHAT, Layout::try_concat(&[by_number, parts.mode(1)])))
@@ -366,11 +381,7 @@ impl MmaTiling {
     /// # Errors
     /// Where the tiles do not divide the tensor in a way that a layout has.
     pub const fn partition(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
-        let parts = match self.thrfrg(operand, tensor) {
-            Ok(parts) => parts,
-            Err(error) => return Err(error),
-        };
-        Ok(by_algebra!(WHAT, unpacked(parts.mode(1).mode(0), parts.mode(1).mode(1))))
+        of_thread(&self.thrfrg(operand, tensor))
     }
 
     /// The layout of a thread's fragment of an operand: of A and B as [`fragment_layout`] has it, of C and D compact in the order of
@@ -379,11 +390,30 @@ impl MmaTiling {
     /// # Errors
     /// As [`partition`](Self::partition).
     pub const fn fragment(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
-        match self.partition(operand, tensor) {
-            Ok(part) if matches!(operand, Operand::C | Operand::D) => Ok(make_col_major(part.shape())),
-            Ok(part) => Ok(fragment_layout(part)),
-            Err(error) => Err(error),
+        fragment_of(operand, &self.partition(operand, tensor))
+    }
+}
+
+/// `(value, REST_0, REST_1, ...)` of `((V, (THR_0, THR_1)), (value, (REST_0, REST_1)))`.
+pub(super) const fn of_thread(parts: &Result<Layout, TilingError>) -> Result<Layout, TilingError> {
+    match parts {
+        Ok(parts) => {
+            let values = parts.mode(1);
+            Ok(by_algebra!(WHAT, unpacked(values.mode(0), values.mode(1))))
         }
+        Err(error) => Err(*error),
+    }
+}
+
+/// The layout of a thread's fragment, given its part: see [`MmaTiling::fragment`].
+pub(super) const fn fragment_of(
+    operand: Operand,
+    part: &Result<Layout, TilingError>,
+) -> Result<Layout, TilingError> {
+    match part {
+        Ok(part) if matches!(operand, Operand::C | Operand::D) => Ok(make_col_major(part.shape())),
+        Ok(part) => Ok(fragment_layout(*part)),
+        Err(error) => Err(*error),
     }
 }
 

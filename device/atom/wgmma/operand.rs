@@ -30,7 +30,7 @@
 use super::error::{Reason, WgmmaLayoutError};
 use super::{OperandA, WgmmaAtom};
 use crate::atom::TilingError;
-use crate::layout::{ComposedLayout, Layout, Major};
+use crate::layout::{ComposedLayout, Layout, Major, coalesce};
 use crate::number::Number;
 
 /// The most instructions along either mode of a tile.
@@ -225,6 +225,15 @@ impl Tile {
         other: &Layout,
         modes: [usize; 2],
     ) -> Result<(), Reason> {
+        // Whole pieces, and strides of whole pieces, are in place; for an error elements are looked at one by one.
+        let line = coalesce(*contiguous);
+        if line.stride[0] == 1
+            && line.shape[0] % self.piece == 0
+            && self.steps_whole(&line, 1)
+            && self.steps_whole(other, 0)
+        {
+            return Ok(());
+        }
         let mut i = 0;
         while i < contiguous.size() {
             let within = i % self.piece;
@@ -246,6 +255,16 @@ impl Tile {
             i += 1;
         }
         Ok(())
+    }
+
+    /// Whether the strides of the leaves from `first` on are multiples of a piece.
+    const fn steps_whole(&self, layout: &Layout, first: usize) -> bool {
+        let leaves = layout.leaves();
+        let mut leaf = first;
+        while leaf < leaves && layout.stride[leaf] % self.piece == 0 {
+            leaf += 1;
+        }
+        leaf == leaves
     }
 
     /// Checks that within each instruction's part of a mode, the element `step i` lies at `place(i)` pieces, where

@@ -22,8 +22,8 @@ impl TupleBuilder {
 
     /// Adds a leaf. A value of 0 belongs to no basis vector; the wildcard is no value.
     pub const fn leaf(&mut self, value: i64, basis: u32) -> Result<(), Fault> {
+        let leaf = self.tuple.profile.leaves();
         tri!(self.tuple.profile.push_leaf());
-        let leaf = self.tuple.profile.leaves() - 1;
         self.tuple.value[leaf] = value;
         self.tuple.basis[leaf] = if value == 0 && basis != ANY { NO_BASIS } else { basis };
         Ok(())
@@ -40,12 +40,13 @@ impl TupleBuilder {
 
     /// Adds what stands in `from` at `at`.
     pub const fn copy(&mut self, from: &IntTuple, at: At) -> Result<(), Fault> {
-        let start = self.tuple.profile.leaves();
+        let mut to = self.tuple.profile.leaves();
         let (first, end) = tri!(self.tuple.profile.push_copy(&from.profile, at));
         let mut i = first;
         while i < end {
-            self.tuple.value[start + i - first] = from.value[i];
-            self.tuple.basis[start + i - first] = from.basis[i];
+            self.tuple.value[to] = from.value[i];
+            self.tuple.basis[to] = from.basis[i];
+            to += 1;
             i += 1;
         }
         Ok(())
@@ -76,8 +77,9 @@ impl TupleBuilder {
     /// Adds the leaves of `from` as one flat tuple.
     pub const fn flattened(&mut self, from: &IntTuple) -> Result<(), Fault> {
         tri!(self.open(from.leaves()));
+        let leaves = from.leaves();
         let mut i = 0;
-        while i < from.leaves() {
+        while i < leaves {
             tri!(self.leaf(from.value[i], from.basis[i]));
             i += 1;
         }

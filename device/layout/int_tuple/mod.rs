@@ -15,6 +15,7 @@ pub use coordinate::*;
 
 use super::basis::{Basis, MAX_BASIS, element};
 use super::error::{Fault, LayoutError, tri};
+use super::layout::times;
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 use super::text::Text;
 
@@ -177,7 +178,7 @@ impl IntTuple {
 
     /// The number of its leaves.
     pub const fn leaves(&self) -> usize {
-        self.profile.leaves()
+        self.profile.leaves as usize
     }
 
     /// Leaf `index`, from left to right.
@@ -334,7 +335,7 @@ impl IntTuple {
 /// A size with a further extent.
 #[inline(always)]
 pub(crate) const fn size_times(size: i64, extent: i64) -> Result<i64, Fault> {
-    match size.checked_mul(extent) {
+    match times(size, extent) {
         Some(size) => Ok(size),
         None => Err(Fault::TooLarge { what: "the size", left: size, by: "the extent", right: extent }),
     }
