@@ -311,6 +311,8 @@ half_precision! {
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
         wgmma_f16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
         wgmma_f16_tn_64x64_k2 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
+        wgmma_f16_nn_64x64 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
+        wgmma_f16_nn_64x64_k2 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
         wgmma_f16_tt_64x64 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
         wgmma_f16_tt_64x64_k2 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
     }
@@ -322,6 +324,8 @@ half_precision! {
         + wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 637.0, wgmma_ping_pong;
         wgmma_bf16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
         wgmma_bf16_tn_64x64_k2 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
+        wgmma_bf16_nn_64x64 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
+        wgmma_bf16_nn_64x64_k2 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
         wgmma_bf16_tt_64x64 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
         wgmma_bf16_tt_64x64_k2 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
     }

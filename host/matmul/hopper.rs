@@ -122,6 +122,10 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
 ) -> Result<()> {
     let (m, n, k) = (arguments.m, arguments.n, arguments.k);
     let batches = arguments.batches;
+    let boxes = match blocks {
+        Clusters::Rows(_) => boxes,
+        Clusters::Parts(_) => [boxes[0].fitted(m), boxes[1].fitted(n)],
+    };
     let a = map_of_operand(
         stream,
         T::TENSOR_ELEMENT,

@@ -249,11 +249,14 @@ fn persistent_cost<T: Operand>(
         * u64::from(n.div_ceil(tile_n))
         * u64::from(splits)
         * u64::from(question.batches);
-    // Where there are few tiles, most of the chip is idle.
-    let step = step * (tiles as f64 / f64::from(clusters)).clamp(STEP_ALONE, 1.0);
-    let cost = |rounds: f64, steps: f64| LAUNCH + (rounds * FILL_OF_PERSISTENT + steps + FILL) * step;
+    // Where few run, most of the chip is idle, and each has more of memory and power; in turn, one of two waits for the other anyway.
+    let of_busy = |busy: f64| {
+        let step =
+            if variant.ping_pong { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
+        move |rounds: f64, steps: f64| LAUNCH + (rounds * FILL_OF_PERSISTENT + steps + FILL) * step
+    };
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
-    let whole = (cost(rounds, rounds * steps), (0, 0));
+    let whole = (of_busy(tiles as f64)(rounds, rounds * steps), (0, 0));
     let rest = (tiles % u64::from(clusters)) as u32;
     if variant.ping_pong || splits > 1 || rest == 0 || !hopper::can_count(rest, cluster, (tile_m, tile_n)) {
         return whole;
@@ -264,7 +267,9 @@ fn persistent_cost<T: Operand>(
         let of_piece = (steps / f64::from(pieces)).ceil();
         // One of them leaves its own and takes all, one after the other.
         let gathered = (1.0 + f64::from(pieces)) * f64::from(tile_m * tile_n) * 4.0 / PIECES;
-        (cost(rounds, (rounds - 1.0) * steps + of_piece) + gathered, (rest, pieces))
+        let busy = (tiles - u64::from(rest)) as f64 + f64::from(rest * pieces);
+        let cost = of_busy(busy)(rounds, (rounds - 1.0) * steps + of_piece);
+        (cost + gathered, (rest, pieces))
     });
     shared.fold(whole, |best, other| if other.0 < best.0 { other } else { best })
 }

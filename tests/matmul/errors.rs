@@ -75,6 +75,6 @@ fn the_plan_can_be_asked_for() {
     let mut c = device.alloc_zeroed::<half::f16>(64 * 64).unwrap();
     let mut c = MatrixMut::row_major(&mut c, 64, 64).unwrap();
     let plan = Matmul::new(a, b.t()).tile(64, 64).split_k(1).explain(&device, &mut c).unwrap();
-    assert_eq!((plan.kernel, plan.tile, plan.splits), (Some("matmul_f16_tn_64x64"), (64, 64), 1));
+    assert_eq!((plan.kernel, plan.tile, plan.splits), (Some("wgmma_f16_tn_64x64"), (64, 64), 1));
     assert_eq!((plan.rearranged, plan.workspace_bytes), ([false; 2], 0));
 }

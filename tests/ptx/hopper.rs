@@ -78,7 +78,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
 fn kernels_of_parts() -> Vec<(String, String, usize)> {
     let mut kernels = Vec::new();
     for t in ["f16", "bf16"] {
-        for order in ["tn", "tt"] {
+        for order in ["tn", "nn", "tt"] {
             for (suffix, parts) in [("", 1), ("_k2", 2)] {
                 let instruction = format!("wgmma.mma_async.sync.aligned.m64n64k16.f32.{t}.{t}");
                 kernels.push((format!("wgmma_{t}_{order}_64x64{suffix}"), instruction, parts));

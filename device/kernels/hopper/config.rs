@@ -124,6 +124,26 @@ impl Boxes {
         }
     }
 
+    /// The same of a matrix that has but `extent` elements along M or N: where K is contiguous, a box has no more rows than there are,
+    /// in eights, which is what a swizzle repeats after.
+    #[inline(always)]
+    #[must_use]
+    pub const fn fitted(self, extent: u32) -> Self {
+        match self.major {
+            Major::K if extent < self.extents[1] => {
+                Self { extents: [self.extents[0], extent.div_ceil(8) * 8], ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Bytes of all boxes of a stage.
+    #[inline(always)]
+    #[must_use]
+    pub const fn bytes(&self) -> u32 {
+        self.count * self.extents[1] * ROW
+    }
+
     /// Elements along M or N from one box to the next.
     #[must_use]
     pub const fn step(&self) -> u32 {

@@ -152,7 +152,7 @@ macro_rules! wgmma_parts {
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`Boxes`](super::super::Boxes) tells of
-            /// A and B; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
+            /// A and B, fitted to M and N; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
             /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of
             #[doc = concat!(stringify!($parts), " blocks (1: none).")]
             #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling>)]
@@ -176,6 +176,10 @@ wgmma_parts! {
     wgmma_f16_tn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_f16_tn_64x64`], K in two parts.
     wgmma_f16_tn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
+    wgmma_f16_nn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
+    /// As [`wgmma_f16_nn_64x64`], K in two parts.
+    wgmma_f16_nn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
     wgmma_f16_tt_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
     /// As [`wgmma_f16_tt_64x64`], K in two parts.
@@ -184,6 +188,10 @@ wgmma_parts! {
     wgmma_bf16_tn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_bf16_tn_64x64`], K in two parts.
     wgmma_bf16_tn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
+    wgmma_bf16_nn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    /// As [`wgmma_bf16_nn_64x64`], K in two parts.
+    wgmma_bf16_nn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
     wgmma_bf16_tt_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// As [`wgmma_bf16_tt_64x64`], K in two parts.

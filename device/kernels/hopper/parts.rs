@@ -12,10 +12,10 @@
 //! ```
 //!
 //! So the parts meet within the cluster: no workspace, no second kernel, and each block writes its share of C with all that can be
-//! asked for. Sums are added in an order that the tile's number tells, so that the result is the same every time. Clusters of four would not do: a group of
+//! asked for. Sums are added in the order of K, so that the result is the same every time. Clusters of four would not do: a group of
 //! multiprocessors that share clusters has 16 of them or 18 and sometimes fewer, so that the 32nd cluster waits for the first to end.
 
-use super::config::{ATOM_M, ArgumentsOf, ROW, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, leave_columns};
 use super::matmul::load_boxes;
 use super::schedule::{Job, Work, piece_of};
@@ -24,8 +24,8 @@ use crate::arch::wgmma::{
 };
 use crate::arch::{
     ClusterWord as _, FULL_WARP, Fma as _, Word as _, Word128, block_idx, cluster_arrive, cluster_rank,
-    cluster_wait, elect, map_shared, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier,
-    sync_cluster, sync_threads, sync_warp, thread_idx,
+    cluster_wait, elect, fence_proxy_async_shared, map_shared, overlap_launches, prefetch_tensor_map,
+    shuffle, sync_barrier, sync_cluster, sync_threads, sync_warp, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Place, Scalar as _, Staged, write_rows};
@@ -150,7 +150,7 @@ impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
 /// # Safety
 /// All threads of the block come by together, and the kernel declares [`PartsStorage<G>`] and `G::THREADS` threads; it is launched
 /// in clusters of `PARTS` blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
-/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
+/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M and N. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
 /// chunk: `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
@@ -169,6 +169,17 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
         // SAFETY: one thread, and a barrier follows.
         unsafe { pipeline.init(G::CONSUMERS * WARPGROUP / 32) };
     }
+    let [boxes_a, boxes_b] = boxes::<G>(arguments);
+    let mut stage = 0;
+    while stage < STAGES {
+        // SAFETY: nobody uses the stages yet, and the rows are theirs.
+        unsafe {
+            clear::<G>(at.a(stage) + boxes_a.bytes(), at.b(stage), thread);
+            clear::<G>(at.b(stage) + boxes_b.bytes(), at.a(stage + 1), thread);
+        }
+        stage += 1;
+    }
+    fence_proxy_async_shared();
     sync_threads();
     // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
     overlap_launches();
@@ -181,7 +192,6 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
     unsafe {
         if warpgroup == 0 {
             if thread < 32 && elect(FULL_WARP) {
-                let work = (block_idx().x / PARTS, work);
                 load::<G>(pipeline.producer(), at, (a.pointer(), b.pointer()), work, piece, arguments);
             }
             sync_warp(FULL_WARP);
@@ -222,7 +232,28 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Work
     .own()
 }
 
-/// Loads the stages of the block's part of K, of the tile of this number.
+/// The boxes of a stage of A and of B: no more rows than there are. TMA takes its time for those that lie outside of a matrix, too.
+#[inline(always)]
+fn boxes<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> [Boxes; 2] {
+    [const { G::BOXES_A }.fitted(arguments.m), const { G::BOXES_B }.fitted(arguments.n)]
+}
+
+/// Zeros from one place of shared memory to another: rows of a stage that no copy brings, and that `wgmma` reads.
+///
+/// # Safety
+/// All threads of the block come by; the memory is theirs. Both are multiples of 16 bytes.
+#[inline(always)]
+unsafe fn clear<G: WgmmaConfig>(from: u32, to: u32, thread: u32) {
+    const WORD: u32 = size_of::<Word128>() as u32;
+    let mut at = from + WORD * thread;
+    while at < to {
+        // SAFETY: the caller's contract; each word belongs to one thread.
+        unsafe { Word128::store_shared(at, Word128([0; 4])) };
+        at += const { WORD * G::THREADS };
+    }
+}
+
+/// Loads the stages of the block's part of K.
 ///
 /// # Safety
 /// One thread; the kernel's contract.
@@ -231,11 +262,12 @@ unsafe fn load<G: WgmmaConfig>(
     mut producer: Producer<STAGES, 1>,
     at: Stages<G>,
     (a, b): (TensorMapPointer, TensorMapPointer),
-    (tile, work): (u32, Work),
+    work: Work,
     (first, stages): (u32, u32),
     arguments: &ArgumentsOf<G>,
 ) {
     let (row, column) = ((work.m * G::BLK_M) as i32, (work.n * G::BLK_N) as i32);
+    let [boxes_a, boxes_b] = boxes::<G>(arguments);
     // One batch is the same for all where they have no distance.
     let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
     let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
@@ -244,19 +276,15 @@ unsafe fn load<G: WgmmaConfig>(
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
-        // Tiles have rows in common. If all began with the same of them, all would ask for the same lines of the L2 cache at the same
-        // time: so each begins elsewhere, and goes round.
-        let mut stage = first + if stages > 0 { tile % stages } else { 0 };
-        let mut left = stages;
-        while left > 0 {
+        let mut stage = first;
+        while stage < first + stages {
             let k = (stage * G::BLK_K) as i32;
-            let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
+            let filling = producer.acquire(boxes_a.bytes() + boxes_b.bytes());
             let (to_a, to_b) = (at.a(filling.index()), at.b(filling.index()));
             let barrier = filling.barrier();
-            load_boxes(const { G::BOXES_A }, a, [row, k, batch_a], (to_a, barrier), None);
-            load_boxes(const { G::BOXES_B }, b, [column, k, batch_b], (to_b, barrier), None);
-            stage = if stage + 1 < first + stages { stage + 1 } else { first };
-            left -= 1;
+            load_boxes(boxes_a, a, [row, k, batch_a], (to_a, barrier), None);
+            load_boxes(boxes_b, b, [column, k, batch_b], (to_b, barrier), None);
+            stage += 1;
         }
     }
 }
