@@ -138,8 +138,28 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { forced: Forced { tile: Some((m, n)), ..self.forced }, ..self }
     }
 
-    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best. Kernels that cut K by themselves (of
-    /// 64 x 64 on Hopper, whose clusters have two parts) are taken where that is their number.
+    /// Takes this kernel alone; [`Matmul::kernels`] tells which there are. Operands that it cannot read as they lie are rearranged first,
+    /// if it wants K contiguous in both, and refused otherwise.
+    ///
+    /// ```
+    /// use moye::{Device, Matmul, Matrix, MatrixMut};
+    /// let device = Device::sim();
+    /// let data = device.upload(&[half::f16::ONE; 64 * 64])?;
+    /// let (a, b) = (Matrix::row_major(&data, 64, 64)?, Matrix::col_major(&data, 64, 64)?);
+    /// let mut c = device.alloc_uninit::<half::f16>(64 * 64)?;
+    /// let mut c = MatrixMut::row_major(&mut c, 64, 64)?;
+    /// let product = Matmul::new(a, b).kernel("matmul_f16_tn_64x64");
+    /// assert_eq!(product.explain(&device, &mut c)?.kernel, Some("matmul_f16_tn_64x64"));
+    /// let error = product.kernel("matmul_f8").run(&device, &mut c).unwrap_err().to_string();
+    /// assert!(error.contains("there are wgmma_f16_tn, "), "{error}");
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    pub fn kernel(self, name: &'static str) -> Self {
+        Self { forced: Forced { kernel: Some(name), ..self.forced }, ..self }
+    }
+
+    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best. Kernels that know one number of parts
+    /// alone (those of 64 x 64 by `wgmma` on Hopper: 1, or 2 where a cluster's blocks have a part each) are taken where it is that.
     pub fn split_k(self, splits: u32) -> Self {
         Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
     }
@@ -164,11 +184,16 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         super::element::tiles::<T>(self.precision, super::hopper::is_there(device))
     }
 
+    /// The names of the kernels for these elements and this way of summing that a device can run.
+    pub fn kernels(&self, device: &Device) -> Vec<&'static str> {
+        super::element::kernels::<T>(self.precision, super::hopper::is_there(device))
+    }
+
     /// Computes it on the default stream of a device.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] where shapes, the bias, scales or the batches do not fit, [`Error::MatrixTooLarge`] where M, N or K
-    /// is over 2,147,483,391 (2^31 - 257), [`Error::Unsupported`] for a GELU or SiLU of integers, a tile that no kernel has, and
+    /// is over 2,147,483,391 (2^31 - 257), [`Error::Unsupported`] for a GELU or SiLU of integers, a tile or kernel that there is not, and
     /// 8-bit floats on another GPU than Hopper, [`Error::WrongDevice`], [`Error::OutOfMemory`], and those of [`Device::launch`].
     pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<()> {
         // SAFETY: as for `matmul`: the default stream has its work in order.
@@ -200,7 +225,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     fn measured(&self, device: &Device, c: &MatrixMut<'_, U>) -> Option<Forced> {
         let tuning = self.tuning.filter(|_| self.forced == Forced::default())?;
         let choice = tuning.get(device, &self.problem(c))?;
-        Some(Forced { tile: Some(choice.tile), splits: Some(choice.splits) })
+        Some(Forced { tile: Some(choice.tile), splits: Some(choice.splits), kernel: None })
     }
 
     #[cfg(not(feature = "tune"))]

@@ -186,6 +186,14 @@ impl<T: Operand> Code<T> {
     }
 }
 
+/// The names of the kernels for these elements and this way of summing.
+pub(super) fn kernels<T: Operand>(precision: Precision, wgmma: bool) -> Vec<&'static str> {
+    let of_precision = T::VARIANTS
+        .iter()
+        .filter(|variant| variant.precision == precision && (wgmma || !variant.kernel.is_wgmma()));
+    of_precision.map(|variant| variant.kernel.name()).collect()
+}
+
 /// The tiles of C, M x N, of the kernels for these elements and this way of summing.
 pub(super) fn tiles<T: Operand>(precision: Precision, wgmma: bool) -> Vec<(u32, u32)> {
     let of_precision = T::VARIANTS

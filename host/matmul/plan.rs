@@ -39,6 +39,8 @@ pub(super) struct Forced {
     pub tile: Option<(u32, u32)>,
     /// The parts of K.
     pub splits: Option<u32>,
+    /// The kernel, by its name.
+    pub kernel: Option<&'static str>,
 }
 
 /// What was chosen.
@@ -78,11 +80,11 @@ const FILL: f64 = 6.0;
 const FILL_OF_PERSISTENT: f64 = 2.0;
 /// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
 /// no more than its stages hold, and waits.
-const STREAM: f64 = 2.6e6;
-/// The same of small tiles, a block for each, as the L2 cache gives it.
+const STREAM: f64 = 3.0e6;
+/// The same of small tiles, a block for each, where the L2 cache has them; what it has not costs little more for them than their steps do.
 const STREAM_OF_SMALL: f64 = 6.5e6;
 /// What it costs beside its steps to begin a block that has one tile, and to end it.
-const BLOCK: f64 = 1.0;
+const BLOCK: f64 = 1.5;
 /// What it costs the blocks of a cluster to meet.
 const MEETING: f64 = 0.7;
 /// The part of its time for a step that a block needs where few others run: then neither memory nor power is short.
@@ -105,6 +107,7 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
         .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
         .filter(|variant| question.wgmma || !variant.kernel.is_wgmma())
         .filter(tile_fits)
+        .filter(|variant| question.forced.kernel.is_none_or(|name| variant.kernel.name() == name))
         .filter_map(|variant| with(question, variant))
         .min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
@@ -138,6 +141,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
     let candidates = match (question.forced.splits, variant.kernel.clusters()) {
         // Their clusters cut K, and nothing else does.
         (Some(splits), Clusters::Parts(parts)) if splits != parts => return None,
+        // Each has something of K.
+        (_, Clusters::Parts(parts)) if parts > most => return None,
         (_, Clusters::Parts(_)) => vec![1],
         (Some(splits), _) => vec![splits.clamp(1, most)],
         (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
@@ -323,17 +328,19 @@ mod tests {
         for (m, n, k) in [(64, 4096, 14336), (64, 1024, 8192), (64, 2048, 2048)] {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64_k2", "{m} x {n} x {k}");
         }
-        // As many tiles as multiprocessors, or more.
+        // About as many tiles as multiprocessors, or more.
         for (m, n, k) in [(64, 8192, 8192), (64, 14336, 4096), (128, 4096, 4096)] {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64", "{m} x {n} x {k}");
         }
         assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
-        let forced = |splits, tile| Forced { splits, tile };
+        let forced = |splits, tile| Forced { splits, tile, kernel: None };
         for (forced, expected) in [
             (forced(Some(1), None), "wgmma_f16_tn_64x64"),
             (forced(Some(2), None), "wgmma_f16_tn_64x64_k2"),
             (forced(Some(2), Some((64, 64))), "wgmma_f16_tn_64x64_k2"),
             (forced(None, Some((64, 64))), "wgmma_f16_tn_64x64_k2"),
+            (Forced { kernel: Some("wgmma_f16_tn_64x64"), ..Forced::default() }, "wgmma_f16_tn_64x64"),
+            (Forced { kernel: Some("matmul_f16_tn_64x64"), ..forced(Some(1), None) }, "matmul_f16_tn_64x64"),
         ] {
             let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();
             assert_eq!((plan.variant.kernel.name(), plan.splits), (expected, 1), "{forced:?}: {plan:?}");
@@ -366,14 +373,18 @@ mod tests {
     fn every_part_has_something_of_k() {
         for k in [0, 1, 63, 64, 65, 300, 1000, 4097] {
             for splits in 1..40 {
-                let forced = Forced { splits: Some(splits), tile: None };
-                let plan = plan::<f16>(&Question { forced, ..question(64, 64, k) }).unwrap();
-                assert!(plan.splits >= 1 && plan.splits <= splits, "{k} in {splits}: {plan:?}");
-                assert!((plan.splits - 1) * plan.k_chunk < k.max(1), "{k} in {splits}: {plan:?}");
-                assert!(
-                    u64::from(plan.splits) * u64::from(plan.k_chunk) >= u64::from(k),
-                    "{k} in {splits}: {plan:?}"
-                );
+                for wgmma in [false, true] {
+                    let forced = Forced { splits: Some(splits), ..Forced::default() };
+                    let plan = plan::<f16>(&Question { forced, wgmma, ..question(64, 64, k) }).unwrap();
+                    let parts = plan.variant.kernel.clusters().parts();
+                    assert!(plan.splits >= 1 && plan.splits * parts <= splits, "{k} in {splits}: {plan:?}");
+                    assert!(parts <= k.div_ceil(64).max(1), "{k} in {splits}: {plan:?}");
+                    assert!((plan.splits - 1) * plan.k_chunk < k.max(1), "{k} in {splits}: {plan:?}");
+                    assert!(
+                        u64::from(plan.splits) * u64::from(plan.k_chunk) >= u64::from(k),
+                        "{k} in {splits}: {plan:?}"
+                    );
+                }
             }
         }
     }

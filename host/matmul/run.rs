@@ -99,17 +99,30 @@ fn planned<T: Operand, U: Element>(
             );
             return Error::Unsupported { operation: OPERATION, detail };
         }
-        let tiles: Vec<String> =
-            super::element::tiles::<T>(request.precision, question.wgmma).iter().map(|(m, n)| format!("{m} x {n}")).collect();
-        let (m, n) = request.forced.tile.unwrap_or_default();
-        let detail = format!(
-            "no kernel for {} in {:?} precision has a tile of {m} x {n} and fits into the {} bytes of shared memory that a \
-             block may have here; there are {}",
-            T::NAME,
-            request.precision,
-            question.shared_bytes,
-            tiles.join(", ")
-        );
+        let detail = if let Some(name) = request.forced.kernel {
+            format!(
+                "no kernel for {} in {:?} precision is called {name} and takes these operands, the tile and the parts of K that are \
+                 asked for, in the {} bytes of shared memory that a block may have here; there are {}",
+                T::NAME,
+                request.precision,
+                question.shared_bytes,
+                super::element::kernels::<T>(request.precision, question.wgmma).join(", ")
+            )
+        } else {
+            let tiles: Vec<String> = super::element::tiles::<T>(request.precision, question.wgmma)
+                .iter()
+                .map(|(m, n)| format!("{m} x {n}"))
+                .collect();
+            let (m, n) = request.forced.tile.unwrap_or_default();
+            format!(
+                "no kernel for {} in {:?} precision has a tile of {m} x {n} and fits into the {} bytes of shared memory that a \
+                 block may have here; there are {}",
+                T::NAME,
+                request.precision,
+                question.shared_bytes,
+                tiles.join(", ")
+            )
+        };
         Error::Unsupported { operation: OPERATION, detail }
     })?;
     Ok(match in_one_launch(problem.extents, problem.batches, plan.variant.tile, plan.splits) {

@@ -141,6 +141,8 @@ pub struct Case {
     pub same_b: bool,
     pub splits: Option<u32>,
     pub tile: Option<(u32, u32)>,
+    /// By its name.
+    pub kernel: Option<&'static str>,
 }
 
 impl Case {
@@ -159,6 +161,7 @@ impl Case {
             same_b: false,
             splits: None,
             tile: None,
+            kernel: None,
         }
     }
 
@@ -190,6 +193,7 @@ impl Case {
             same_b: rng.random(),
             splits: [None, None, Some(1), Some(2), Some(5)][rng.random_range(0..5)],
             tile: None,
+            kernel: None,
         }
     }
 }
@@ -267,6 +271,9 @@ pub fn check<T, U>(
         }
         if let Some((m, n)) = case.tile {
             product = product.tile(m, n);
+        }
+        if let Some(name) = case.kernel {
+            product = product.kernel(name);
         }
         product = match (&device_bias, case.bias) {
             (Some(bias), Some(true)) => product.bias_rows(bias),

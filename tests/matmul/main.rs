@@ -5,6 +5,7 @@
 mod common;
 
 mod case;
+mod each_kernel;
 mod errors;
 mod parts;
 mod ping_pong;
@@ -99,7 +100,7 @@ where
         }
         for seed in 0..cases as u64 {
             let mut case = Case::any::<T>(&mut rng, most);
-            // What is taken by itself, and in turn every kernel.
+            // What is taken by itself, and in turn every tile; each_kernel.rs has every kernel.
             case.tile = tiles.get(seed as usize % (tiles.len() + 1)).copied();
             check(&device, &case, bound, seed, setup);
         }
@@ -208,12 +209,14 @@ where
             // Elements in front of C and between its rows: all begin in the middle of a word of two, or every second one.
             for (i, (front, between)) in [(1, 1), (2, 6)].into_iter().enumerate() {
                 for lie in [Lie::Rows(between), Lie::Columns(between)] {
-                    // 67 rows of 261 elements.
-                    let shape = if lie == Lie::Rows(between) { (67, 261, 48) } else { (261, 67, 48) };
+                    // 67 rows; a tile or the second half of one has one element alone.
+                    let long = [257, 129][i];
+                    let shape = if lie == Lie::Rows(between) { (67, long, 48) } else { (long, 67, 48) };
                     let case = Case {
                         tile: Some(tile),
                         offsets: [0, 0, front],
                         alpha: 2.0,
+                        batches: 1 + i,
                         ..Case::new(shape, [Lie::Rows(0), Lie::Columns(0), lie])
                     };
                     check(&device, &case, bound, i as u64, setup);

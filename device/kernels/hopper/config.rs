@@ -222,3 +222,20 @@ impl<G: WgmmaConfig> Parts<G> {
         unsafe { PipelineStorage::<STAGES, CLUSTER>::at(self.c(G::CONSUMERS)) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_has_no_more_rows_than_there_are_in_eights() {
+        let boxes = Boxes::new(64, 64, Major::K);
+        for (extent, rows) in [(1, 8), (8, 8), (9, 16), (63, 64), (64, 64), (65, 64), (4096, 64)] {
+            let fitted = boxes.fitted(extent);
+            assert_eq!((fitted.extents, fitted.bytes()), ([64, rows], 128 * rows), "of {extent} rows");
+        }
+        // What lies along the contiguous mode is as long as the swizzle.
+        let along = Boxes::new(64, 64, Major::Mn);
+        assert_eq!((along.fitted(1), along.bytes()), (along, 64 * 128));
+    }
+}

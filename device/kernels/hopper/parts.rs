@@ -2,8 +2,8 @@
 //!
 //! Such a product has fewer large tiles than the chip has multiprocessors, and waits for memory: what counts is how many of them load
 //! at the same time, and how little each has to load. A multiprocessor takes 64 bytes in a clock from the L2 cache; a tile of 64 x 64
-//! asks for as much of A as of B. Where that leaves multiprocessors idle, a cluster of two blocks reads its tile's operands once, each block its
-//! part of K:
+//! asks for as much of A as of B. Where that leaves multiprocessors idle, a cluster of two blocks reads its tile's operands once, each
+//! block its part of K:
 //!
 //! ```text
 //! block 0   K's first half: load, multiply, leave the sums in shared memory      add rows  0 to 31 of both, write C
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! So the parts meet within the cluster: no workspace, no second kernel, and each block writes its share of C with all that can be
-//! asked for. Sums are added in the order of K, so that the result is the same every time. Clusters of four would not do: a group of
-//! multiprocessors that share clusters has 16 of them or 18 and sometimes fewer, so that the 32nd cluster waits for the first to end.
+//! asked for. Sums are added in the order of K, so that the result is the same every time. Clusters of four would not do: of
+//! 32 of them, with a block for each multiprocessor, some wait on an H200 for the first ones to end.
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, leave_columns};
@@ -232,7 +232,8 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Work
     .own()
 }
 
-/// The boxes of a stage of A and of B: no more rows than there are. TMA takes its time for those that lie outside of a matrix, too.
+/// The boxes of a stage of A and of B: where K is contiguous, no more rows than there are. TMA takes its time for those that lie outside
+/// of a matrix, too.
 #[inline(always)]
 fn boxes<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> [Boxes; 2] {
     [const { G::BOXES_A }.fitted(arguments.m), const { G::BOXES_B }.fitted(arguments.n)]

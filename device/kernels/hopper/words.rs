@@ -5,12 +5,13 @@
 //! a pair is made of two words of the box, the lane's and its neighbour's:
 //!
 //! ```text
-//! box        | 0 1 | 2 3 | 4 5 | ... | 126 127 |
+//! boxes      | 0 1 | 2 3 | 4 5 | ... | 126 127 |
 //! C      | . 0 | 1 2 | 3 4 | ...   | 125 126 | 127 . |
-//! lane     (0)    0     1     2        62       63       the first element by itself, and the last
+//! pair            0     1     2        62       63       the first element by itself, and the last
 //! ```
 //!
-//! So a row of 256 bytes takes two stores of 128 bytes, whatever its place, and one for its ends.
+//! A lane has a pair of each of the two boxes. So a row of 256 bytes takes two stores of 128 bytes, whatever its place, and one for each of
+//! its ends.
 
 use super::config::{BOX_C, BOXES_C, ROW};
 use crate::arch::{FULL_WARP, Word as _, shuffle};

@@ -1,0 +1,77 @@
+//! Every kernel by its name, also those that a device takes another one for.
+
+use crate::Setup;
+use crate::case::{Case, Lie, Scaled, check};
+use crate::common::devices;
+use crate::common::product::Number;
+use half::{bf16, f16};
+use moye::kernels::mma::Activation;
+use moye::number::{F8E4M3, F8E5M2};
+use moye::{Matmul, Matrix, Output};
+
+/// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B. Kernels of `sgemm` write columns, others
+/// rows.
+fn lies(kernel: &str, between: usize) -> [Lie; 3] {
+    let order =
+        ["tn", "nt", "nn", "tt"].into_iter().find(|order| kernel.split('_').any(|part| part == *order));
+    let order = order.unwrap_or_else(|| panic!("{kernel} does not tell how its operands lie"));
+    let of = |rows: bool, between| if rows { Lie::Rows(between) } else { Lie::Columns(between) };
+    [of(order.starts_with('t'), 0), of(order.ends_with('t'), 0), of(!kernel.starts_with("sgemm"), between)]
+}
+
+fn each<T, U>(bound: f64, setup: Setup<T, U>)
+where
+    T: Scaled + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        let nothing = device.alloc_zeroed::<T>(1).unwrap();
+        let matrix = || Matrix::row_major(&nothing, 1, 1).unwrap();
+        for kernel in setup(Matmul::new(matrix(), matrix())).kernels(&device) {
+            // Rows of whole pieces of 16 bytes in A and B. More than a tile of 64; few rows and columns, many stages of K, which are for small
+            // tiles.
+            for (i, shape) in [(80, 144, 208), (16, 32, 1936)].into_iter().enumerate() {
+                if i == 1 && !kernel.contains("_64x64") {
+                    continue;
+                }
+                let plain = Case { kernel: Some(kernel), ..Case::new(shape, lies(kernel, 0)) };
+                check(&device, &plain, bound, i as u64, setup);
+                let all = Case {
+                    kernel: Some(kernel),
+                    offsets: [0, 0, 3],
+                    alpha: 2.0,
+                    beta: 3.0,
+                    bias: Some(i == 0),
+                    activation: Activation::Relu,
+                    // A second one begins at no multiple of 16 bytes, so that operands must be such that can be rearranged.
+                    batches: if kernel.contains("_tn") { 2 } else { 1 },
+                    ..Case::new(shape, lies(kernel, 5))
+                };
+                check(&device, &all, bound, i as u64, setup);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_half_precision_is_right() {
+    each::<f16, f16>(5e-4, |product| product);
+    each::<bf16, bf16>(4e-3, |product| product);
+    each::<f16, f16>(2e-2, |product| product.f16_sums());
+}
+
+#[test]
+fn of_single_and_double_precision_is_right() {
+    each::<f32, f32>(2e-6, |product| product);
+    each::<f32, f32>(2e-6, |product| product.tf32());
+    each::<f64, f64>(1e-14, |product| product);
+}
+
+#[test]
+fn of_eight_bits_is_right() {
+    each::<i8, i32>(0.0, |product| product);
+    // No kernels, but on Hopper.
+    each::<F8E4M3, bf16>(4e-3, |product| product);
+    each::<F8E5M2, f32>(2e-6, |product| product);
+}
