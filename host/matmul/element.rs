@@ -186,20 +186,25 @@ impl<T: Operand> Code<T> {
     }
 }
 
-/// The names of the kernels for these elements and this way of summing.
-pub(super) fn kernels<T: Operand>(precision: Precision, wgmma: bool) -> Vec<&'static str> {
-    let of_precision = T::VARIANTS
+/// The kernels for these elements and this way of summing, those by `wgmma` only where it is there.
+pub(super) fn variants<T: Operand>(
+    precision: Precision,
+    wgmma: bool,
+) -> impl Iterator<Item = &'static Variant<T>> {
+    T::VARIANTS
         .iter()
-        .filter(|variant| variant.precision == precision && (wgmma || !variant.kernel.is_wgmma()));
-    of_precision.map(|variant| variant.kernel.name()).collect()
+        .filter(move |variant| variant.precision == precision && (wgmma || !variant.kernel.is_wgmma()))
 }
 
-/// The tiles of C, M x N, of the kernels for these elements and this way of summing.
+/// The names of these kernels.
+pub(super) fn kernels<T: Operand>(precision: Precision, wgmma: bool) -> Vec<&'static str> {
+    variants::<T>(precision, wgmma).map(|variant| variant.kernel.name()).collect()
+}
+
+/// Their tiles of C, M x N.
 pub(super) fn tiles<T: Operand>(precision: Precision, wgmma: bool) -> Vec<(u32, u32)> {
-    let of_precision = T::VARIANTS
-        .iter()
-        .filter(|variant| variant.precision == precision && (wgmma || !variant.kernel.is_wgmma()));
-    let mut tiles: Vec<_> = of_precision.map(|variant| (variant.tile[0], variant.tile[1])).collect();
+    let mut tiles: Vec<_> =
+        variants::<T>(precision, wgmma).map(|variant| (variant.tile[0], variant.tile[1])).collect();
     tiles.sort_unstable();
     tiles.dedup();
     tiles

@@ -5,7 +5,7 @@
 //! rearrange an operand or add up the parts of K. It is wrong by tens of percents and right about factors, which is what a
 //! choice needs.
 
-use super::element::{Clusters, Major, Operand, Precision, Variant};
+use super::element::{Clusters, Major, Operand, Precision, Variant, variants};
 use super::hopper;
 use super::operand::View;
 
@@ -81,7 +81,7 @@ const FILL_OF_PERSISTENT: f64 = 2.0;
 /// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
 /// no more than its stages hold, and waits.
 const STREAM: f64 = 3.0e6;
-/// The same of small tiles, a block for each, where the L2 cache has them; what it has not costs little more for them than their steps do.
+/// The same of small tiles, a block for each, as the L2 cache gives it; what does not fit there takes longer.
 const STREAM_OF_SMALL: f64 = 6.5e6;
 /// What it costs beside its steps to begin a block that has one tile, and to end it.
 const BLOCK: f64 = 1.5;
@@ -101,11 +101,8 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
     let tile_fits = |variant: &&Variant<T>| {
         question.forced.tile.is_none_or(|(m, n)| variant.tile[0] == m && variant.tile[1] == n)
     };
-    T::VARIANTS
-        .iter()
-        .filter(|variant| variant.precision == question.precision)
+    variants::<T>(question.precision, question.wgmma)
         .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
-        .filter(|variant| question.wgmma || !variant.kernel.is_wgmma())
         .filter(tile_fits)
         .filter(|variant| question.forced.kernel.is_none_or(|name| variant.kernel.name() == name))
         .filter_map(|variant| with(question, variant))

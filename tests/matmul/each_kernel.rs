@@ -1,13 +1,13 @@
 //! Every kernel by its name, also those that a device takes another one for.
 
-use crate::Setup;
 use crate::case::{Case, Lie, Scaled, check};
 use crate::common::devices;
 use crate::common::product::Number;
+use crate::{Setup, asked};
 use half::{bf16, f16};
+use moye::Output;
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
-use moye::{Matmul, Matrix, Output};
 
 /// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B. Kernels of `sgemm` write columns, others
 /// rows.
@@ -26,9 +26,7 @@ where
     T::Scalar: Into<f64> + From<i8>,
 {
     for device in devices() {
-        let nothing = device.alloc_zeroed::<T>(1).unwrap();
-        let matrix = || Matrix::row_major(&nothing, 1, 1).unwrap();
-        for kernel in setup(Matmul::new(matrix(), matrix())).kernels(&device) {
+        for kernel in asked(setup, &device, |product, device| product.kernels(device)) {
             // Rows of whole pieces of 16 bytes in A and B. More than a tile of 64; few rows and columns, many stages of K, which are for small
             // tiles.
             for (i, shape) in [(80, 144, 208), (16, 32, 1936)].into_iter().enumerate() {

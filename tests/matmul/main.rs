@@ -107,10 +107,19 @@ where
     }
 }
 
-fn tiles<T: Scaled + Number, U: Output<T> + Number>(device: &Device, setup: Setup<T, U>) -> Vec<(u32, u32)> {
+/// What a product without a size tells of its kernels.
+fn asked<T, U, R>(setup: Setup<T, U>, device: &Device, ask: impl FnOnce(&Matmul<'_, T, U>, &Device) -> R) -> R
+where
+    T: Scaled + Number,
+    U: Output<T> + Number,
+{
     let nothing = device.alloc_zeroed::<T>(1).unwrap();
     let matrix = || moye::Matrix::row_major(&nothing, 1, 1).unwrap();
-    setup(Matmul::new(matrix(), matrix())).tiles(device)
+    ask(&setup(Matmul::new(matrix(), matrix())), device)
+}
+
+fn tiles<T: Scaled + Number, U: Output<T> + Number>(device: &Device, setup: Setup<T, U>) -> Vec<(u32, u32)> {
+    asked(setup, device, |product, device| product.tiles(device))
 }
 
 macro_rules! types {
