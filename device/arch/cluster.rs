@@ -103,6 +103,10 @@ barriers! {
     /// Arrives at the cluster's barrier; what the thread wrote before is visible to those that wait for it
     /// (`barrier.cluster.arrive.aligned`).
     cluster_arrive "llvm.nvvm.barrier.cluster.arrive.aligned" "barrier.cluster.arrive";
+    /// Arrives at the cluster's barrier without telling of what the thread wrote (`barrier.cluster.arrive.relaxed.aligned`): enough behind
+    /// [`fence_mbarrier_init`](super::fence_mbarrier_init), and without the fence over the GPU that the compiler of PTX puts in front of
+    /// the other.
+    cluster_arrive_relaxed "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned" "barrier.cluster.arrive.relaxed";
     /// Waits until all threads of the cluster have arrived at its barrier (`barrier.cluster.wait.aligned`).
     cluster_wait "llvm.nvvm.barrier.cluster.wait.aligned" "barrier.cluster.wait";
 }

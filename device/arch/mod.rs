@@ -51,8 +51,8 @@ pub use cache::{
     CachePolicy, CachedAccess, Coherence, L2Evict, L2Prefetch, LoadCache, LoadHint, StoreCache, prefetch_l2,
 };
 pub use cluster::{
-    ClusterWord, cluster_arrive, cluster_block_idx, cluster_dim, cluster_rank, cluster_size, cluster_wait,
-    map_shared, sync_cluster,
+    ClusterWord, cluster_arrive, cluster_arrive_relaxed, cluster_block_idx, cluster_dim, cluster_rank,
+    cluster_size, cluster_wait, map_shared, sync_cluster,
 };
 pub use convert::{
     Convert, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16, f32_to_f16_relu,

@@ -109,6 +109,8 @@ pub struct Variant<T: Operand> {
     pub plain: bool,
     /// Whether its warpgroups have whole tiles in turn: the ping-pong kernels, which share no tiles.
     pub ping_pong: bool,
+    /// Whether its operands' rows are to begin at lines of the L2 cache: kernels whose blocks share no operand.
+    pub lines: bool,
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
 }
@@ -245,8 +247,12 @@ const fn tensor_major(major: Major) -> moye_device::layout::Major {
 macro_rules! variants {
     (@is plain plain) => { true };
     (@is ping_pong wgmma_ping_pong) => { true };
+    (@is lines wgmma_alone) => { true };
     (@is $what:ident $other:ident) => { false };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma) => {
+        variants!(@code $kernel [$a $b] $m $n $k Rows 1)
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_alone) => {
         variants!(@code $kernel [$a $b] $m $n $k Rows 1)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_pairs) => {
@@ -284,6 +290,7 @@ macro_rules! variants {
             per_multiprocessor: $per,
             plain: false $(|| variants!(@is plain $plain))?,
             ping_pong: false $(|| variants!(@is ping_pong $plain))?,
+            lines: false $(|| variants!(@is lines $plain))?,
             rate: $rate,
         }),+]
     };
@@ -319,7 +326,8 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        + wgmma_f16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
+        + wgmma_f16_tn_alone [K K] Full 128 x 256 x 64, 1, 666.0, wgmma_alone;
+        wgmma_f16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
         matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
         wgmma_f16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
@@ -334,7 +342,8 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        + wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 637.0, wgmma_ping_pong;
+        + wgmma_bf16_tn_alone [K K] Full 128 x 256 x 64, 1, 686.0, wgmma_alone;
+        wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 637.0, wgmma_ping_pong;
         wgmma_bf16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
         wgmma_bf16_tn_64x64_k2 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
         wgmma_bf16_nn_64x64 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;

@@ -85,6 +85,10 @@ const STREAM: f64 = 3.0e6;
 const STREAM_OF_SMALL: f64 = 6.5e6;
 /// What it costs beside its steps to begin a block that has one tile, and to end it.
 const BLOCK: f64 = 1.5;
+/// Bytes of a line of the L2 cache.
+const LINE: u64 = 128;
+/// What it costs to begin and to end blocks of a persistent grid together, as clusters.
+const TOGETHER: f64 = 0.3;
 /// What it costs the blocks of a cluster to meet.
 const MEETING: f64 = 0.7;
 /// The part of its time for a step that a block needs where few others run: then neither memory nor power is short.
@@ -118,13 +122,20 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
         // Plain kernels copy what has K contiguous number by number, and need no more than that.
-        let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
+        let align = match variant {
+            Variant { plain: true, .. } if major == Major::K => view.bytes,
+            Variant { lines: true, .. } => LINE,
+            _ => 16,
+        };
         leading[i] = view.leading(major, extent, k, align);
         if variant.kernel.is_wgmma() {
             let others = if major == Major::K { extent } else { k };
             leading[i] = leading[i].filter(|&leading| hopper::takes(view, leading, others));
         }
         if leading[i].is_none() {
+            if variant.lines {
+                return None;
+            }
             // On tensor cores what must be rearranged anyway is taken by the kernels that want K contiguous.
             if major == Major::Mn && !variant.plain {
                 return None;
@@ -255,7 +266,8 @@ fn persistent_cost<T: Operand>(
     let of_busy = |busy: f64| {
         let step =
             if variant.ping_pong { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
-        move |rounds: f64, steps: f64| LAUNCH + (rounds * FILL_OF_PERSISTENT + steps + FILL) * step
+        let together = if cluster > 1 { TOGETHER } else { 0.0 };
+        move |rounds: f64, steps: f64| LAUNCH + together + (rounds * FILL_OF_PERSISTENT + steps + FILL) * step
     };
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (of_busy(tiles as f64)(rounds, rounds * steps), (0, 0));

@@ -117,9 +117,9 @@ impl BlockContext {
         Ok(peer)
     }
 
-    /// The running thread arrives at the cluster's barrier.
+    /// The running thread arrives at the cluster's barrier, and those that wait for it know what the thread knows if it `tells`.
     #[track_caller]
-    pub(crate) fn arrive_at_cluster(&self) {
+    pub(crate) fn arrive_at_cluster(&self, tells: bool) {
         if std::thread::panicking() {
             return;
         }
@@ -132,7 +132,9 @@ impl BlockContext {
         }
         thread.cluster_arrival.set(Some(cluster.phase.get()));
         cluster.arrived.set(cluster.arrived.get() + 1);
-        cluster.coming.borrow_mut().join(&thread.known.borrow());
+        if tells {
+            cluster.coming.borrow_mut().join(&thread.known.borrow());
+        }
         cluster.settle_barrier();
         self.condition_met.set(true);
     }

@@ -36,7 +36,13 @@ pub fn cluster_size() -> u32 {
 /// Arrives at the cluster's barrier: `barrier.cluster.arrive`.
 #[track_caller]
 pub fn cluster_arrive() {
-    current().arrive_at_cluster();
+    current().arrive_at_cluster(true);
+}
+
+/// Arrives at the cluster's barrier and tells nobody of what the thread knows: `barrier.cluster.arrive.relaxed`.
+#[track_caller]
+pub fn cluster_arrive_relaxed() {
+    current().arrive_at_cluster(false);
 }
 
 /// Waits until all threads of the cluster that have not returned have arrived at its barrier: `barrier.cluster.wait`.

@@ -19,6 +19,8 @@ pub const WARPGROUP: u32 = 128;
 pub const BOX_C: u32 = ATOM_M * ROW;
 /// Boxes of C that a warpgroup has in shared memory at a time.
 pub const BOXES_C: u32 = 2;
+/// The named barrier of all warpgroups that multiply a tile of C together: behind the block's and each warpgroup's own.
+pub const OF_TILE: u32 = 3;
 /// Bytes of what a thread of a warpgroup tells the others.
 const TOLD: u32 = 4;
 
@@ -55,6 +57,9 @@ pub trait WgmmaConfig: Sized + 'static {
     } else {
         Self::TOGETHER
     };
+    /// Boxes of C for which a warpgroup has room in B's part of its tile's last stage, beside those of its own: that stage is released when
+    /// C was read from there.
+    const SPARE_BOXES: u32 = if Self::PING_PONG { 0 } else { Self::BYTES_B / Self::TOGETHER / BOX_C };
     /// Threads of a block.
     const THREADS: u32 = WARPGROUP * (1 + Self::CONSUMERS);
     /// Columns of a block's tile of C.
@@ -207,6 +212,12 @@ impl<G: WgmmaConfig> Parts<G> {
     #[inline(always)]
     pub fn c(self, consumer: u32) -> u32 {
         self.0 + STAGES * (G::BYTES_A + G::BYTES_B) + consumer * BOXES_C * BOX_C
+    }
+
+    /// The boxes of C of a consuming warpgroup in a stage, [`WgmmaConfig::SPARE_BOXES`] of them.
+    #[inline(always)]
+    pub fn spare(self, stage: u32, consumer: u32) -> u32 {
+        self.b(stage) + consumer * const { G::SPARE_BOXES * BOX_C }
     }
 
     /// The word in which a thread of a consuming warpgroup tells the others something.

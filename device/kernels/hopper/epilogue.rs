@@ -3,14 +3,16 @@
 use super::config::{ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
 use super::gather::Warpgroup;
 use super::schedule::Work;
-use super::store::{Destination, Staging as _, store};
+use super::store::{Destination, Staging as _, make_room, store};
 use super::words::Corner;
 use crate::arch::wgmma::Accumulators;
-use crate::arch::{Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier};
+use crate::arch::{FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp};
+use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::Convertible as _;
 use crate::kernels::mma::{Activation, Place, Staged, write_rows};
 use crate::layout::{Layout, Swizzle, layout};
 use crate::memory::{Shared, TensorMapPointer};
+use crate::pipeline::Full;
 use crate::tensor::{StaticLayout, Tensor};
 use core::marker::PhantomData;
 
@@ -129,16 +131,27 @@ impl<G: WgmmaConfig> Writer<G> {
         Part { first: (row, work.n * G::BLK_N), batch: work.batch, split: work.split }
     }
 
-    /// Writes the warpgroup's part of a tile.
+    /// Waits until the stores of the tile in front have read the boxes.
     ///
     /// # Safety
-    /// All threads of the warpgroup come together; the kernel's contract.
+    /// All threads of the warpgroup come together.
+    #[inline(always)]
+    pub unsafe fn make_room(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { make_room(self.thread, self.barrier()) };
+    }
+
+    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup come together, behind [`make_room`](Self::make_room); the kernel's contract.
     #[inline(always)]
     pub unsafe fn write(
         &self,
-        sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
+        sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
         arguments: &ArgumentsOf<G>,
         part: Part,
+        last: Option<&Full>,
     ) {
         let plain = arguments.beta == G::Scalar::ZERO
             && arguments.bias.address() == 0
@@ -159,6 +172,10 @@ impl<G: WgmmaConfig> Writer<G> {
                     ],
                     corner: corner::<G>(arguments, part, wide),
                     boxes: self.parts.c(self.consumer),
+                    // Where K has no stage, nothing is loaded into any.
+                    spare: self
+                        .parts
+                        .spare(if let Some(last) = last { last.index() } else { 0 }, self.consumer),
                     barrier: self.barrier(),
                     thread,
                 };
@@ -180,7 +197,7 @@ impl<G: WgmmaConfig> Writer<G> {
     #[inline(always)]
     unsafe fn write_rows(
         &self,
-        sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
+        sums: &<G::Atom as WgmmaAtom>::Accumulators,
         arguments: &ArgumentsOf<G>,
         part: Part,
         thread: u32,
@@ -216,11 +233,13 @@ impl<G: WgmmaConfig> Writer<G> {
         }
     }
 
-    /// Waits until all stores have read what they store: the block's shared memory outlives them.
+    /// Waits until all stores that the warp has begun have read what they store: stages that they read are released then, and the block's
+    /// shared memory outlives them. All lanes of the warp come together.
     #[inline(always)]
     pub fn finish(&self) {
         if self.thread == 0 {
             bulk_wait_group_read::<0>();
         }
+        sync_warp(FULL_WARP);
     }
 }

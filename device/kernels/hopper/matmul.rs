@@ -10,8 +10,9 @@ use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
 use crate::arch::{
-    FULL_WARP, block_idx, cluster_rank, decrease_registers, elect, grid_dim, increase_registers, opaque,
-    overlap_launches, prefetch_tensor_map, shuffle, sync_cluster, sync_threads, tensor_load, thread_idx,
+    FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait, decrease_registers, elect,
+    grid_dim, increase_registers, opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_threads,
+    tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::layout::Major;
@@ -50,8 +51,11 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
         unsafe { pipeline.init(G::TOGETHER * WARPGROUP / 32) };
     }
     if CLUSTER > 1 {
-        // SAFETY: all threads of the cluster come by.
-        unsafe { sync_cluster() };
+        // SAFETY: all threads of the cluster come by. Nothing was written but the mbarriers, which have a fence of their own.
+        unsafe {
+            cluster_arrive_relaxed();
+            cluster_wait();
+        }
     } else {
         sync_threads();
     }
@@ -191,48 +195,59 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
     let parts = writer.parts;
     let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
     let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
-    while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
-        // SAFETY: the caller's contract; the stages are the tile's.
-        unsafe {
-            let last = issue::<G, CLUSTER>(&mut sums, &mut consumer, (parts, writer.consumer), turn.stages);
-            complete::<G, CLUSTER>(&mut sums, &consumer, last);
+    let mut next = schedule.take_next(&job::<G>(arguments, sharing));
+    // The last stage of the tile in front, in which boxes of C may lie.
+    let mut held = None;
+    // SAFETY: the caller's contract; the stages are the tile's, and released when the warp's stores have read them.
+    unsafe {
+        while let Some(turn) = next {
+            held = issue::<G, CLUSTER>(&mut sums, &mut consumer, writer, held, turn.stages);
+            // While the last instructions run, there is time for what comes behind them.
             let job = job::<G>(arguments, sharing);
+            next = schedule.take_next(&job);
+            let part = writer.part(job.work(turn));
+            writer.make_room();
+            complete::<G>(&mut sums);
             if job.is_piece(turn)
                 && let Some(piece) = job.piece()
                 && !gather::<G>(&mut sums, sharing, piece, parts, writer.place())
             {
                 continue;
             }
-            let part = writer.part(job.work(turn));
             if const { G::SCALED } {
                 scale::<G>(&mut sums, arguments, part, writer.thread);
             }
-            writer.write(&sums, arguments, part);
+            writer.write(&mut sums, arguments, part, held.as_ref());
+        }
+        writer.finish();
+        if let Some(held) = held {
+            consumer.release(held);
         }
     }
-    writer.finish();
 }
 
-/// Waits for the next `stages` stages, and issues the instructions that multiply them, each of which is released once it was read;
-/// all but the last one, whose instructions may still run.
+/// Waits for the next `stages` stages, and issues the instructions that multiply them. Each stage is released once it was read, also the
+/// one in front of them, `before`, when the stores of C have read it; but not the last one, whose instructions may still run.
 ///
 /// # Safety
-/// All threads of the consuming warpgroup of this number; the stages are one tile's, from its first one on. [`complete`] comes behind.
+/// All threads of the writer's warpgroup; the stages are one tile's, from its first one on. [`complete`] comes behind, and a release of
+/// what is given back.
 #[inline(always)]
 pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
     sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
     consumer: &mut Consumer<STAGES, CLUSTER>,
-    (parts, number): (Parts<G>, u32),
+    writer: &Writer<G>,
+    mut before: Option<Full>,
     stages: u32,
 ) -> Option<Full> {
-    let mut before = None;
+    let parts = writer.parts;
     let mut stage = 0;
     while stage < stages {
         // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs.
         unsafe {
             let full = consumer.wait();
             // This warpgroup's rows of A.
-            let a = parts.a(full.index()) + G::row(number) * super::config::ROW;
+            let a = parts.a(full.index()) + G::row(writer.consumer) * super::config::ROW;
             let b = parts.b(full.index());
             wgmma_fence();
             let mut k = 0;
@@ -246,6 +261,9 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
             wgmma_commit_group();
             wgmma_wait_group::<1>();
             if let Some(before) = before.replace(full) {
+                if stage == 0 {
+                    writer.finish();
+                }
                 consumer.release(before);
             }
         }
@@ -254,22 +272,15 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
     before
 }
 
-/// Waits until the instructions of all stages have ended, releases the last one, and lets the sums be read.
+/// Waits until the instructions of all stages have ended, and lets the sums be read.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup, with what [`issue`] has given them.
+/// All threads of a consuming warpgroup, behind [`issue`].
 #[inline(always)]
-pub(super) unsafe fn complete<G: WgmmaConfig, const CLUSTER: u32>(
-    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
-    consumer: &Consumer<STAGES, CLUSTER>,
-    last: Option<Full>,
-) {
-    // SAFETY: accumulators are read, and operands released, when no instruction runs.
+pub(super) unsafe fn complete<G: WgmmaConfig>(sums: &mut <G::Atom as WgmmaAtom>::Accumulators) {
+    // SAFETY: accumulators are read when no instruction runs.
     unsafe {
         wgmma_wait_group::<0>();
-        if let Some(last) = last {
-            consumer.release(last);
-        }
         wgmma_fence_registers(sums);
     }
 }

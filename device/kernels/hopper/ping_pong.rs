@@ -107,21 +107,20 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
             if own.follows {
                 sync_barrier(TURN + writer.consumer, 2 * WARPGROUP);
             }
-            let last = issue::<G, CLUSTER>(
-                &mut sums,
-                &mut consumer,
-                (writer.parts, writer.consumer),
-                own.turn.stages,
-            );
+            let last = issue::<G, CLUSTER>(&mut sums, &mut consumer, writer, None, own.turn.stages);
             if own.precedes {
                 arrive_barrier(TURN + 1 - writer.consumer, 2 * WARPGROUP);
             }
-            complete::<G, CLUSTER>(&mut sums, &consumer, last);
             let part = writer.part(job::<G>(arguments, sharing).work(own.turn));
+            writer.make_room();
+            complete::<G>(&mut sums);
+            if let Some(last) = last {
+                consumer.release(last);
+            }
             if const { G::SCALED } {
                 scale::<G>(&mut sums, arguments, part, writer.thread);
             }
-            writer.write(&sums, arguments, part);
+            writer.write(&mut sums, arguments, part, None);
         }
     }
     writer.finish();

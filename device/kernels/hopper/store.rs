@@ -3,16 +3,20 @@
 //! Threads hold the sums of a 64 x N tile as `wgmma` leaves them: thread `t` of warp `w` has, for each eight columns `8 j`, the
 //! pairs at row `16 w + t / 4` and at eight rows below, columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes,
 //! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
+//!
+//! A warpgroup has two boxes of its own, and as many in the last stage of its tile: of 2 bytes, 64 x 256 elements are four boxes. So all are
+//! filled at once, and nobody waits for TMA, which reads them while the next tile is multiplied.
 
-use super::config::{BOX_C, BOXES_C, ROW, WARPGROUP, WgmmaConfig};
+use super::config::{BOX_C, BOXES_C, OF_TILE, ROW, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{
     self, FULL_WARP, Fma as _, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
     stmatrix_x4, sync_barrier, sync_warp, tensor_store,
 };
-use crate::kernels::mma::Convertible;
-use crate::memory::TensorMapPointer;
+use crate::atom::wgmma::WgmmaAtom;
+use crate::kernels::mma::{Convertible, Scalar as _};
+use crate::memory::{Element, TensorMapPointer};
 use half::{bf16, f16};
 
 /// An element of C that pairs of results become: 2 or 4 bytes.
@@ -58,9 +62,11 @@ pub struct Destination {
     pub start: [i32; 3],
     /// Where not, its place in memory.
     pub corner: Corner,
-    /// The boxes in shared memory, and the barrier of the warpgroup.
+    /// The warpgroup's own boxes in shared memory, and [`WgmmaConfig::SPARE_BOXES`] in the tile's last stage.
     pub boxes: u32,
     /// See `boxes`.
+    pub spare: u32,
+    /// The barrier of the warpgroup.
     pub barrier: u32,
     /// The thread within the warpgroup.
     pub thread: u32,
@@ -70,88 +76,124 @@ pub struct Destination {
 /// waits for the group, by [`bulk_wait_group_read`] in the first thread.
 ///
 /// # Safety
-/// All threads of the warpgroup come together; the boxes are theirs; C may be written, as [`tensor_store`] says where it is mapped.
+/// All threads of the warpgroup come together, and with them those of all that multiply the tile; no instruction reads the tile's last
+/// stage any more, once all have come. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
-    sums: &<G::Atom as crate::atom::wgmma::WgmmaAtom>::Accumulators,
+    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
     alpha: G::Scalar,
     to: &Destination,
 ) {
+    if alpha != G::Scalar::ONE {
+        let sums = sums.as_mut_slice();
+        let mut i = 0;
+        while i < sums.len() {
+            sums[i] = G::Sum::narrow(alpha.fma(sums[i].widen(), G::Scalar::ZERO));
+            i += 1;
+        }
+    }
     let sums = sums.as_slice();
     // Columns of a box, and boxes of the tile.
     let columns = const { ROW / O::BYTES as u32 };
     let boxes = const { G::BLK_N * O::BYTES as u32 / ROW };
-    let pair = |at: usize| {
-        let scaled = |sum: G::Sum| alpha.fma(sum.widen(), G::Scalar::ZERO);
-        O::pair(scaled(sums[at]), scaled(sums[at + 1]))
-    };
-    let (thread, lane) = (to.thread, to.thread % 32);
+    let at_once = const { BOXES_C + G::SPARE_BOXES };
+    let pair = |at: usize| O::pair(sums[at].widen(), sums[at + 1].widen());
+    let place = |b: u32| if b < BOXES_C { to.boxes + b * BOX_C } else { to.spare + (b - BOXES_C) * BOX_C };
     let mut first = 0;
     while first < boxes {
-        let count = if boxes - first < BOXES_C { boxes - first } else { BOXES_C };
-        // SAFETY: the caller's contract: the boxes are free once the stores before have read them, which the first thread
-        // waits for.
+        let count = if boxes - first < at_once { boxes - first } else { at_once };
+        // SAFETY: the caller's contract: the first boxes are free, and others once the stores before have read them, which the first
+        // thread waits for, or each warp has, which writes the rows that it reads.
         unsafe {
-            if to.mapped {
-                if thread == 0 {
-                    bulk_wait_group_read::<0>();
+            if first > 0 {
+                if to.mapped {
+                    make_room(to.thread, to.barrier);
+                } else {
+                    sync_warp(FULL_WARP);
                 }
-                sync_barrier(to.barrier, WARPGROUP);
-            } else {
-                // Each warp reads the rows that it writes, and no others.
-                sync_warp(FULL_WARP);
             }
             let mut b = 0;
             while b < count {
-                let base = to.boxes + b * BOX_C;
+                if first == 0 && b == BOXES_C && const { G::TOGETHER > 1 } {
+                    // All have read the last stage.
+                    sync_barrier(OF_TILE, const { G::TOGETHER * WARPGROUP });
+                }
                 // Registers of a box: four for every eight columns.
                 let from = ((first + b) * columns / 2) as usize;
-                if const { O::BYTES == 2 } {
-                    // Lane `l` of a warp names row `l % 16` of the first or the second eight columns.
-                    let row = thread / 32 * 16 + lane % 16;
-                    let mut j = 0;
-                    while j < 4 {
-                        let at = from + 8 * j;
-                        let piece = 2 * j as u32 + lane / 16;
-                        let address = base + row * ROW + ((piece ^ (row % 8)) << 4);
-                        let pairs =
-                            [pair(at), pair(at + 2), pair(at + 4), pair(at + 6)].map(|bits| bits as u32);
-                        stmatrix_x4(address, pairs);
-                        j += 1;
-                    }
-                } else {
-                    let row = thread / 32 * 16 + lane / 4;
-                    let mut j = 0;
-                    while j < 4 {
-                        let at = from + 4 * j;
-                        let piece = 2 * j as u32 + lane % 4 / 2;
-                        // Eight rows below, the same pieces are exchanged.
-                        let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + lane % 2 * 8;
-                        u64::store_shared(address, pair(at));
-                        u64::store_shared(address + 8 * ROW, pair(at + 2));
-                        j += 1;
-                    }
-                }
+                fill::<O>(place(b), to.thread, |at| pair(from + at));
                 b += 1;
             }
             if to.mapped {
                 fence_proxy_async_shared();
                 sync_barrier(to.barrier, WARPGROUP);
-                if thread == 0 {
+                if to.thread == 0 {
                     let mut b = 0;
                     while b < count {
                         let [column, row, part] = to.start;
                         let start = [column + ((first + b) * columns) as i32, row, part];
-                        tensor_store(to.map, start, to.boxes + b * BOX_C, None);
+                        tensor_store(to.map, start, place(b), None);
                         b += 1;
                     }
                     bulk_commit_group();
                 }
             } else {
                 sync_warp(FULL_WARP);
-                write_words::<O>((to.boxes, count), first * columns, &to.corner, (thread / 32, lane));
+                let mut b = 0;
+                while b < count {
+                    let these = if count - b < BOXES_C { count - b } else { BOXES_C };
+                    let lane = (to.thread / 32, to.thread % 32);
+                    write_words::<O>((place(b), these), (first + b) * columns, &to.corner, lane);
+                    b += BOXES_C;
+                }
             }
         }
         first += count;
+    }
+}
+
+/// Waits until TMA has read what the warpgroup stores.
+///
+/// # Safety
+/// All threads of the warpgroup come together, each with its number, and the first one has begun the stores.
+#[inline(always)]
+pub unsafe fn make_room(thread: u32, barrier: u32) {
+    if thread == 0 {
+        bulk_wait_group_read::<0>();
+    }
+    // SAFETY: the caller's contract.
+    unsafe { sync_barrier(barrier, WARPGROUP) };
+}
+
+/// Fills a box: `pair` gives the bits of two neighbours, by the number of the first one's register.
+///
+/// # Safety
+/// All threads of the warpgroup come together, each with its number. The box is theirs.
+#[inline(always)]
+unsafe fn fill<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) -> u64) {
+    let lane = thread % 32;
+    let mut j = 0;
+    while j < 4 {
+        if const { O::BYTES == 2 } {
+            // Lane `l` of a warp names row `l % 16` of the first or the second eight columns.
+            let row = thread / 32 * 16 + lane % 16;
+            let at = 8 * j;
+            let piece = 2 * j as u32 + lane / 16;
+            let address = base + row * ROW + ((piece ^ (row % 8)) << 4);
+            let pairs = [pair(at), pair(at + 2), pair(at + 4), pair(at + 6)].map(|bits| bits as u32);
+            // SAFETY: the caller's contract.
+            unsafe { stmatrix_x4(address, pairs) };
+        } else {
+            let row = thread / 32 * 16 + lane / 4;
+            let at = 4 * j;
+            let piece = 2 * j as u32 + lane % 4 / 2;
+            // Eight rows below, the same pieces are exchanged.
+            let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + lane % 2 * 8;
+            // SAFETY: the caller's contract; each pair belongs to one thread.
+            unsafe {
+                u64::store_shared(address, pair(at));
+                u64::store_shared(address + 8 * ROW, pair(at + 2));
+            }
+        }
+        j += 1;
     }
 }
