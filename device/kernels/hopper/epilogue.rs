@@ -141,7 +141,8 @@ impl<G: WgmmaConfig> Writer<G> {
         unsafe { make_room(self.thread, self.barrier()) };
     }
 
-    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet.
+    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet; if all warpgroups of
+    /// the tile have `met` since they read it, they do not have to here.
     ///
     /// # Safety
     /// All threads of the warpgroup come together, behind [`make_room`](Self::make_room); the kernel's contract.
@@ -151,7 +152,7 @@ impl<G: WgmmaConfig> Writer<G> {
         sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
         arguments: &ArgumentsOf<G>,
         part: Part,
-        last: Option<&Full>,
+        (last, met): (Option<&Full>, bool),
     ) {
         let plain = arguments.beta == G::Scalar::ZERO
             && arguments.bias.address() == 0
@@ -176,6 +177,7 @@ impl<G: WgmmaConfig> Writer<G> {
                     spare: self
                         .parts
                         .spare(if let Some(last) = last { last.index() } else { 0 }, self.consumer),
+                    met,
                     barrier: self.barrier(),
                     thread,
                 };

@@ -6,6 +6,7 @@ use super::gather::gather;
 use super::ping_pong::take_turns;
 use super::scale::scale;
 use super::schedule::{Job, Schedule, Sharing};
+use super::store::meet;
 use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
@@ -208,16 +209,20 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
             let part = writer.part(job.work(turn));
             writer.make_room();
             complete::<G>(&mut sums);
-            if job.is_piece(turn)
-                && let Some(piece) = job.piece()
-                && !gather::<G>(&mut sums, sharing, piece, parts, writer.place())
-            {
-                continue;
+            // One warpgroup may have a piece to leave where the other has a tile to write: so they meet before.
+            let met = job.is_piece(turn);
+            if met {
+                meet::<G>();
+                if let Some(piece) = job.piece()
+                    && !gather::<G>(&mut sums, sharing, piece, parts, writer.place())
+                {
+                    continue;
+                }
             }
             if const { G::SCALED } {
                 scale::<G>(&mut sums, arguments, part, writer.thread);
             }
-            writer.write(&mut sums, arguments, part, held.as_ref());
+            writer.write(&mut sums, arguments, part, (held.as_ref(), met));
         }
         writer.finish();
         if let Some(held) = held {

@@ -120,7 +120,7 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
             if const { G::SCALED } {
                 scale::<G>(&mut sums, arguments, part, writer.thread);
             }
-            writer.write(&mut sums, arguments, part, None);
+            writer.write(&mut sums, arguments, part, (None, true));
         }
     }
     writer.finish();

@@ -66,6 +66,8 @@ pub struct Destination {
     pub boxes: u32,
     /// See `boxes`.
     pub spare: u32,
+    /// Whether all warpgroups that multiply the tile have met since they read its last stage.
+    pub met: bool,
     /// The barrier of the warpgroup.
     pub barrier: u32,
     /// The thread within the warpgroup.
@@ -76,8 +78,8 @@ pub struct Destination {
 /// waits for the group, by [`bulk_wait_group_read`] in the first thread.
 ///
 /// # Safety
-/// All threads of the warpgroup come together, and with them those of all that multiply the tile; no instruction reads the tile's last
-/// stage any more, once all have come. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
+/// All threads of the warpgroup come together, and no instruction of theirs reads the tile's last stage any more. So do the others that
+/// multiply the tile, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
     sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
@@ -114,9 +116,8 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
             }
             let mut b = 0;
             while b < count {
-                if first == 0 && b == BOXES_C && const { G::TOGETHER > 1 } {
-                    // All have read the last stage.
-                    sync_barrier(OF_TILE, const { G::TOGETHER * WARPGROUP });
+                if first == 0 && b == BOXES_C && !to.met {
+                    meet::<G>();
                 }
                 // Registers of a box: four for every eight columns.
                 let from = ((first + b) * columns / 2) as usize;
@@ -145,9 +146,23 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
                     write_words::<O>((place(b), these), (first + b) * columns, &to.corner, lane);
                     b += BOXES_C;
                 }
+                // TMA fills the stage anew.
+                fence_proxy_async_shared();
             }
         }
         first += count;
+    }
+}
+
+/// Waits until all warpgroups of a tile have read its last stage.
+///
+/// # Safety
+/// All threads of these warpgroups come by.
+#[inline(always)]
+pub unsafe fn meet<G: WgmmaConfig>() {
+    if const { G::TOGETHER > 1 } {
+        // SAFETY: the caller's contract.
+        unsafe { sync_barrier(OF_TILE, const { G::TOGETHER * WARPGROUP }) };
     }
 }
 
