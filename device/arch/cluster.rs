@@ -76,7 +76,7 @@ special_registers! {
 }
 
 macro_rules! barriers {
-    ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal $version:literal;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
@@ -84,7 +84,7 @@ macro_rules! barriers {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name() {
-            needs!($instruction, 90 7.8);
+            needs!($instruction, 90 $version);
             #[cfg(target_arch = "nvptx64")]
             {
                 unsafe extern "C" {
@@ -102,13 +102,13 @@ macro_rules! barriers {
 barriers! {
     /// Arrives at the cluster's barrier; what the thread wrote before is visible to those that wait for it
     /// (`barrier.cluster.arrive.aligned`).
-    cluster_arrive "llvm.nvvm.barrier.cluster.arrive.aligned" "barrier.cluster.arrive";
+    cluster_arrive "llvm.nvvm.barrier.cluster.arrive.aligned" "barrier.cluster.arrive" 7.8;
     /// Arrives at the cluster's barrier without telling of what the thread wrote (`barrier.cluster.arrive.relaxed.aligned`): enough behind
     /// [`fence_mbarrier_init`](super::fence_mbarrier_init), and without the fence over the GPU that the compiler of PTX puts in front of
     /// the other.
-    cluster_arrive_relaxed "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned" "barrier.cluster.arrive.relaxed";
+    cluster_arrive_relaxed "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned" "barrier.cluster.arrive.relaxed" 8.0;
     /// Waits until all threads of the cluster have arrived at its barrier (`barrier.cluster.wait.aligned`).
-    cluster_wait "llvm.nvvm.barrier.cluster.wait.aligned" "barrier.cluster.wait";
+    cluster_wait "llvm.nvvm.barrier.cluster.wait.aligned" "barrier.cluster.wait" 7.8;
 }
 
 /// [`cluster_arrive`] and [`cluster_wait`].

@@ -169,6 +169,8 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release(&self, full: Full) {
         let barrier = self.pipeline.empty(full.stage);
+        // Relaxed: nobody reads what this warp wrote to the stage. Where it wrote there, it has seen it read by what reads it, behind a
+        // fence between its writes and those of TMA, so that no write of its own comes behind the copy that fills the stage anew.
         // One lane for each block that may fill it.
         let lane = lane_id();
         if lane < CLUSTER {

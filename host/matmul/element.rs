@@ -109,7 +109,8 @@ pub struct Variant<T: Operand> {
     pub plain: bool,
     /// Whether its warpgroups have whole tiles in turn: the ping-pong kernels, which share no tiles.
     pub ping_pong: bool,
-    /// Whether its operands' rows are to begin at lines of the L2 cache: kernels whose blocks share no operand.
+    /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others rearranged: kernels whose large tiles
+    /// share no operand.
     pub lines: bool,
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,

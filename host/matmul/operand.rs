@@ -3,6 +3,9 @@
 use super::element::Major;
 use crate::matrix::Shape;
 
+/// Bytes of a line of the L2 cache.
+pub(super) const LINE: u64 = 128;
+
 /// A matrix of a batch: where it is, and its strides in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct View {
@@ -35,9 +38,10 @@ impl View {
         Self { mn: self.k, k: self.mn, ..self }
     }
 
-    /// A view that lies the same way in another place: all places that begin alike within words of 16 bytes are one.
+    /// A view that lies the same way in another place: all places that begin alike within lines of the L2 cache
+    /// are one.
     pub fn anywhere(self) -> Self {
-        let address = self.address % 16;
+        let address = self.address % LINE;
         Self { address, end: address + self.end.saturating_sub(self.address), ..self }
     }
 
@@ -57,6 +61,13 @@ impl View {
         let last = rows as u64 * self.bytes + (u64::from(extent) * self.bytes).next_multiple_of(align);
         let inside = last <= self.end.saturating_sub(self.address);
         (contiguous && starts && inside && (others <= 1 || aligned(leading))).then_some(leading)
+    }
+
+    /// Whether all of its `others` rows begin at lines of the L2 cache.
+    pub fn lies_in_lines(&self, leading: i64, others: u32) -> bool {
+        let begins = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(LINE);
+        let (rows, batches) = (others <= 1 || begins(leading), self.batches <= 1 || begins(self.batch));
+        self.address.is_multiple_of(LINE) && rows && batches
     }
 }
 
@@ -83,11 +94,11 @@ mod tests {
 
     #[test]
     fn the_same_matrix_in_another_place_has_the_same_leading_dimension() {
-        for address in (0..64).chain([1 << 30, (1 << 30) + 2]) {
+        for address in (0..256).chain([1 << 30, (1 << 30) + 2]) {
             for len in [0, 100, 4999, 5000, 5004, 5100] {
                 let view = View { end: address + 2 * len, batches: 1, ..view(address, 50, 1, 0) };
                 let moved = view.anywhere();
-                assert!(moved.address < 16 && moved.end - moved.address == 2 * len, "{view:?}");
+                assert!(moved.address < LINE && moved.end - moved.address == 2 * len, "{view:?}");
                 for align in [2, 4, 16] {
                     for major in [Major::K, Major::Mn] {
                         assert_eq!(
@@ -97,6 +108,10 @@ mod tests {
                         );
                     }
                 }
+                let in_lines = |view: &View| view.lies_in_lines(64, 100);
+                assert_eq!(in_lines(&moved), in_lines(&view), "{view:?}");
+                assert_eq!(in_lines(&view), address.is_multiple_of(LINE), "{view:?}");
+                assert!(!view.lies_in_lines(56, 100), "rows of 112 bytes");
             }
         }
     }

@@ -85,8 +85,6 @@ const STREAM: f64 = 3.0e6;
 const STREAM_OF_SMALL: f64 = 6.5e6;
 /// What it costs beside its steps to begin a block that has one tile, and to end it.
 const BLOCK: f64 = 1.5;
-/// Bytes of a line of the L2 cache.
-const LINE: u64 = 128;
 /// What it costs to begin and to end blocks of a persistent grid together, as clusters.
 const TOGETHER: f64 = 0.3;
 /// What it costs the blocks of a cluster to meet.
@@ -122,20 +120,16 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
         // Plain kernels copy what has K contiguous number by number, and need no more than that.
-        let align = match variant {
-            Variant { plain: true, .. } if major == Major::K => view.bytes,
-            Variant { lines: true, .. } => LINE,
-            _ => 16,
-        };
+        let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
         leading[i] = view.leading(major, extent, k, align);
         if variant.kernel.is_wgmma() {
             let others = if major == Major::K { extent } else { k };
             leading[i] = leading[i].filter(|&leading| hopper::takes(view, leading, others));
+            if variant.lines {
+                leading[i] = leading[i].filter(|&leading| view.lies_in_lines(leading, others));
+            }
         }
         if leading[i].is_none() {
-            if variant.lines {
-                return None;
-            }
             // On tensor cores what must be rearranged anyway is taken by the kernels that want K contiguous.
             if major == Major::Mn && !variant.plain {
                 return None;
@@ -322,6 +316,28 @@ mod tests {
         assert_eq!((large.variant.kernel.name(), large.splits), ("matmul_f16_tn", 1));
         let small = plan::<f16>(&question(256, 256, 256)).unwrap();
         assert_eq!(small.variant.kernel.name(), "matmul_f16_tn_64x64");
+    }
+
+    #[test]
+    fn blocks_by_themselves_take_a_round_of_tiles_whose_operands_lie_in_lines() {
+        let name = |question: Question| {
+            let plan = plan::<f16>(&Question { wgmma: true, ..question }).unwrap();
+            (plan.variant.kernel.name(), plan.leading.map(|leading| leading.is_some()))
+        };
+        let square = |n| question(n, n, n);
+        assert_eq!(name(square(2048)), ("wgmma_f16_tn_alone", [true; 2]));
+        assert_eq!(name(square(8192)), ("wgmma_f16_tn", [true; 2]), "many rounds");
+        let rows_of = |elements: i64, address: u64| {
+            let question = square(2048);
+            let operands = question.operands.map(|view| View { mn: elements, address, ..view });
+            Question { operands, ..question }
+        };
+        assert_eq!(name(rows_of(2112, 256)).0, "wgmma_f16_tn_alone", "rows of 33 lines");
+        assert_ne!(name(rows_of(2056, 256)).0, "wgmma_f16_tn_alone", "rows end within a line");
+        assert_ne!(name(rows_of(2048, 256 + 64)).0, "wgmma_f16_tn_alone", "rows begin within a line");
+        // It is taken where it is asked for, and what lies otherwise is rearranged.
+        let forced = Forced { kernel: Some("wgmma_f16_tn_alone"), ..Forced::default() };
+        assert_eq!(name(Question { forced, ..rows_of(2056, 256) }), ("wgmma_f16_tn_alone", [false; 2]));
     }
 
     #[test]

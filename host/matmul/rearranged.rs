@@ -2,7 +2,7 @@
 
 use super::element::{Major, Operand};
 use super::hopper;
-use super::operand::View;
+use super::operand::{LINE, View};
 use super::plan::Plan;
 use super::problem::{MAX_EXTENT, MAX_Y, OPERATION, Problem, ROW_ALIGN, blocks};
 use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign};
@@ -11,9 +11,6 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut};
-
-/// Bytes of a line of the L2 cache.
-const LINE: u64 = 128;
 
 /// Parts of a workspace start at multiples of this, in bytes.
 const PART_ALIGN: u64 = 256;

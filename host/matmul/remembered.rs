@@ -52,7 +52,7 @@ mod tests {
         let view = |random: &mut SmallRng, extent: u32| {
             let along_k = random.random::<bool>();
             let [mn, k] = if along_k { [i64::from(extents[2]), 1] } else { [1, i64::from(extent)] };
-            let address = 256 + random.random_range(0..4) * 2;
+            let address = 256 + random.random_range(0..4) * 2 + random.random_range(0..8) * 16;
             let end = address + 2 * u64::from(extent) * u64::from(extents[2]) + random.random_range(0..3) * 2;
             View { address, mn, k, batch: 0, bytes: 2, batches: 1, end }
         };

@@ -3,7 +3,7 @@
 
 use crate::case::{Case, Lie, check};
 use crate::common::devices;
-use crate::shared_tiles::{has_wgmma, launch};
+use crate::shared_tiles::{Written, has_wgmma, launch};
 use half::{bf16, f16};
 use moye::kernels::hopper::{wgmma_bf16_tn_64x256, wgmma_f16_tn_64x256};
 use moye::kernels::mma::Activation;
@@ -35,7 +35,14 @@ fn any_number_of_tiles_for_each_warpgroup(#[case] shape: (u32, u32, u32), #[case
     for device in devices() {
         if has_wgmma(&device) {
             let (tile_m, tile_n) = TILE;
-            launch(&device, &wgmma_f16_tn_64x256, (tile_m, tile_n, CLUSTER), shape, (clusters, 0, 0));
+            launch(
+                &device,
+                &wgmma_f16_tn_64x256,
+                (tile_m, tile_n, CLUSTER),
+                shape,
+                (clusters, 0, 0),
+                Written::Words,
+            );
         }
     }
 }

@@ -5,7 +5,7 @@
 use crate::common::devices;
 use crate::common::matrix::rng;
 use half::f16;
-use moye::kernels::hopper::{Sharing, wgmma_f16_tn, wgmma_f16_tn_128x128};
+use moye::kernels::hopper::{Sharing, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_alone};
 use moye::kernels::mma::Arguments;
 use moye::{
     Buffer, Device, Global, GlobalMut, Grid, Kernel, Matmul, Matrix, MatrixMut, SHIPPED_PTX, TensorElement,
@@ -130,61 +130,181 @@ type Shared = Kernel<(
     Sharing<f32>,
 )>;
 
-/// The kernels by themselves: with clusters, shared tiles and pieces that no device's plan has, or none.
+/// How C is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// In f32, by words.
+    Words,
+    /// In f32, by TMA.
+    Boxes,
+    /// In f16, by TMA.
+    NarrowBoxes,
+}
+
+/// A launch of a kernel by itself: with clusters, shared tiles and pieces that no device's plan has, or none.
+pub struct Launch<'d> {
+    device: &'d Device,
+    kernel: &'d Shared,
+    grid: Grid,
+    // Of A, B and C.
+    maps: [TensorMap; 3],
+    operands: [Vec<f16>; 2],
+    // What the maps and arguments lead to.
+    _operands: [Buffer<f16>; 2],
+    _sums: Buffer<f32>,
+    c: Buffer<f32>,
+    narrow: Option<Buffer<f16>>,
+    counters: Buffer<u32>,
+    arguments: Arguments<f16, f16, f32>,
+    sharing: Sharing<f32>,
+}
+
+impl<'d> Launch<'d> {
+    /// Of a product of this shape; the sums of pieces and the counters are 0.
+    pub fn new(
+        device: &'d Device,
+        kernel: &'d Shared,
+        (tile_m, tile_n, cluster): (u32, u32, u32),
+        (m, n, k): (u32, u32, u32),
+        (clusters, tiles, pieces): (u32, u32, u32),
+        written: Written,
+    ) -> Self {
+        let (a, b) = (whole((m * k) as usize, 6), whole((n * k) as usize, 7));
+        let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let map = |buffer: &Buffer<f16>, rows: u32, rows_of_box: u32| {
+            let row = 2 * u64::from(k);
+            let (extents, strides) = ([k.into(), rows.into(), 1], [row, row * u64::from(rows)]);
+            let fields = TensorMapFields::new(
+                TensorElement::F16,
+                buffer.address(),
+                &extents,
+                &strides,
+                &[64, rows_of_box, 1],
+            );
+            TensorMap::new(device, &fields.with_swizzle(TensorSwizzle::B128)).unwrap()
+        };
+        let c = device.alloc_uninit::<f32>((m * n) as usize).unwrap();
+        let narrow =
+            (written == Written::NarrowBoxes).then(|| device.alloc_uninit::<f16>((m * n) as usize).unwrap());
+        let (element, address) = match &narrow {
+            Some(narrow) => (TensorElement::F16, narrow.address()),
+            None => (TensorElement::F32, c.address()),
+        };
+        let map_a = map(&device_a, m, tile_m);
+        let map_c = if written == Written::Words {
+            map_a.clone()
+        } else {
+            let row = u64::from(n) * element.bytes();
+            let (extents, strides) = ([n.into(), m.into(), 1], [row, row * u64::from(m)]);
+            let of_box = [128 / element.bytes() as u32, 64, 1];
+            let fields = TensorMapFields::new(element, address, &extents, &strides, &of_box);
+            TensorMap::new(device, &fields.with_swizzle(TensorSwizzle::B128)).unwrap()
+        };
+        let maps = [map_a, map(&device_b, n, tile_n / cluster), map_c];
+        let held = tiles * pieces * cluster * tile_m * tile_n;
+        let sums = device.alloc_zeroed::<f32>(held.max(1) as usize).unwrap();
+        let counters = device.alloc_zeroed::<u32>(1024).unwrap();
+        let pointers = (
+            Global::from_address(device_a.address()),
+            Global::from_address(device_b.address()),
+            GlobalMut::from_address(address),
+        );
+        let leading = (k.into(), k.into(), n.into());
+        let sharing = Sharing {
+            sums: GlobalMut::from_address(sums.address()),
+            counters: GlobalMut::from_address(counters.address()),
+            tiles,
+            pieces,
+        };
+        Self {
+            device,
+            kernel,
+            grid: Grid::new(clusters * cluster, 384).clusters(cluster),
+            maps,
+            operands: [a, b],
+            arguments: Arguments {
+                wide: u32::from(narrow.is_none()),
+                tensor_c: u32::from(written != Written::Words),
+                ..Arguments::product(pointers, (m, n, k), leading)
+            },
+            _operands: [device_a, device_b],
+            _sums: sums,
+            c,
+            narrow,
+            counters,
+            sharing,
+        }
+    }
+
+    /// C, poisoned before.
+    pub fn run(&mut self) -> Vec<f32> {
+        self.c.fill_bytes(0xFF).unwrap();
+        if let Some(narrow) = &mut self.narrow {
+            narrow.fill_bytes(0xFF).unwrap();
+        }
+        let [map_a, map_b, map_c] = &self.maps;
+        let module = self.device.load(&SHIPPED_PTX).unwrap();
+        let parameters = (map_a, map_b, map_c, self.arguments, self.sharing);
+        // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers are as large as `Sharing` says.
+        unsafe { module.launch(self.kernel, self.grid, parameters) }
+            .unwrap_or_else(|error| panic!("{:?} of {}: {error}", self.grid, self.device.name()));
+        match &self.narrow {
+            Some(narrow) => narrow.download().unwrap().iter().map(|x| x.to_f32()).collect(),
+            None => self.c.download().unwrap(),
+        }
+    }
+}
+
+/// The product twice, and what counts the pieces.
 pub fn launch(
     device: &Device,
     kernel: &Shared,
-    (tile_m, tile_n, cluster): (u32, u32, u32),
-    (m, n, k): (u32, u32, u32),
-    (clusters, tiles, pieces): (u32, u32, u32),
+    tile: (u32, u32, u32),
+    shape: (u32, u32, u32),
+    grid: (u32, u32, u32),
+    written: Written,
 ) {
-    let (a, b) = (whole((m * k) as usize, 6), whole((n * k) as usize, 7));
-    let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
-    let map = |buffer: &Buffer<f16>, rows: u32, rows_of_box: u32| {
-        let row = 2 * u64::from(k);
-        let (extents, strides) = ([k.into(), rows.into(), 1], [row, row * u64::from(rows)]);
-        let fields = TensorMapFields::new(
-            TensorElement::F16,
-            buffer.address(),
-            &extents,
-            &strides,
-            &[64, rows_of_box, 1],
-        );
-        TensorMap::new(device, &fields.with_swizzle(TensorSwizzle::B128)).unwrap()
-    };
-    let (map_a, map_b) = (map(&device_a, m, tile_m), map(&device_b, n, tile_n / cluster));
-    let mut c = device.alloc_uninit::<f32>((m * n) as usize).unwrap();
-    c.fill_bytes(0xFF).unwrap();
-    let held = tiles * pieces * cluster * tile_m * tile_n;
-    let sums = device.alloc_uninit::<f32>(held.max(1) as usize).unwrap();
-    let counters = device.alloc_zeroed::<u32>(1024).unwrap();
-    let pointers = (
-        Global::from_address(device_a.address()),
-        Global::from_address(device_b.address()),
-        GlobalMut::from_address(c.address()),
-    );
-    let leading = (k.into(), k.into(), n.into());
-    let arguments = Arguments { wide: 1, ..Arguments::product(pointers, (m, n, k), leading) };
-    let sharing = Sharing {
-        sums: GlobalMut::from_address(sums.address()),
-        counters: GlobalMut::from_address(counters.address()),
-        tiles,
-        pieces,
-    };
-    let module = device.load(&SHIPPED_PTX).unwrap();
-    let grid = Grid::new(clusters * cluster, 384).clusters(cluster);
     let what =
-        format!("{m} x {n} x {k}, {tiles} tiles in {pieces} pieces each by {clusters} clusters of {cluster}");
+        format!("{shape:?}: {} tiles in {} pieces each by {} clusters of {}", grid.1, grid.2, grid.0, tile.2);
+    let mut launch = Launch::new(device, kernel, tile, shape, grid, written);
     let mut first: Option<Vec<f32>> = None;
     for _ in 0..2 {
-        // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers are as large as `Sharing` says.
-        unsafe { module.launch(kernel, grid, (&map_a, &map_b, &map_a, arguments, sharing)) }
-            .unwrap_or_else(|error| panic!("{what}: {error}"));
-        let got = c.download().unwrap();
-        let shape = (m as usize, n as usize, k as usize);
-        compare(&what, (&a, &b), &got, shape, |sum, _| sum);
+        let got = launch.run();
+        let [a, b] = &launch.operands;
+        let shape = (shape.0 as usize, shape.1 as usize, shape.2 as usize);
+        compare(&what, (a, b), &got, shape, |sum, _| sum);
         assert!(first.get_or_insert_with(|| got.clone()) == &got, "{what}: another result the second time");
-        assert!(counters.download().unwrap().iter().all(|&count| count == 0), "{what}: a counter is not 0");
+        assert!(
+            launch.counters.download().unwrap().iter().all(|&count| count == 0),
+            "{what}: a counter is not 0"
+        );
+    }
+}
+
+/// Of two warpgroups that share a tile one may find its piece to be the last and write, while the other leaves its own and ends.
+#[test]
+fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        let (m, n, k) = (128, 128, 512);
+        let mut launch =
+            Launch::new(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (m, n, k), (1, 1, 2), Written::Words);
+        // The other piece of the second warpgroup's rows is there, of zeros.
+        launch.counters.upload_from(&[&[0, 1][..], &[0; 1022]].concat()).unwrap();
+        let got = launch.run();
+        let (rows, half) = (64 * n as usize, k as usize / 2);
+        assert!(
+            got[..rows].iter().all(|x| x.is_nan()),
+            "the first warpgroup's rows were written on {}",
+            device.name()
+        );
+        let first_half =
+            |x: &[f16]| x.chunks(k as usize).flat_map(|row| row[..half].to_vec()).collect::<Vec<_>>();
+        let [a, b] = launch.operands.each_ref().map(|x| first_half(x));
+        compare("the second's", (&a[64 * half..], &b), &got[rows..], (64, n as usize, half), |sum, _| sum);
+        assert_eq!(launch.counters.download().unwrap()[..2], [1, 0], "what counts the pieces");
     }
 }
 
@@ -203,12 +323,33 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
             ((300, 300, 328), (12, 4, 3)),
             ((257, 72, 200), (5, 2, 2)),
         ] {
-            launch(&device, &wgmma_f16_tn, (128, 256, 2), shape, grid);
+            launch(&device, &wgmma_f16_tn, (128, 256, 2), shape, grid, Written::Words);
         }
         for (shape, grid) in
             [((100, 40, 512), (4, 1, 4)), ((129, 130, 264), (8, 4, 2)), ((384, 128, 192), (2, 1, 2))]
         {
-            launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), shape, grid);
+            launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), shape, grid, Written::Words);
+        }
+    }
+}
+
+/// The boxes of C lie in the last stage of a tile, while the next tile's stages are loaded: of one stage each, of as many as there
+/// are, of one more; and in front of a piece.
+#[test]
+fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        for written in [Written::Words, Written::Boxes, Written::NarrowBoxes] {
+            for (k, clusters) in [(40, 1), (256, 2), (304, 1)] {
+                let grid = (clusters, 0, 0);
+                launch(&device, &wgmma_f16_tn, (128, 256, 2), (264, 520, k), grid, written);
+                launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (136, 520, k), grid, written);
+                launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (136, 264, k), grid, written);
+            }
+            // Four tiles whole, and one in two pieces.
+            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (600, 72, 200), (2, 1, 2), written);
         }
     }
 }

@@ -52,6 +52,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
         assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive.relaxed"), usize::from(pairs), "{name}");
+        assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name} has no other");
         // Pieces of shared tiles: a word of 16 bytes for four sums, left once and taken from the other or from all. Warpgroups that
         // have whole tiles in turn share none, and one gives the turn to the other.
         let ping_pong = name.ends_with("_64x256");

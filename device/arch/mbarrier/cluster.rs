@@ -24,7 +24,9 @@ pub unsafe fn mbarrier_arrive_cluster(address: u32) {
 }
 
 /// [`mbarrier_arrive_cluster`], without an order beyond the block (`mbarrier.arrive.shared::cluster`): nothing that the thread
-/// wrote becomes visible to the other block by it. It says that the thread has *read* what the other block may overwrite.
+/// wrote becomes visible to the other block by it. It says that the thread has *read* what the other block may overwrite,
+/// or has seen its writes there read by others, and put a fence for TMA ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared))
+/// behind them.
 ///
 /// The form with an order over the cluster waits for all of the thread's accesses to memory (`MEMBAR.ALL.GPU` in machine code),
 /// which took a quarter off a product's speed (seen on an H200).

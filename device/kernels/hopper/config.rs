@@ -17,9 +17,10 @@ pub const ATOM_M: u32 = 64;
 pub const WARPGROUP: u32 = 128;
 /// Bytes of a box of C: rows of one instruction, 128 bytes each.
 pub const BOX_C: u32 = ATOM_M * ROW;
-/// Boxes of C that a warpgroup has in shared memory at a time.
+/// Boxes of C that a warpgroup has of its own in shared memory.
 pub const BOXES_C: u32 = 2;
-/// The named barrier of all warpgroups that multiply a tile of C together: behind the block's and each warpgroup's own.
+/// The named barrier of the two warpgroups that multiply a tile of C together, behind the block's and each warpgroup's own. Warpgroups
+/// that take turns have this number for that, and no tile together.
 pub const OF_TILE: u32 = 3;
 /// Bytes of what a thread of a warpgroup tells the others.
 const TOLD: u32 = 4;
@@ -59,7 +60,12 @@ pub trait WgmmaConfig: Sized + 'static {
     };
     /// Boxes of C for which a warpgroup has room in B's part of its tile's last stage, beside those of its own: that stage is released when
     /// C was read from there.
-    const SPARE_BOXES: u32 = if Self::PING_PONG { 0 } else { Self::BYTES_B / Self::TOGETHER / BOX_C };
+    const SPARE_BOXES: u32 = if Self::PING_PONG {
+        0
+    } else {
+        assert!(Self::TOGETHER <= 2, "the named barriers are those of two consuming warpgroups");
+        Self::BYTES_B / Self::TOGETHER / BOX_C
+    };
     /// Threads of a block.
     const THREADS: u32 = WARPGROUP * (1 + Self::CONSUMERS);
     /// Columns of a block's tile of C.

@@ -141,8 +141,8 @@ impl<G: WgmmaConfig> Writer<G> {
         unsafe { make_room(self.thread, self.barrier()) };
     }
 
-    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet; if all warpgroups of
-    /// the tile have `met` since they read it, they do not have to here.
+    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet. `met` says that all
+    /// warpgroups of the tile have met since they read it; where they have not, they do so here.
     ///
     /// # Safety
     /// All threads of the warpgroup come together, behind [`make_room`](Self::make_room); the kernel's contract.
@@ -236,7 +236,8 @@ impl<G: WgmmaConfig> Writer<G> {
     }
 
     /// Waits until all stores that the warp has begun have read what they store: stages that they read are released then, and the block's
-    /// shared memory outlives them. All lanes of the warp come together.
+    /// shared memory outlives them. All lanes of the warp come together. The first warp begins all stores of a warpgroup; others do not
+    /// wait, and need not, since a stage is free when all warps have released it.
     #[inline(always)]
     pub fn finish(&self) {
         if self.thread == 0 {

@@ -209,7 +209,8 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
             let part = writer.part(job.work(turn));
             writer.make_room();
             complete::<G>(&mut sums);
-            // One warpgroup may have a piece to leave where the other has a tile to write: so they meet before.
+            // One warpgroup may leave its piece and go on, where the other one is the last to come and writes C: then nobody would meet it
+            // there. So both meet here.
             let met = job.is_piece(turn);
             if met {
                 meet::<G>();

@@ -8,13 +8,14 @@
 //! warpgroup 2   rows 64 to 127 likewise
 //! ```
 //!
-//! While one warpgroup writes its part of C, the other one still multiplies or has begun with the next tile, whose stages are
-//! being filled the whole time. Accumulators are all that a thread holds, 128 of them for a tile of 128 x 256, so warpgroup 0 gives
+//! While C is written, stages of the next tile are being filled, all but one: the tile's last stage has boxes of C, beside those that each
+//! warpgroup has of its own, until TMA has read them (`store.rs`). Accumulators are all that a thread holds, 128 of them for a tile of 128 x 256, so warpgroup 0 gives
 //! registers away ([`decrease_registers`](crate::arch::decrease_registers)).
 //!
-//! Blocks of 128 x 256 come in clusters of two, one below the other: they have the same columns of B, of which each loads a half
+//! Most blocks of 128 x 256 come in clusters of two, one below the other: they have the same columns of B, of which each loads a half
 //! for both. So a pair reads (128 + 128 + 256) rows of shared memory's 128 bytes from the L2 cache for each stage, where two
-//! blocks by themselves read 768.
+//! blocks by themselves read 768. Where there is about one tile for each multiprocessor and rows begin at lines of the L2 cache, blocks
+//! by themselves are faster (`_alone`): they need not begin and end together.
 //!
 //! Kernels of 64 x 256 are *ping-pong*: each of the two consuming warpgroups has tiles of its own, and one multiplies while the other
 //! one writes C. `ping_pong.rs` says how they take turns.

@@ -26,8 +26,8 @@
 //!   writes: so it depends on no later turn, nor on how C is written.
 //! - A stage becomes full when the producers of all blocks of the cluster have loaded it. They go through the same stages in the same
 //!   order, and wait for no more than the release of what was in the same place, [`STAGES`] stages earlier, in all blocks.
-//! - A stage is released by the one warpgroup of each block that reads it, when the next one of the tile has been waited for or there is
-//!   none in the tile: that is one stage further on at the most, and there are two at least.
+//! - A stage is released by the one warpgroup of each block that reads it, when the next one of the tile has been waited for. A tile's last
+//!   one is released when its instructions have ended and TMA has read what the warpgroup has stored before: neither depends on a stage.
 //!
 //! To write C a warpgroup waits for its own threads and for copies that TMA has begun. So of all that has not happened yet, the first
 //! can.
@@ -120,6 +120,7 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
             if const { G::SCALED } {
                 scale::<G>(&mut sums, arguments, part, writer.thread);
             }
+            // No boxes lie in a stage, and the last one is released already.
             writer.write(&mut sums, arguments, part, (None, true));
         }
     }

@@ -4,8 +4,9 @@
 //! pairs at row `16 w + t / 4` and at eight rows below, columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes,
 //! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
 //!
-//! A warpgroup has two boxes of its own, and as many in the last stage of its tile: of 2 bytes, 64 x 256 elements are four boxes. So all are
-//! filled at once, and nobody waits for TMA, which reads them while the next tile is multiplied.
+//! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128, two of 128 x 256.
+//! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied. Of 4 bytes
+//! they are eight, in two rounds. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
 
 use super::config::{BOX_C, BOXES_C, OF_TILE, ROW, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
@@ -86,6 +87,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
     alpha: G::Scalar,
     to: &Destination,
 ) {
+    // A sum of -0 stays so where alpha is 1.
     if alpha != G::Scalar::ONE {
         let sums = sums.as_mut_slice();
         let mut i = 0;
@@ -104,8 +106,8 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
     let mut first = 0;
     while first < boxes {
         let count = if boxes - first < at_once { boxes - first } else { at_once };
-        // SAFETY: the caller's contract: the first boxes are free, and others once the stores before have read them, which the first
-        // thread waits for, or each warp has, which writes the rows that it reads.
+        // SAFETY: the caller's contract: in the first round all boxes are free. Later ones wait until TMA has read the round before, or the
+        // warp itself, which writes no rows but those that it reads.
         unsafe {
             if first > 0 {
                 if to.mapped {
@@ -146,7 +148,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
                     write_words::<O>((place(b), these), (first + b) * columns, &to.corner, lane);
                     b += BOXES_C;
                 }
-                // TMA fills the stage anew.
+                // The warp has read what it wrote, and the stage is TMA's again when it is released.
                 fence_proxy_async_shared();
             }
         }
