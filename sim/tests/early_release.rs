@@ -336,7 +336,7 @@ fn boxes_are_written_again_by_who_knows_that_they_were_stored() {
 
 #[test]
 fn what_another_block_copies_is_written_by_who_knows_of_its_arrival() {
-    let run = |waits: bool| {
+    let run = |waits: bool, arrive: fn()| {
         let kernel = || {
             let (barrier, tile) = (shared_base(), shared_base() + 1024);
             let rank = cluster_rank();
@@ -355,7 +355,7 @@ fn what_another_block_copies_is_written_by_who_knows_of_its_arrival() {
             } else if waits {
                 mbarrier_wait_parity(barrier, 0);
             }
-            cluster_arrive();
+            arrive();
             if rank == 1 {
                 mbarrier_wait_parity(barrier, 0);
             }
@@ -367,12 +367,16 @@ fn what_another_block_copies_is_written_by_who_knows_of_its_arrival() {
         let launch = Launch::new("k", 2, 1, &GlobalMemory::new()).cluster(2).shared_bytes(2048);
         told(launch.access_budget(1 << 24).run(&kernel).map(|_| ()))
     };
-    run(true).unwrap();
-    let fault = run(false).unwrap_err();
-    assert!(
-        matches!(&fault.kind, FaultKind::SharedBeingRead { read, .. } if read.wait == ReadWait::Mbarrier)
-    );
-    assert!(fault.to_string().contains("the mbarrier that the copy arrives at"), "{fault}");
+    run(true, cluster_arrive).unwrap();
+    // A relaxed arrival tells nobody of what was waited for.
+    for (waits, arrive) in [(false, cluster_arrive as fn()), (true, cluster_arrive_relaxed)] {
+        let fault = run(waits, arrive).unwrap_err();
+        assert!(
+            matches!(&fault.kind, FaultKind::SharedBeingRead { read, .. } if read.wait == ReadWait::Mbarrier),
+            "{fault}"
+        );
+        assert!(fault.to_string().contains("the mbarrier that the copy arrives at"), "{fault}");
+    }
 }
 
 #[test]
