@@ -9,8 +9,8 @@
 //! ```
 //!
 //! While C is written, stages of the next tile are being filled, all but one: the tile's last stage has boxes of C, beside those that each
-//! warpgroup has of its own, until TMA has read them (`store.rs`). Accumulators are all that a thread holds, 128 of them for a tile of 128 x 256, so warpgroup 0 gives
-//! registers away ([`decrease_registers`](crate::arch::decrease_registers)).
+//! warpgroup has of its own, until TMA has read them (`store.rs`). Accumulators are all that a thread holds, 128 of them for a tile of
+//! 128 x 256, so warpgroup 0 gives registers away ([`decrease_registers`](crate::arch::decrease_registers)).
 //!
 //! Most blocks of 128 x 256 come in clusters of two, one below the other: they have the same columns of B, of which each loads a half
 //! for both. So a pair reads (128 + 128 + 256) rows of shared memory's 128 bytes from the L2 cache for each stage, where two
