@@ -232,6 +232,10 @@ fn launch_on(device: &Device, kernel: &str, grid: Grid) -> moye::Result<()> {
         match kernel {
             "copy" => device.launch(&kernels::copy, grid, (&x, &mut y, 2, 2, 1, 2, 1, 2)),
             "transpose" => device.launch(&kernels::transpose, grid, (&x, &mut y, 2, 2, 1, 2, 1, 2)),
+            "ladder_tiled" => {
+                let b = device.upload(&[1.0f32; 4])?;
+                device.launch(&kernels::ladder::ladder_tiled, grid, (&x, &b, &mut y, 2, 2, 2, 2, 2, 2))
+            }
             "scale" => device.load(&PTX)?.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 4)),
             other => panic!("there is no kernel {other} here"),
         }
@@ -329,7 +333,7 @@ fn a_kernel_that_the_driver_refused_is_compiled_again_at_the_next_launch(
     assert_eq!(loaded, [kernel], "taken once, and kept");
 }
 
-/// Launches two kernels that may begin before those in front of them end.
+/// Launches three kernels that may begin before those in front of them end, and one that may not.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_early() {
@@ -339,19 +343,52 @@ fn launches_early() {
     let device = Device::gpu(0).unwrap();
     launch_on(&device, "copy", Grid::new((1, 1), 256).dependent()).unwrap();
     launch_on(&device, "scale", one_thread().dependent()).unwrap();
+    launch_on(&device, "ladder_tiled", Grid::new((1, 1), 256).dependent()).unwrap();
     launch(&device, "transpose").unwrap();
 }
 
-/// The shipped kernels are compiled for sm_80 and sm_90a, `scale` for sm_80 alone.
+/// The shipped kernels are compiled for sm_80 and sm_90a, but the ladder's and `scale` for sm_80 alone.
 #[rstest]
-#[case::ampere("", ["cuLaunchKernel"; 3])]
-#[case::hopper("hopper", ["cuLaunchKernelEx 6", "cuLaunchKernel", "cuLaunchKernel"])]
-#[case::newer_than_the_kernels("new gpu", ["cuLaunchKernel"; 3])]
+#[case::ampere("", ["cuLaunchKernel"; 4])]
+#[case::hopper("hopper", ["cuLaunchKernelEx 6", "cuLaunchKernel", "cuLaunchKernel", "cuLaunchKernel"])]
+#[case::newer_than_the_kernels("new gpu", ["cuLaunchKernel"; 4])]
 fn a_kernel_begins_early_only_where_the_text_that_runs_can_wait(
     #[case] fault: &str,
-    #[case] expected: [&str; 3],
+    #[case] expected: [&str; 4],
 ) {
     let Some(folder) = driver(&[]) else { return };
     let launched = with_driver(folder.path(), fault, "launches_early", &[], "launches");
-    assert_eq!(launched, expected, "of copy, scale and transpose");
+    assert_eq!(launched, expected, "of copy, scale, ladder_tiled and transpose");
+}
+
+/// Launches a kernel of sm_90a's text and one of sm_80's, which the driver refuses; what is said names the text.
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn launches_of_two_texts_that_are_refused() {
+    if std::env::var_os("FAKE_DRIVER_LAUNCHES").is_none() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    for (kernel, image) in [("copy", "sm_90a"), ("ladder_tiled", "sm_80")] {
+        let error = launch(&device, kernel).unwrap_err().to_string();
+        let expected = format!("refused the PTX of `moye_device` for {image} with");
+        assert!(error.contains(&expected), "{kernel}: {error}");
+        note_refusal(kernel);
+    }
+}
+
+/// Notes that a kernel was refused as it should be.
+fn note_refusal(kernel: &str) {
+    use std::io::Write;
+    let file = std::env::var_os("FAKE_DRIVER_LAUNCHES").expect("the test that starts this one names a file");
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+    writeln!(file, "{kernel}").unwrap();
+}
+
+#[test]
+fn a_refused_kernel_is_told_with_the_text_that_it_is_from() {
+    let Some(folder) = driver(&[]) else { return };
+    let part = "launches_of_two_texts_that_are_refused";
+    let refused = with_driver(folder.path(), "hopper that refuses", part, &[], "launches");
+    assert_eq!(refused, ["copy", "ladder_tiled"]);
 }

@@ -72,7 +72,11 @@ pub fn run(checkout: &Checkout, options: &Options) -> Result<()> {
         reports.push(report);
     }
     if reports.iter().all(|report| report.kernels.is_empty()) && !options.kernels.is_empty() {
-        bail!("no kernel's name contains {}", options.kernels.join(" or "));
+        bail!(
+            "no kernel's name contains {} in what is compiled for {}",
+            options.kernels.join(" or "),
+            archs.join(" and ")
+        );
     }
     if options.json {
         let all: Vec<_> = reports.iter().map(Report::to_json).collect();

@@ -2,10 +2,16 @@
 //!
 //! Each is a page to read: tiles, partitions, copies, a product. All of them take any extents and strides; what hangs
 //! over an edge is neither read nor written.
+//!
+//! They are compiled for sm_80 and for sm_90a. [`hopper`] is for sm_90a alone, and [`ladder`] for sm_80 alone: it has nothing of Hopper's,
+//! its PTX would be the same to the letter, and the driver compiles the text for sm_80 on newer GPUs as well. To compile it twice
+//! would only make the build longer. The products of [`mma`] are in both texts, since compiled for sm_90a they begin while the kernel
+//! in front still runs, and so are the kernels that move elements.
 
 mod copy;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper;
+#[cfg(not(target_feature = "sm_90a"))]
 pub mod ladder;
 mod lines;
 mod matmul;

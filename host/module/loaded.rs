@@ -3,7 +3,7 @@
 use super::SHIPPED_PTX;
 use super::entry::EntryParams;
 use super::ptx::{self, Ptx};
-use super::split::Split;
+use super::texts::Texts;
 use crate::device::gpu::Gpu;
 use crate::driver::{self, DriverCode, check};
 use crate::{Error, Result};
@@ -25,20 +25,16 @@ type Slot<T> = Arc<Mutex<Option<T>>>;
 /// A loaded module and the functions looked up in it.
 pub(crate) struct Loaded {
     ptx: Ptx,
-    /// The architecture of the text that the GPU runs, and the text.
-    image: &'static str,
-    /// See `image`.
-    text: &'static str,
     compiled: Compiled,
     functions: Mutex<HashMap<&'static str, Slot<Known>>>,
 }
 
 /// What the driver compiles at a time.
 enum Compiled {
-    /// All kernels.
-    Whole(CudaModule),
-    /// Each kernel when it is looked up.
-    ByKernel(Split),
+    /// All kernels of the text that fits the GPU best, which is for this architecture.
+    Whole { image: &'static str, text: &'static str, module: CudaModule },
+    /// Each kernel when it is looked up, from the best text that has it.
+    ByKernel(Texts),
 }
 
 /// A function that was looked up.
@@ -105,12 +101,12 @@ impl Loaded {
             compiled: ptx.architectures(),
             arch,
         })?;
-        let split = if ptx.name() == SHIPPED_PTX.name() { Split::of(text) } else { None };
-        let compiled = match split {
-            Some(split) => Compiled::ByKernel(split),
-            None => Compiled::Whole(compile(gpu, ptx, image, text.to_owned())?),
+        let texts = if ptx.name() == SHIPPED_PTX.name() { Texts::of(&ptx, arch) } else { None };
+        let compiled = match texts {
+            Some(texts) => Compiled::ByKernel(texts),
+            None => Compiled::Whole { image, text, module: compile(gpu, ptx, image, text.to_owned())? },
         };
-        Ok(Self { ptx, image, text, compiled, functions: Mutex::default() })
+        Ok(Self { ptx, compiled, functions: Mutex::default() })
     }
 
     /// The kernel of this name, for blocks with so much dynamic shared memory; looked up at the first call.
@@ -157,12 +153,16 @@ impl Loaded {
         package: &'static str,
     ) -> Result<GpuFunction> {
         let no_such = || Error::NoSuchKernel { kernel, package, module: self.ptx.name() };
-        let module = match &self.compiled {
-            Compiled::Whole(module) => module,
-            Compiled::ByKernel(split) => {
-                let text = split.only(self.text, kernel).ok_or_else(no_such)?;
+        let (module, params, waits) = match &self.compiled {
+            Compiled::Whole { image, text, module } => {
+                (module, EntryParams::of(text, kernel), ptx::can_wait(image))
+            }
+            Compiled::ByKernel(texts) => {
+                let only = texts.kernel(kernel).ok_or_else(no_such)?;
+                let waits = only.waits();
                 // It stays loaded, as the GPU stays open; what asked for it keeps the function.
-                Box::leak(Box::new(compile(gpu, self.ptx, self.image, text)?))
+                let module = Box::leak(Box::new(compile(gpu, self.ptx, only.image, only.text)?));
+                (&*module, Some(only.params), waits)
             }
         };
         gpu.bind()?;
@@ -170,7 +170,7 @@ impl Loaded {
             DriverCode::NOT_FOUND => no_such(),
             code => gpu.error_of_code("cuModuleGetFunction", code),
         })?;
-        let params = EntryParams::of(self.text, kernel).ok_or_else(no_such)?;
+        let params = params.ok_or_else(no_such)?;
         let attribute = |attribute| {
             let value = function.get_attribute(attribute).map_err(|e| gpu.error("cuFuncGetAttribute", e))?;
             Ok::<u32, Error>(value.unsigned_abs())
@@ -181,7 +181,6 @@ impl Loaded {
             static_shared_bytes: attribute(FunctionAttribute::SharedMemorySizeBytes)? as usize,
             max_threads: attribute(FunctionAttribute::MaxThreadsPerBlock)?,
         };
-        let waits = ptx::can_wait(self.image);
         Ok(GpuFunction { function, attributes, params, waits })
     }
 }

@@ -4,6 +4,7 @@ mod entry;
 mod loaded;
 mod ptx;
 mod split;
+mod texts;
 
 pub use loaded::KernelAttributes;
 pub(crate) use loaded::{Cache, GpuFunction, Loaded};
@@ -46,7 +47,8 @@ impl Device {
     ///
     /// Those that this crate ships are compiled one by one, each when it is launched (or its attributes asked for) for the first
     /// time, which is then when errors come: a program launches few of them, and all take a driver that has not compiled
-    /// them before longer than 10 s.
+    /// them before longer than 10 s. Each is taken from the best text that has it: on Hopper from the one for sm_90a, and what
+    /// that one leaves out from the one for sm_80.
     ///
     /// # Errors
     /// No text of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`], [`Error::PtxVersion`],

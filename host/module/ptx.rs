@@ -2,6 +2,7 @@
 
 use super::entry::EntryParams;
 use crate::device::Arch;
+use std::cmp::Reverse;
 
 /// The PTX of one crate with kernels: a text for each architecture that it was compiled for.
 ///
@@ -30,9 +31,21 @@ impl Ptx {
 
     /// The text that fits `arch` best: the newest that runs there, one for exactly this architecture (`sm_90a`) before
     /// one for it and later ones (`sm_90`).
+    ///
+    /// A module is loaded from this one. The kernels that this crate ships are looked up one by one, and those that it lacks in the
+    /// text that fits next best.
     pub fn image_for(&self, arch: Arch) -> Option<(&'static str, &'static str)> {
-        let fitting = self.images.iter().filter_map(|image| Some((arch.fit(image.0)?, image)));
-        fitting.max_by_key(|(fit, _)| *fit).map(|(_, image)| *image)
+        self.images_for(arch).first().copied()
+    }
+
+    /// The texts that run on `arch`, the one that fits best in front.
+    pub(crate) fn images_for(&self, arch: Arch) -> Vec<(&'static str, &'static str)> {
+        let mut fitting: Vec<_> =
+            self.images.iter().filter_map(|image| Some((arch.fit(image.0)?, *image))).collect();
+        // Of two for the same architecture the later one counts.
+        fitting.reverse();
+        fitting.sort_by_key(|(fit, _)| Reverse(*fit));
+        fitting.into_iter().map(|(_, image)| image).collect()
     }
 
     /// The architectures, for messages: `sm_80, sm_90a`.
@@ -103,6 +116,20 @@ mod tests {
         assert_eq!(TWO.image_for(Arch::new(9, 0)).map(|i| i.0), Some("sm_90a"));
         assert_eq!(TWO.image_for(Arch::new(10, 0)).map(|i| i.0), Some("sm_80"), "sm_90a runs on 9.0 alone");
         assert_eq!(TWO.image_for(Arch::new(7, 5)), None);
+    }
+
+    #[test]
+    fn all_texts_that_run_are_ordered_by_how_well_they_fit() {
+        const MANY: Ptx =
+            Ptx::new("many", &[("sm_90", ""), ("sm_80", ""), ("sm_100", ""), ("sm_90a", ""), ("sm_86", "")]);
+        let order = |arch| MANY.images_for(arch).iter().map(|i| i.0).collect::<Vec<_>>();
+        assert_eq!(order(Arch::new(9, 0)), ["sm_90a", "sm_90", "sm_86", "sm_80"]);
+        assert_eq!(
+            order(Arch::new(10, 3)),
+            ["sm_100", "sm_90", "sm_86", "sm_80"],
+            "sm_90a runs on 9.0 alone"
+        );
+        assert_eq!(order(Arch::new(7, 5)), [] as [&str; 0]);
     }
 
     #[test]

@@ -112,7 +112,7 @@ driver! {
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) = put(value, match attribute {
         75 if fault("old gpu") => 7,
         76 if fault("old gpu") => 5,
-        75 if fault("hopper") => 9,
+        75 if fault("hopper") || fault("hopper that refuses") => 9,
         75 if fault("new gpu") => 10,
         75 => 8,
         76 => 0,
@@ -146,7 +146,7 @@ driver! {
             700
         } else if fault("load memory") {
             2
-        } else if fault("ptx") || fault("ptx without a log") || refuses(image) {
+        } else if fault("ptx") || fault("ptx without a log") || fault("hopper that refuses") || refuses(image) {
             if count > 0 && fault("ptx") {
                 let log = c"ptxas application ptx input, line 9; error";
                 std::ptr::copy_nonoverlapping(log.as_ptr(), *values, log.count_bytes() + 1);

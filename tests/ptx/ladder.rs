@@ -2,7 +2,6 @@
 
 use super::{FMA, TF32, function, module};
 use moye_build::report::KernelReport;
-use rstest::rstest;
 use std::collections::BTreeMap;
 
 const LDMATRIX_X2: &str = "ldmatrix.sync.aligned.m8n8.x2.shared.b16";
@@ -10,7 +9,7 @@ const LDMATRIX_X4: &str = "ldmatrix.sync.aligned.m8n8.x4.shared.b16";
 const CP_ASYNC: &str = "cp.async.ca.shared.global";
 
 /// The steps of the ladder: instructions with their counts.
-const LADDER: &[(&str, &[(&str, usize)])] = &[
+pub const LADDER: &[(&str, &[(&str, usize)])] = &[
     // A thread of 256 has 64 sums over 8 elements along K. 4 of A and 4 of B a thread and tile, ahead of the loop and in it;
     // 4 + 16 operands for 64 products.
     (
@@ -76,12 +75,10 @@ const LADDER: &[(&str, &[(&str, usize)])] = &[
     ),
 ];
 
-#[rstest]
-fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for(
-    #[values("sm_80", "sm_90a")] arch: &str,
-) {
+#[test]
+fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for() {
     for (name, counts) in LADDER {
-        let kernel = function(arch, name);
+        let kernel = function("sm_80", name);
         for &(instruction, count) in *counts {
             assert_eq!(
                 kernel.count(instruction),
@@ -91,7 +88,7 @@ fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for(
             );
         }
     }
-    let steps = module(arch).kernels.iter().filter(|kernel| kernel.name.starts_with("ladder_")).count();
+    let steps = module("sm_80").kernels.iter().filter(|kernel| kernel.name.starts_with("ladder_")).count();
     assert_eq!(steps, LADDER.len(), "every step is in the table");
 }
 
@@ -104,8 +101,8 @@ fn accesses(cell: &str) -> BTreeMap<usize, usize> {
         .collect()
 }
 
-#[rstest]
-fn the_guide_to_the_ladder_has_the_numbers_of_the_ptx(#[values("sm_80", "sm_90a")] arch: &str) {
+#[test]
+fn the_guide_to_the_ladder_has_the_numbers_of_the_ptx() {
     let guide = include_str!("../../docs/guide/ladder.md");
     let head = "| kernel | registers | threads | shared | ld.global | st.shared | ld.shared | ldmatrix | cp.async | fma | mma | bar | st.global | all |";
     let table = guide.split(head).nth(1).expect("the guide has a table of the PTX");
@@ -132,7 +129,7 @@ fn the_guide_to_the_ladder_has_the_numbers_of_the_ptx(#[values("sm_80", "sm_90a"
         else {
             panic!("{row}")
         };
-        let kernel = function(arch, name.trim_matches('`'));
+        let kernel = function("sm_80", name.trim_matches('`'));
         let report = KernelReport { ptx: kernel.clone(), usage: None };
         let number = |cell: &str| cell.parse::<usize>().unwrap();
         assert_eq!(kernel.bounds.threads, Some(number(threads) as u32), "{row}");

@@ -11,10 +11,12 @@ mod products;
 
 use common::ptx::kernel_text;
 use common::{assembler, gpu};
-use moye::{Device, Kernel, Params, SHIPPED_PTX, kernels};
+use moye::{
+    Device, Element, F8E4M3, F8E5M2, Kernel, Matmul, Matrix, Operand, Params, SHIPPED_PTX, bf16, f16, kernels,
+};
 use moye_build::ptx::{Function, Module};
 use rstest::rstest;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -24,6 +26,11 @@ fn module(arch: &str) -> &'static Module {
         SHIPPED_PTX.images().iter().map(|&(arch, text)| (arch, Module::parse(text).unwrap())).collect()
     });
     &MODULES[arch]
+}
+
+/// The kernels of the text for an architecture.
+fn names(arch: &str) -> BTreeSet<&'static str> {
+    module(arch).kernels.iter().map(|kernel| kernel.name.as_str()).collect()
 }
 
 fn function(arch: &str, name: &str) -> Function {
@@ -50,6 +57,51 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
             kernel.instructions
         );
         assert_eq!(kernel.shared_bytes, 0, "{}: shared memory is dynamic", kernel.name);
+    }
+}
+
+/// A text has what its architecture alone runs, and what is not the same in an older one's.
+#[test]
+fn what_hopper_alone_has_is_in_its_text_alone_and_the_ladder_in_that_of_sm_80_alone() {
+    let (old, new) = (names("sm_80"), names("sm_90a"));
+    let ladder: BTreeSet<_> = ladder::LADDER.iter().map(|(name, _)| *name).collect();
+    assert_eq!(&old - &new, ladder, "in the text for sm_80 alone");
+    let of_hopper: BTreeSet<_> = new.iter().copied().filter(|name| name.starts_with("wgmma_")).collect();
+    assert_eq!(&new - &old, of_hopper, "in the text for sm_90a alone");
+    assert!(!of_hopper.is_empty() && !(&old & &new).is_empty(), "there are kernels of each kind");
+}
+
+/// The simulator is planned for as the GPU that it stands for, which is of sm_90.
+#[test]
+fn every_kernel_that_a_product_can_take_on_hopper_is_in_a_text_that_runs_there() {
+    type Planned = Vec<&'static str>;
+    fn ask<T: Operand + Element>(take: impl Fn(Matmul<'_, T, T::Narrow>, &Device) -> Planned) -> Planned
+    where
+        T::Narrow: Element + moye::Output<T>,
+    {
+        let device = Device::sim();
+        let buffer = device.alloc_zeroed::<T>(1).unwrap();
+        let matrix = || Matrix::row_major(&buffer, 1, 1).unwrap();
+        take(Matmul::new(matrix(), matrix()), &device)
+    }
+    assert_eq!(Device::sim().arch().capability(), (9, 0));
+    let planned = [
+        ask::<f16>(|matmul, device| matmul.kernels(device)),
+        ask::<f16>(|matmul, device| matmul.f16_sums().kernels(device)),
+        ask::<bf16>(|matmul, device| matmul.kernels(device)),
+        ask::<f32>(|matmul, device| matmul.kernels(device)),
+        ask::<f32>(|matmul, device| matmul.tf32().kernels(device)),
+        ask::<f64>(|matmul, device| matmul.kernels(device)),
+        ask::<i8>(|matmul, device| matmul.kernels(device)),
+        ask::<F8E4M3>(|matmul, device| matmul.kernels(device)),
+        ask::<F8E5M2>(|matmul, device| matmul.kernels(device)),
+    ];
+    let texts = &names("sm_80") | &names("sm_90a");
+    for kernels in &planned {
+        assert!(!kernels.is_empty(), "each type has kernels: {planned:?}");
+        for name in kernels {
+            assert!(texts.contains(name), "{name} is in no text that runs on sm_90");
+        }
     }
 }
 

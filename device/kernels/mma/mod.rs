@@ -1,4 +1,8 @@
 //! Matmul on tensor cores by `mma.sync`: a multi-stage pipeline, in one configuration for each element type.
+//!
+//! On Hopper they multiply what `wgmma` has no instruction for (f64, sums in f16) and what TMA cannot load. They are compiled for
+//! sm_90a too, as they call [`overlap_launches`](crate::arch::overlap_launches): in the text for sm_80 they could not wait for the kernel
+//! in front, and each would be launched behind its end.
 
 mod arguments;
 mod config;
