@@ -220,7 +220,8 @@ macro_rules! registers {
             unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
-                let byte = byte_of::<T, L>(index, $origin);
+                // SAFETY: the caller's contract.
+                let byte = unsafe { byte_read::<T, L>(index, $origin) };
                 // SAFETY: inside the room, aligned by `Run`; the caller has written what it reads.
                 unsafe { self.words.0.as_ptr().add(byte).cast::<W>().read() }
             }
@@ -230,7 +231,7 @@ macro_rules! registers {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
                 // SAFETY: inside the room; the caller has written what it reads.
-                unsafe { T::read_own(self.words.0.as_ptr().cast(), place::<L>(index, $origin)) }
+                unsafe { T::read_own(self.words.0.as_ptr().cast(), place_read::<L>(index, $origin)) }
             }
 
             #[inline(always)]
@@ -282,4 +283,28 @@ fn place<L: StaticLayout>(index: usize, origin: u32) -> usize {
 #[inline(always)]
 fn byte_of<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
     place::<L>(index, origin) * T::BITS as usize / 8
+}
+
+/// [`place`] of an element that is read, without a check of the table's bounds.
+///
+/// The check is never in the PTX, as all loops over fragments are unrolled. But LLVM finds that out only behind the unrolling, and takes time
+/// quadratic in the number of checks: 1024 of a product by multiply-adds, where the sums are read, and as many where they are
+/// written. Those of writes stay: without them the same instructions of six shipped kernels came in another order.
+///
+/// # Safety
+/// `L` has an element `index`.
+#[inline(always)]
+unsafe fn place_read<L: StaticLayout>(index: usize, origin: u32) -> usize {
+    // SAFETY: the caller's contract.
+    (unsafe { Offsets::<L, PLAIN>::of(index) } + origin as i32) as usize
+}
+
+/// [`byte_of`] an element that is read.
+///
+/// # Safety
+/// As [`place_read`].
+#[inline(always)]
+unsafe fn byte_read<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
+    // SAFETY: the caller's contract.
+    unsafe { place_read::<L>(index, origin) * T::BITS as usize / 8 }
 }

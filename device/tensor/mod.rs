@@ -116,7 +116,8 @@ pub unsafe trait Access: Engine {
     /// Reads the elements from `index` on that fill the word `W`; those that do not exist read as zeros.
     ///
     /// # Safety
-    /// What exists may be read; `index` is a multiple of the word's elements, which [`Access::Run`] is a multiple of.
+    /// What exists may be read; `index` is below the layout's size and a multiple of the word's elements, which [`Access::Run`] is a
+    /// multiple of.
     unsafe fn load<L: StaticLayout, W: crate::arch::Word>(&self, index: usize) -> W;
 
     /// Reads one element, of whatever size; one that does not exist reads as zero.

@@ -52,6 +52,17 @@ impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
         }
         table
     };
+
+    /// The offset of an element, without a check that the table has it.
+    ///
+    /// # Safety
+    /// The layout has an element `index`.
+    #[inline(always)]
+    pub(crate) unsafe fn of(index: usize) -> i32 {
+        // SAFETY: the table has all elements of the layout, or it does not compile.
+        unsafe { core::hint::assert_unchecked(index < MAX_ELEMENTS) };
+        Self::TABLE[index]
+    }
 }
 
 /// One digit of an index: `(index / divide % modulo) * stride`.

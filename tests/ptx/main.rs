@@ -11,9 +11,9 @@ mod products;
 
 use common::ptx::kernel_text;
 use common::{assembler, gpu};
-use moye::{
-    Device, Element, F8E4M3, F8E5M2, Kernel, Matmul, Matrix, Operand, Params, SHIPPED_PTX, bf16, f16, kernels,
-};
+use half::{bf16, f16};
+use moye::number::{F8E4M3, F8E5M2};
+use moye::{Device, Element, Kernel, Matmul, Matrix, Operand, Params, SHIPPED_PTX, kernels};
 use moye_build::ptx::{Function, Module};
 use rstest::rstest;
 use std::collections::{BTreeMap, BTreeSet};
