@@ -26,16 +26,45 @@ control! {
     launch_dependents "griddepcontrol.launch_dependents";
 }
 
+/// [`launch_dependents`], where kernels are compiled for an architecture that has it. A text for an older one than sm_90 has not, and the
+/// host launches it behind the kernel in front, whatever GPU runs it.
+#[inline(always)]
+fn launch_if_any() {
+    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+    launch_dependents();
+}
+
+/// [`wait_for_prior_kernels`], likewise.
+#[inline(always)]
+fn wait_if_any() {
+    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+    wait_for_prior_kernels();
+}
+
 /// Both, first thing in a kernel: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing in a
-/// kernel that is compiled for an older architecture than sm_90: such a text cannot wait, and
-/// the host launches it behind the kernel in front, whatever GPU runs it.
+/// kernel that is compiled for an older architecture than sm_90.
 ///
 /// No memory that another kernel touches may be touched in front of it.
 #[inline(always)]
 pub fn overlap_launches() {
-    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
-    {
-        launch_dependents();
-        wait_for_prior_kernels();
+    launch_if_any();
+    wait_if_any();
+}
+
+/// Runs kernels of a stream beside each other that need nothing of one another: `work` of the first one waits for the kernels in front;
+/// those of the others, which are `beside` it, wait for nothing but for it to have begun, since its blocks let them begin when
+/// they have waited. Such a kernel ends when those that it ran beside have ended, so that whoever waits for it waits for all. Nothing
+/// but `work` in a kernel that is compiled for an older architecture than sm_90.
+///
+/// `beside` is the same for all threads, and set only where the kernel in front in the stream was one that came by here, too.
+#[inline(always)]
+pub fn overlap_work(beside: bool, work: impl FnOnce()) {
+    if !beside {
+        wait_if_any();
+    }
+    launch_if_any();
+    work();
+    if beside {
+        wait_if_any();
     }
 }

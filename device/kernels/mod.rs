@@ -5,8 +5,8 @@
 //!
 //! They are compiled for sm_80 and for sm_90a. [`hopper`] is for sm_90a alone, and [`ladder`] for sm_80 alone: it has nothing of Hopper's,
 //! its PTX would be the same to the letter, and the driver compiles the text for sm_80 on newer GPUs as well. To compile it twice
-//! would only make the build longer. The products of [`mma`] are in both texts, since compiled for sm_90a they begin while the kernel
-//! in front still runs, and so are the kernels that move elements.
+//! would only make the build longer. So are those products of [`mma`] for which Hopper has faster kernels. The others are in both texts,
+//! since compiled for sm_90a they begin while the kernel in front still runs, and so are the kernels that move elements.
 
 mod copy;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
@@ -17,7 +17,7 @@ mod lines;
 mod matmul;
 pub mod mma;
 mod pack;
-mod realign;
+pub mod realign;
 mod transpose;
 
 pub use copy::{copy, copy_async};

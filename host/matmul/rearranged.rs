@@ -4,7 +4,8 @@ use super::element::{Major, Operand};
 use super::hopper;
 use super::operand::{LINE, View};
 use super::plan::Plan;
-use super::problem::{MAX_EXTENT, MAX_Y, OPERATION, Problem, ROW_ALIGN, blocks};
+use super::problem::{MAX_Y, OPERATION, Problem, ROW_ALIGN, blocks};
+use crate::kernels::realign::{RUN, RUNS};
 use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign};
 use crate::launch::Grid;
 use crate::stream::Stream;
@@ -92,18 +93,20 @@ pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
     }
 }
 
-/// Copies `(rows, k)` elements of each batch, whatever they are.
+/// Copies `(rows, k)` elements of each batch, whatever they are. Gives whether another copy may run beside this one.
 ///
 /// # Safety
-/// Both lie in memory that is there, and do not overlap. Where elements have up to 2 bytes and K is contiguous in both, lines of
-/// `to` begin at multiples of 4 bytes, and have room up to the next one: those of a workspace have.
+/// Both lie in memory that is there, and do not overlap. `beside` is what the call in front gave, for a copy to another place, if
+/// nothing was launched since; or it is false.
 pub(super) unsafe fn rearrange(
     stream: &Stream,
     from: View,
     to: View,
     extents: (u32, u32),
     batches: u32,
-) -> Result<()> {
+    mut beside: bool,
+) -> Result<bool> {
+    let by_lines = lie_in_lines(&from, &to, extents);
     let mut first = 0;
     while first < batches {
         let count = (batches - first).min(MAX_Y);
@@ -115,7 +118,7 @@ pub(super) unsafe fn rearrange(
         // SAFETY: the caller's contract, for these batches.
         unsafe {
             match from.bytes {
-                1 | 2 if from.k == 1 && to.k == 1 => rearrange_lines(stream, from, to, extents, count),
+                _ if by_lines => rearrange_lines(stream, from, to, extents, count, beside),
                 1 => rearrange_by(&pack_u8, stream, from, to, extents, count),
                 2 => rearrange_by(&pack_u16, stream, from, to, extents, count),
                 4 => rearrange_by(&pack_u32, stream, from, to, extents, count),
@@ -123,8 +126,26 @@ pub(super) unsafe fn rearrange(
             }?
         }
         first += count;
+        beside = by_lines;
     }
-    Ok(())
+    Ok(beside)
+}
+
+/// Bytes of the words that lines are copied by.
+const WORD: u64 = 16;
+/// The longest line that is copied by words, in bytes.
+const LONGEST: u64 = (1 << 32) - 4096;
+/// The most runs of all lines.
+const MOST_RUNS: u64 = (1 << 32) - 8;
+
+/// Whether `k` elements lie beside each other on both sides, so that they are lines of bytes, and are written by whole words: lines of a
+/// workspace begin at multiples of 128 bytes.
+fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
+    let line = u64::from(k) * from.bytes;
+    let counted = line <= LONGEST && u64::from(lines) * line.div_ceil(RUN.into()) <= MOST_RUNS;
+    let words = |stride: i64| (stride as u64).wrapping_mul(to.bytes).is_multiple_of(WORD);
+    let aligned = to.address.is_multiple_of(WORD) && words(to.mn) && words(to.batch);
+    from.k == 1 && to.k == 1 && aligned && counted
 }
 
 /// [`rearrange`] of up to [`MAX_Y`] batches with strides of any kind, by the kernel for elements of this size.
@@ -149,8 +170,7 @@ unsafe fn rearrange_by<B: Element>(
 /// A kernel that copies between any strides.
 type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64, i64, i64, i64, i64)>;
 
-/// [`rearrange`] of up to [`MAX_Y`] batches of lines of small elements: as bytes, whose words are cut out of two, as larger elements
-/// need not be, which are words themselves.
+/// [`rearrange`] of up to [`MAX_Y`] batches that [lie in lines](lie_in_lines): as bytes, whose words are cut out of two.
 ///
 /// # Safety
 /// As for [`rearrange`].
@@ -160,15 +180,17 @@ unsafe fn rearrange_lines(
     to: View,
     (lines, k): (u32, u32),
     batches: u32,
+    beside: bool,
 ) -> Result<()> {
-    // The longest line of these elements is one that the kernel takes.
-    const { assert!(2 * MAX_EXTENT as u64 <= (1 << 32) - 32) };
-    let blocks = blocks("tiles to rearrange", lines.div_ceil(8).into())?;
     let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
     let line = (u64::from(k) * from.bytes) as u32;
+    let runs = u64::from(lines) * u64::from(line.div_ceil(RUN));
+    let blocks = blocks("runs of bytes to rearrange", runs.div_ceil(RUNS.into()))?;
     let bytes = |stride: i64| stride * from.bytes as i64;
-    let arguments =
-        (source, destination, lines, line, bytes(from.mn), bytes(to.mn), bytes(from.batch), bytes(to.batch));
+    let (line_from, line_to) = (bytes(from.mn), bytes(to.mn));
+    let (batch_from, batch_to) = (bytes(from.batch), bytes(to.batch));
+    let beside = u32::from(beside);
+    let arguments = (source, destination, lines, line, line_from, line_to, batch_from, batch_to, beside);
     // SAFETY: the caller's contract.
-    unsafe { stream.launch(&realign, Grid::new((blocks, batches), 256), arguments) }
+    unsafe { stream.launch(&realign, Grid::new((blocks, batches), 256).dependent(), arguments) }
 }

@@ -154,6 +154,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
     unsafe {
         let mut operands = problem.operands;
         let mut leading = [0; 2];
+        let mut beside = false;
         for (i, extent) in [m, n].into_iter().enumerate() {
             leading[i] = plan.leading[i].unwrap_or_default();
             if let Some(offset) = layout.packed[i] {
@@ -171,10 +172,12 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                 };
                 let batches = if from.batch == 0 { 1 } else { problem.batches };
                 // The kernel is fastest where the second mode of what it writes is contiguous.
-                match major {
-                    Major::K => rearrange(stream, from, to, (extent, k), batches)?,
-                    Major::Mn => rearrange(stream, from.exchanged(), to.exchanged(), (k, extent), batches)?,
-                }
+                beside = match major {
+                    Major::K => rearrange(stream, from, to, (extent, k), batches, beside)?,
+                    Major::Mn => {
+                        rearrange(stream, from.exchanged(), to.exchanged(), (k, extent), batches, beside)?
+                    }
+                };
                 (operands[i], leading[i]) = (to, row);
             }
         }
@@ -184,7 +187,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             let row = row_of(n, U::BYTES as u64) as i64;
             c = View { address: base + offset, mn: row, k: 1, batch: row * i64::from(m), ..c };
             if problem.beta != T::Scalar::ZERO {
-                rearrange(stream, problem.c, c, (m, n), problem.batches)?;
+                rearrange(stream, problem.c, c, (m, n), problem.batches, false)?;
             }
         }
         if k > 0 {
@@ -202,7 +205,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             finish::<T, U>(problem, plan, c, layout.sums.map_or(0, |offset| base + offset), stream)?;
         }
         if layout.c.is_some() {
-            rearrange(stream, c, problem.c, (m, n), problem.batches)?;
+            rearrange(stream, c, problem.c, (m, n), problem.batches, false)?;
         }
     }
     Ok(())

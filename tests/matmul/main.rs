@@ -244,6 +244,33 @@ fn rows_of_c_that_begin_anywhere() {
     c_begins_anywhere::<F8E4M3, bf16>(4e-3, |product| product);
 }
 
+/// Rows that begin at any byte are copied to where they begin with words of 16 bytes: of less than a word, of whole words and a rest, and
+/// of more than a warp copies at a time.
+#[test]
+fn operands_whose_rows_begin_at_any_byte() {
+    for device in devices() {
+        for front in 0..16 {
+            for k in [1, 15, 16, 31, 33, 47, 2047, 2048, 2049, 4100] {
+                // From row to row the beginning moves on by 1 to 3 bytes, so that nine rows have most of them.
+                let between = 16 - k % 16 + 1 + front % 3;
+                let case = Case {
+                    offsets: [front, (5 * front) % 16, 0],
+                    batches: 1 + front % 2,
+                    ..Case::new((9, 17, k), [Lie::Rows(between), Lie::Columns(between), Lie::Rows(0)])
+                };
+                check::<i8, i32>(&device, &case, 0.0, front as u64, |product| product);
+            }
+            let case = Case {
+                offsets: [front, 0, 0],
+                ..Case::new((9, 17, 1027), [Lie::Rows(front % 5), Lie::Columns(2), Lie::Rows(0)])
+            };
+            check::<f16, f16>(&device, &case, 5e-4, front as u64, |product| product);
+            check::<f32, f32>(&device, &case, 2e-6, front as u64, |product| product.tf32());
+            check::<f64, f64>(&device, &case, 1e-14, front as u64, |product| product);
+        }
+    }
+}
+
 #[test]
 fn a_long_k_is_cut_and_added_up() {
     for device in devices() {

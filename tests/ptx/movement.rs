@@ -68,12 +68,14 @@ fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [16, 16, 1]);
 }
 
-/// Eight words of 4 bytes at a time, each cut out of two by one `prmt` or shift of 64 bits, and the rest of the line by bytes.
+/// Four words of 16 bytes at a time and the one behind them, the next lane's by a shuffle of each register, and the rest of the line by
+/// bytes.
 #[rstest]
 fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
     let kernel = function(arch, "realign");
-    assert_eq!(kernel.count("ld.global.b32"), 16, "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("st.global.b32"), 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.global.v4.b32"), 4 + 1, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global.v4.b32"), 4, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("shfl.sync"), 4 * 4, "{:?}", kernel.instructions);
     assert_eq!(
         [kernel.count("ld.global.u8"), kernel.count("st.global.u8")],
         [1, 1],
