@@ -1,10 +1,8 @@
-//! Half precision: f16 and bf16 with sums in f32, and f16 with sums in f16.
+//! Half precision: f16 and bf16 with sums in f32.
 
 use super::family::tensor_core;
 use crate::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
-use crate::atom::mma::{
-    SM80_16x8x16_F16F16F16F16_TN, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
-};
+use crate::atom::mma::{SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN};
 use half::{bf16, f16};
 
 /// Large tiles (eight warps, 4 x 2, of 64 x 64) and small ones (four warps, 2 x 2, of 32 x 32) in all majors. As in BLAS, `t`
@@ -43,22 +41,4 @@ majors! {
     "M contiguous in `a` and N in `b`" matmul_bf16_nt matmul_bf16_nt_64x64 mn SM75_U16x8_LDSM_T, mn SM75_U16x8_LDSM_T;
     "M contiguous in `a` and K in `b`" matmul_bf16_nn matmul_bf16_nn_64x64 mn SM75_U16x8_LDSM_T, k SM75_U32x4_LDSM_N;
     "K contiguous in `a` and N in `b`" matmul_bf16_tt matmul_bf16_tt_64x64 k SM75_U32x4_LDSM_N, mn SM75_U16x8_LDSM_T;
-}
-
-tensor_core! {
-    /// `c = a * b` in f16 with K contiguous in both and sums in f16 too, which is twice as fast on some chips and loses digits: each
-    /// step of 16 along K rounds to 11 bits. A block of 256 threads for each tile of 256 x 128.
-    matmul_f16_acc_tn = f16 => f16, f16 {
-        tile: 256 x 128 x 64 in 3, threads = 256, min_blocks = 1,
-        mma: SM80_16x8x16_F16F16F16F16_TN = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 16]),
-        a: k by SM75_U32x4_LDSM_N,
-        b: k by SM75_U32x4_LDSM_N,
-    }
-    /// As [`matmul_f16_acc_tn`], a block of 128 threads for each tile of 64 x 64.
-    matmul_f16_acc_tn_64x64 = f16 => f16, f16 {
-        tile: 64 x 64 x 64 in 4, threads = 128, min_blocks = 3,
-        mma: SM80_16x8x16_F16F16F16F16_TN = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]),
-        a: k by SM75_U32x4_LDSM_N,
-        b: k by SM75_U32x4_LDSM_N,
-    }
 }

@@ -142,6 +142,10 @@ pub const fn rows_of(rows: i64, across: i64) -> Layout {
 }
 
 /// `(along, threads / along)` threads, neighbours along the first mode.
+#[cfg_attr(
+    target_feature = "sm_90a",
+    allow(dead_code, reason = "of orders that are compiled for sm_80 alone")
+)]
 pub const fn columns_of(along: i64, threads: i64) -> Layout {
     Layout::new(IntTuple::flat(&[along, threads / along]), IntTuple::flat(&[1, along]))
 }
@@ -152,6 +156,10 @@ pub const fn one_row(count: i64) -> Layout {
 }
 
 /// `(count, 1)` values.
+#[cfg_attr(
+    target_feature = "sm_90a",
+    allow(dead_code, reason = "of orders that are compiled for sm_80 alone")
+)]
 pub const fn one_column(count: i64) -> Layout {
     Layout::new(IntTuple::flat(&[count, 1]), IntTuple::flat(&[1, 0]))
 }

@@ -1,15 +1,18 @@
 //! Matmul on tensor cores by `mma.sync`: a multi-stage pipeline, in one configuration for each element type.
 //!
-//! On Hopper they multiply what `wgmma` has no instruction for (f64, sums in f16) and what TMA cannot load. They are compiled for
-//! sm_90a too, as they call [`overlap_launches`](crate::arch::overlap_launches): in the text for sm_80 they could not wait for the kernel
-//! in front, and each would be launched behind its end.
+//! For sm_90a those alone are compiled that Hopper's own kernels do not multiply (`exclusive.rs`, and f32 by multiply-adds): they call
+//! [`overlap_launches`](crate::arch::overlap_launches), which a text for sm_80 could not. The others serve there where TMA cannot load an
+//! operand, and come from the text for sm_80: each is launched behind the end of the kernel in front.
 
 mod arguments;
 mod config;
 mod epilogue;
+mod exclusive;
+#[cfg(not(target_feature = "sm_90a"))]
 mod f16;
 mod family;
 mod finish;
+#[cfg(not(target_feature = "sm_90a"))]
 mod other;
 mod pipeline;
 mod raster;
@@ -21,8 +24,11 @@ mod smem;
 pub use arguments::{Activation, Arguments, Scales};
 pub use config::{ArgumentsOf, MmaConfig, Storage};
 pub use epilogue::{Direct, Epilogue, ThroughShared};
+pub use exclusive::*;
+#[cfg(not(target_feature = "sm_90a"))]
 pub use f16::*;
 pub use finish::{finish_bf16, finish_f16, finish_f32, finish_f64, finish_i32};
+#[cfg(not(target_feature = "sm_90a"))]
 pub use other::*;
 pub use pipeline::matmul;
 pub use rows::{Place, Staged, write_rows};

@@ -1,13 +1,11 @@
-//! tf32, 8-bit integers and f64: K contiguous in both operands.
+//! tf32 and 8-bit integers: K contiguous in both operands.
 //!
 //! `ldmatrix` moves pairs of 16 bits, so it cannot transpose these; where M or N is contiguous the host has them rearranged
 //! first.
 
 use super::family::tensor_core;
-use crate::atom::copy::{SM75_U32x4_LDSM_N, UniversalCopy};
-use crate::atom::mma::{
-    SM80_8x8x4_F64F64F64F64_TN, SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x32_S32S8S8S32_TN,
-};
+use crate::atom::copy::SM75_U32x4_LDSM_N;
+use crate::atom::mma::{SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x32_S32S8S8S32_TN};
 
 tensor_core! {
     /// `c = a * b` of f32 whose lower 13 bits the tensor cores ignore (tf32), sums in f32. A block of 256 threads for each
@@ -38,12 +36,5 @@ tensor_core! {
         mma: SM80_16x8x32_S32S8S8S32_TN = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 32]),
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
-    }
-    /// `c = a * b` of f64, sums in f64. A block of 128 threads for each tile of 64 x 64.
-    matmul_f64_tn = f64 => f64, f64 {
-        tile: 64 x 64 x 16 in 4, threads = 128, min_blocks = 3,
-        mma: SM80_8x8x4_F64F64F64F64_TN = TiledMma::tiled(layout!((2, 2, 1)), [16, 16, 4]),
-        a: k by UniversalCopy<f64>,
-        b: k by UniversalCopy<f64>,
     }
 }
