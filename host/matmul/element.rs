@@ -1,7 +1,7 @@
 //! Which elements a product may have, and the kernels for them.
 
 use super::hopper::WgmmaProduct;
-use crate::kernels::hopper::{self, Boxes};
+use crate::kernels::hopper::{self, Boxes, WgmmaConfig};
 use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
@@ -150,7 +150,7 @@ impl Clusters {
     }
 
     /// Tiles of a cluster, below each other.
-    pub const fn tiles(self) -> u32 {
+    pub fn tiles(self) -> u32 {
         match self {
             Self::Rows(blocks) => blocks,
             Self::Parts(_) => 1,
@@ -236,12 +236,10 @@ impl<T: Operand> fmt::Debug for Variant<T> {
 const K: Major = Major::K;
 const MN: Major = Major::Mn;
 
-/// The same as tensor maps have it.
-const fn tensor_major(major: Major) -> moye_device::layout::Major {
-    match major {
-        Major::K => moye_device::layout::Major::K,
-        Major::Mn => moye_device::layout::Major::Mn,
-    }
+/// The boxes of A and of B of a kernel's configuration, which has this tile.
+const fn boxes<G: WgmmaConfig>(tile: [u32; 3]) -> [Boxes; 2] {
+    assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
+    [G::BOXES_A, G::BOXES_B]
 }
 
 /// A table of variants.
@@ -269,15 +267,7 @@ macro_rules! variants {
         variants!(@code $kernel [$a $b] $m $n $k Parts 2)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $clusters:ident $blocks:expr) => {
-        Code::Wgmma(
-            hopper::$kernel,
-            // Each block loads a part of B for those beside it that have the same columns.
-            [
-                Boxes::new($m, $k, tensor_major($a)),
-                Boxes::new($n / Clusters::$clusters($blocks).tiles(), $k, tensor_major($b)),
-            ],
-            Clusters::$clusters($blocks),
-        )
+        Code::Wgmma(hopper::$kernel, boxes::<hopper::$kernel::Tiling>([$m, $n, $k]), Clusters::$clusters($blocks))
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
         Code::Blocks(mma::$kernel)
@@ -328,15 +318,17 @@ half_precision! {
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
         + wgmma_f16_tn_alone [K K] Full 128 x 256 x 64, 1, 666.0, wgmma_alone;
+        wgmma_f16_tn_128x192 [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
         wgmma_f16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
         matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
-        wgmma_f16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
-        wgmma_f16_tn_64x64_k2 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
-        wgmma_f16_nn_64x64 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
-        wgmma_f16_nn_64x64_k2 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
-        wgmma_f16_tt_64x64 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
-        wgmma_f16_tt_64x64_k2 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
+        wgmma_f16_tn_64x64 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+        wgmma_f16_tn_64x64_k2 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
+        wgmma_f16_tn_128x128_k2 [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
+        wgmma_f16_nn_64x64 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+        wgmma_f16_nn_64x64_k2 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
+        wgmma_f16_tt_64x64 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+        wgmma_f16_tt_64x64_k2 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
     }
     bf16: Bf16 {
         [K K] wgmma_bf16_tn 690.0, wgmma_bf16_tn_128x128, matmul_bf16_tn 370.0, matmul_bf16_tn_64x64;
@@ -344,13 +336,15 @@ half_precision! {
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
         + wgmma_bf16_tn_alone [K K] Full 128 x 256 x 64, 1, 686.0, wgmma_alone;
+        wgmma_bf16_tn_128x192 [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
         wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 637.0, wgmma_ping_pong;
-        wgmma_bf16_tn_64x64 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
-        wgmma_bf16_tn_64x64_k2 [K K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
-        wgmma_bf16_nn_64x64 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
-        wgmma_bf16_nn_64x64_k2 [MN K] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
-        wgmma_bf16_tt_64x64 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_small;
-        wgmma_bf16_tt_64x64_k2 [K MN] Full 64 x 64 x 64, 1, 400.0, wgmma_halves;
+        wgmma_bf16_tn_64x64 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+        wgmma_bf16_tn_64x64_k2 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
+        wgmma_bf16_tn_128x128_k2 [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
+        wgmma_bf16_nn_64x64 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+        wgmma_bf16_nn_64x64_k2 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
+        wgmma_bf16_tt_64x64 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+        wgmma_bf16_tt_64x64_k2 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
     }
 }
 

@@ -52,25 +52,32 @@ fn map(
     stream: &Stream,
     (element, address): (TensorElement, u64),
     [along, across, parts]: [u32; 3],
-    [row, part]: [i64; 2],
+    strides: [i64; 2],
     [inner, outer]: [u32; 2],
 ) -> Result<TensorMap> {
+    let [row, part] = bytes_of_strides(element, [along, across, parts], strides);
+    let extents = [along, across, parts].map(u64::from);
+    let fields = Fields::new(element, address, &extents, &[row, part], &[inner, outer, 1]);
+    new_map(stream, fields, TensorPromotion::B256)
+}
+
+/// The strides of a matrix in bytes, as a map takes them: also of what there is but one.
+fn bytes_of_strides(
+    element: TensorElement,
+    [along, across, parts]: [u32; 3],
+    [row, part]: [i64; 2],
+) -> [u64; 2] {
     let bytes = element.bytes();
     let stride = |stride: i64, count: u32, least: u64| {
         if count > 1 { stride as u64 * bytes } else { least.next_multiple_of(ALIGN) }
     };
     let row = stride(row, across, u64::from(along) * bytes);
-    let part = stride(part, parts, row);
-    let fields = Fields {
-        promotion: TensorPromotion::B256,
-        ..Fields::new(
-            element,
-            address,
-            &[along.into(), across.into(), parts.into()],
-            &[row, part],
-            &[inner, outer, 1],
-        )
-    };
+    [row, stride(part, parts, row)]
+}
+
+/// A map with these fields, as all are swizzled.
+fn new_map(stream: &Stream, fields: Fields, promotion: TensorPromotion) -> Result<TensorMap> {
+    let fields = Fields { promotion, ..fields };
     TensorMap::new(stream.device(), &fields.with_swizzle(TensorSwizzle::B128))
 }
 
@@ -90,7 +97,19 @@ fn map_of_operand(
     };
     // Batches that are the same are one.
     let batches = if view.batch == 0 { 1 } else { batches };
-    map(stream, (element, address), [along, across, batches], [leading, view.batch], boxes.extents)
+    let (extents, strides) = ([along, across, batches], [leading, view.batch]);
+    if boxes.depth == 1 {
+        return map(stream, (element, address), extents, strides, boxes.extents);
+    }
+    // Blocks along K are a dimension, each as long as a box; or there is one, as long as K.
+    let [row, part] = bytes_of_strides(element, extents, strides);
+    let [inner, outer] = boxes.extents;
+    let (block, blocks) = if boxes.at_once > 1 { (inner, k / inner) } else { (k, 1) };
+    let extents = [block, across, blocks, batches].map(u64::from);
+    let strides = [row, u64::from(ROW), part];
+    let fields = Fields::new(element, address, &extents, &strides, &[inner, outer, boxes.at_once, 1]);
+    // What lies beside a box's rows is in the same stage: asked for twice, it would pass the L2 cache's halves twice.
+    new_map(stream, fields, TensorPromotion::B128)
 }
 
 /// What is written, and where.
@@ -124,7 +143,7 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let batches = arguments.batches;
     let boxes = match blocks {
         Clusters::Rows(_) => boxes,
-        Clusters::Parts(_) => [boxes[0].fitted(m), boxes[1].fitted(n)],
+        Clusters::Parts(_) => [boxes[0].fitted(m, k), boxes[1].fitted(n, k)],
     };
     let a = map_of_operand(
         stream,

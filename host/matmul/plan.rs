@@ -87,8 +87,8 @@ const STREAM_OF_SMALL: f64 = 6.5e6;
 const BLOCK: f64 = 1.5;
 /// What it costs to begin and to end blocks of a persistent grid together, as clusters.
 const TOGETHER: f64 = 0.3;
-/// What it costs the blocks of a cluster to meet.
-const MEETING: f64 = 0.7;
+/// What it costs the blocks of a cluster to meet, and for each 64 x 64 sums beyond the first.
+const MEETING: [f64; 2] = [0.7, 0.3];
 /// The part of its time for a step that a block needs where few others run: then neither memory nor power is short.
 const STEP_ALONE: f64 = 0.6;
 /// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
@@ -143,8 +143,6 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
     let candidates = match (question.forced.splits, variant.kernel.clusters()) {
         // Their clusters cut K, and nothing else does.
         (Some(splits), Clusters::Parts(parts)) if splits != parts => return None,
-        // Each has something of K.
-        (_, Clusters::Parts(parts)) if parts > most => return None,
         (_, Clusters::Parts(_)) => vec![1],
         (Some(splits), _) => vec![splits.clamp(1, most)],
         (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
@@ -238,7 +236,8 @@ fn parts_cost<T: Operand>(
     let tiles = f64::from(m.div_ceil(tile_m)) * f64::from(n.div_ceil(tile_n)) * f64::from(question.batches);
     let of_multiprocessor = tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1));
     let (rounds, step) = (of_multiprocessor.ceil(), step * of_multiprocessor.clamp(STEP_ALONE, 1.0));
-    let meeting = if parts > 1 { MEETING } else { 0.0 };
+    let sums = f64::from(tile_m * tile_n) / 4096.0;
+    let meeting = if parts > 1 { MEETING[0] + MEETING[1] * (sums - 1.0) } else { 0.0 };
     LAUNCH + rounds * ((steps / f64::from(parts)).ceil() * step + BLOCK + meeting)
 }
 
@@ -261,7 +260,9 @@ fn persistent_cost<T: Operand>(
         let step =
             if variant.ping_pong { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
         let together = if cluster > 1 { TOGETHER } else { 0.0 };
-        move |rounds: f64, steps: f64| LAUNCH + together + (rounds * FILL_OF_PERSISTENT + steps + FILL) * step
+        move |rounds: f64, steps: f64| {
+            LAUNCH + together + (rounds * FILL_OF_PERSISTENT + steps + FILL_OF_PERSISTENT) * step
+        }
     };
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (of_busy(tiles as f64)(rounds, rounds * steps), (0, 0));

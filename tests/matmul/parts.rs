@@ -7,8 +7,8 @@ use crate::shared_tiles::{compare, has_wgmma, whole};
 use moye::{Matmul, Matrix, MatrixMut};
 
 /// Shapes with few rows or columns: less than a stage of K, one stage more than there are parts, more than a ring of stages for each
-/// part, ragged ends, and more tiles than one.
-const SHAPES: [(usize, usize, usize); 9] = [
+/// part, ragged ends, and more tiles than one. K ends within a row of a stage, within a stage behind its first row, and with a stage.
+const SHAPES: [(usize, usize, usize); 11] = [
     (1, 128, 40),
     (9, 24, 1928),
     (16, 136, 192),
@@ -18,6 +18,8 @@ const SHAPES: [(usize, usize, usize); 9] = [
     (130, 16, 192),
     (100, 64, 328),
     (300, 70, 1928),
+    (65, 130, 320),
+    (192, 64, 2048),
 ];
 
 #[test]
@@ -41,10 +43,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                 }
             };
             for (across, parts) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
-                // One stage of K has no parts.
-                if k <= 64 && parts > 1 {
-                    continue;
-                }
+                // Of one stage of K, the second part has none.
                 let product = Matmul::new(Matrix::row_major(&device_a, m, k).unwrap(), b_of(across).unwrap())
                     .tile(64, 64)
                     .split_k(parts);
@@ -62,6 +61,14 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                 product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
                 compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
             }
+            // Of two warpgroups.
+            let kernel = "wgmma_f16_tn_128x128_k2";
+            let a_of = Matrix::row_major(&device_a, m, k).unwrap();
+            let product = Matmul::new(a_of, b_of(false).unwrap()).kernel(kernel);
+            let what = format!("{m} x {n} x {k} by {kernel} on {}", device.name());
+            c.fill_bytes(0xFF).unwrap();
+            product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+            compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Products by `wgmma`: the instruction, what feeds it, and what blocks share.
 
 use super::{ORDERS, function, module};
+use std::collections::BTreeSet;
 
 const MULTICAST: &str =
     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster";
@@ -34,6 +35,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes));
         }
         family.push((format!("wgmma_{t}_tn_alone"), half(t, 256), [1, 1]));
+        family.push((format!("wgmma_{t}_tn_128x192"), half(t, 192), [1, 1]));
         family.push((format!("wgmma_{t}_tn_64x256"), half(t, 256), [1, 1]));
     }
     for (name, instruction, boxes) in &family {
@@ -59,6 +61,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         let words = match name {
             _ if ping_pong => 0,
             _ if name.ends_with("_128x128") => 16,
+            _ if name.ends_with("_128x192") => 24,
             _ => 32,
         };
         assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
@@ -76,37 +79,64 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     assert!(module("sm_80").kernels.iter().all(|kernel| !kernel.name.starts_with("wgmma")), "sm_80 has none");
 }
 
-/// The kernels of small tiles: name, instruction, and parts of K.
-fn kernels_of_parts() -> Vec<(String, String, usize)> {
+/// The kernels of small tiles: name, instruction, parts of K, stages' rows of 128 bytes along K, dimensions of the maps of A and of B,
+/// and chunks of 64 x 64.
+struct OfParts {
+    name: String,
+    instruction: String,
+    parts: usize,
+    depth: usize,
+    maps: [&'static str; 2],
+    chunks: usize,
+}
+
+fn kernels_of_parts() -> Vec<OfParts> {
+    const BLOCKS: &str = "cp.async.bulk.tensor.4d.shared";
+    const PLAIN: &str = "cp.async.bulk.tensor.3d.shared";
     let mut kernels = Vec::new();
     for t in ["f16", "bf16"] {
-        for order in ["tn", "nn", "tt"] {
+        let instruction = |n: usize| format!("wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{t}.{t}");
+        // Where K is contiguous, the two rows of a stage are a dimension of the map.
+        for (order, maps) in [("tn", [BLOCKS; 2]), ("nn", [PLAIN, BLOCKS]), ("tt", [BLOCKS, PLAIN])] {
             for (suffix, parts) in [("", 1), ("_k2", 2)] {
-                let instruction = format!("wgmma.mma_async.sync.aligned.m64n64k16.f32.{t}.{t}");
-                kernels.push((format!("wgmma_{t}_{order}_64x64{suffix}"), instruction, parts));
+                let name = format!("wgmma_{t}_{order}_64x64{suffix}");
+                kernels.push(OfParts {
+                    name,
+                    instruction: instruction(64),
+                    parts,
+                    depth: 2,
+                    maps,
+                    chunks: 1,
+                });
             }
         }
+        let (name, instruction) = (format!("wgmma_{t}_tn_128x128_k2"), instruction(128));
+        kernels.push(OfParts { name, instruction, parts: 2, depth: 1, maps: [PLAIN; 2], chunks: 2 });
     }
     kernels
 }
 
 #[test]
-fn small_tiles_are_loaded_by_two_boxes_a_stage_and_pairs_of_blocks_read_the_sums_of_both() {
-    for (name, instruction, parts) in kernels_of_parts() {
+fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_read_the_sums_of_both() {
+    for OfParts { name, instruction, parts, depth, maps, chunks } in kernels_of_parts() {
         let kernel = function("sm_90a", &name);
         let products = kernel.count("wgmma.mma_async");
         assert!(
-            products > 0 && products.is_multiple_of(4),
-            "128 bytes of K: {name}: {:?}",
+            products > 0 && products.is_multiple_of(4 * depth),
+            "128 bytes of K, {depth} times: {name}: {:?}",
             kernel.instructions
         );
         assert_eq!(kernel.count(&instruction), products, "{name} has no other: {:?}", kernel.instructions);
-        let loads = kernel.count("cp.async.bulk.tensor.3d.shared");
-        assert!(loads > 0 && loads.is_multiple_of(2), "{name}: {:?}", kernel.instructions);
+        for map in maps {
+            assert!(kernel.count(map) > 0, "{name} loads by {map}: {:?}", kernel.instructions);
+        }
+        let loads: usize = BTreeSet::from(maps).iter().map(|map| kernel.count(map)).sum();
+        let all = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor"));
+        assert_eq!(loads, all, "{name} has no other: {:?}", kernel.instructions);
         assert_eq!(kernel.count(MULTICAST), 0, "{name}: {:?}", kernel.instructions);
         // Of the two barriers, those who load and those who multiply may arrive by an instruction each. A block adds up 32 of 64
-        // rows: four words of 16 bytes a thread, of two blocks.
-        let (barriers, words) = if parts == 2 { (2, 4 * 2) } else { (0, 0) };
+        // rows: four words of 16 bytes a thread and chunk, of two blocks.
+        let (barriers, words) = if parts == 2 { (2, chunks * 4 * 2) } else { (0, 0) };
         let arrivals = kernel.count("barrier.cluster.arrive");
         assert!(arrivals >= barriers && (parts > 1 || arrivals == 0), "{name}: {:?}", kernel.instructions);
         for (what, count) in [

@@ -45,6 +45,8 @@ pub trait WgmmaConfig: Sized + 'static {
     const SCALED: bool;
     /// Blocks of a cluster, which have tiles of C below each other, and B in common: each loads its part of B for all of them.
     const CLUSTER: u32;
+    /// Rows of shared memory that a stage has along K, of [`ROW`] bytes each.
+    const DEPTH: u32 = 1;
 
     /// Warpgroups that multiply a tile of C together, and read each of its stages.
     const TOGETHER: u32 = {
@@ -70,8 +72,8 @@ pub trait WgmmaConfig: Sized + 'static {
     const THREADS: u32 = WARPGROUP * (1 + Self::CONSUMERS);
     /// Columns of a block's tile of C.
     const BLK_N: u32 = Self::Atom::SHAPE_MNK[1] as u32;
-    /// What a stage has of K: one row of shared memory where K is contiguous.
-    const BLK_K: u32 = ROW / Self::Operand::BYTES as u32;
+    /// What a stage has of K: `DEPTH` rows of shared memory where K is contiguous.
+    const BLK_K: u32 = Self::DEPTH * (ROW / Self::Operand::BYTES as u32);
     /// A stage's tile of A in shared memory, (BLK_M, BLK_K).
     const SMEM_A: ComposedLayout = stage::<Self::Operand>(Self::BLK_M, Self::BLK_K, Self::Atom::MAJOR_A);
     /// A stage's tile of B in shared memory, (BLK_N, BLK_K).
@@ -81,13 +83,14 @@ pub trait WgmmaConfig: Sized + 'static {
     /// The instruction's descriptors of B.
     const B: SharedOperand = SharedOperand::b::<Self::Atom>(Self::SMEM_B);
     /// The boxes in which TMA loads A's part of a stage.
-    const BOXES_A: Boxes = Boxes::new(Self::BLK_M, Self::BLK_K, Self::Atom::MAJOR_A);
+    const BOXES_A: Boxes = Boxes::new(Self::BLK_M, Self::BLK_K, Self::DEPTH, Self::Atom::MAJOR_A);
     /// The boxes in which TMA loads what a block brings of B's part of a stage.
-    const BOXES_B: Boxes = Boxes::new(Self::BLK_N / Self::CLUSTER, Self::BLK_K, Self::Atom::MAJOR_B);
+    const BOXES_B: Boxes =
+        Boxes::new(Self::BLK_N / Self::CLUSTER, Self::BLK_K, Self::DEPTH, Self::Atom::MAJOR_B);
     /// Bytes of a stage's tile of A.
-    const BYTES_A: u32 = Self::BLK_M * ROW;
+    const BYTES_A: u32 = Self::BLK_M * Self::DEPTH * ROW;
     /// Bytes of a stage's tile of B.
-    const BYTES_B: u32 = Self::BLK_N * ROW;
+    const BYTES_B: u32 = Self::BLK_N * Self::DEPTH * ROW;
 
     /// The first row of a consuming warpgroup's part of its tile.
     #[inline(always)]
@@ -119,31 +122,36 @@ pub struct Boxes {
     pub extents: [u32; 2],
     /// Boxes of a stage, along M or N.
     pub count: u32,
+    /// Where K is contiguous, how many such blocks of a stage follow each other along K.
+    pub depth: u32,
+    /// How many of them a copy brings: all, by a map that has them as a dimension, or one.
+    pub at_once: u32,
 }
 
 impl Boxes {
-    /// The boxes of a tile of `extent` along M or N, by `k`.
+    /// The boxes of a tile of `extent` along M or N, by `k`, which are `depth` rows of shared memory.
     #[must_use]
-    pub const fn new(extent: u32, k: u32, major: Major) -> Self {
+    pub const fn new(extent: u32, k: u32, depth: u32, major: Major) -> Self {
+        assert!(extent <= 256 && k <= 256, "a box has at most 256 elements along a dimension");
+        let row = k / depth;
         match major {
-            Major::K => {
-                assert!(extent <= 256, "a box has at most 256 elements along a dimension");
-                Self { major, extents: [k, extent], count: 1 }
-            }
-            // `k` is the 64 elements of a row.
-            Major::Mn => Self { major, extents: [k, k], count: extent / k },
+            Major::K => Self { major, extents: [row, extent], count: 1, depth, at_once: 1 },
+            // Rows of shared memory lie along M or N, as many as `k`.
+            Major::Mn => Self { major, extents: [row, k], count: extent / row, depth: 1, at_once: 1 },
         }
     }
 
-    /// The same of a matrix that has but `extent` elements along M or N: where K is contiguous, a box has no more rows than there are,
-    /// in eights, which is what a swizzle repeats after.
+    /// The same of a matrix that has but `extent` elements along M or N, and `k` along K. Where K is contiguous, a box has no more rows
+    /// than there are, in eights, which is what a swizzle repeats after. All blocks of a stage come at once if they have all rows of the
+    /// tile, and K has whole ones only: then blocks are a dimension of the map of their own, which has no end within one.
     #[inline(always)]
     #[must_use]
-    pub const fn fitted(self, extent: u32) -> Self {
+    pub const fn fitted(self, extent: u32, k: u32) -> Self {
         match self.major {
             Major::K if extent < self.extents[1] => {
                 Self { extents: [self.extents[0], extent.div_ceil(8) * 8], ..self }
             }
+            Major::K if k.is_multiple_of(self.extents[0]) => Self { at_once: self.depth, ..self },
             _ => self,
         }
     }
@@ -152,7 +160,7 @@ impl Boxes {
     #[inline(always)]
     #[must_use]
     pub const fn bytes(&self) -> u32 {
-        self.count * self.extents[1] * ROW
+        self.count * self.depth * self.extents[1] * ROW
     }
 
     /// Elements along M or N from one box to the next.
@@ -246,13 +254,27 @@ mod tests {
 
     #[test]
     fn a_box_has_no_more_rows_than_there_are_in_eights() {
-        let boxes = Boxes::new(64, 64, Major::K);
+        let boxes = Boxes::new(64, 64, 1, Major::K);
         for (extent, rows) in [(1, 8), (8, 8), (9, 16), (63, 64), (64, 64), (65, 64), (4096, 64)] {
-            let fitted = boxes.fitted(extent);
+            let fitted = boxes.fitted(extent, 64);
             assert_eq!((fitted.extents, fitted.bytes()), ([64, rows], 128 * rows), "of {extent} rows");
         }
         // What lies along the contiguous mode is as long as the swizzle.
-        let along = Boxes::new(64, 64, Major::Mn);
-        assert_eq!((along.fitted(1), along.bytes()), (along, 64 * 128));
+        let along = Boxes::new(64, 64, 1, Major::Mn);
+        assert_eq!((along.fitted(1, 64), along.bytes()), (along, 64 * 128));
+    }
+
+    #[test]
+    fn blocks_along_k_come_at_once_where_the_tile_is_full_and_k_has_whole_ones() {
+        let boxes = Boxes::new(64, 128, 2, Major::K);
+        assert_eq!((boxes.extents, boxes.depth, boxes.bytes()), ([64, 64], 2, 2 * 64 * 128));
+        for (extent, k, at_once) in [(64, 128, 2), (65, 192, 2), (64, 100, 1), (63, 128, 1), (64, 1, 1)] {
+            let fitted = boxes.fitted(extent, k);
+            assert_eq!((fitted.at_once, fitted.depth), (at_once, 2), "{extent} rows, {k} of K");
+        }
+        // Where M or N is contiguous, a box has all of the stage's K.
+        let along = Boxes::new(64, 128, 2, Major::Mn);
+        assert_eq!((along.extents, along.count, along.depth), ([64, 128], 1, 1));
+        assert_eq!((along.fitted(1, 100), along.bytes()), (along, 128 * 128));
     }
 }

@@ -6,9 +6,10 @@ use super::parts::{PartsStorage, matmul_parts};
 use super::schedule::Sharing;
 use crate::atom::wgmma::{
     K_MAJOR, MN_MAJOR, SM90_64x64x16_F32BF16BF16_SS, SM90_64x64x16_F32F16F16_SS,
-    SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS, SM90_64x256x8_F32TF32TF32_SS_TN,
-    SM90_64x256x16_F32BF16BF16_SS, SM90_64x256x16_F32F16F16_SS, SM90_64x256x32_F32E4M3E4M3_SS_TN,
-    SM90_64x256x32_F32E5M2E5M2_SS_TN, SM90_64x256x32_S32S8S8_SS_TN,
+    SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS, SM90_64x192x16_F32BF16BF16_SS,
+    SM90_64x192x16_F32F16F16_SS, SM90_64x256x8_F32TF32TF32_SS_TN, SM90_64x256x16_F32BF16BF16_SS,
+    SM90_64x256x16_F32F16F16_SS, SM90_64x256x32_F32E4M3E4M3_SS_TN, SM90_64x256x32_F32E5M2E5M2_SS_TN,
+    SM90_64x256x32_S32S8S8_SS_TN,
 };
 use crate::memory::TensorMap;
 use crate::number::{F8E4M3, F8E5M2};
@@ -25,7 +26,8 @@ macro_rules! wgmma {
             rows: $rows:literal, cluster: $cluster:literal, threads = $threads:literal, $atom:ty $(, $option:ident)?
         }
     )+) => { $(
-        mod $name {
+        /// The kernel of this name, and its configuration.
+        pub mod $name {
             use super::*;
 
             /// The configuration.
@@ -105,10 +107,14 @@ wgmma! {
     wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
     wgmma_f16_tn_alone = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 192.
+    wgmma_f16_tn_128x192 = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
     wgmma_f16_tn_64x256 = f16 => f32, f16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, ping_pong }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
     wgmma_bf16_tn_alone = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 192.
+    wgmma_bf16_tn_128x192 = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
     wgmma_bf16_tn_64x256 = bf16 => f32, bf16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, ping_pong }
     /// `c = a * b` in tf32, which the tensor map rounds to, with K contiguous in both, tiles of 128 x 256.
@@ -127,10 +133,11 @@ macro_rules! wgmma_parts {
     ($(
         $(#[$doc:meta])*
         $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty {
-            rows: $rows:literal, parts: $parts:literal, threads = $threads:literal, $atom:ty
+            rows: $rows:literal, parts: $parts:literal, stages: $stages:literal of $depth:literal, threads = $threads:literal, $atom:ty
         }
     )+) => { $(
-        mod $name {
+        /// The kernel of this name, and its configuration.
+        pub mod $name {
             use super::*;
 
             /// The configuration.
@@ -144,6 +151,7 @@ macro_rules! wgmma_parts {
                 type Atom = $atom;
                 const BLK_M: u32 = $rows;
                 const CLUSTER: u32 = 1;
+                const DEPTH: u32 = $depth;
                 const PING_PONG: bool = false;
                 const SCALED: bool = false;
             }
@@ -159,7 +167,7 @@ macro_rules! wgmma_parts {
             /// A and B, fitted to M and N; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
             /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of
             #[doc = concat!(stringify!($parts), " blocks (1: none).")]
-            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling>)]
+            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $stages>)]
             pub unsafe fn $name(
                 a: TensorMap,
                 b: TensorMap,
@@ -168,7 +176,7 @@ macro_rules! wgmma_parts {
                 _sharing: Sharing<$sum>,
             ) {
                 // SAFETY: the caller's contract.
-                unsafe { matmul_parts::<Tiling, $parts>((&a, &b), &arguments) }
+                unsafe { matmul_parts::<Tiling, $parts, $stages>((&a, &b), &arguments) }
             }
         }
         pub use $name::$name;
@@ -177,27 +185,31 @@ macro_rules! wgmma_parts {
 
 wgmma_parts! {
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 64.
-    wgmma_f16_tn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_f16_tn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_f16_tn_64x64`], K in two parts.
-    wgmma_f16_tn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_f16_tn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
+    wgmma_f16_tn_128x128_k2 = f16 => f32, f16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
-    wgmma_f16_nn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_f16_nn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// As [`wgmma_f16_nn_64x64`], K in two parts.
-    wgmma_f16_nn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_f16_nn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
-    wgmma_f16_tt_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_f16_tt_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
     /// As [`wgmma_f16_tt_64x64`], K in two parts.
-    wgmma_f16_tt_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_f16_tt_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 64.
-    wgmma_bf16_tn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_bf16_tn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_bf16_tn_64x64`], K in two parts.
-    wgmma_bf16_tn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_bf16_tn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
+    wgmma_bf16_tn_128x128_k2 = bf16 => f32, bf16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
-    wgmma_bf16_nn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_bf16_nn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// As [`wgmma_bf16_nn_64x64`], K in two parts.
-    wgmma_bf16_nn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    wgmma_bf16_nn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
-    wgmma_bf16_tt_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_bf16_tt_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// As [`wgmma_bf16_tt_64x64`], K in two parts.
-    wgmma_bf16_tt_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    wgmma_bf16_tt_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
 }

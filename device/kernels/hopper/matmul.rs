@@ -11,9 +11,9 @@ use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
 use crate::arch::{
-    FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait, decrease_registers, elect,
-    grid_dim, increase_registers, opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_threads,
-    tensor_load, thread_idx,
+    CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
+    decrease_registers, elect, grid_dim, increase_registers, opaque, overlap_launches, prefetch_tensor_map,
+    shuffle, sync_threads, tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::layout::Major;
@@ -144,8 +144,8 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32>(
                 let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
                 let (to_a, to_b) = (parts.a(filling.index()), parts.b(filling.index()) + rank * bytes);
                 let barrier = filling.barrier();
-                load_boxes(const { G::BOXES_A }, a, [row as i32, k, batch_a], (to_a, barrier), None);
-                load_boxes(const { G::BOXES_B }, b, [column as i32, k, batch_b], (to_b, barrier), all);
+                load_boxes(const { G::BOXES_A }, a, [row as i32, k, batch_a], (to_a, barrier), None, None);
+                load_boxes(const { G::BOXES_B }, b, [column as i32, k, batch_b], (to_b, barrier), all, None);
                 stage += 1;
             }
         }
@@ -167,6 +167,7 @@ pub(super) unsafe fn load_boxes(
     [mn, k, batch]: [i32; 3],
     (to, barrier): (u32, u32),
     multicast: Option<u16>,
+    policy: Option<CachePolicy>,
 ) {
     let rows = boxes.extents[1];
     let mut i = 0;
@@ -177,7 +178,7 @@ pub(super) unsafe fn load_boxes(
             Major::Mn => [mn, k, batch],
         };
         // SAFETY: the caller's contract.
-        unsafe { tensor_load(to + i * rows * super::config::ROW, map, start, barrier, multicast, None) };
+        unsafe { tensor_load(to + i * rows * super::config::ROW, map, start, barrier, multicast, policy) };
         i += 1;
     }
 }

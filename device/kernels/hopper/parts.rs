@@ -23,9 +23,10 @@ use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
 use crate::arch::{
-    ClusterWord as _, FULL_WARP, Fma as _, Word as _, Word128, block_idx, cluster_arrive, cluster_rank,
-    cluster_wait, elect, fence_proxy_async_shared, map_shared, overlap_launches, prefetch_tensor_map,
-    shuffle, sync_barrier, sync_cluster, sync_threads, sync_warp, thread_idx,
+    CachePolicy, ClusterWord as _, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx,
+    cluster_arrive, cluster_rank, cluster_wait, elect, fence_proxy_async_shared, map_shared,
+    overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_cluster, sync_threads, sync_warp,
+    tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Place, Scalar as _, Staged, write_rows};
@@ -35,14 +36,13 @@ use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
 use crate::tensor::{StaticLayout, Tensor};
 use core::marker::PhantomData;
 
-/// Stages in shared memory: 192 KB of 64 x 64, so that a multiprocessor has one block. Where it has room for two, those of the next
-/// launch take the places of the first that end, and crowd there.
-const STAGES: u32 = 12;
-
 /// Rows of a warpgroup's 64 that each of so many blocks adds up and writes.
 const fn rows_of_share(parts: u32) -> u32 {
     ATOM_M / parts
 }
+
+/// Bytes of an operand that the L2 cache may still have when it is read again: an H200's has 50 MB.
+const CACHED: u64 = 48 << 20;
 
 /// The named barrier of all consuming warpgroups, and the first of those of one each.
 const OF_CONSUMERS: u32 = 1;
@@ -50,7 +50,10 @@ const OF_CONSUMERS: u32 = 1;
 const OF_WARPGROUP: u32 = 2;
 
 /// What a block keeps in shared memory: stages of A and of B, which its sums replace, and mbarriers.
-pub struct PartsStorage<G>(PhantomData<G>);
+///
+/// Stages fill it, 192 KB, so that a multiprocessor has one block. Where it has room for two, those of the next launch take the places of
+/// the first that end, and crowd there.
+pub struct PartsStorage<G, const STAGES: u32>(PhantomData<G>);
 
 /// The stages: A's part of each, then B's.
 pub struct Stages<G>(u32, PhantomData<G>);
@@ -91,10 +94,11 @@ impl<G: WgmmaConfig> Stages<G> {
     }
 }
 
-impl<G: WgmmaConfig> SharedStorage for PartsStorage<G> {
+impl<G: WgmmaConfig, const STAGES: u32> SharedStorage for PartsStorage<G, STAGES> {
     const BYTES: usize = {
         let (stages, sums) = (STAGES * Stages::<G>::STAGE, G::BLK_M * chunks::<G>() * COLUMNS * 4);
         assert!(sums <= stages, "the sums of a block replace its stages");
+        assert!(stages > 128 * 1024, "a multiprocessor has room for one block");
         stages as usize + PipelineStorage::<STAGES>::BYTES
     };
     /// What a swizzle of 128 bytes repeats after.
@@ -148,12 +152,12 @@ impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
 /// `c = activation(alpha * a * b + beta * c + bias)`, a block for each tile, or a cluster of `PARTS`.
 ///
 /// # Safety
-/// All threads of the block come by together, and the kernel declares [`PartsStorage<G>`] and `G::THREADS` threads; it is launched
+/// All threads of the block come by together, and the kernel declares [`PartsStorage<G, STAGES>`] and `G::THREADS` threads; it is launched
 /// in clusters of `PARTS` blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
 /// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M and N. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
 /// chunk: `arguments.splits` is 1.
 #[inline(always)]
-pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
+pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     (a, b): (&TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
 ) {
@@ -163,7 +167,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
-    let (at, pipeline) = unsafe { PartsStorage::<G>::take() };
+    let (at, pipeline) = unsafe { PartsStorage::<G, STAGES>::take() };
     let rank = if PARTS > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.
@@ -174,8 +178,8 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
     while stage < STAGES {
         // SAFETY: nobody uses the stages yet, and the rows are theirs.
         unsafe {
-            clear::<G>(at.a(stage) + boxes_a.bytes(), at.b(stage), thread);
-            clear::<G>(at.b(stage) + boxes_b.bytes(), at.a(stage + 1), thread);
+            clear::<G>(boxes_a, at.a(stage), const { G::BYTES_A }, thread);
+            clear::<G>(boxes_b, at.b(stage), const { G::BYTES_B }, thread);
         }
         stage += 1;
     }
@@ -192,11 +196,18 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32>(
     unsafe {
         if warpgroup == 0 {
             if thread < 32 && elect(FULL_WARP) {
-                load::<G>(pipeline.producer(), at, (a.pointer(), b.pointer()), work, piece, arguments);
+                load::<G, STAGES>(
+                    pipeline.producer(),
+                    at,
+                    (a.pointer(), b.pointer()),
+                    work,
+                    piece,
+                    arguments,
+                );
             }
             sync_warp(FULL_WARP);
         } else {
-            multiply::<G>(pipeline.consumer(), at, consumer, thread % WARPGROUP, piece.1);
+            multiply::<G, STAGES>(pipeline.consumer(), at, consumer, thread % WARPGROUP, piece.1);
         }
         if PARTS > 1 {
             sync_cluster();
@@ -236,21 +247,61 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Work
 /// of a matrix, too.
 #[inline(always)]
 fn boxes<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> [Boxes; 2] {
-    [const { G::BOXES_A }.fitted(arguments.m), const { G::BOXES_B }.fitted(arguments.n)]
+    let k = arguments.k;
+    [const { G::BOXES_A }.fitted(arguments.m, k), const { G::BOXES_B }.fitted(arguments.n, k)]
 }
 
-/// Zeros from one place of shared memory to another: rows of a stage that no copy brings, and that `wgmma` reads.
+/// Zeros in an operand's part of a stage, of so many bytes: in rows that no copy brings, and that `wgmma` reads.
 ///
 /// # Safety
-/// All threads of the block come by; the memory is theirs. Both are multiples of 16 bytes.
+/// All threads of the block come by; the memory is theirs.
 #[inline(always)]
-unsafe fn clear<G: WgmmaConfig>(from: u32, to: u32, thread: u32) {
+unsafe fn clear<G: WgmmaConfig>(boxes: Boxes, to: u32, bytes: u32, thread: u32) {
     const WORD: u32 = size_of::<Word128>() as u32;
-    let mut at = from + WORD * thread;
-    while at < to {
-        // SAFETY: the caller's contract; each word belongs to one thread.
-        unsafe { Word128::store_shared(at, Word128([0; 4])) };
-        at += const { WORD * G::THREADS };
+    if boxes.bytes() == bytes {
+        return;
+    }
+    let block = bytes / boxes.depth;
+    let mut start = to;
+    while start < to + bytes {
+        let mut at = start + boxes.bytes() / boxes.depth + WORD * thread;
+        while at < start + block {
+            // SAFETY: the caller's contract; each word belongs to one thread.
+            unsafe { Word128::store_shared(at, Word128([0; 4])) };
+            at += const { WORD * G::THREADS };
+        }
+        start += block;
+    }
+}
+
+/// Loads an operand's part of a stage of so many bytes, from element `mn` along M or N and `k` on.
+///
+/// # Safety
+/// As [`load_boxes`].
+#[inline(always)]
+unsafe fn load_blocks(
+    boxes: Boxes,
+    map: TensorMapPointer,
+    [mn, k, batch]: [i32; 3],
+    (to, barrier): (u32, u32),
+    bytes: u32,
+    policy: Option<CachePolicy>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if boxes.depth == 1 {
+            load_boxes(boxes, map, [mn, k, batch], (to, barrier), None, policy);
+        } else if boxes.at_once > 1 {
+            let block = k / boxes.extents[0] as i32;
+            tensor_load(to, map, [0, mn, block, batch], barrier, None, policy);
+        } else {
+            let mut block = 0;
+            while block < boxes.depth {
+                let start = [k + (block * boxes.extents[0]) as i32, mn, 0, batch];
+                tensor_load(to + block * (bytes / boxes.depth), map, start, barrier, None, policy);
+                block += 1;
+            }
+        }
     }
 }
 
@@ -259,7 +310,7 @@ unsafe fn clear<G: WgmmaConfig>(from: u32, to: u32, thread: u32) {
 /// # Safety
 /// One thread; the kernel's contract.
 #[inline(always)]
-unsafe fn load<G: WgmmaConfig>(
+unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     mut producer: Producer<STAGES, 1>,
     at: Stages<G>,
     (a, b): (TensorMapPointer, TensorMapPointer),
@@ -272,6 +323,13 @@ unsafe fn load<G: WgmmaConfig>(
     // One batch is the same for all where they have no distance.
     let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
     let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
+    // What one tile alone reads is read once. Where the L2 cache would not hold it until the next call, it is not to keep it.
+    let once = |others: bool, extent: u32| {
+        let bytes = u64::from(extent) * u64::from(arguments.k) * const { G::Operand::BYTES as u64 };
+        (!others && bytes > CACHED).then(|| CachePolicy::new(L2Evict::First))
+    };
+    let once_a = once(arguments.n > G::BLK_N, arguments.m);
+    let once_b = once(arguments.m > G::BLK_M, arguments.n);
     // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the
     // matrices as zeros.
     unsafe {
@@ -283,8 +341,8 @@ unsafe fn load<G: WgmmaConfig>(
             let filling = producer.acquire(boxes_a.bytes() + boxes_b.bytes());
             let (to_a, to_b) = (at.a(filling.index()), at.b(filling.index()));
             let barrier = filling.barrier();
-            load_boxes(boxes_a, a, [row, k, batch_a], (to_a, barrier), None);
-            load_boxes(boxes_b, b, [column, k, batch_b], (to_b, barrier), None);
+            load_blocks(boxes_a, a, [row, k, batch_a], (to_a, barrier), const { G::BYTES_A }, once_a);
+            load_blocks(boxes_b, b, [column, k, batch_b], (to_b, barrier), const { G::BYTES_B }, once_b);
             stage += 1;
         }
     }
@@ -295,7 +353,7 @@ unsafe fn load<G: WgmmaConfig>(
 /// # Safety
 /// All threads of a consuming warpgroup; the kernel's contract.
 #[inline(always)]
-unsafe fn multiply<G: WgmmaConfig>(
+unsafe fn multiply<G: WgmmaConfig, const STAGES: u32>(
     mut consumer: Consumer<STAGES, 1>,
     at: Stages<G>,
     number: u32,
