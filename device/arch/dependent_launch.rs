@@ -56,7 +56,9 @@ pub fn overlap_launches() {
 /// they have waited. Such a kernel ends when those that it ran beside have ended, so that whoever waits for it waits for all. Nothing
 /// but `work` in a kernel that is compiled for an older architecture than sm_90.
 ///
-/// `beside` is the same for all threads, and set only where the kernel in front in the stream was one that came by here, too.
+/// `beside` is the same for all threads, and set only where the kernel in front in the stream was one that came by here, too. Work beside
+/// another has executed no wait itself: what kernels in front of both have written is in the L2 cache, and is to be read from there
+/// ([`LoadCache::Cg`](super::LoadCache)).
 #[inline(always)]
 pub fn overlap_work(beside: bool, work: impl FnOnce()) {
     if !beside {

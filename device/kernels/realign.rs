@@ -11,7 +11,10 @@
 //! Of the eight registers of two words, five are chosen by the distance in registers, and `shf` (a shift of two registers) cuts
 //! four out of them.
 
-use crate::arch::{FULL_WARP, Word as _, Word128, block_idx, overlap_work, shuffle, thread_idx};
+use crate::arch::{
+    CachedAccess as _, FULL_WARP, LoadCache, LoadHint, Word as _, Word128, block_idx, overlap_work, shuffle,
+    thread_idx,
+};
 use crate::kernel;
 use crate::memory::{Global, GlobalMut};
 
@@ -24,15 +27,19 @@ pub const RUN: u32 = 32 * AT_ONCE * WORD;
 /// Runs of a block: one for each warp.
 pub const RUNS: u32 = 8;
 
+/// From the L2 cache. Where the kernel runs beside another, it has waited for nobody itself, and what L1 has may be older than what
+/// the kernels in front have written.
+const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
+
 /// Copies `lines` lines of `bytes` bytes each, that begin so many bytes after each other, in runs of [`RUN`] bytes, the last one of a
 /// line shorter; a block of 256 threads for each [`RUNS`] runs along x, for each batch along y. `beside` is 1 where the kernel in front was
-/// this one with another matrix, beside which it may run (see [`overlap_work`]).
+/// this one for another place, beside which it may run (see [`overlap_work`]).
 ///
 /// # Safety
 /// All batches of both matrices lie in memory of the device inside the buffers that the pointers come from, the buffer that is
 /// read begins at a multiple of 16 bytes, and they do not overlap. Lines that are written begin at multiples of 16 bytes. All lines have
-/// at most 2^32 - 8 runs, and `bytes` is at most 2^32 - 4096. Where `beside` is set, the kernel in front in the stream is another launch of
-/// this one, and touches nothing of what this one writes.
+/// at most 2^32 - 8 runs, and `bytes` is at least 1 and at most 2^32 - 4096. Where `beside` is set, the kernel in front in the stream is
+/// another launch of this one, and neither touches what the other writes.
 #[kernel(threads = 256)]
 pub unsafe fn realign(
     src: Global<u8>,
@@ -77,37 +84,38 @@ unsafe fn copy_run(
     // two each, where the line begins within one.
     let end = ((u64::from(bytes) + u64::from(shift)) / u64::from(WORD)) as u32;
     let whole = if shift == 0 { end } else { end.saturating_sub(1) };
-    let first = run * const { 32 * AT_ONCE } + lane;
-    let mut words = [Word128([0; 4]); AT_ONCE as usize + 1];
-    let mut i = 0;
-    while i <= AT_ONCE {
-        let at = first + 32 * i;
-        // Of the words behind the run, the first one is asked for.
-        let here = at < end && (i < AT_ONCE || lane == 0);
-        // SAFETY: the word ends in the line, and begins in the buffer.
-        words[i as usize] =
-            unsafe { Word128::load_global_if(here, aligned + u64::from(at) * u64::from(WORD)) };
-        i += 1;
-    }
-    i = 0;
-    while i < AT_ONCE {
-        let at = first + 32 * i;
-        let low = words[i as usize];
-        // The last lane's next word is the first one's of the next 32.
-        let told = if lane == 0 { words[i as usize + 1] } else { low };
-        let high = Word128(told.0.map(|register| shuffle(FULL_WARP, register, (lane + 1) % 32)));
-        let address = to + u64::from(at) * u64::from(WORD);
-        // SAFETY: the word is in the line that is written.
-        unsafe { Word128::store_global_if(at < whole, address, cut(low, high, shift)) };
-        i += 1;
+    if end > 0 {
+        let first = run * const { 32 * AT_ONCE };
+        let mut words = [Word128([0; 4]); AT_ONCE as usize + 1];
+        let mut i = 0;
+        while i <= AT_ONCE {
+            // Of the words behind the run, the first one is asked for; behind the line's last word there is none.
+            let at = first + 32 * i + if i < AT_ONCE { lane } else { 0 };
+            let at = if at < end { at } else { end - 1 };
+            // SAFETY: the word ends in the line, and begins in the buffer.
+            words[i as usize] =
+                unsafe { Word128::load_global_hint(LOAD, aligned + u64::from(at) * u64::from(WORD)) };
+            i += 1;
+        }
+        i = 0;
+        while i < AT_ONCE {
+            let at = first + 32 * i + lane;
+            let low = words[i as usize];
+            // The last lane's next word is the first one's of the next 32.
+            let told = if lane == 0 { words[i as usize + 1] } else { low };
+            let high = Word128(told.0.map(|register| shuffle(FULL_WARP, register, (lane + 1) % 32)));
+            let address = to + u64::from(at) * u64::from(WORD);
+            // SAFETY: the word is in the line that is written.
+            unsafe { Word128::store_global_if(at < whole, address, cut(low, high, shift)) };
+            i += 1;
+        }
     }
     // The rest of the line, up to 31 bytes, with its first run.
     let at = WORD * whole + lane;
     let rest = run == 0 && at < bytes;
-    // SAFETY: the byte is in both lines.
-    unsafe {
-        let byte = u8::load_global_if(rest, from + u64::from(at));
-        u8::store_global_if(rest, to + u64::from(at), byte);
+    if rest {
+        // SAFETY: the byte is in both lines.
+        unsafe { u8::store_global(to + u64::from(at), u8::load_global_hint(LOAD, from + u64::from(at))) };
     }
 }
 

@@ -150,7 +150,7 @@ impl Clusters {
     }
 
     /// Tiles of a cluster, below each other.
-    pub fn tiles(self) -> u32 {
+    pub const fn tiles(self) -> u32 {
         match self {
             Self::Rows(blocks) => blocks,
             Self::Parts(_) => 1,
@@ -236,10 +236,21 @@ impl<T: Operand> fmt::Debug for Variant<T> {
 const K: Major = Major::K;
 const MN: Major = Major::Mn;
 
-/// The boxes of A and of B of a kernel's configuration, which has this tile.
-const fn boxes<G: WgmmaConfig>(tile: [u32; 3]) -> [Boxes; 2] {
+/// The boxes of A and of B of a kernel's configuration, which is as the table says.
+const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clusters) -> [Boxes; 2] {
+    const fn is_k(major: Major) -> bool {
+        matches!(major, Major::K)
+    }
+    let boxes = [G::BOXES_A, G::BOXES_B];
     assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
-    [G::BOXES_A, G::BOXES_B]
+    assert!(G::CLUSTER == clusters.tiles(), "the blocks of the kernel's clusters");
+    let mut i = 0;
+    while i < 2 {
+        let k = matches!(boxes[i].major, moye_device::layout::Major::K);
+        assert!(k == is_k(majors[i]), "the contiguous modes of the kernel's operands");
+        i += 1;
+    }
+    boxes
 }
 
 /// A table of variants.
@@ -267,7 +278,7 @@ macro_rules! variants {
         variants!(@code $kernel [$a $b] $m $n $k Parts 2)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $clusters:ident $blocks:expr) => {
-        Code::Wgmma(hopper::$kernel, boxes::<hopper::$kernel::Tiling>([$m, $n, $k]), Clusters::$clusters($blocks))
+        Code::Wgmma(hopper::$kernel, boxes::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b], Clusters::$clusters($blocks)), Clusters::$clusters($blocks))
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
         Code::Blocks(mma::$kernel)

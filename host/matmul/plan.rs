@@ -143,6 +143,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
     let candidates = match (question.forced.splits, variant.kernel.clusters()) {
         // Their clusters cut K, and nothing else does.
         (Some(splits), Clusters::Parts(parts)) if splits != parts => return None,
+        // Each has something of K.
+        (_, Clusters::Parts(parts)) if parts > most => return None,
         (_, Clusters::Parts(_)) => vec![1],
         (Some(splits), _) => vec![splits.clamp(1, most)],
         (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),

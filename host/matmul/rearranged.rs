@@ -135,6 +135,8 @@ pub(super) unsafe fn rearrange(
 const WORD: u64 = 16;
 /// The longest line that is copied by words, in bytes.
 const LONGEST: u64 = (1 << 32) - 4096;
+/// Lines of elements of more than 2 bytes that are shorter than this, in bytes, are copied by tiles.
+const SHORT: u64 = 512;
 /// The most runs of all lines.
 const MOST_RUNS: u64 = (1 << 32) - 8;
 
@@ -145,7 +147,9 @@ fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
     let counted = line <= LONGEST && u64::from(lines) * line.div_ceil(RUN.into()) <= MOST_RUNS;
     let words = |stride: i64| (stride as u64).wrapping_mul(to.bytes).is_multiple_of(WORD);
     let aligned = to.address.is_multiple_of(WORD) && words(to.mn) && words(to.batch);
-    from.k == 1 && to.k == 1 && aligned && counted
+    // Each line has warps of its own: short ones of larger elements go by tiles.
+    let long = from.bytes <= 2 || line >= SHORT;
+    from.k == 1 && to.k == 1 && aligned && counted && long
 }
 
 /// [`rearrange`] of up to [`MAX_Y`] batches with strides of any kind, by the kernel for elements of this size.
@@ -193,4 +197,32 @@ unsafe fn rearrange_lines(
     let arguments = (source, destination, lines, line, line_from, line_to, batch_from, batch_to, beside);
     // SAFETY: the caller's contract.
     unsafe { stream.launch(&realign, Grid::new((blocks, batches), 256).dependent(), arguments) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_copied_by_words_where_those_that_are_written_begin_with_one_and_can_be_counted() {
+        let from = View { address: 257, mn: 1001, k: 1, batch: 0, bytes: 2, batches: 1, end: u64::MAX };
+        let to = View { address: 512, mn: 1024, ..from };
+        let lies = |from: &View, to: &View| lie_in_lines(from, to, (7, 1001));
+        assert!(lies(&from, &to), "wherever lines begin that are read");
+        assert!(!lies(&View { k: 2, ..from }, &to), "every other element");
+        assert!(!lies(&from, &View { k: 2, ..to }));
+        assert!(!lies(&from, &View { address: 520, ..to }), "8 bytes behind a word's begin");
+        assert!(!lies(&from, &View { mn: 1028, ..to }), "lines of 2056 bytes");
+        assert!(!lies(&from, &View { batch: 7 * 1024 + 4, ..to }), "batches likewise");
+        let of = |bytes: u64, lines: u32, k: u32| {
+            lie_in_lines(&View { bytes, ..from }, &View { bytes, ..to }, (lines, k))
+        };
+        assert!(
+            of(1, 7, 3) && of(2, 7, 3) && of(4, 7, 128) && !of(4, 7, 127),
+            "short lines of larger elements"
+        );
+        assert!(of(4, 1, 1_073_740_800) && !of(4, 1, 1_073_740_801), "4,294,963,200 bytes and 4 more");
+        assert!(of(1, 4_294_967_288, 1) && !of(1, 4_294_967_289, 1), "a run each");
+        assert!(of(1, 2_147_483_644, 2049) && !of(1, 2_147_483_645, 2049), "two runs each");
+    }
 }

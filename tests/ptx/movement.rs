@@ -73,11 +73,11 @@ fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
 #[rstest]
 fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
     let kernel = function(arch, "realign");
-    assert_eq!(kernel.count("ld.global.v4.b32"), 4 + 1, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.global.cg.v4.b32"), 4 + 1, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global.v4.b32"), 4, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("shfl.sync"), 4 * 4, "{:?}", kernel.instructions);
     assert_eq!(
-        [kernel.count("ld.global.u8"), kernel.count("st.global.u8")],
+        [kernel.count("ld.global.cg.u8"), kernel.count("st.global.u8")],
         [1, 1],
         "{:?}",
         kernel.instructions

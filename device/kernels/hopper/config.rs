@@ -113,7 +113,8 @@ const fn stage<T: Element>(extent: u32, k: u32, major: Major) -> ComposedLayout 
 /// What the tensor map of an operand says, and how many copies fill a stage of it.
 ///
 /// The map has three dimensions: the operand's contiguous mode, the other one, and batches (1 of them where all batches have the
-/// same operand). It is swizzled by 128 bytes.
+/// same operand). Where `depth` is more than 1 it has four: elements of a block along K, M or N, blocks, which are 128 bytes apart, and
+/// batches. If blocks come one by one (`at_once` is 1), there is one, as long as K. It is swizzled by 128 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boxes {
     /// Which mode is contiguous.

@@ -164,7 +164,7 @@ macro_rules! wgmma_parts {
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`Boxes`](super::super::Boxes) tells of
-            /// A and B, fitted to M and N; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
+            /// A and B, fitted to M, N and K; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
             /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of
             #[doc = concat!(stringify!($parts), " blocks (1: none).")]
             #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $stages>)]

@@ -154,7 +154,7 @@ impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
 /// # Safety
 /// All threads of the block come by together, and the kernel declares [`PartsStorage<G, STAGES>`] and `G::THREADS` threads; it is launched
 /// in clusters of `PARTS` blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
-/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M and N. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
+/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M, N and K. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
 /// chunk: `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
@@ -324,12 +324,13 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
     let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
     // What one tile alone reads is read once. Where the L2 cache would not hold it until the next call, it is not to keep it.
-    let once = |others: bool, extent: u32| {
+    let once = |others: bool, extent: u32, batch: i64| {
         let bytes = u64::from(extent) * u64::from(arguments.k) * const { G::Operand::BYTES as u64 };
-        (!others && bytes > CACHED).then(|| CachePolicy::new(L2Evict::First))
+        let again = others || batch == 0 && arguments.batches > 1;
+        (!again && bytes > CACHED).then(|| CachePolicy::new(L2Evict::First))
     };
-    let once_a = once(arguments.n > G::BLK_N, arguments.m);
-    let once_b = once(arguments.m > G::BLK_M, arguments.n);
+    let once_a = once(arguments.n > G::BLK_N, arguments.m, arguments.batch_a);
+    let once_b = once(arguments.m > G::BLK_M, arguments.n, arguments.batch_b);
     // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the
     // matrices as zeros.
     unsafe {

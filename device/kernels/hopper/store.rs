@@ -4,7 +4,7 @@
 //! pairs at row `16 w + t / 4` and at eight rows below, columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes,
 //! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
 //!
-//! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128, two of 128 x 256.
+//! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128 and 128 x 192, two of 128 x 256.
 //! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied. Of 4 bytes
 //! they are eight, in two rounds. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
 
