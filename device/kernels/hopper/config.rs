@@ -45,7 +45,7 @@ pub trait WgmmaConfig: Sized + 'static {
     const SCALED: bool;
     /// Blocks of a cluster, which have tiles of C below each other, and B in common: each loads its part of B for all of them.
     const CLUSTER: u32;
-    /// Rows of shared memory that a stage has along K, of [`ROW`] bytes each.
+    /// Rows of shared memory that a stage has along K, of 128 bytes each.
     const DEPTH: u32 = 1;
 
     /// Warpgroups that multiply a tile of C together, and read each of its stages.

@@ -124,7 +124,7 @@ wgmma! {
     /// `c = scales * a * b` of e4m3 with K contiguous in both, sums in f32, of which the tensor cores keep some 14 bits, tiles of
     /// 128 x 256.
     wgmma_e4m3_tn = F8E4M3 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E4M3E4M3_SS_TN, scaled }
-    /// As [`wgmma_e4m3_tn`], of e5m2.
+    /// As [`wgmma_e4m3_tn`](const@wgmma_e4m3_tn), of e5m2.
     wgmma_e5m2_tn = F8E5M2 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E5M2E5M2_SS_TN, scaled }
 }
 
@@ -186,30 +186,30 @@ macro_rules! wgmma_parts {
 wgmma_parts! {
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 64.
     wgmma_f16_tn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
-    /// As [`wgmma_f16_tn_64x64`], K in two parts.
+    /// As [`wgmma_f16_tn_64x64`](const@wgmma_f16_tn_64x64), K in two parts.
     wgmma_f16_tn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_f16_tn_128x128_k2 = f16 => f32, f16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
     wgmma_f16_nn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
-    /// As [`wgmma_f16_nn_64x64`], K in two parts.
+    /// As [`wgmma_f16_nn_64x64`](const@wgmma_f16_nn_64x64), K in two parts.
     wgmma_f16_nn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
     wgmma_f16_tt_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
-    /// As [`wgmma_f16_tt_64x64`], K in two parts.
+    /// As [`wgmma_f16_tt_64x64`](const@wgmma_f16_tt_64x64), K in two parts.
     wgmma_f16_tt_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 64.
     wgmma_bf16_tn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
-    /// As [`wgmma_bf16_tn_64x64`], K in two parts.
+    /// As [`wgmma_bf16_tn_64x64`](const@wgmma_bf16_tn_64x64), K in two parts.
     wgmma_bf16_tn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_bf16_tn_128x128_k2 = bf16 => f32, bf16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
     wgmma_bf16_nn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
-    /// As [`wgmma_bf16_nn_64x64`], K in two parts.
+    /// As [`wgmma_bf16_nn_64x64`](const@wgmma_bf16_nn_64x64), K in two parts.
     wgmma_bf16_nn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 64 x 64.
     wgmma_bf16_tt_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
-    /// As [`wgmma_bf16_tt_64x64`], K in two parts.
+    /// As [`wgmma_bf16_tt_64x64`](const@wgmma_bf16_tt_64x64), K in two parts.
     wgmma_bf16_tt_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
 }
