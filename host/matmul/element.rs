@@ -238,16 +238,13 @@ const MN: Major = Major::Mn;
 
 /// The boxes of A and of B of a kernel's configuration, which is as the table says.
 const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clusters) -> [Boxes; 2] {
-    const fn is_k(major: Major) -> bool {
-        matches!(major, Major::K)
-    }
     let boxes = [G::BOXES_A, G::BOXES_B];
     assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
     assert!(G::CLUSTER == clusters.tiles(), "the blocks of the kernel's clusters");
     let mut i = 0;
     while i < 2 {
         let k = matches!(boxes[i].major, moye_device::layout::Major::K);
-        assert!(k == is_k(majors[i]), "the contiguous modes of the kernel's operands");
+        assert!(k == matches!(majors[i], Major::K), "the contiguous modes of the kernel's operands");
         i += 1;
     }
     boxes
@@ -299,10 +296,14 @@ macro_rules! variants {
 }
 
 /// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
-/// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; and what a type has besides.
+/// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
+/// by itself, 64 x 256 in turn, with their rates, 128 x 192, and 128 x 128 in pairs that share K; `few`: 64 x 64, and in pairs; and what a
+/// type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
+        tn $alone:ident $rate_alone:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident;
+        $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
     })+) => { $(
         impl Operand for $t {
@@ -317,6 +318,14 @@ macro_rules! half_precision {
                     $blocks [$a $b] Full 256 x 128 x 64, 1, $rate_blocks;
                     $small [$a $b] Full 64 x 64 x 64, 3, 220.0;
                 )+
+                $alone [K K] Full 128 x 256 x 64, 1, $rate_alone, wgmma_alone;
+                $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
+                $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
+                $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
+                $(
+                    $one [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+                    $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
+                )+
                 $($($more)+)?
             };
         }
@@ -328,34 +337,22 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        + wgmma_f16_tn_alone [K K] Full 128 x 256 x 64, 1, 666.0, wgmma_alone;
-        wgmma_f16_tn_128x192 [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
-        wgmma_f16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 600.0, wgmma_ping_pong;
-        matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
+        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2;
+        few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
+        few [MN K] wgmma_f16_nn_64x64, wgmma_f16_nn_64x64_k2;
+        few [K MN] wgmma_f16_tt_64x64, wgmma_f16_tt_64x64_k2;
+        + matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
-        wgmma_f16_tn_64x64 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
-        wgmma_f16_tn_64x64_k2 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
-        wgmma_f16_tn_128x128_k2 [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
-        wgmma_f16_nn_64x64 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
-        wgmma_f16_nn_64x64_k2 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
-        wgmma_f16_tt_64x64 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
-        wgmma_f16_tt_64x64_k2 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
     }
     bf16: Bf16 {
         [K K] wgmma_bf16_tn 690.0, wgmma_bf16_tn_128x128, matmul_bf16_tn 370.0, matmul_bf16_tn_64x64;
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        + wgmma_bf16_tn_alone [K K] Full 128 x 256 x 64, 1, 686.0, wgmma_alone;
-        wgmma_bf16_tn_128x192 [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
-        wgmma_bf16_tn_64x256 [K K] Full 64 x 256 x 64, 1, 637.0, wgmma_ping_pong;
-        wgmma_bf16_tn_64x64 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
-        wgmma_bf16_tn_64x64_k2 [K K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
-        wgmma_bf16_tn_128x128_k2 [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
-        wgmma_bf16_nn_64x64 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
-        wgmma_bf16_nn_64x64_k2 [MN K] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
-        wgmma_bf16_tt_64x64 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
-        wgmma_bf16_tt_64x64_k2 [K MN] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
+        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2;
+        few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;
+        few [MN K] wgmma_bf16_nn_64x64, wgmma_bf16_nn_64x64_k2;
+        few [K MN] wgmma_bf16_tt_64x64, wgmma_bf16_tt_64x64_k2;
     }
 }
 
