@@ -47,7 +47,7 @@
 //! - **Shared memory** knows of every byte whether it was written. Reading one that was not is a fault, and so is
 //!   touching one that a `cp.async` is still writing. It starts at shared address 1024, not at 0.
 //! - **`cp.async`** moves its data at the wait and not before: see [`intrinsics::cp_async`].
-//! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the group. A missing
+//! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the group; so does **`st.async`**. A missing
 //!   `fence.proxy.async` is a fault (see [`intrinsics::tensor_load`]), and so are copies that are in flight when the block ends.
 //! - **`wgmma`** reads its operands by their descriptors, and gives its results after the wait: see [`intrinsics::Wgmma`].
 //! - **What they read** of shared memory may be written by a thread that *knows* that they have, and **what they brought** be read

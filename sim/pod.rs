@@ -36,6 +36,15 @@ pub(crate) fn poison<T: Pod>() -> T {
     from_bits(u128::MAX)
 }
 
+/// The bytes of a value, the lowest of what it gives.
+pub(crate) fn to_bits<T: Pod>(value: T) -> u128 {
+    let mut bytes = [0; 16];
+    let _ = access_size::<T>();
+    // SAFETY: `T` is at most 16 bytes, none of them padding.
+    unsafe { bytes.as_mut_ptr().cast::<T>().write_unaligned(value) };
+    u128::from_le_bytes(bytes)
+}
+
 /// The value whose bytes are the lowest of `bits`.
 #[inline(always)]
 pub(crate) fn from_bits<T: Pod>(bits: u128) -> T {

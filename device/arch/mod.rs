@@ -35,6 +35,7 @@ mod register_count;
 mod shared;
 mod special;
 mod stmatrix;
+mod store_async;
 pub(crate) mod target;
 mod warp;
 pub mod wgmma;
@@ -97,6 +98,7 @@ pub use special::{ex2_approx_f32, rcp_approx_f32};
 pub use stmatrix::{
     stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans,
 };
+pub use store_async::AsyncWord;
 pub(crate) use target::simulator_assert;
 pub use warp::{
     FULL_WARP, ShuffleValue, ballot, shuffle, shuffle_down, shuffle_up, shuffle_xor, vote_all, vote_any,

@@ -2,6 +2,7 @@
 //!
 //! A load takes its destination at once, and its bytes arrive when a thread looks at the mbarrier, not before: a read that
 //! does not wait finds them in flight. Its source is read then too, so that a kernel which changes it meanwhile is seen.
+//! Asynchronous stores arrive in the same way, among the loads.
 
 use super::WARP_SIZE;
 use super::clock::Clock;
@@ -12,6 +13,10 @@ use crate::fault::{Access, FaultKind};
 use crate::memory::words;
 use crate::tensor_map::{TensorSwizzle, Tile, pieces};
 use std::panic::Location;
+
+/// What faults call bulk copies and asynchronous stores.
+pub(crate) const COPY: &str = "bulk copy";
+pub(crate) const STORE: &str = "st.async";
 
 /// Where the bytes of a load come from.
 #[derive(Clone, Copy)]
@@ -34,12 +39,23 @@ pub(crate) enum LoadSource {
         /// How many.
         bytes: u32,
     },
+    /// The registers of a thread, at its store.
+    Word {
+        /// The value, in the lowest bytes.
+        bits: u128,
+        /// How many: 4, 8 or 16.
+        bytes: u32,
+        /// The thread, where it is one of the destination's block.
+        writer: Option<u32>,
+    },
 }
 
 impl LoadSource {
     fn bytes(&self) -> usize {
         match self {
-            Self::Bytes { bytes, .. } | Self::Shared { bytes, .. } => *bytes as usize,
+            Self::Bytes { bytes, .. } | Self::Shared { bytes, .. } | Self::Word { bytes, .. } => {
+                *bytes as usize
+            }
             Self::Tile(tile) => tile.bytes(),
         }
     }
@@ -47,8 +63,24 @@ impl LoadSource {
     fn swizzle(&self) -> TensorSwizzle {
         match self {
             Self::Tile(tile) => tile.map.swizzle,
-            Self::Bytes { .. } | Self::Shared { .. } => TensorSwizzle::None,
+            Self::Bytes { .. } | Self::Shared { .. } | Self::Word { .. } => TensorSwizzle::None,
         }
+    }
+
+    /// What it is called in faults.
+    const fn what(&self) -> &'static str {
+        if matches!(self, Self::Word { .. }) { STORE } else { COPY }
+    }
+
+    const fn access(&self) -> Access {
+        if matches!(self, Self::Word { .. }) { Access::StoreAsync } else { Access::BulkDestination }
+    }
+
+    /// The parts that it writes of shared memory from `destination` on, none of them larger than a piece: for each, where in the source
+    /// it begins, its shared address, and its bytes.
+    fn parts(&self, destination: u32) -> impl Iterator<Item = (usize, u32, usize)> + use<> {
+        let bytes = self.bytes();
+        pieces(destination, bytes, self.swizzle()).map(move |(at, address)| (at, address, PIECE.min(bytes)))
     }
 }
 
@@ -71,13 +103,16 @@ impl BulkLoads {
         self.0.clear();
     }
 
-    /// The thread whose load is to write a byte of shared memory, and the line that issued it.
-    pub(crate) fn issuer_of(&self, at: usize) -> Option<(Dim3, &'static Location<'static>)> {
+    /// What is to write a byte of shared memory, the thread that issued it, and the line.
+    pub(crate) fn issuer_of(&self, at: usize) -> Option<(&'static str, Dim3, &'static Location<'static>)> {
         let covers = |load: &&BulkLoad| {
-            let mut pieces = pieces(load.destination, load.source.bytes(), load.source.swizzle());
-            pieces.any(|(_, address)| (address - SHARED_BASE) as usize / PIECE == at / PIECE)
+            let mut parts = load.source.parts(load.destination);
+            parts.any(|(_, address, bytes)| {
+                let start = (address - SHARED_BASE) as usize;
+                (start..start + bytes).contains(&at)
+            })
         };
-        self.0.iter().find(covers).map(|load| (load.issuer, load.issued_at))
+        self.0.iter().find(covers).map(|load| (load.source.what(), load.issuer, load.issued_at))
     }
 }
 
@@ -95,14 +130,7 @@ impl BlockContext {
     ) -> Result<(), FaultKind> {
         let invalid = |reason| Err(FaultKind::InvalidOperand { operation, reason });
         let access = Access::BulkDestination;
-        let (block, destination) = self.peer(access, destination)?;
-        let (mbarrier_block, mbarrier) = self.peer(access, mbarrier)?;
-        if block.rank != mbarrier_block.rank {
-            return invalid(format!(
-                "the destination is in block {} of the cluster, the mbarrier in block {}",
-                block.rank, mbarrier_block.rank
-            ));
-        }
+        let (block, destination, mbarrier) = self.one_block(operation, access, destination, mbarrier)?;
         let alignment = if matches!(source, LoadSource::Tile(_)) { 128 } else { 16 };
         if !destination.is_multiple_of(alignment) {
             return invalid(format!(
@@ -126,6 +154,42 @@ impl BlockContext {
         Ok(())
     }
 
+    /// The block that both a destination and an mbarrier lie in, addresses of the cluster's shared memory, and the addresses there.
+    fn one_block(
+        &self,
+        operation: &'static str,
+        access: Access,
+        destination: u32,
+        mbarrier: u32,
+    ) -> Result<(&Self, u32, u32), FaultKind> {
+        let (block, destination) = self.peer(access, destination)?;
+        let (mbarrier_block, mbarrier) = self.peer(access, mbarrier)?;
+        if block.rank != mbarrier_block.rank {
+            let reason = format!(
+                "the destination is in block {} of the cluster, the mbarrier in block {}",
+                block.rank, mbarrier_block.rank
+            );
+            return Err(FaultKind::InvalidOperand { operation, reason });
+        }
+        Ok((block, destination, mbarrier))
+    }
+
+    /// Issues an asynchronous store of the lowest `bytes` bytes of `bits` (4, 8 or 16) to `destination`, which arrives at `mbarrier`: both
+    /// addresses of the cluster's shared memory, in one block.
+    pub(crate) fn store_async(
+        &self,
+        (bits, bytes): (u128, usize),
+        destination: u32,
+        mbarrier: u32,
+        location: &'static Location<'static>,
+    ) -> Result<(), FaultKind> {
+        let (block, destination, mbarrier) =
+            self.one_block(STORE, Access::StoreAsync, destination, mbarrier)?;
+        let writer = (block.rank == self.rank).then(|| self.running.get());
+        let source = LoadSource::Word { bits, bytes: bytes as u32, writer };
+        block.take_load(source, destination, mbarrier, self.thread_index.get(), (STORE, location))
+    }
+
     fn check_source(&self, operation: &'static str, source: &LoadSource) -> Result<(), FaultKind> {
         match *source {
             LoadSource::Bytes { address, bytes } => {
@@ -138,6 +202,7 @@ impl BlockContext {
                 let block = self.peer_of_rank(Access::BulkSource, address, rank)?;
                 block.check_async_read(Access::BulkSource, address, bytes as usize, TensorSwizzle::None)
             }
+            LoadSource::Word { .. } => Ok(()),
         }
     }
 
@@ -164,18 +229,16 @@ impl BlockContext {
         issuer: Dim3,
         issued: (&'static str, &'static Location<'static>),
     ) -> Result<(), FaultKind> {
-        let access = Access::BulkDestination;
         self.mbarrier("mbarrier.complete_tx", mbarrier)?;
-        for (_, address) in pieces(destination, source.bytes(), source.swizzle()) {
+        for (_, address, bytes) in source.parts(destination) {
             let offset = address.wrapping_sub(SHARED_BASE) as usize;
-            if offset >= self.shared.bytes()
-                || offset + PIECE > self.shared.bytes()
-                || self.shared.first_in_flight(offset, PIECE).is_some()
-                || self.shared.first_being_read(offset, PIECE).is_some() && !self.settle_reads(offset, PIECE)
+            if !self.shared.fits(offset, bytes)
+                || self.shared.first_in_flight(offset, bytes).is_some()
+                || self.shared.first_being_read(offset, bytes).is_some() && !self.settle_reads(offset, bytes)
             {
-                return Err(self.shared_fault_kind(access, address, PIECE));
+                return Err(self.shared_fault_kind(source.access(), address, bytes));
             }
-            self.shared.take_off(offset, PIECE);
+            self.shared.take_off(offset, bytes);
         }
         if let LoadSource::Shared { rank, address, bytes } = source {
             let clock = Clock::Copies { rank: self.rank, mbarrier };
@@ -204,7 +267,13 @@ impl BlockContext {
             let left = |load: &&BulkLoad| block.rank == self.rank || from_here(load);
             if let Some(load) = loads.0.iter().find(left) {
                 let (copies, issued_at) = (loads.0.iter().filter(left).count(), load.issued_at);
-                let kind = FaultKind::BulkLoadsLeft { copies, issuer: load.issuer, issued_at };
+                let what =
+                    match loads.0.iter().filter(left).filter(|load| load.source.what() == STORE).count() {
+                        0 => "bulk copies",
+                        stores if stores == copies => STORE,
+                        _ => "bulk copies and st.async",
+                    };
+                let kind = FaultKind::BulkLoadsLeft { copies, what, issuer: load.issuer, issued_at };
                 self.record(RawFault { thread: self.thread_index.get(), location: None, kind });
                 return;
             }
@@ -220,10 +289,17 @@ impl BlockContext {
                 loads.0.remove(at)
             };
             let bytes = self.bytes_of(&load.source);
-            for (at, address) in pieces(load.destination, bytes.len(), load.source.swizzle()) {
-                self.shared.land((address - SHARED_BASE) as usize, &bytes[at..at + PIECE], Proxy::Async);
+            if let LoadSource::Word { writer, .. } = load.source {
+                let offset = (load.destination - SHARED_BASE) as usize;
+                self.shared.land_store(offset, &bytes, writer);
+                self.bring_words(mbarrier, offset, bytes.len());
+            } else {
+                for (at, address, size) in load.source.parts(load.destination) {
+                    let offset = (address - SHARED_BASE) as usize;
+                    self.shared.land(offset, &bytes[at..at + size], Proxy::Async);
+                }
+                self.bring(mbarrier, piece_numbers(load.destination, bytes.len(), load.source.swizzle()));
             }
-            self.bring(mbarrier, piece_numbers(load.destination, bytes.len(), load.source.swizzle()));
             if let LoadSource::Shared { .. } = load.source {
                 self.end_copy(mbarrier);
             }
@@ -251,6 +327,7 @@ impl BlockContext {
                 block.shared.copy_out((address - SHARED_BASE) as usize, &mut read);
                 read
             }
+            LoadSource::Word { bits, bytes, .. } => bits.to_le_bytes()[..bytes as usize].to_vec(),
         }
     }
 

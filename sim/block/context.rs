@@ -1,6 +1,6 @@
 //! The state of a block that runs, and of its threads.
 
-use super::arrived::Brought;
+use super::arrived::Arrived;
 use super::barrier::Barriers;
 use super::bulk::BulkLoads;
 use super::bulk_store::BulkStores;
@@ -124,8 +124,8 @@ pub(crate) struct BlockContext {
     pub(crate) wgmma: Vec<RefCell<WgmmaQueue>>,
     /// What asynchronous operations read of this block's shared memory.
     pub(crate) reads: RefCell<Reads>,
-    /// What bulk copies have brought, by pieces of this block's shared memory; nothing before the first.
-    pub(crate) brought: RefCell<Vec<Brought>>,
+    /// What bulk copies and asynchronous stores have brought into this block's shared memory.
+    pub(crate) arrived: RefCell<Arrived>,
     /// What is known at this block's mbarriers.
     pub(crate) phases: RefCell<Phases>,
     /// Copies from shared memory that were issued and that have arrived, by the mbarrier of this block that they arrive at.
@@ -236,7 +236,7 @@ impl BlockContext {
             bulk_loads: RefCell::default(),
             wgmma: (0..warps).map(|_| RefCell::default()).collect(),
             reads: RefCell::default(),
-            brought: RefCell::default(),
+            arrived: RefCell::default(),
             phases: RefCell::default(),
             copies: RefCell::default(),
             fault: RefCell::new(None),

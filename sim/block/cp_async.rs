@@ -194,8 +194,8 @@ impl BlockContext {
     /// The copy that is to write a byte that is in flight, the thread that issued it, at which line, and whether that thread
     /// has returned so that the copy never completes.
     pub(crate) fn issuer_of(&self, at: usize) -> (&'static str, Dim3, &'static Location<'static>, bool) {
-        if let Some((issuer, issued_at)) = self.bulk_loads.borrow().issuer_of(at) {
-            return ("bulk copy", issuer, issued_at, false);
+        if let Some((what, issuer, issued_at)) = self.bulk_loads.borrow().issuer_of(at) {
+            return (what, issuer, issued_at, false);
         }
         for thread in &self.threads {
             let queue = thread.cp_async.borrow();

@@ -12,7 +12,7 @@ const WRITTEN: u8 = 1;
 const IN_FLIGHT: u8 = 2;
 /// A byte that an asynchronous operation reads, or has read since it was last written.
 const READING: u8 = 4;
-/// A byte that a bulk copy has brought, beside [`WRITTEN`].
+/// A byte that a bulk copy or an asynchronous store has brought, beside [`WRITTEN`].
 const BROUGHT: u8 = 8;
 
 /// The number of no fence is 1, so that no stamp is 0.
@@ -24,7 +24,7 @@ pub(crate) const PIECE: usize = 16;
 /// Who writes: the two proxies of PTX's memory model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proxy {
-    /// Loads and stores of threads, and `cp.async`.
+    /// Loads and stores of threads, `cp.async`, and `st.async`.
     Generic,
     /// Bulk copies and `wgmma`.
     Async,
@@ -41,6 +41,11 @@ pub(crate) struct SharedMemory {
     /// What a write leaves there: the fences between the proxies so far, and above them one more than the number of the thread
     /// that runs; 0 is another block's.
     stamp: Cell<u64>,
+}
+
+/// What a write of a thread of the block leaves, or one of another block's.
+fn stamp(writer: Option<u32>, fences: u32) -> u64 {
+    writer.map_or(0, |thread| u64::from(thread) + 1) << 32 | u64::from(fences)
 }
 
 /// `byte` in every byte of an access's width.
@@ -157,12 +162,21 @@ impl SharedMemory {
 
     /// Stores the bytes of a completed copy of a proxy.
     pub(crate) fn land(&self, offset: usize, bytes: &[u8], proxy: Proxy) {
-        debug_assert!(offset + bytes.len() <= self.bytes, "checked when the copy was issued");
         // What a copy writes is whole pieces in the async proxy.
-        let (stamp, state) = match proxy {
-            Proxy::Generic => (self.stamp.get(), WRITTEN),
-            Proxy::Async => (0, WRITTEN | BROUGHT),
-        };
+        match proxy {
+            Proxy::Generic => self.put(offset, bytes, self.stamp.get(), WRITTEN),
+            Proxy::Async => self.put(offset, bytes, 0, WRITTEN | BROUGHT),
+        }
+    }
+
+    /// Stores the bytes of an asynchronous store of a thread of the block, or of another block's. It is brought as a bulk copy is, but by
+    /// the generic proxy.
+    pub(crate) fn land_store(&self, offset: usize, bytes: &[u8], writer: Option<u32>) {
+        self.put(offset, bytes, stamp(writer, self.fences()), WRITTEN | BROUGHT);
+    }
+
+    fn put(&self, offset: usize, bytes: &[u8], stamp: u64, state: u8) {
+        debug_assert!(offset + bytes.len() <= self.bytes, "checked when the copy was issued");
         for piece in offset / PIECE..(offset + bytes.len()).div_ceil(PIECE) {
             self.written[piece].set(stamp);
         }
@@ -229,8 +243,7 @@ impl SharedMemory {
 
     /// From here on the writes are those of a thread of the block, or of another block's.
     pub(crate) fn set_writer(&self, thread: Option<u32>) {
-        let writer = thread.map_or(0, |thread| u64::from(thread) + 1);
-        self.stamp.set(writer << 32 | u64::from(self.fences()));
+        self.stamp.set(stamp(thread, self.fences()));
     }
 
     /// If threads wrote into a piece: the last of them, where it is the block's, and the number of the last fence before.
@@ -343,5 +356,9 @@ mod tests {
         shared.take_off(16, 16);
         shared.land(16, &[1; 16], Proxy::Async);
         assert_eq!(shared.last_write(1), None, "written by the proxy itself");
+        shared.take_off(20, 8);
+        shared.land_store(20, &[1; 8], Some(7));
+        assert_eq!(shared.last_write(1), Some((Some(7), 2)), "an asynchronous store is its thread's");
+        assert_eq!((shared.load::<u32>(20), shared.load_brought::<u32>(20)), (None, Some(0x0101_0101)));
     }
 }

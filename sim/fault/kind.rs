@@ -24,6 +24,8 @@ pub enum Access {
     BulkSource,
     /// The destination of a bulk copy, a tensor copy included.
     BulkDestination,
+    /// The destination of an asynchronous store.
+    StoreAsync,
     /// An operand of `wgmma` in shared memory.
     WgmmaOperand,
 }
@@ -31,7 +33,10 @@ pub enum Access {
 impl Access {
     /// Whether it changes what is there.
     pub(crate) const fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::Atomic | Self::CpAsyncDestination | Self::BulkDestination)
+        matches!(
+            self,
+            Self::Write | Self::Atomic | Self::CpAsyncDestination | Self::BulkDestination | Self::StoreAsync
+        )
     }
 }
 
@@ -45,6 +50,7 @@ impl fmt::Display for Access {
             Self::CpAsyncDestination => "cp.async write",
             Self::BulkSource => "bulk copy's read",
             Self::BulkDestination => "bulk copy's write",
+            Self::StoreAsync => "st.async write",
             Self::WgmmaOperand => "wgmma's read",
         })
     }
@@ -127,7 +133,7 @@ pub enum FaultKind {
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
-        /// The copy: `cp.async`, or a bulk one.
+        /// The copy: `cp.async`, a bulk one, or `st.async`.
         what: &'static str,
         /// The thread that issued the copy.
         issuer: Dim3,
@@ -136,9 +142,10 @@ pub enum FaultKind {
         /// Whether that thread has returned, so that the copy never completes.
         issuer_exited: bool,
     },
-    /// A read of shared memory that a bulk copy has brought, by a thread that did not wait for it: another did.
+    /// A read of shared memory that a bulk copy or an asynchronous store has brought, by a thread that did not wait for it: another
+    /// did.
     #[error(
-        "{access} of {bytes} bytes of shared memory at offset {offset}, which a bulk copy has brought that arrives at the mbarrier at offset {mbarrier}: others have waited there, but neither did the thread that reads nor came what it waited for behind such a wait"
+        "{access} of {bytes} bytes of shared memory at offset {offset}, which a {what} has brought that arrives at the mbarrier at offset {mbarrier}: others have waited there, but neither did the thread that reads nor came what it waited for behind such a wait"
     )]
     SharedNotAwaited {
         /// How it was touched.
@@ -147,7 +154,9 @@ pub enum FaultKind {
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
-        /// The mbarrier at which the copy arrives, from the start of the block's shared memory.
+        /// What has brought it: a bulk copy, or `st.async`.
+        what: &'static str,
+        /// The mbarrier at which that arrives, from the start of the block's shared memory.
         mbarrier: i64,
     },
     /// A write to shared memory that an asynchronous operation may still read: the writing thread does not know otherwise.
@@ -164,8 +173,9 @@ pub enum FaultKind {
     },
     /// An asynchronous operation on shared memory that a thread wrote, with no fence between.
     #[error(
-        "{access} of shared memory at offset {offset}, which {} wrote with no fence.proxy.async since: the operation may not see it; let who writes fence, then meet who issues the operation",
-        writer.map_or_else(|| "another block".to_owned(), |thread| format!("thread {thread}"))
+        "{access} of shared memory at offset {offset}, which {} wrote with no fence.proxy.async since: the operation may not see it; let {}",
+        writer.map_or_else(|| "another block".to_owned(), |thread| format!("thread {thread}")),
+        if writer.is_some() { "who writes fence, then meet who issues the operation" } else { "who issues the operation fence, after it has waited for that block" }
     )]
     SharedUnfenced {
         /// How it was touched.
@@ -203,14 +213,17 @@ pub enum FaultKind {
         /// How many.
         copies: usize,
     },
-    /// The last thread of a block returned while bulk copies into its shared memory, or out of it to another block, were in flight.
+    /// The last thread of a block returned while bulk copies or asynchronous stores into its shared memory, or copies out of it to
+    /// another block, were in flight.
     #[error(
-        "the last thread of the block returned while {copies} bulk copies into or out of its shared memory were in flight, the first issued by thread {issuer} at {}:{}: wait for them at their mbarrier before",
+        "the last thread of the block returned while {copies} {what} into or out of its shared memory were in flight, the first issued by thread {issuer} at {}:{}: wait for them at their mbarrier before",
         issued_at.file(), issued_at.line()
     )]
     BulkLoadsLeft {
         /// How many.
         copies: usize,
+        /// Of what: bulk copies, `st.async`, or both.
+        what: &'static str,
         /// The thread that issued the first.
         issuer: Dim3,
         /// The line that issued it.

@@ -6,7 +6,8 @@ use crate::Dim3;
 use crate::block::{SHARED_BASE, current};
 use crate::fault::Access;
 use crate::intrinsics::index::asked;
-use crate::pod::{Pod, poison};
+use crate::pod::{Pod, poison, to_bits};
+use std::panic::Location;
 
 /// The extents of a cluster, in blocks: `%cluster_nctaid`.
 #[track_caller]
@@ -82,4 +83,20 @@ pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
         if stored { Ok(()) } else { Err(peer.shared_fault_kind(Access::Write, address, size_of::<T>())) }
     });
     block.or_raise(stored);
+}
+
+/// Stores a `T` of 4, 8 or 16 bytes to the cluster's shared memory asynchronously, and completes as many bytes at an mbarrier there:
+/// `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`. Both are addresses of one block.
+///
+/// The value is there when a thread looks at the mbarrier, as what a bulk copy brings, and as that it is read by who knows of the
+/// phase's end. Threads write it, not the async proxy: a bulk copy or `wgmma` reads it behind a [`fence_proxy_async`].
+///
+/// [`fence_proxy_async`]: super::fence_proxy_async
+#[track_caller]
+pub fn store_async<T: Pod>(address: u32, value: T, mbarrier: u32) {
+    const { assert!(matches!(size_of::<T>(), 4 | 8 | 16), "st.async stores 4, 8 or 16 bytes") };
+    let block = current();
+    block.step();
+    let value = (to_bits(value), size_of::<T>());
+    block.or_raise(block.store_async(value, address, mbarrier, Location::caller()));
 }

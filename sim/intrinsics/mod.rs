@@ -39,7 +39,7 @@ pub use bulk::{
 };
 pub use cluster::{
     cluster_arrive, cluster_arrive_relaxed, cluster_block_idx, cluster_dim, cluster_rank, cluster_size,
-    cluster_wait, load_shared_cluster, map_shared, store_shared_cluster,
+    cluster_wait, load_shared_cluster, map_shared, store_async, store_shared_cluster,
 };
 pub use convert::{
     Rounding, add_f16, cvt_f32_f16, cvt_rn_bf16, cvt_rn_f16, cvt_rn_relu_bf16, cvt_rn_relu_f16,

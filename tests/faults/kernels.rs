@@ -192,6 +192,36 @@ kernels! {
             x.write(0, u32::load_shared_cluster(map_shared(tile().address(), 0)));
         }
     }
+    reads_a_store_that_is_on_its_way(x) {
+        if thread_idx().x == 0 {
+            mbarrier_init(mbarrier(), 1);
+            fence_mbarrier_init();
+            mbarrier_arrive_expect_tx(mbarrier(), 4);
+        }
+        sync_cluster();
+        if thread_idx().x == 0 {
+            let other = 1 - cluster_rank();
+            u32::store_async(map_shared(tile().address(), other), 7, map_shared(mbarrier(), other));
+        }
+        sync_cluster();
+        if chosen() {
+            x.write(0, tile().read(0));
+        }
+        sync_cluster();
+        mbarrier_wait_parity(mbarrier(), 0);
+        sync_cluster();
+    }
+    stores_to_a_block_and_tells_another(_x) {
+        if thread_idx().x == 0 {
+            mbarrier_init(mbarrier(), 1);
+            fence_mbarrier_init();
+        }
+        sync_cluster();
+        if chosen() {
+            Word128::store_async(map_shared(tile().address(), 0), Word128([7; 4]), map_shared(mbarrier(), 1));
+        }
+        sync_cluster();
+    }
     reads_of_a_block_that_is_not_there(x) {
         if chosen() {
             x.write(0, u32::load_shared_cluster(map_shared(tile().address(), 2)));

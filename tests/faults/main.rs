@@ -170,7 +170,7 @@ macro_rules! kind {
 )]
 #[case::load_that_another_waited_for(
     kernels::reads_a_load_that_another_waited_for,
-    kind!(SharedNotAwaited { access: Access::Read, bytes: 4, offset: 0, mbarrier: 256 }),
+    kind!(SharedNotAwaited { access: Access::Read, bytes: 4, offset: 0, what: "bulk copy", mbarrier: 256 }),
     3,
     &["which a bulk copy has brought that arrives at the mbarrier at offset 256: others have waited there"]
 )]
@@ -188,6 +188,16 @@ fn a_fault_is_told_with_block_thread_and_values(
     kernels::reads_of_a_block_that_has_ended,
     kind!(PeerEnded { access: Access::Read, rank: 0 }),
     &["read of the shared memory of block 0 of the cluster, which has ended"]
+)]
+#[case::store_on_its_way(
+    kernels::reads_a_store_that_is_on_its_way,
+    kind!(SharedInFlight { access: Access::Read, bytes: 4, offset: 0, what: "st.async", .. }),
+    &["read of 4 bytes of shared memory at offset 0 while a st.async into it is in flight: thread (0,0,0) issued it at "]
+)]
+#[case::store_to_two_blocks(
+    kernels::stores_to_a_block_and_tells_another,
+    kind!(InvalidOperand { operation: "st.async", .. }),
+    &["the destination is in block 0 of the cluster, the mbarrier in block 1"]
 )]
 #[case::block_that_is_not_there(
     kernels::reads_of_a_block_that_is_not_there,

@@ -110,3 +110,31 @@ fn blocks_copy_to_the_next() {
         }
     }
 }
+
+#[test]
+fn asynchronous_stores_of_every_width_are_there_after_the_phase() {
+    const ROUNDS: usize = 3;
+    // Each kernel, and what each 32-bit word of what it sends is times the first.
+    let senders: [(_, &[usize]); 5] = [
+        (&kernels::store_async_u32, &[1]),
+        (&kernels::store_async_f32, &[1]),
+        (&kernels::store_async_u64, &[1, 3]),
+        (&kernels::store_async_u32x2, &[1, 3]),
+        (&kernels::store_async_u128, &[1, 3, 5, 7]),
+    ];
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        for (kernel, times) in senders {
+            let mut output = device.alloc_zeroed::<u32>(64 * 8 * ROUNDS).unwrap();
+            let grid = Grid::new(8, 64).clusters(4);
+            // SAFETY: 64 words for each block in each round.
+            unsafe { module.launch(kernel, grid, (&mut output, ROUNDS as u32)) }.unwrap();
+            for (i, value) in output.download().unwrap().into_iter().enumerate() {
+                let (words, round, previous) = (times.len(), i / 64 / 8, (i / 64 % 8 + 3) % 4);
+                let thread = 64 / words - 1 - i % 64 / words;
+                let expected = times[i % words] * (10_000 * round + 1000 * previous + thread);
+                assert_eq!(value as usize, expected, "{i} of {} on {}", kernel.name(), device.name());
+            }
+        }
+    }
+}

@@ -192,3 +192,85 @@ pub unsafe fn copy_to_cluster(output: GlobalMut<u32>) {
         sync_cluster();
     }
 }
+
+/// In each of `rounds`, 64 threads send 256 bytes in words of `W` to the next block by asynchronous stores; another thread of that block
+/// reads each word after the phase of the mbarrier that counts the bytes.
+#[inline(always)]
+unsafe fn send<W: AsyncWord + ClusterWord>(
+    rounds: u32,
+    value: impl Fn(u32, u32) -> W,
+    write: impl Fn(u32, u32, W),
+) {
+    let (thread, rank, size) = (thread_idx().x, cluster_rank(), cluster_size());
+    let (bytes, next) = (size_of::<W>() as u32, (rank + 1) % size);
+    let count = 256 / bytes;
+    // SAFETY: the kernels declare 64 words of 4 bytes and room for an mbarrier behind them.
+    unsafe {
+        let (slots, barrier) = (shared_base(), shared_base() + 256);
+        if thread == 0 {
+            mbarrier_init(barrier, 1);
+            fence_mbarrier_init();
+        }
+        sync_cluster();
+        let mut round = 0;
+        while round < rounds {
+            if thread == 0 {
+                mbarrier_arrive_expect_tx(barrier, 256);
+            }
+            if thread < count {
+                let slot = map_shared(slots + bytes * thread, next);
+                W::store_async(slot, value(round, thread), map_shared(barrier, next));
+            }
+            mbarrier_wait_parity(barrier, round % 2);
+            if thread < count {
+                let slot = map_shared(slots + bytes * (count - 1 - thread), rank);
+                write(round, thread, W::load_shared_cluster(slot));
+            }
+            // Nobody sends the next round's before all have read this one's.
+            sync_cluster();
+            round += 1;
+        }
+    }
+}
+
+/// Kernels that [`send`] words of a type: `output[64 * (blocks * round + block) + i]` is of the thread that read it, its 32-bit words
+/// one after another.
+macro_rules! senders {
+    ($($(#[$doc:meta])* $name:ident: $word:ty, |$stamp:ident| $value:expr, |$got:ident| $words:expr;)*) => { $(
+        $(#[$doc])*
+        #[kernel(threads = 64, shared = SlotStorage)]
+        pub unsafe fn $name(output: GlobalMut<u32>, rounds: u32) {
+            let rank = cluster_rank();
+            // SAFETY: `output` has 64 words for each block in each round.
+            unsafe {
+                send(
+                    rounds,
+                    |round, thread| {
+                        let $stamp = 10_000 * round + 1000 * rank + thread;
+                        let word: $word = $value;
+                        word
+                    },
+                    |round, thread, $got: $word| {
+                        let words = $words;
+                        let first = 64 * (grid_dim().x * round + block_idx().x) + words.len() as u32 * thread;
+                        for (i, word) in words.into_iter().enumerate() {
+                            output.write(i64::from(first) + i as i64, word);
+                        }
+                    },
+                );
+            }
+        }
+    )* };
+}
+senders! {
+    /// A word is `10000 * round + 1000 * sender's rank + thread`.
+    store_async_u32: u32, |stamp| stamp, |got| [got];
+    /// That as a float.
+    store_async_f32: f32, |stamp| stamp as f32, |got| [got as u32];
+    /// And three times as much above it.
+    store_async_u64: u64, |stamp| u64::from(3 * stamp) << 32 | u64::from(stamp), |got| [got as u32, (got >> 32) as u32];
+    /// The same in two registers.
+    store_async_u32x2: Word64x2, |stamp| Word64x2([stamp, 3 * stamp]), |got| got.0;
+    /// And five and seven times as much.
+    store_async_u128: Word128, |stamp| Word128([stamp, 3 * stamp, 5 * stamp, 7 * stamp]), |got| got.0;
+}

@@ -1,0 +1,60 @@
+//! Asynchronous stores to the shared memory of a block of the cluster: the value and its bytes at an mbarrier in one instruction.
+//!
+//! A store of [`ClusterWord`](super::ClusterWord) is told by something else behind it, an arrival or a barrier of the cluster; this
+//! one tells of itself. It suits words that are in registers; what is in shared memory goes by
+//! [`bulk_copy_to_cluster`](super::bulk_copy_to_cluster).
+
+use super::target::needs;
+use super::word::{Word64x2, Word128};
+
+/// What one asynchronous store moves: 4, 8 or 16 bytes, aligned to its size.
+pub trait AsyncWord: Copy {
+    /// Stores `value` at `address` and, when that is done, completes the word's bytes at the mbarrier at `barrier`: both
+    /// addresses of the cluster's shared memory ([`map_shared`](super::map_shared)), in one block
+    /// (`st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`).
+    ///
+    /// Who has waited for the mbarrier's phase sees the value, but is told of nothing else that the thread wrote. Threads see it
+    /// without a fence; what `wgmma` or a bulk copy is to read of it needs
+    /// [`fence_proxy_async`](super::fence_proxy_async) behind the wait.
+    ///
+    /// # Safety
+    /// `address` is aligned to the word's size, and there is an mbarrier at `barrier`, whose phase that runs expects the bytes
+    /// ([`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx) in its own block, say). Its block has begun and the mbarrier
+    /// has been made, which a barrier of the cluster tells, and it does not end before the phase is over. From the store until they
+    /// have waited for the phase, no other thread touches the bytes.
+    unsafe fn store_async(address: u32, value: Self, barrier: u32);
+}
+
+macro_rules! async_word {
+    ($($word:ty: $ptx:literal $list:literal, ($($register:ident: $class:ident = $part:expr),+), |$value:ident| $to:expr;)*) => { $(
+        impl AsyncWord for $word {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store_async(address: u32, $value: Self, barrier: u32) {
+                needs!("st.async", 90 8.1);
+                #[cfg(target_arch = "nvptx64")]
+                // SAFETY: the caller's contract.
+                unsafe {
+                    core::arch::asm!(
+                        concat!(
+                            "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.", $ptx,
+                            " [{address}], ", $list, ", [{barrier}];"
+                        ),
+                        $($register = in($class) $part,)+ address = in(reg32) address, barrier = in(reg32) barrier,
+                        options(nostack)
+                    )
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                moye_sim::intrinsics::store_async(address, $to, barrier);
+            }
+        }
+    )* };
+}
+async_word! {
+    u32: "b32" "{a}", (a: reg32 = value), |value| value;
+    f32: "b32" "{a}", (a: reg32 = value), |value| value;
+    u64: "b64" "{a}", (a: reg64 = value), |value| value;
+    Word64x2: "v2.b32" "{{{a}, {b}}}", (a: reg32 = value.0[0], b: reg32 = value.0[1]), |value| value.0;
+    Word128: "v4.b32" "{{{a}, {b}, {c}, {d}}}",
+        (a: reg32 = value.0[0], b: reg32 = value.0[1], c: reg32 = value.0[2], d: reg32 = value.0[3]), |value| value.0;
+}
