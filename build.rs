@@ -8,5 +8,11 @@ fn main() {
         eprintln!("cannot write the stand-in for the driver's library: {error}");
         std::process::exit(1);
     }
-    moye_build::PtxBuilder::new("device").feature("kernels").arch("sm_80").arch("sm_90a").build_or_exit();
+    moye_build::PtxBuilder::new("device")
+        .feature("kernels")
+        .arch("sm_80")
+        .arch("sm_90a")
+        // `st.async`; a driver of CUDA 12.1 or newer knows it.
+        .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
+        .build_or_exit();
 }

@@ -38,7 +38,7 @@ const PROFILE: &[&str] = &[
     "profile.release.panic=\"immediate-abort\"",
 ];
 
-/// What is to be compiled, the same for every architecture.
+/// What is to be compiled, for each architecture.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The crate's folder.
@@ -48,6 +48,8 @@ pub struct Job<'a> {
     pub features: &'a [String],
     pub default_features: bool,
     pub rustflags: &'a [String],
+    /// Options for one architecture.
+    pub rustflags_of: &'a [(Arch, String)],
     pub core: &'a CoreSource,
     /// The folder under which each architecture has its target directory.
     pub target_dir: &'a Path,
@@ -69,7 +71,8 @@ pub struct Compiled {
 pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     // Each architecture has its own target directory: they build at the same time, and none waits for another's lock.
     let target_dir = job.target_dir.join(arch.to_string());
-    let asm = target_dir.join("asm").join(format!("{}-{:016x}.s", job.library, fingerprint(job)));
+    let rustflags = job.rustflags_for(arch);
+    let asm = target_dir.join("asm").join(format!("{}-{:016x}.s", job.library, fingerprint(job, &rustflags)));
     let release = target_dir.join(TARGET).join("release");
     let linked = release.join("deps").join(format!("{}.ptx", job.library));
     create_dir(asm.parent().expect("it was just joined"))?;
@@ -79,7 +82,7 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
         remove_if_there(&linked)?;
     }
 
-    let output = run_cargo(job, arch, &target_dir, &asm)?;
+    let output = run_cargo(job, arch, &rustflags, &target_dir, &asm)?;
     let messages = Messages::read(&output.stdout);
     if !output.status.success() {
         let mut text = messages.rendered.concat();
@@ -98,9 +101,18 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     Ok(Compiled { ptx, sources, manifests: messages.manifests, warnings: messages.rendered })
 }
 
+impl Job<'_> {
+    /// The caller's options for an architecture.
+    fn rustflags_for(&self, arch: Arch) -> Vec<String> {
+        let own = self.rustflags_of.iter().filter(|(of, _)| *of == arch).map(|(_, flag)| flag.clone());
+        self.rustflags.iter().cloned().chain(own).collect()
+    }
+}
+
 fn run_cargo(
     job: &Job<'_>,
     arch: Arch,
+    own: &[String],
     target_dir: &Path,
     asm: &Path,
 ) -> Result<std::process::Output, BuildError> {
@@ -111,7 +123,7 @@ fn run_cargo(
         LAZY.into(),
         NO_COPIED_BLOCKS.into(),
     ];
-    rustflags.extend_from_slice(job.rustflags);
+    rustflags.extend_from_slice(own);
 
     let cargo = environment::cargo();
     let mut command = environment::clean(&cargo);
@@ -152,9 +164,9 @@ fn run_cargo(
 }
 
 /// What distinguishes two compilations of one library for one architecture.
-fn fingerprint(job: &Job<'_>) -> u64 {
+fn fingerprint(job: &Job<'_>, rustflags: &[String]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (job.krate, job.features, job.default_features, job.rustflags).hash(&mut hasher);
+    (job.krate, job.features, job.default_features, rustflags).hash(&mut hasher);
     hasher.finish()
 }
 

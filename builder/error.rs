@@ -19,6 +19,15 @@ pub enum BuildError {
         /// The crate's folder.
         krate: PathBuf,
     },
+    /// An option was given for an architecture that is not compiled for.
+    FlagOfNoArch {
+        /// The crate's folder.
+        krate: PathBuf,
+        /// The architecture.
+        arch: Arch,
+        /// The option.
+        flag: String,
+    },
     /// The compiler does not know a GPU architecture.
     UnknownArch {
         /// The architecture.
@@ -94,6 +103,12 @@ impl fmt::Display for BuildError {
             Self::NoArch { krate } => write!(
                 f,
                 "no GPU architecture to compile {} for; name one with PtxBuilder::arch(\"sm_80\")",
+                krate.display()
+            ),
+            Self::FlagOfNoArch { krate, arch, flag } => write!(
+                f,
+                "`{flag}` is for {arch}, which {} is not compiled for; name it with PtxBuilder::arch(\"{arch}\"), or leave the \
+                 option out",
                 krate.display()
             ),
             Self::UnknownArch { arch, known } => {

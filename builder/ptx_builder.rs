@@ -24,6 +24,8 @@ pub struct PtxBuilder {
     features: Vec<String>,
     default_features: bool,
     rustflags: Vec<String>,
+    /// Options for one architecture, by its name.
+    rustflags_of: Vec<(String, String)>,
     out_dir: Option<PathBuf>,
     target_dir: Option<PathBuf>,
 }
@@ -62,6 +64,7 @@ impl PtxBuilder {
             features: Vec::new(),
             default_features: true,
             rustflags: Vec::new(),
+            rustflags_of: Vec::new(),
             out_dir: None,
             target_dir: None,
         }
@@ -88,6 +91,13 @@ impl PtxBuilder {
     /// Passes one more option to rustc, for the crate and all that it depends on, `core` included.
     pub fn rustflag(mut self, flag: impl Into<String>) -> Self {
         self.rustflags.push(flag.into());
+        self
+    }
+
+    /// Passes one more option to rustc where it compiles for this architecture: `-Ctarget-feature=+ptx81`, say, a newer version of PTX
+    /// than the first that has the architecture.
+    pub fn rustflag_of(mut self, arch: impl Into<String>, flag: impl Into<String>) -> Self {
+        self.rustflags_of.push((arch.into(), flag.into()));
         self
     }
 
@@ -120,6 +130,14 @@ impl PtxBuilder {
         if archs.is_empty() {
             return Err(BuildError::NoArch { krate: self.krate.clone() });
         }
+        let mut rustflags_of = Vec::new();
+        for (name, flag) in &self.rustflags_of {
+            let arch = name.parse::<Arch>()?;
+            if !archs.contains(&arch) {
+                return Err(BuildError::FlagOfNoArch { krate: self.krate.clone(), arch, flag: flag.clone() });
+            }
+            rustflags_of.push((arch, flag.clone()));
+        }
         let krate = fs::canonicalize(&self.krate).map_err(io_error(&self.krate))?;
         let out_dir = match &self.out_dir {
             Some(folder) => folder.clone(),
@@ -148,6 +166,7 @@ impl PtxBuilder {
             features: &self.features,
             default_features: self.default_features,
             rustflags: &self.rustflags,
+            rustflags_of: &rustflags_of,
             core: &core,
             target_dir: &target_dir,
         };

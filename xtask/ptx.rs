@@ -44,6 +44,10 @@ fn compile(checkout: &Checkout, archs: &[String]) -> Result<PtxSet> {
         .out_dir(checkout.target.join("ptx/report"));
     for arch in archs {
         builder = builder.arch(arch);
+        if arch == "sm_90a" {
+            // As the library's own build script.
+            builder = builder.rustflag_of(arch, "-Ctarget-feature=+ptx81");
+        }
     }
     Ok(builder.build()?)
 }

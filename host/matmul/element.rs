@@ -112,7 +112,8 @@ pub struct Variant<T: Operand> {
     /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others rearranged: kernels whose large tiles
     /// share no operand.
     pub lines: bool,
-    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
+    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's. Of small tiles, which wait for what
+    /// they load, what tensor cores do at their clock.
     pub rate: f64,
 }
 
@@ -297,12 +298,12 @@ macro_rules! variants {
 
 /// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
 /// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
-/// by itself, 64 x 256 in turn, with their rates, 128 x 192, and 128 x 128 in pairs that share K; `few`: 64 x 64, and in pairs; and what a
-/// type has besides.
+/// by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 in pairs that share K, 64 x 128, and in pairs; `few`: 64 x 64, and in
+/// pairs; and what a type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
-        tn $alone:ident $rate_alone:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident;
+        tn $alone:ident $rate_alone:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
     })+) => { $(
@@ -314,17 +315,19 @@ macro_rules! half_precision {
             const VARIANTS: &'static [Variant<Self>] = variants! {
                 $(
                     $wide [$a $b] Full 128 x 256 x 64, 1, $rate_wide, wgmma_pairs;
-                    $square [$a $b] Full 128 x 128 x 64, 1, 560.0, wgmma;
+                    $square [$a $b] Full 128 x 128 x 64, 1, 616.0, wgmma;
                     $blocks [$a $b] Full 256 x 128 x 64, 1, $rate_blocks;
                     $small [$a $b] Full 64 x 64 x 64, 3, 220.0;
                 )+
                 $alone [K K] Full 128 x 256 x 64, 1, $rate_alone, wgmma_alone;
                 $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
                 $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
-                $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
+                $pair [K K] Full 128 x 128 x 64, 1, 990.0, wgmma_halves;
+                $half [K K] Full 64 x 128 x 64, 1, 990.0, wgmma_small;
+                $half_pair [K K] Full 64 x 128 x 64, 1, 990.0, wgmma_halves;
                 $(
-                    $one [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
-                    $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
+                    $one [$few_a $few_b] Full 64 x 64 x 128, 1, 990.0, wgmma_small;
+                    $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 990.0, wgmma_halves;
                 )+
                 $($($more)+)?
             };
@@ -337,7 +340,8 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2;
+        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2,
+            wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
         few [MN K] wgmma_f16_nn_64x64, wgmma_f16_nn_64x64_k2;
         few [K MN] wgmma_f16_tt_64x64, wgmma_f16_tt_64x64_k2;
@@ -349,7 +353,8 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2;
+        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2,
+            wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;
         few [MN K] wgmma_bf16_nn_64x64, wgmma_bf16_nn_64x64_k2;
         few [K MN] wgmma_bf16_tt_64x64, wgmma_bf16_tt_64x64_k2;

@@ -81,14 +81,27 @@ const FILL_OF_PERSISTENT: f64 = 2.0;
 /// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
 /// no more than its stages hold, and waits.
 const STREAM: f64 = 3.0e6;
-/// The same of small tiles, a block for each, as the L2 cache gives it; what does not fit there takes longer.
-const STREAM_OF_SMALL: f64 = 6.5e6;
-/// What it costs beside its steps to begin a block that has one tile, and to end it.
-const BLOCK: f64 = 1.5;
+/// The same of small tiles, a block for each: of what the L2 cache keeps from call to call, and of more than that.
+const STREAM_OF_SMALL: [f64; 2] = [6.5e6, 4.0e6];
+/// The part of that which blocks reach where they are fewer than this part of the multiprocessors.
+const STREAM_ALONE: f64 = 0.75;
+/// The part of the shorter of computing and streaming that the longer one does not hide.
+const UNHIDDEN: f64 = 0.1;
+/// Bytes of operands that the L2 cache keeps.
+const CACHED: f64 = 48e6;
+/// What a multiprocessor gets from the L2 cache, in bytes a microsecond, where all ask.
+const INGEST: f64 = 9.6e4;
+/// How much longer that takes where rows of operands begin within lines of the L2 cache, and no other block asks for the same at the
+/// same time.
+const ACROSS_LINES: f64 = 1.35;
+/// The least that a block with one tile takes from its first load to its last product.
+const FIRST: f64 = 1.8;
+/// What it costs to begin a block that takes another one's place, and a pair that takes the place of two.
+const NEXT: [f64; 2] = [1.5, 4.0];
 /// What it costs to begin and to end blocks of a persistent grid together, as clusters.
 const TOGETHER: f64 = 0.3;
-/// What it costs the blocks of a cluster to meet, and for each 64 x 64 sums beyond the first.
-const MEETING: [f64; 2] = [0.7, 0.3];
+/// What it costs a pair of blocks to exchange 64 x 64 sums; of more, so much for their number to the power of 1.5.
+const EXCHANGE: f64 = 0.3;
 /// The part of its time for a step that a block needs where few others run: then neither memory nor power is short.
 const STEP_ALONE: f64 = 0.6;
 /// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
@@ -115,20 +128,22 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
 fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option<Plan<T>> {
     let [m, n, k] = question.extents;
     let mut leading = [None; 2];
-    let mut packing = 0.0;
+    let (mut packing, mut in_lines) = (0.0, true);
     let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
         // Plain kernels copy what has K contiguous number by number, and need no more than that.
         let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
         leading[i] = view.leading(major, extent, k, align);
+        let others = if major == Major::K { extent } else { k };
         if variant.kernel.is_wgmma() {
-            let others = if major == Major::K { extent } else { k };
             leading[i] = leading[i].filter(|&leading| hopper::takes(view, leading, others));
             if variant.lines {
                 leading[i] = leading[i].filter(|&leading| view.lies_in_lines(leading, others));
             }
         }
+        // What is rearranged begins at lines.
+        in_lines &= leading[i].is_none_or(|leading| view.lies_in_lines(leading, others));
         if leading[i].is_none() {
             // On tensor cores what must be rearranged anyway is taken by the kernels that want K contiguous.
             if major == Major::Mn && !variant.plain {
@@ -154,7 +169,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
         // Rounding up a part may leave nothing for the last ones.
         let splits = k.div_ceil(k_chunk).max(1);
         let apart = splits > 1 || variant.plain && question.finished_apart;
-        let (cost, (shared_tiles, pieces)) = product_cost(question, variant, splits, k_chunk, apart);
+        let (cost, (shared_tiles, pieces)) =
+            product_cost(question, variant, splits, k_chunk, apart, in_lines);
         let clusters = hopper::clusters(question.multiprocessors, variant.kernel.clusters().blocks());
         Plan {
             variant,
@@ -179,6 +195,7 @@ fn product_cost<T: Operand>(
     splits: u32,
     k_chunk: u32,
     apart: bool,
+    in_lines: bool,
 ) -> (f64, (u32, u32)) {
     let [m, n, k] = question.extents;
     let (tile_m, tile_n) = variant.tile_of_operands();
@@ -197,18 +214,17 @@ fn product_cost<T: Operand>(
         / (1.0 + 0.5 / f64::from(variant.per_multiprocessor))
         / (variant.rate * 1e6 / MEASURED_ON);
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
+    let stream = LAUNCH + streamed(question) / STREAM;
     let (product, shared) = match variant.kernel.clusters() {
-        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step)), (0, 0)),
+        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), in_lines), (0, 0)),
         Clusters::Rows(_) if variant.kernel.is_wgmma() => {
-            persistent_cost(question, variant, splits, (steps, step))
+            let alone = variant.kernel.clusters().blocks() == 1;
+            let step = step * if alone && !in_lines { ACROSS_LINES } else { 1.0 };
+            let (cost, shared) = persistent_cost(question, variant, splits, (steps, step));
+            (cost.max(stream), shared)
         }
-        Clusters::Rows(_) => (LAUNCH + rounds * (steps + FILL) * step, (0, 0)),
+        Clusters::Rows(_) => ((LAUNCH + rounds * (steps + FILL) * step).max(stream), (0, 0)),
     };
-    let stream = match variant.kernel.clusters() {
-        Clusters::Parts(_) => STREAM_OF_SMALL,
-        Clusters::Rows(_) => STREAM,
-    };
-    let product = product.max(LAUNCH + streamed(question) / stream);
     let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
     let finish =
         if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
@@ -225,22 +241,32 @@ fn streamed(question: &Question) -> f64 {
     of(&question.operands[0], m) + of(&question.operands[1], n)
 }
 
-/// What a kernel costs that has a block for each tile, or a cluster whose blocks have a part of K each, of so many steps of this cost
-/// for a tile.
+/// What a kernel costs that has a block for each tile, or a cluster whose blocks have a part of K each, of so many steps for a tile, which
+/// cost so much on tensor cores alone. It waits for what it loads.
 fn parts_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
     parts: u32,
     (steps, step): (f64, f64),
+    in_lines: bool,
 ) -> f64 {
     let [m, n, _] = question.extents;
-    let [tile_m, tile_n, _] = variant.tile;
+    let [tile_m, tile_n, tile_k] = variant.tile;
     let tiles = f64::from(m.div_ceil(tile_m)) * f64::from(n.div_ceil(tile_n)) * f64::from(question.batches);
     let of_multiprocessor = tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1));
-    let (rounds, step) = (of_multiprocessor.ceil(), step * of_multiprocessor.clamp(STEP_ALONE, 1.0));
+    let bytes = f64::from(tile_m + tile_n) * f64::from(tile_k) * question.operands[0].bytes as f64;
+    let load = bytes / INGEST * if in_lines { 1.0 } else { ACROSS_LINES };
+    let step = step.max(load * of_multiprocessor.clamp(STEP_ALONE, 1.0));
     let sums = f64::from(tile_m * tile_n) / 4096.0;
-    let meeting = if parts > 1 { MEETING[0] + MEETING[1] * (sums - 1.0) } else { 0.0 };
-    LAUNCH + rounds * ((steps / f64::from(parts)).ceil() * step + BLOCK + meeting)
+    let exchange = if parts > 1 { EXCHANGE * sums.powf(1.5) } else { 0.0 };
+    let rounds = of_multiprocessor.ceil();
+    let block = ((steps / f64::from(parts)).ceil() * step).max(FIRST);
+    let product = LAUNCH + rounds * block + (rounds - 1.0) * NEXT[usize::from(parts > 1)];
+    let bytes = streamed(question);
+    let few = of_multiprocessor < STREAM_ALONE;
+    let rate = STREAM_OF_SMALL[usize::from(bytes > CACHED)] * if few { STREAM_ALONE } else { 1.0 };
+    let stream = LAUNCH + bytes / rate;
+    product.max(stream) + UNHIDDEN * product.min(stream) + rounds * exchange
 }
 
 /// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how many tiles are shared in it, in how many pieces.
@@ -357,9 +383,16 @@ mod tests {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64_k2", "{m} x {n} x {k}");
         }
         // About as many tiles as multiprocessors, or more.
-        for (m, n, k) in [(64, 8192, 8192), (64, 14336, 4096), (128, 4096, 4096)] {
+        for (m, n, k) in [(64, 8192, 8192), (8192, 64, 8192), (14336, 64, 4096)] {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64", "{m} x {n} x {k}");
         }
+        assert_eq!(name(64, 14336, 4096), "wgmma_f16_tn_64x128", "in one round");
+        // Larger tiles load less, where there are enough of them or of their halves.
+        assert_eq!(name(1024, 1024, 1024), "wgmma_f16_tn_64x128");
+        for (m, n, k) in [(4096, 128, 4096), (4096, 96, 4096), (4096, 128, 14336)] {
+            assert_eq!(name(m, n, k), "wgmma_f16_tn_64x128_k2", "{m} x {n} x {k}");
+        }
+        assert_eq!(name(4096, 256, 4096), "wgmma_f16_tn_128x128_k2");
         assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
         let forced = |splits, tile| Forced { splits, tile, kernel: None };
         for (forced, expected) in [

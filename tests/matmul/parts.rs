@@ -68,13 +68,51 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
             if k <= 64 {
                 continue;
             }
-            let kernel = "wgmma_f16_tn_128x128_k2";
-            let a_of = Matrix::row_major(&device_a, m, k).unwrap();
-            let product = Matmul::new(a_of, b_of(false).unwrap()).kernel(kernel);
-            let what = format!("{m} x {n} x {k} by {kernel} on {}", device.name());
-            c.fill_bytes(0xFF).unwrap();
-            product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
-            compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
+            for kernel in ["wgmma_f16_tn_128x128_k2", "wgmma_f16_tn_64x128", "wgmma_f16_tn_64x128_k2"] {
+                let a_of = Matrix::row_major(&device_a, m, k).unwrap();
+                let product = Matmul::new(a_of, b_of(false).unwrap()).kernel(kernel);
+                let what = format!("{m} x {n} x {k} by {kernel} on {}", device.name());
+                c.fill_bytes(0xFF).unwrap();
+                product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+                compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
+            }
+        }
+    }
+}
+
+/// A tile at the edge that is moved inside writes what its neighbour writes too. Where C is added to, each element is to be read before
+/// it is written, and once.
+#[test]
+fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        // Rows and columns behind whole tiles: fewer than half of one, more, and as many as there are no words of.
+        for (m, n, k) in [(72, 136, 320), (136, 264, 136), (130, 77, 200)] {
+            let (a, b) = (whole(m * k, 3), whole(n * k, 4));
+            let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+            let of_column = |j: usize| (j % 23) as f32 - 11.0;
+            let had: Vec<f32> = (0..m * n).map(|i| of_column(i % n)).collect();
+            for kernel in [
+                "wgmma_f16_tn_64x64",
+                "wgmma_f16_tn_64x64_k2",
+                "wgmma_f16_tn_64x128",
+                "wgmma_f16_tn_64x128_k2",
+                "wgmma_f16_tn_128x128_k2",
+            ] {
+                for beta in [0.0, 2.0] {
+                    let mut c = device.upload(&had).unwrap();
+                    let a_of = Matrix::row_major(&device_a, m, k).unwrap();
+                    let b_of = Matrix::col_major(&device_b, k, n).unwrap();
+                    let product = Matmul::new(a_of, b_of).beta(beta).kernel(kernel);
+                    product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+                    let what = format!("{m} x {n} x {k}, {beta} of C, by {kernel} on {}", device.name());
+                    compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, j| {
+                        sum + f64::from(beta * of_column(j))
+                    });
+                }
+            }
         }
     }
 }
@@ -93,7 +131,12 @@ fn small_tiles_of_batches_have_their_own_rows() {
             let (a, b) = (whole(BATCHES * M * k, 5), whole(BATCHES * N * k, 6));
             let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
             let mut c = device.alloc_uninit::<f32>(BATCHES * M * N).unwrap();
-            for kernel in ["wgmma_f16_tn_64x64", "wgmma_f16_tn_64x64_k2", "wgmma_f16_tn_128x128_k2"] {
+            for kernel in [
+                "wgmma_f16_tn_64x64",
+                "wgmma_f16_tn_64x64_k2",
+                "wgmma_f16_tn_128x128_k2",
+                "wgmma_f16_tn_64x128_k2",
+            ] {
                 if k <= 128 && kernel.ends_with("64x64_k2") {
                     continue;
                 }

@@ -110,14 +110,16 @@ fn kernels_of_parts() -> Vec<OfParts> {
                 });
             }
         }
-        let (name, instruction) = (format!("wgmma_{t}_tn_128x128_k2"), instruction(128));
-        kernels.push(OfParts { name, instruction, parts: 2, depth: 1, maps: [PLAIN; 2], chunks: 2 });
+        for (suffix, parts) in [("64x128", 1), ("64x128_k2", 2), ("128x128_k2", 2)] {
+            let (name, instruction) = (format!("wgmma_{t}_tn_{suffix}"), instruction(128));
+            kernels.push(OfParts { name, instruction, parts, depth: 1, maps: [PLAIN; 2], chunks: 2 });
+        }
     }
     kernels
 }
 
 #[test]
-fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_read_the_sums_of_both() {
+fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_other_sums() {
     for OfParts { name, instruction, parts, depth, maps, chunks } in kernels_of_parts() {
         let kernel = function("sm_90a", &name);
         let products = kernel.count("wgmma.mma_async");
@@ -134,14 +136,15 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_read_the_sums_
         let all = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor"));
         assert_eq!(loads, all, "{name} has no other: {:?}", kernel.instructions);
         assert_eq!(kernel.count(MULTICAST), 0, "{name}: {:?}", kernel.instructions);
-        // Of the two barriers, those who load and those who multiply may arrive by an instruction each. A block adds up 32 of 64
-        // rows: four words of 16 bytes a thread and chunk, of two blocks.
-        let (barriers, words) = if parts == 2 { (2, chunks * 4 * 2) } else { (0, 0) };
-        let arrivals = kernel.count("barrier.cluster.arrive");
-        assert!(arrivals >= barriers && (parts > 1 || arrivals == 0), "{name}: {:?}", kernel.instructions);
+        // One barrier of the cluster, at the beginning, for which those who load and those who multiply wait. A thread that sends has 32
+        // sums of a chunk, eight words of 16 bytes.
+        let (arrivals, words) = if parts == 2 { (1, chunks * 8) } else { (0, 0) };
         for (what, count) in [
-            ("ld.shared::cluster.v4.b32", words),
-            ("barrier.cluster.wait", barriers),
+            ("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32", words),
+            ("ld.shared::cluster", 0),
+            ("barrier.cluster.arrive.relaxed", arrivals),
+            ("barrier.cluster.arrive", arrivals),
+            ("barrier.cluster.wait", 2 * arrivals),
             ("griddepcontrol", 2),
             ("setmaxnreg", 0),
         ] {

@@ -60,6 +60,12 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
     }
 }
 
+/// A newer version asks for a newer driver: 8.1, for `st.async`, for that of CUDA 12.1.
+#[test]
+fn texts_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
+    assert_eq!((module("sm_80").version, module("sm_90a").version), ((7, 0), (8, 1)));
+}
+
 /// A text has what its architecture alone runs, and not what is the same in an older one's or has faster kernels.
 #[test]
 fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_sm_80_alone() {

@@ -167,7 +167,7 @@ macro_rules! wgmma_parts {
             /// A and B, fitted to M, N and K; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
             /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of
             #[doc = concat!(stringify!($parts), " blocks (1: none).")]
-            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $stages>)]
+            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $parts, $stages>)]
             pub unsafe fn $name(
                 a: TensorMap,
                 b: TensorMap,
@@ -188,6 +188,10 @@ wgmma_parts! {
     wgmma_f16_tn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_f16_tn_64x64`](const@wgmma_f16_tn_64x64), K in two parts.
     wgmma_f16_tn_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 128.
+    wgmma_f16_tn_64x128 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 8 of 1, threads = 256, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// As [`wgmma_f16_tn_64x128`](const@wgmma_f16_tn_64x128), K in two parts.
+    wgmma_f16_tn_64x128_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 8 of 1, threads = 256, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_f16_tn_128x128_k2 = f16 => f32, f16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
@@ -202,6 +206,10 @@ wgmma_parts! {
     wgmma_bf16_tn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_bf16_tn_64x64`](const@wgmma_bf16_tn_64x64), K in two parts.
     wgmma_bf16_tn_64x64_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 128.
+    wgmma_bf16_tn_64x128 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 8 of 1, threads = 256, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// As [`wgmma_bf16_tn_64x128`](const@wgmma_bf16_tn_64x128), K in two parts.
+    wgmma_bf16_tn_64x128_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 8 of 1, threads = 256, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_bf16_tn_128x128_k2 = bf16 => f32, bf16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.

@@ -37,6 +37,7 @@
 
 mod config;
 mod epilogue;
+mod exchange;
 mod family;
 mod gather;
 mod matmul;

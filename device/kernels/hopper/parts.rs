@@ -6,31 +6,30 @@
 //! block its part of K:
 //!
 //! ```text
-//! block 0   K's first half: load, multiply, leave the sums in shared memory      add rows  0 to 31 of both, write C
-//! block 1   K's second half                                                   || add rows 32 to 63
-//!                                                      the cluster's barrier ''
+//! block 0   K's first half: load, multiply     send rows 32 to 63, add those of rows  0 to 31 that come, write C
+//! block 1   K's second half                    send rows  0 to 31, add those of rows 32 to 63
 //! ```
 //!
-//! So the parts meet within the cluster: no workspace, no second kernel, and each block writes its share of C with all that can be
-//! asked for. Sums are added in the order of K, so that the result is the same every time. Clusters of four would not do: of
+//! So the parts meet within the cluster ([`Exchange`]): no workspace, no second kernel, and each block writes its share of C with all that
+//! can be asked for. Two sums are the same in either order, so that the result is the same every time. Clusters of four would not do: of
 //! 32 of them, with a block for each multiprocessor, some wait on an H200 for the first ones to end.
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, leave_columns};
+use super::exchange::{Exchange, SumsOf};
 use super::matmul::load_boxes;
-use super::schedule::{Job, Work, piece_of};
+use super::schedule::{Job, piece_of};
 use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
 use crate::arch::{
-    CachePolicy, ClusterWord as _, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx,
-    cluster_arrive, cluster_rank, cluster_wait, elect, fence_proxy_async_shared, map_shared,
-    overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_cluster, sync_threads, sync_warp,
-    tensor_load, thread_idx,
+    CachePolicy, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx, cluster_arrive_relaxed,
+    cluster_rank, cluster_wait, elect, fence_proxy_async_shared, overlap_launches, prefetch_tensor_map,
+    shuffle, sync_barrier, sync_threads, sync_warp, tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
-use crate::kernels::mma::{Convertible as _, Place, Scalar as _, Staged, write_rows};
-use crate::layout::{IntTuple, Layout, Swizzle};
+use crate::kernels::mma::{Place, Staged, write_rows};
+use crate::layout::{IntTuple, Layout, Major, Swizzle};
 use crate::memory::{Element as _, Shared, SharedStorage, TensorMap, TensorMapPointer};
 use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
 use crate::tensor::{StaticLayout, Tensor};
@@ -49,11 +48,12 @@ const OF_CONSUMERS: u32 = 1;
 /// See [`OF_CONSUMERS`].
 const OF_WARPGROUP: u32 = 2;
 
-/// What a block keeps in shared memory: stages of A and of B, which its sums replace, and mbarriers.
+/// What a block keeps in shared memory: stages of A and of B, which its sums replace, where it is one of `PARTS` the exchange with the
+/// other one, and mbarriers.
 ///
 /// Stages fill it, 192 KB, so that a multiprocessor has one block. Where it has room for two, those of the next launch take the places of
 /// the first that end, and crowd there.
-pub struct PartsStorage<G, const STAGES: u32>(PhantomData<G>);
+pub struct PartsStorage<G, const PARTS: u32, const STAGES: u32>(PhantomData<G>);
 
 /// The stages: A's part of each, then B's.
 pub struct Stages<G>(u32, PhantomData<G>);
@@ -94,22 +94,34 @@ impl<G: WgmmaConfig> Stages<G> {
     }
 }
 
-impl<G: WgmmaConfig, const STAGES: u32> SharedStorage for PartsStorage<G, STAGES> {
-    const BYTES: usize = {
+impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> PartsStorage<G, PARTS, STAGES> {
+    /// Bytes of all stages, and behind them of the exchange.
+    const BEFORE: [u32; 2] = {
         let (stages, sums) = (STAGES * Stages::<G>::STAGE, G::BLK_M * chunks::<G>() * COLUMNS * 4);
         assert!(sums <= stages, "the sums of a block replace its stages");
         assert!(stages > 128 * 1024, "a multiprocessor has room for one block");
-        stages as usize + PipelineStorage::<STAGES>::BYTES
+        [stages, if PARTS > 1 { Exchange::<G>::BYTES } else { 0 }]
     };
+}
+
+impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> SharedStorage for PartsStorage<G, PARTS, STAGES> {
+    const BYTES: usize = (Self::BEFORE[0] + Self::BEFORE[1]) as usize + PipelineStorage::<STAGES>::BYTES;
     /// What a swizzle of 128 bytes repeats after.
     const ALIGN: usize = 1024;
 
-    type Tensors = (Stages<G>, Pipeline<STAGES>);
+    type Tensors = (Stages<G>, Exchange<G>, Pipeline<STAGES>);
 
     #[inline(always)]
     unsafe fn at(base: u32) -> Self::Tensors {
-        // SAFETY: the storage has the mbarriers' bytes behind the stages.
-        unsafe { (Stages(base, PhantomData), PipelineStorage::at(base + STAGES * Stages::<G>::STAGE)) }
+        let [stages, exchange] = const { Self::BEFORE };
+        // SAFETY: the storage has these bytes behind the stages; where there is no exchange, nobody asks for one.
+        unsafe {
+            (
+                Stages(base, PhantomData),
+                Exchange::at(base + stages),
+                PipelineStorage::at(base + stages + exchange),
+            )
+        }
     }
 }
 
@@ -152,7 +164,7 @@ impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
 /// `c = activation(alpha * a * b + beta * c + bias)`, a block for each tile, or a cluster of `PARTS`.
 ///
 /// # Safety
-/// All threads of the block come by together, and the kernel declares [`PartsStorage<G, STAGES>`] and `G::THREADS` threads; it is launched
+/// All threads of the block come by together, and the kernel declares [`PartsStorage<G, PARTS, STAGES>`] and `G::THREADS` threads; it is launched
 /// in clusters of `PARTS` blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
 /// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M, N and K. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
 /// chunk: `arguments.splits` is 1.
@@ -167,11 +179,16 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
-    let (at, pipeline) = unsafe { PartsStorage::<G, STAGES>::take() };
+    let (at, exchange, pipeline) = unsafe { PartsStorage::<G, PARTS, STAGES>::take() };
     let rank = if PARTS > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
-        // SAFETY: one thread, and a barrier follows.
-        unsafe { pipeline.init(G::CONSUMERS * WARPGROUP / 32) };
+        // SAFETY: one thread; the pipeline's fence and a barrier follow.
+        unsafe {
+            if PARTS > 1 {
+                exchange.init();
+            }
+            pipeline.init(G::CONSUMERS * WARPGROUP / 32);
+        }
     }
     let [boxes_a, boxes_b] = boxes::<G>(arguments);
     let mut stage = 0;
@@ -185,14 +202,17 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     }
     fence_proxy_async_shared();
     sync_threads();
+    if PARTS > 1 {
+        // SAFETY: all threads come by. What the other block is to see are mbarriers, which have a fence of their own.
+        unsafe { cluster_arrive_relaxed() };
+    }
     // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
     overlap_launches();
 
-    let work = tile_of::<G, PARTS>(arguments);
+    let tile = tile_of::<G, PARTS>(arguments);
     let piece = piece_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
     let consumer = warpgroup.wrapping_sub(1);
-    // SAFETY: each warpgroup goes one way as a whole, and warps are together again at the cluster's barriers: the sums are
-    // complete behind the first, and nobody reads them behind the second; the caller's contract.
+    // SAFETY: each warpgroup goes one way as a whole, and waits once for the cluster to have begun; the caller's contract.
     unsafe {
         if warpgroup == 0 {
             if thread < 32 && elect(FULL_WARP) {
@@ -200,37 +220,59 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
                     pipeline.producer(),
                     at,
                     (a.pointer(), b.pointer()),
-                    work,
+                    tile,
                     piece,
                     arguments,
                 );
             }
             sync_warp(FULL_WARP);
-        } else {
-            multiply::<G, STAGES>(pipeline.consumer(), at, consumer, thread % WARPGROUP, piece.1);
-        }
-        if PARTS > 1 {
-            sync_cluster();
-            if warpgroup > 0 {
-                add_share::<G, PARTS>(at, consumer, rank, thread % WARPGROUP);
+            if PARTS > 1 {
+                cluster_wait();
             }
-            cluster_arrive();
-        }
-        if warpgroup > 0 {
+        } else {
+            let thread = thread % WARPGROUP;
+            let mut sums = multiply::<G, STAGES>(pipeline.consumer(), at, consumer, piece.1);
+            let keeps = PARTS == 1 || Exchange::<G>::keeps(rank, thread);
+            if PARTS > 1 {
+                cluster_wait();
+                if !keeps {
+                    exchange.send(&sums, rank, consumer, thread);
+                }
+            }
+            // The stages are free for sums when no warpgroup reads them any more, and all that was loaded has been waited for.
+            sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
+            if keeps {
+                if PARTS > 1 {
+                    exchange.receive(&mut sums, consumer, thread);
+                }
+                let mut chunk = 0;
+                while chunk < const { chunks::<G>() } {
+                    leave_columns::<G>(sums.as_slice(), chunk, at.chunk(consumer, chunk), thread);
+                    chunk += 1;
+                }
+            }
             sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
-            write_share::<G, PARTS>(at, consumer, rank, thread % WARPGROUP, work, arguments);
-        }
-        if PARTS > 1 {
-            cluster_wait();
+            write_share::<G, PARTS>(at, consumer, rank, thread, tile, arguments);
         }
     }
 }
 
-/// Where the cluster's tile lies.
+/// Where a tile of C lies.
+#[derive(Clone, Copy)]
+struct Tile {
+    /// Its first row and column.
+    first: (u32, u32),
+    /// Its batch.
+    batch: u32,
+}
+
+/// The cluster's tile. One that would hang over the edge is moved inside, where that is possible: TMA takes longer for rows that are not
+/// there than for any others (136 x 4096 x 4096 by tiles of 128 x 128 took 25.4 us on an H200, 256 x 4096 x 4096 took 17.1). What is
+/// its neighbour's too is then written twice, with the same values; so C must not be read.
 #[inline(always)]
-fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Work {
+fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile {
     let stages = arguments.k.div_ceil(G::BLK_K);
-    Job {
+    let work = Job {
         cluster: block_idx().x / PARTS,
         clusters: u32::MAX,
         extents: (arguments.m, arguments.n),
@@ -240,7 +282,29 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Work
         batches: arguments.batches,
         shared: (0, 0),
     }
-    .own()
+    .own();
+    let moves = arguments.beta == G::Scalar::ZERO;
+    // Boxes begin at multiples of 16 bytes along the contiguous mode; rows of C had better.
+    let word = const { 16 / G::Operand::BYTES as u32 };
+    let step_m = if matches!(G::Atom::MAJOR_A, Major::Mn) { word } else { 1 };
+    Tile {
+        first: (
+            inside(work.m * G::BLK_M, arguments.m, G::BLK_M, if moves { step_m } else { 0 }),
+            inside(work.n * G::BLK_N, arguments.n, G::BLK_N, if moves { word } else { 0 }),
+        ),
+        batch: work.batch,
+    }
+}
+
+/// The first row of a tile of `block` rows that begins at `start`: so many in front of the end that it does not hang over, if there are
+/// so many, and `step` divides the end (0: it stays).
+#[inline(always)]
+const fn inside(start: u32, end: u32, block: u32, step: u32) -> u32 {
+    if step > 0 && end >= block && start + block > end && end.is_multiple_of(step) {
+        end - block
+    } else {
+        start
+    }
 }
 
 /// The boxes of a stage of A and of B: where K is contiguous, no more rows than there are. TMA takes its time for those that lie outside
@@ -314,15 +378,15 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     mut producer: Producer<STAGES, 1>,
     at: Stages<G>,
     (a, b): (TensorMapPointer, TensorMapPointer),
-    work: Work,
+    tile: Tile,
     (first, stages): (u32, u32),
     arguments: &ArgumentsOf<G>,
 ) {
-    let (row, column) = ((work.m * G::BLK_M) as i32, (work.n * G::BLK_N) as i32);
+    let (row, column) = (tile.first.0 as i32, tile.first.1 as i32);
     let [boxes_a, boxes_b] = boxes::<G>(arguments);
     // One batch is the same for all where they have no distance.
-    let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
-    let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
+    let batch_a = if arguments.batch_a == 0 { 0 } else { tile.batch as i32 };
+    let batch_b = if arguments.batch_b == 0 { 0 } else { tile.batch as i32 };
     // What one tile alone reads is read once. Where the L2 cache would not hold it until the next call, it is not to keep it.
     let once = |others: bool, extent: u32, batch: i64| {
         let bytes = u64::from(extent) * u64::from(arguments.k) * const { G::Operand::BYTES as u64 };
@@ -349,7 +413,7 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     }
 }
 
-/// Multiplies the stages of the block's part of K, and leaves the sums where they were.
+/// Multiplies the stages of the block's part of K.
 ///
 /// # Safety
 /// All threads of a consuming warpgroup; the kernel's contract.
@@ -358,15 +422,13 @@ unsafe fn multiply<G: WgmmaConfig, const STAGES: u32>(
     mut consumer: Consumer<STAGES, 1>,
     at: Stages<G>,
     number: u32,
-    thread: u32,
     stages: u32,
-) {
-    let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
+) -> SumsOf<G> {
+    let mut sums = <SumsOf<G> as Accumulators>::ZERO;
     let mut before = None;
     let mut stage = 0;
     // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs,
-    // and its accumulators read when none does. The stages are free for the sums when no warpgroup reads them any more, and all
-    // that was loaded has been waited for.
+    // and its accumulators read when none does.
     unsafe {
         while stage < stages {
             let full = consumer.wait();
@@ -394,13 +456,8 @@ unsafe fn multiply<G: WgmmaConfig, const STAGES: u32>(
             consumer.release(before);
         }
         wgmma_fence_registers(&mut sums);
-        sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
-        let mut chunk = 0;
-        while chunk < const { chunks::<G>() } {
-            leave_columns::<G>(sums.as_slice(), chunk, at.chunk(number, chunk), thread);
-            chunk += 1;
-        }
     }
+    sums
 }
 
 /// Chunks of columns of a tile.
@@ -408,53 +465,24 @@ const fn chunks<G: WgmmaConfig>() -> u32 {
     G::BLK_N.div_ceil(COLUMNS)
 }
 
-/// Adds up the block's share of the sums of both blocks, in its own memory.
-///
-/// # Safety
-/// All threads of a consuming warpgroup; a barrier of the cluster is behind the writes of all blocks.
-#[inline(always)]
-unsafe fn add_share<G: WgmmaConfig, const PARTS: u32>(at: Stages<G>, consumer: u32, rank: u32, thread: u32) {
-    const WORD: u32 = size_of::<Word128>() as u32;
-    let mut chunk = 0;
-    while chunk < const { chunks::<G>() } {
-        let share = at.share::<PARTS>(consumer, chunk, rank) + WORD * thread;
-        let mut i = 0;
-        while i < const { rows_of_share(PARTS) * COLUMNS * 4 / (WORD * WARPGROUP) } {
-            let word = share + i * const { WORD * WARPGROUP };
-            // SAFETY: the caller's contract; each word belongs to one thread.
-            unsafe {
-                let first = Word128::load_shared_cluster(map_shared(word, 0));
-                let second = Word128::load_shared_cluster(map_shared(word, 1));
-                let sum = |j: usize| {
-                    let of = |word: &Word128| G::Sum::from_bits(word.0[j]).widen();
-                    G::Sum::narrow(G::Scalar::ONE.fma(of(&first), of(&second))).to_bits()
-                };
-                Word128::store_shared(word, Word128([sum(0), sum(1), sum(2), sum(3)]));
-            }
-            i += 1;
-        }
-        chunk += 1;
-    }
-}
-
 /// Writes the block's share of the tile.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup, behind a barrier of theirs after [`multiply`] or [`add_share`]; the kernel's contract.
+/// All threads of a consuming warpgroup, behind a barrier of theirs after the share was left; the kernel's contract.
 #[inline(always)]
 unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
     at: Stages<G>,
     consumer: u32,
     rank: u32,
     thread: u32,
-    work: Work,
+    tile: Tile,
     arguments: &ArgumentsOf<G>,
 ) {
-    let row = work.m * G::BLK_M + consumer * ATOM_M + rank * rows_of_share(PARTS);
-    let offset = i64::from(work.batch) * arguments.batch_c;
+    let row = tile.first.0 + consumer * ATOM_M + rank * rows_of_share(PARTS);
+    let offset = i64::from(tile.batch) * arguments.batch_c;
     let mut chunk = 0;
     while chunk < const { chunks::<G>() } {
-        let column = work.n * G::BLK_N + chunk * COLUMNS;
+        let column = tile.first.1 + chunk * COLUMNS;
         if row < arguments.m && column < arguments.n {
             // SAFETY: the caller's contract; the rows of a share begin at a multiple of what their swizzle repeats after.
             unsafe {
@@ -467,5 +495,29 @@ unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
             }
         }
         chunk += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_that_would_hang_over_the_edge_is_moved_inside_where_that_is_possible() {
+        for ((start, end, block, step), first) in [
+            ((64, 128, 64, 1), 64),
+            ((64, 127, 64, 1), 63),
+            ((128, 136, 128, 8), 8),
+            ((128, 137, 128, 8), 128),
+            ((128, 137, 128, 1), 9),
+            ((0, 63, 64, 1), 0),
+            ((64, 65, 64, 0), 64),
+        ] {
+            assert_eq!(
+                inside(start, end, block, step),
+                first,
+                "from {start} of {end}, {block} rows, by {step}"
+            );
+        }
     }
 }
