@@ -2,7 +2,7 @@
 //!
 //! The blocks of a cluster run at the same time, and each may touch the others' shared memory by addresses that
 //! [`map_shared`] gives. The block's own shared addresses are addresses of the cluster's shared memory too. A block must not
-//! end while others may touch its memory: all meet at the cluster's barrier before.
+//! end while others may touch its memory: all meet at the cluster's barrier before, or it has waited for all that they send.
 //!
 //! A launch without clusters has clusters of one block.
 

@@ -82,7 +82,8 @@ pub use mbarrier::{
     cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_arrive_cluster,
     mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx, mbarrier_arrive_expect_tx_cluster,
     mbarrier_expect_tx, mbarrier_init, mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity,
-    mbarrier_try_wait_parity, mbarrier_wait, mbarrier_wait_parity,
+    mbarrier_try_wait_parity, mbarrier_try_wait_parity_cluster, mbarrier_wait, mbarrier_wait_parity,
+    mbarrier_wait_parity_cluster,
 };
 pub use movmatrix::movmatrix_trans;
 pub use mul_add::MulAdd;

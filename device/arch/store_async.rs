@@ -13,13 +13,14 @@ pub trait AsyncWord: Copy {
     /// addresses of the cluster's shared memory ([`map_shared`](super::map_shared)), in one block
     /// (`st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`).
     ///
-    /// Who has waited for the mbarrier's phase sees the value, but is told of nothing else that the thread wrote. Threads see it
+    /// Who has waited for the mbarrier's phase by [`mbarrier_wait_parity_cluster`](super::mbarrier_wait_parity_cluster) sees the value, but
+    /// is told of nothing else that the thread wrote. Threads see it
     /// without a fence; what `wgmma` or a bulk copy is to read of it needs
     /// [`fence_proxy_async`](super::fence_proxy_async) behind the wait.
     ///
     /// # Safety
-    /// `address` is aligned to the word's size, and there is an mbarrier at `barrier`, whose phase that runs expects the bytes
-    /// ([`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx) in its own block, say). Its block has begun and the mbarrier
+    /// `address` is aligned to the word's size, and there is an mbarrier at `barrier`, whose phase that runs expects the bytes, or will before
+    /// its last arrival ([`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx) in its own block, say). Its block has begun and the mbarrier
     /// has been made, which a barrier of the cluster tells, and it does not end before the phase is over. From the store until they
     /// have waited for the phase, no other thread touches the bytes.
     unsafe fn store_async(address: u32, value: Self, barrier: u32);

@@ -159,7 +159,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     }
 
     /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best. Kernels that know one number of parts
-    /// alone (those of 64 x 64 by `wgmma` on Hopper: 1, or 2 where a cluster's blocks have a part each) are taken where it is that.
+    /// alone (those of small tiles by `wgmma` on Hopper: 1, or 2 where a cluster's blocks have a part each) are taken where it is that, or
+    /// where a tile is asked for that has no others (64 x 128).
     pub fn split_k(self, splits: u32) -> Self {
         Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
     }

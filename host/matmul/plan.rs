@@ -1,9 +1,9 @@
 //! Which kernel computes a product, and how K is cut: by what the choices would cost.
 //!
-//! The model knows four things: what a kernel does where it has enough to do (measured), how many rounds of blocks there are
-//! and how full the last one is, that a block's first tiles only fill its pipeline, and what passes over memory cost that
-//! rearrange an operand or add up the parts of K. It is wrong by tens of percents and right about factors, which is what a
-//! choice needs.
+//! The model knows five things: what a kernel does where it has enough to do (measured), how many rounds of blocks there are
+//! and how full the last one is, that a block's first tiles only fill its pipeline, how fast small tiles get what they load, and what
+//! passes over memory cost that rearrange an operand or add up the parts of K. It is wrong by tens of percents and right about factors,
+//! which is what a choice needs.
 
 use super::element::{Clusters, Major, Operand, Precision, Variant, variants};
 use super::hopper;
@@ -116,16 +116,22 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
     let tile_fits = |variant: &&Variant<T>| {
         question.forced.tile.is_none_or(|(m, n)| variant.tile[0] == m && variant.tile[1] == n)
     };
-    variants::<T>(question.precision, question.wgmma)
-        .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
-        .filter(tile_fits)
-        .filter(|variant| question.forced.kernel.is_none_or(|name| variant.kernel.name() == name))
-        .filter_map(|variant| with(question, variant))
-        .min_by(|a, b| a.cost.total_cmp(&b.cost))
+    let ways = |fewer| {
+        variants::<T>(question.precision, question.wgmma)
+            .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
+            .filter(tile_fits)
+            .filter(|variant| question.forced.kernel.is_none_or(|name| variant.kernel.name() == name))
+            .filter_map(move |variant| with(question, variant, fewer))
+    };
+    let cheapest = ways(false).min_by(|a, b| a.cost.total_cmp(&b.cost));
+    // Where no kernel of the tile has K in so many parts, the one that has it in most of those that have it in fewer.
+    let parts = |plan: &Plan<T>| plan.variant.kernel.clusters().parts();
+    cheapest.or_else(|| if question.forced.kernel.is_some() { None } else { ways(true).max_by_key(parts) })
 }
 
-/// The best way with one kernel; `None` where an operand does not lie as it must, nor can be rearranged so.
-fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option<Plan<T>> {
+/// The best way with one kernel, which may have K in fewer parts than are asked for if `fewer` says so; `None` where an operand does not
+/// lie as it must, nor can be rearranged so.
+fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bool) -> Option<Plan<T>> {
     let [m, n, k] = question.extents;
     let mut leading = [None; 2];
     let (mut packing, mut in_lines) = (0.0, true);
@@ -157,7 +163,9 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>) -> Option
     let most = k.div_ceil(variant.tile[2]).max(1);
     let candidates = match (question.forced.splits, variant.kernel.clusters()) {
         // Their clusters cut K, and nothing else does.
-        (Some(splits), Clusters::Parts(parts)) if splits != parts => return None,
+        (Some(splits), Clusters::Parts(parts)) if splits != parts && !(fewer && parts < splits) => {
+            return None;
+        }
         // Each has something of K.
         (_, Clusters::Parts(parts)) if parts > most => return None,
         (_, Clusters::Parts(_)) => vec![1],
@@ -401,6 +409,9 @@ mod tests {
             (forced(Some(2), Some((64, 64))), "wgmma_f16_tn_64x64_k2"),
             (forced(None, Some((64, 64))), "wgmma_f16_tn_64x64_k2"),
             (Forced { kernel: Some("wgmma_f16_tn_64x64"), ..Forced::default() }, "wgmma_f16_tn_64x64"),
+            (forced(Some(1), Some((64, 128))), "wgmma_f16_tn_64x128"),
+            (forced(Some(2), Some((64, 128))), "wgmma_f16_tn_64x128_k2"),
+            (forced(Some(5), Some((64, 128))), "wgmma_f16_tn_64x128_k2"),
             (Forced { kernel: Some("matmul_f16_tn_64x64"), ..forced(Some(1), None) }, "matmul_f16_tn_64x64"),
         ] {
             let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();

@@ -113,12 +113,15 @@ fn planned<T: Operand, U: Element>(
                 .iter()
                 .map(|(m, n)| format!("{m} x {n}"))
                 .collect();
-            let (m, n) = request.forced.tile.unwrap_or_default();
+            let tile = request.forced.tile.map(|(m, n)| format!("has a tile of {m} x {n}"));
+            let splits = request.forced.splits.map(|splits| format!("takes K in {splits} parts"));
+            let asked: Vec<_> = tile.into_iter().chain(splits).collect();
             format!(
-                "no kernel for {} in {:?} precision has a tile of {m} x {n} and fits into the {} bytes of shared memory that a \
-                 block may have here; there are {}",
+                "no kernel for {} in {:?} precision {}{}fits into the {} bytes of shared memory that a block may have here; there are {}",
                 T::NAME,
                 request.precision,
+                asked.join(", "),
+                if asked.is_empty() { "" } else { " and " },
                 question.shared_bytes,
                 tiles.join(", ")
             )

@@ -221,7 +221,7 @@ unsafe fn send<W: AsyncWord + ClusterWord>(
                 let slot = map_shared(slots + bytes * thread, next);
                 W::store_async(slot, value(round, thread), map_shared(barrier, next));
             }
-            mbarrier_wait_parity(barrier, round % 2);
+            mbarrier_wait_parity_cluster(barrier, round % 2);
             if thread < count {
                 let slot = map_shared(slots + bytes * (count - 1 - thread), rank);
                 write(round, thread, W::load_shared_cluster(slot));

@@ -45,6 +45,33 @@ fn a_tile_that_no_kernel_has() {
 }
 
 #[test]
+fn a_tile_whose_kernels_have_k_in_two_parts_at_most_takes_no_more_of_them() {
+    let device = Device::sim();
+    let data = device.upload(&[half::f16::ONE; 128 * 512]).unwrap();
+    let mut c = device.alloc_zeroed::<half::f16>(128 * 128).unwrap();
+    let mut c = MatrixMut::row_major(&mut c, 128, 128).unwrap();
+    for (k, splits, kernel, parts) in [
+        (512, 1, "wgmma_f16_tn_64x128", 1),
+        (512, 2, "wgmma_f16_tn_64x128_k2", 2),
+        (512, 3, "wgmma_f16_tn_64x128_k2", 2),
+        // One stage of K has no parts.
+        (64, 2, "wgmma_f16_tn_64x128", 1),
+    ] {
+        let (a, b) = (Matrix::row_major(&data, 128, k).unwrap(), Matrix::col_major(&data, k, 128).unwrap());
+        let plan = Matmul::new(a, b).tile(64, 128).split_k(splits).explain(&device, &mut c).unwrap();
+        assert_eq!((plan.kernel, plan.splits), (Some(kernel), parts), "{k} in {splits}");
+    }
+}
+
+#[test]
+fn a_tile_and_parts_of_k_that_no_kernel_has_are_both_in_the_error() {
+    let error = error_of(|product, _| product.tile(7, 9).split_k(3));
+    let expected =
+        "no kernel for f32 in Full precision has a tile of 7 x 9, takes K in 3 parts and fits into the ";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
 fn an_exponential_of_integers() {
     let device = Device::sim();
     let data = device.upload(&[1i8; 4]).unwrap();

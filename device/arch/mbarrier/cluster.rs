@@ -46,7 +46,7 @@ pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
     moye_sim::intrinsics::mbarrier_arrive_cluster(address, 0);
 }
 
-/// [`mbarrier_arrive_cluster`], after saying that bulk copies bring `bytes` more to that block in this phase
+/// [`mbarrier_arrive_cluster`], after saying that bulk copies or asynchronous stores bring `bytes` more to that block in this phase
 /// (`mbarrier.arrive.expect_tx.release.cluster.shared::cluster`).
 ///
 /// # Safety

@@ -3,7 +3,7 @@
 //! An mbarrier is 8 bytes of shared memory, aligned to 8. One thread makes it with [`mbarrier_init`], and a barrier of the
 //! block tells the others ([`fence_mbarrier_init`](super::fence_mbarrier_init) tells other blocks of the cluster, and copies).
 //! A phase ends when as many arrivals have come as the mbarrier was made for, and as many bytes as its threads have said
-//! that bulk copies bring; then the next begins.
+//! that copies and asynchronous stores bring; then the next begins.
 //!
 //! There are two ways to name the phase that is waited for:
 //! - by a *state* that an arrival gave ([`mbarrier_wait`]): for threads that arrive themselves;
@@ -20,7 +20,10 @@ mod transaction;
 pub use cluster::{
     mbarrier_arrive_cluster, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx_cluster,
 };
-pub use parity::{mbarrier_test_wait_parity, mbarrier_try_wait_parity, mbarrier_wait_parity};
+pub use parity::{
+    mbarrier_test_wait_parity, mbarrier_try_wait_parity, mbarrier_try_wait_parity_cluster,
+    mbarrier_wait_parity, mbarrier_wait_parity_cluster,
+};
 pub use state::{
     cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_init, mbarrier_inval,
     mbarrier_test_wait, mbarrier_wait,

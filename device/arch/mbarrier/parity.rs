@@ -42,6 +42,9 @@ waits! {
     /// [`mbarrier_test_wait_parity`], which may let the thread sleep for a while before it says no
     /// (`mbarrier.try_wait.parity`).
     mbarrier_try_wait_parity "mbarrier.try_wait.parity" ".shared::cta" needs 90 7.8;
+    /// [`mbarrier_try_wait_parity`] of what other blocks of the cluster wrote: what was in front of their arrivals is visible too
+    /// (`mbarrier.try_wait.parity.acquire.cluster`).
+    mbarrier_try_wait_parity_cluster "mbarrier.try_wait.parity.acquire.cluster" ".shared::cta" needs 90 8.0;
 }
 
 /// Waits until the phase of this parity is over: [`mbarrier_try_wait_parity`] until it says so.
@@ -54,6 +57,21 @@ pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.
     while !unsafe { mbarrier_try_wait_parity(address, parity) } {}
+    #[cfg(not(target_arch = "nvptx64"))]
+    moye_sim::intrinsics::mbarrier_wait_parity(address, parity);
+}
+
+/// [`mbarrier_wait_parity`] of what other blocks of the cluster wrote, by [`AsyncWord`](crate::arch::AsyncWord) say:
+/// [`mbarrier_try_wait_parity_cluster`] until it says so.
+///
+/// # Safety
+/// As [`mbarrier_try_wait_parity_cluster`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn mbarrier_wait_parity_cluster(address: u32, parity: u32) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    while !unsafe { mbarrier_try_wait_parity_cluster(address, parity) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait_parity(address, parity);
 }

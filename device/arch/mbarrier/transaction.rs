@@ -2,7 +2,7 @@
 
 use crate::arch::target::needs;
 
-/// Says that bulk copies bring `bytes` more in this phase, and arrives; gives the state of the phase that the arrival
+/// Says that bulk copies or asynchronous stores bring `bytes` more in this phase, and arrives; gives the state of the phase that the arrival
 /// belongs to (`mbarrier.arrive.expect_tx`).
 ///
 /// # Safety
@@ -28,7 +28,7 @@ pub unsafe fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
     moye_sim::intrinsics::mbarrier_arrive_expect_tx(address, bytes)
 }
 
-/// Says that bulk copies bring `bytes` more in this phase, without an arrival (`mbarrier.expect_tx`).
+/// Says that bulk copies or asynchronous stores bring `bytes` more in this phase, without an arrival (`mbarrier.expect_tx`).
 ///
 /// # Safety
 /// As [`mbarrier_arrive_expect_tx`]; the phase cannot end before.

@@ -17,7 +17,7 @@ use super::config::{ATOM_M, WARPGROUP, WgmmaConfig};
 use crate::arch::wgmma::Accumulators as _;
 use crate::arch::{
     AsyncWord as _, Fma as _, Word as _, Word128, map_shared, mbarrier_arrive_expect_tx, mbarrier_init,
-    mbarrier_wait_parity,
+    mbarrier_wait_parity_cluster,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Scalar as _};
@@ -124,7 +124,7 @@ impl<G: WgmmaConfig> Exchange<G> {
         let sums = sums.as_mut_slice();
         let from = self.words(consumer, thread);
         // SAFETY: the caller's contract; what was sent is seen behind the wait.
-        unsafe { mbarrier_wait_parity(self.barrier(), 0) };
+        unsafe { mbarrier_wait_parity_cluster(self.barrier(), 0) };
         let mut i = 0;
         while i < sums.len() {
             // SAFETY: as above.
