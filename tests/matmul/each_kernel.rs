@@ -52,6 +52,42 @@ where
     }
 }
 
+/// Kernels of small tiles move a tile inside that would hang over the edge, where C is not read: the bias is then that of the rows and
+/// columns that it has.
+fn moved<T, U>(bound: f64, setup: Setup<T, U>)
+where
+    T: Scaled + Number,
+    U: Output<T> + Number,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        let kernels = asked(setup, &device, |product, device| product.kernels(device));
+        let small = |kernel: &&str| {
+            kernel.starts_with("wgmma")
+                && ["_64x64", "_64x128", "_k2"].iter().any(|part| kernel.contains(part))
+        };
+        for kernel in kernels.into_iter().filter(small) {
+            for (i, shape) in [(136, 200, 208), (80, 136, 208)].into_iter().enumerate() {
+                let [a, b, _] = lies(kernel, 0);
+                let case = Case {
+                    kernel: Some(kernel),
+                    alpha: 2.0,
+                    bias: Some(i == 0),
+                    activation: Activation::Relu,
+                    ..Case::new(shape, [a, b, Lie::Rows(8)])
+                };
+                check(&device, &case, bound, i as u64, setup);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_small_tiles_is_right_where_tiles_are_moved_inside() {
+    moved::<f16, f16>(5e-4, |product| product);
+    moved::<bf16, f32>(2e-6, |product| product);
+}
+
 #[test]
 fn of_half_precision_is_right() {
     each::<f16, f16>(5e-4, |product| product);
