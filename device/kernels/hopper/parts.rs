@@ -24,8 +24,8 @@ use crate::arch::wgmma::{
 };
 use crate::arch::{
     CachePolicy, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx, cluster_arrive_relaxed,
-    cluster_rank, cluster_wait, elect, fence_proxy_async_shared, overlap_launches, prefetch_tensor_map,
-    shuffle, sync_barrier, sync_threads, sync_warp, tensor_load, thread_idx,
+    cluster_rank, cluster_wait, elect, fence_proxy_async_shared, opaque, overlap_launches,
+    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Place, Staged, write_rows};
@@ -232,16 +232,16 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
         } else {
             let thread = thread % WARPGROUP;
             let mut sums = multiply::<G, STAGES>(pipeline.consumer(), at, consumer, piece.1);
-            let keeps = PARTS == 1 || Exchange::<G>::keeps(rank, thread);
             if PARTS > 1 {
                 cluster_wait();
-                if !keeps {
+                if !Exchange::<G>::keeps(rank, thread) {
                     exchange.send(&sums, rank, consumer, thread);
                 }
             }
             // The stages are free for sums when no warpgroup reads them any more, and all that was loaded has been waited for.
             sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
-            if keeps {
+            // The compiler is not to know that it was asked before: it would make a barrier for each answer, and `synccheck` wants one for all.
+            if PARTS == 1 || Exchange::<G>::keeps(rank, opaque(thread)) {
                 if PARTS > 1 {
                     exchange.receive(&mut sums, consumer, thread);
                 }
