@@ -112,8 +112,7 @@ pub struct Variant<T: Operand> {
     /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others rearranged: kernels whose large tiles
     /// share no operand.
     pub lines: bool,
-    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's. Of small tiles, which wait for what
-    /// they load, what tensor cores do at their clock.
+    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
 }
 
@@ -322,12 +321,12 @@ macro_rules! half_precision {
                 $alone [K K] Full 128 x 256 x 64, 1, $rate_alone, wgmma_alone;
                 $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
                 $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
-                $pair [K K] Full 128 x 128 x 64, 1, 990.0, wgmma_halves;
-                $half [K K] Full 64 x 128 x 64, 1, 990.0, wgmma_small;
-                $half_pair [K K] Full 64 x 128 x 64, 1, 990.0, wgmma_halves;
+                $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
+                $half [K K] Full 64 x 128 x 64, 1, 560.0, wgmma_small;
+                $half_pair [K K] Full 64 x 128 x 64, 1, 560.0, wgmma_halves;
                 $(
-                    $one [$few_a $few_b] Full 64 x 64 x 128, 1, 990.0, wgmma_small;
-                    $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 990.0, wgmma_halves;
+                    $one [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
+                    $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
                 )+
                 $($($more)+)?
             };

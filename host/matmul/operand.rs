@@ -5,6 +5,8 @@ use crate::matrix::Shape;
 
 /// Bytes of a line of the L2 cache.
 pub(super) const LINE: u64 = 128;
+/// Bytes of a line that come at once.
+pub(super) const SECTOR: u64 = 32;
 
 /// A matrix of a batch: where it is, and its strides in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,11 +65,11 @@ impl View {
         (contiguous && starts && inside && (others <= 1 || aligned(leading))).then_some(leading)
     }
 
-    /// Whether all of its `others` rows begin at lines of the L2 cache.
-    pub fn lies_in_lines(&self, leading: i64, others: u32) -> bool {
-        let begins = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(LINE);
+    /// Whether all of its `others` rows begin at multiples of so many bytes.
+    pub fn lies_in(&self, bytes: u64, leading: i64, others: u32) -> bool {
+        let begins = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(bytes);
         let (rows, batches) = (others <= 1 || begins(leading), self.batches <= 1 || begins(self.batch));
-        self.address.is_multiple_of(LINE) && rows && batches
+        self.address.is_multiple_of(bytes) && rows && batches
     }
 }
 
@@ -108,10 +110,11 @@ mod tests {
                         );
                     }
                 }
-                let in_lines = |view: &View| view.lies_in_lines(64, 100);
+                let in_lines = |view: &View| view.lies_in(LINE, 64, 100);
                 assert_eq!(in_lines(&moved), in_lines(&view), "{view:?}");
                 assert_eq!(in_lines(&view), address.is_multiple_of(LINE), "{view:?}");
-                assert!(!view.lies_in_lines(56, 100), "rows of 112 bytes");
+                assert!(!view.lies_in(LINE, 56, 100), "rows of 112 bytes");
+                assert_eq!(view.lies_in(SECTOR, 48, 100), address.is_multiple_of(SECTOR), "{view:?}");
             }
         }
     }

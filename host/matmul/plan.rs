@@ -7,7 +7,7 @@
 
 use super::element::{Clusters, Major, Operand, Precision, Variant, variants};
 use super::hopper;
-use super::operand::View;
+use super::operand::{LINE, SECTOR, View};
 
 /// The product that is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,11 +91,16 @@ const UNHIDDEN: f64 = 0.1;
 const CACHED: f64 = 48e6;
 /// What a multiprocessor gets from the L2 cache, in bytes a microsecond, where all ask.
 const INGEST: f64 = 9.6e4;
-/// How much longer that takes where rows of operands begin within lines of the L2 cache, and no other block asks for the same at the
-/// same time.
-const ACROSS_LINES: f64 = 1.35;
+/// How much longer that takes where rows of operands begin within lines of the L2 cache, at multiples of 32 bytes or anywhere.
+const ACROSS_LINES: [f64; 2] = [1.35, 2.1];
+/// How much longer a step takes then of larger tiles, where no other block asks for the same at the same time.
+const ACROSS_LINES_ALONE: [f64; 2] = [1.1, 1.4];
+/// Operations of a multiprocessor's tensor cores in a microsecond, at their full clock.
+const TENSOR_CORES: f64 = 7.5e6;
 /// The least that a block with one tile takes from its first load to its last product.
 const FIRST: f64 = 1.8;
+/// What it costs a block to write 64 x 64 sums.
+const WRITE: f64 = 0.15;
 /// What it costs to begin a block that takes another one's place, and a pair that takes the place of two.
 const NEXT: [f64; 2] = [1.5, 4.0];
 /// What it costs to begin and to end blocks of a persistent grid together, as clusters.
@@ -134,7 +139,7 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
 fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bool) -> Option<Plan<T>> {
     let [m, n, k] = question.extents;
     let mut leading = [None; 2];
-    let (mut packing, mut in_lines) = (0.0, true);
+    let (mut packing, mut within) = (0.0, Begins::Lines);
     let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
@@ -145,11 +150,13 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         if variant.kernel.is_wgmma() {
             leading[i] = leading[i].filter(|&leading| hopper::takes(view, leading, others));
             if variant.lines {
-                leading[i] = leading[i].filter(|&leading| view.lies_in_lines(leading, others));
+                leading[i] = leading[i].filter(|&leading| view.lies_in(LINE, leading, others));
             }
         }
         // What is rearranged begins at lines.
-        in_lines &= leading[i].is_none_or(|leading| view.lies_in_lines(leading, others));
+        if let Some(leading) = leading[i] {
+            within = within.max(Begins::of(view, leading, others));
+        }
         if leading[i].is_none() {
             // On tensor cores what must be rearranged anyway is taken by the kernels that want K contiguous.
             if major == Major::Mn && !variant.plain {
@@ -177,8 +184,7 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         // Rounding up a part may leave nothing for the last ones.
         let splits = k.div_ceil(k_chunk).max(1);
         let apart = splits > 1 || variant.plain && question.finished_apart;
-        let (cost, (shared_tiles, pieces)) =
-            product_cost(question, variant, splits, k_chunk, apart, in_lines);
+        let (cost, (shared_tiles, pieces)) = product_cost(question, variant, splits, k_chunk, apart, within);
         let clusters = hopper::clusters(question.multiprocessors, variant.kernel.clusters().blocks());
         Plan {
             variant,
@@ -196,6 +202,39 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
     best.min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 
+/// Where rows of the operands begin, as they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Begins {
+    /// At lines of the L2 cache.
+    Lines,
+    /// At its sectors, of 32 bytes.
+    Sectors,
+    /// Elsewhere.
+    Anywhere,
+}
+
+impl Begins {
+    /// The same of all of an operand's rows.
+    fn of(view: &View, leading: i64, others: u32) -> Self {
+        if view.lies_in(LINE, leading, others) {
+            Self::Lines
+        } else if view.lies_in(SECTOR, leading, others) {
+            Self::Sectors
+        } else {
+            Self::Anywhere
+        }
+    }
+
+    /// How much longer something takes than at lines, of these two factors.
+    fn longer(self, [sectors, anywhere]: [f64; 2]) -> f64 {
+        match self {
+            Self::Lines => 1.0,
+            Self::Sectors => sectors,
+            Self::Anywhere => anywhere,
+        }
+    }
+}
+
 /// What a product costs, and how many tiles are shared in it, in how many pieces.
 fn product_cost<T: Operand>(
     question: &Question,
@@ -203,7 +242,7 @@ fn product_cost<T: Operand>(
     splits: u32,
     k_chunk: u32,
     apart: bool,
-    in_lines: bool,
+    within: Begins,
 ) -> (f64, (u32, u32)) {
     let [m, n, k] = question.extents;
     let (tile_m, tile_n) = variant.tile_of_operands();
@@ -224,10 +263,10 @@ fn product_cost<T: Operand>(
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
     let stream = LAUNCH + streamed(question) / STREAM;
     let (product, shared) = match variant.kernel.clusters() {
-        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), in_lines), (0, 0)),
+        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), within), (0, 0)),
         Clusters::Rows(_) if variant.kernel.is_wgmma() => {
             let alone = variant.kernel.clusters().blocks() == 1;
-            let step = step * if alone && !in_lines { ACROSS_LINES } else { 1.0 };
+            let step = step * if alone { within.longer(ACROSS_LINES_ALONE) } else { 1.0 };
             let (cost, shared) = persistent_cost(question, variant, splits, (steps, step));
             (cost.max(stream), shared)
         }
@@ -256,19 +295,22 @@ fn parts_cost<T: Operand>(
     variant: &Variant<T>,
     parts: u32,
     (steps, step): (f64, f64),
-    in_lines: bool,
+    within: Begins,
 ) -> f64 {
     let [m, n, _] = question.extents;
     let [tile_m, tile_n, tile_k] = variant.tile;
     let tiles = f64::from(m.div_ceil(tile_m)) * f64::from(n.div_ceil(tile_n)) * f64::from(question.batches);
     let of_multiprocessor = tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1));
     let bytes = f64::from(tile_m + tile_n) * f64::from(tile_k) * question.operands[0].bytes as f64;
-    let load = bytes / INGEST * if in_lines { 1.0 } else { ACROSS_LINES };
+    let operations = 2.0 * f64::from(tile_m) * f64::from(tile_n) * f64::from(tile_k);
+    let load = bytes / INGEST * within.longer(ACROSS_LINES);
+    let rounds = of_multiprocessor.ceil();
+    // One round is over before the power limit lowers the clock.
+    let step = if rounds > 1.0 { step } else { operations / TENSOR_CORES };
     let step = step.max(load * of_multiprocessor.clamp(STEP_ALONE, 1.0));
     let sums = f64::from(tile_m * tile_n) / 4096.0;
     let exchange = if parts > 1 { EXCHANGE * sums.powf(1.5) } else { 0.0 };
-    let rounds = of_multiprocessor.ceil();
-    let block = ((steps / f64::from(parts)).ceil() * step).max(FIRST);
+    let block = ((steps / f64::from(parts)).ceil() * step).max(FIRST) + WRITE * sums / f64::from(parts);
     let product = LAUNCH + rounds * block + (rounds - 1.0) * NEXT[usize::from(parts > 1)];
     let bytes = streamed(question);
     let few = of_multiprocessor < STREAM_ALONE;
@@ -363,7 +405,9 @@ mod tests {
         };
         let square = |n| question(n, n, n);
         assert_eq!(name(square(2048)), ("wgmma_f16_tn_alone", [true; 2]));
-        assert_eq!(name(square(8192)), ("wgmma_f16_tn", [true; 2]), "many rounds");
+        for n in [8192, 16384] {
+            assert_eq!(name(square(n)), ("wgmma_f16_tn", [true; 2]), "many rounds");
+        }
         let rows_of = |elements: i64, address: u64| {
             let question = square(2048);
             let operands = question.operands.map(|view| View { mn: elements, address, ..view });
