@@ -231,6 +231,13 @@ unsafe fn tiles<T: Element>(
     to: Side,
     [m, n]: [u32; 2],
 ) -> Result<()> {
+    if let Some((kernel, tile)) = by_words(T::BYTES, from, to, [m, n]) {
+        let blocks = blocks(operation, n.div_ceil(tile[0]), m.div_ceil(tile[1]))?;
+        let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
+        let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
+        // SAFETY: the caller's contract, for elements of the same size, whatever they are; lines are whole words.
+        return unsafe { stream.launch(kernel, Grid::new(blocks, 256), arguments) };
+    }
     // SAFETY: the caller's contract, for elements of the same size, whatever they are.
     unsafe {
         match T::BYTES {
@@ -244,9 +251,28 @@ unsafe fn tiles<T: Element>(
 }
 
 /// A kernel that copies between any strides.
-type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64, i64, i64, i64, i64)>;
+type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 /// A kernel that transposes, with unit strides on both sides.
 type Transpose<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64)>;
+
+/// The kernel that transposes elements of so many bytes by words of four, and its tile, where lines of both sides are such words.
+fn by_words(
+    bytes: usize,
+    from: Side,
+    to: Side,
+    [m, n]: [u32; 2],
+) -> Option<(&'static Transpose<u32>, [u32; 2])> {
+    let (kernel, tile): (&'static Transpose<u32>, _) = match bytes {
+        1 => (&transpose_words_u8, [128, 128]),
+        2 => (&transpose_words_u16, [64, 128]),
+        _ => return None,
+    };
+    let turns = from.strides[1] == 1 && to.strides[0] == 1;
+    let whole = |elements: i64| (elements as u64).wrapping_mul(bytes as u64).is_multiple_of(4);
+    let lines = [m.into(), n.into(), from.strides[0], to.strides[1]].into_iter().all(whole);
+    let starts = from.address.is_multiple_of(4) && to.address.is_multiple_of(4);
+    (turns && lines && starts).then_some((kernel, tile))
+}
 
 /// [`tiles`], of elements that are moved as `B`.
 ///
@@ -272,7 +298,7 @@ unsafe fn tiles_by<B: Element>(
         // The kernel is fastest where its second axis is the destination's fast one.
         let blocks = blocks(operation, n.div_ceil(64), m.div_ceil(64))?;
         let ([from_m, from_n], [to_m, to_n]) = (from.strides, to.strides);
-        let arguments = (source, destination, n, m, from_n, from_m, 0, to_n, to_m, 0);
+        let arguments = (source, destination, n, m, m, from_n, from_m, 0, to_n, to_m, 0);
         stream.launch(pack, Grid::new(blocks, 256), arguments)
     }
 }
@@ -304,6 +330,23 @@ mod tests {
         assert_eq!(words::<f32>(side(260, [1, 8]), aligned, [8, 5]), 0, "an odd start");
         assert_eq!(words::<f32>(side(256, [2, 8]), aligned, [4, 5]), 0, "every other element");
         assert_eq!(words::<u128>(side(256, [1, 3]), aligned, [3, 5]), 3);
+    }
+
+    #[test]
+    fn small_elements_are_transposed_by_words_where_lines_of_both_sides_are_such() {
+        let (from, to) = (side(256, [96, 1]), side(512, [1, 64]));
+        let by = |bytes, from, to, extents| by_words(bytes, from, to, extents).map(|(_, tile)| tile);
+        assert_eq!(by(1, from, to, [64, 96]), Some([128, 128]));
+        assert_eq!(by(2, from, to, [64, 96]), Some([64, 128]));
+        assert_eq!(by(4, from, to, [64, 96]), None, "they are words");
+        assert_eq!(by(1, to, to, [64, 96]), None, "a copy");
+        assert_eq!(by(1, from, to, [62, 96]), None, "rows of the destination end within a word");
+        assert_eq!(by(2, from, to, [62, 96]), Some([64, 128]));
+        assert_eq!(by(2, from, to, [64, 95]), None, "rows of the source do");
+        assert_eq!(by(1, side(258, [96, 1]), to, [64, 96]), None, "the source begins within a word");
+        assert_eq!(by(2, from, side(514, [1, 64]), [64, 96]), None, "the destination does");
+        assert_eq!(by(1, side(256, [98, 1]), to, [64, 96]), None, "the source's second row does");
+        assert_eq!(by(2, from, side(512, [1, 65]), [64, 96]), None, "the destination's second row does");
     }
 
     #[test]

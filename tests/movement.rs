@@ -53,7 +53,19 @@ fn moves<T: Element + PartialEq + std::fmt::Debug>(
     number: impl Fn(u128) -> T,
 ) {
     let (to_rows, to_cols) = if transposed { (cols, rows) } else { (rows, cols) };
-    let (from, to) = (Place::random(random, rows, cols), Place::random(random, to_rows, to_cols));
+    let places = (Place::random(random, rows, cols), Place::random(random, to_rows, to_cols));
+    moves_between(device, transposed, (rows, cols), places, random, number);
+}
+
+fn moves_between<T: Element + PartialEq + std::fmt::Debug>(
+    device: &Device,
+    transposed: bool,
+    (rows, cols): (usize, usize),
+    (from, to): (Place, Place),
+    random: &mut StdRng,
+    number: impl Fn(u128) -> T,
+) {
+    let (to_rows, to_cols) = if transposed { (cols, rows) } else { (rows, cols) };
     let before: Vec<T> = (0..from.len(rows, cols)).map(|_| number(random.random())).collect();
     let mut expected: Vec<T> = (0..to.len(to_rows, to_cols)).map(|_| number(random.random())).collect();
     let src = device.upload(&before).unwrap();
@@ -90,7 +102,7 @@ fn every_element_arrives_and_no_other_is_written(
     let mut random = StdRng::seed_from_u64(rand::random());
     for device in devices() {
         let mut shapes =
-            vec![(1, 1), (1, 300), (300, 1), (64, 64), (65, 63), (16, 4096), (4096, 16), (257, 9)];
+            vec![(1, 1), (1, 300), (300, 1), (64, 64), (65, 63), (16, 4096), (4096, 16), (257, 9), (132, 96)];
         for _ in 0..12 {
             shapes.push((random.random_range(1..200), random.random_range(1..200)));
         }
@@ -101,6 +113,30 @@ fn every_element_arrives_and_no_other_is_written(
                 4 => moves(&device, transposed, shape, &mut random, |x| x as u32),
                 8 => moves(&device, transposed, shape, &mut random, |x| x as u64),
                 _ => moves(&device, transposed, shape, &mut random, |x| x),
+            }
+        }
+    }
+}
+
+/// Extents and gaps that are whole words, so that bytes and pairs go by words; tiles that are whole, and edges of all sizes.
+#[rstest]
+fn small_elements_are_turned_round_by_words(
+    #[values(1, 2)] bytes: usize,
+    #[values((4, 4), (128, 128), (64, 256), (132, 260), (60, 124), (8, 516), (516, 8), (256, 384))] shape: (
+        usize,
+        usize,
+    ),
+    #[values(0, 4, 20)] gap: usize,
+) {
+    let mut random = StdRng::seed_from_u64(rand::random());
+    for device in devices() {
+        for rows_first in [false, true] {
+            let (rows, cols) = shape;
+            let of = |line: usize| Place { rows_first, leading: line + gap, start: gap };
+            let places = if rows_first { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
+            match bytes {
+                1 => moves_between(&device, true, shape, places, &mut random, |x| x as u8),
+                _ => moves_between(&device, true, shape, places, &mut random, |x| x as u16),
             }
         }
     }

@@ -19,6 +19,7 @@ pub mod mma;
 mod pack;
 pub mod realign;
 mod transpose;
+pub mod transpose_words;
 
 pub use copy::{copy, copy_async};
 pub use lines::{copy_lines, transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128};
@@ -26,3 +27,4 @@ pub use matmul::{matmul_f32_nn, matmul_f32_nt, matmul_f32_tn, matmul_f32_tt};
 pub use pack::{pack_u8, pack_u16, pack_u32, pack_u64, pack_u128};
 pub use realign::realign;
 pub use transpose::transpose;
+pub use transpose_words::{transpose_words_u8, transpose_words_u16};

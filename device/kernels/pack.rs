@@ -1,4 +1,5 @@
-//! Matrices rearranged for kernels that want K contiguous and rows that start at multiples of 16 bytes.
+//! Matrices rearranged for kernels that want K contiguous and rows that start at multiples of 16 bytes. These read whole words of as many
+//! bytes, so that what stands behind a row in its last word is written, too.
 
 use crate::algorithm::copy;
 use crate::arch::{block_idx, sync_threads, thread_idx};
@@ -43,14 +44,15 @@ impl<T: Element> StaticLayout for Smem<T> {
 unsafe fn pack<T: Element>(
     (src, dst): (Global<T>, GlobalMut<T>),
     shape: (u32, u32),
+    written: u32,
     src_strides: [i64; 2],
     dst_strides: [i64; 2],
 ) {
     let (block, thread) = (block_idx().x, thread_idx().x);
-    let tiles_k = shape.1.div_ceil(64);
+    let tiles_k = written.div_ceil(64);
     let tile = (block / tiles_k, block % tiles_k);
     let m_src = Matrix::new(src, shape, Dense(src_strides)); // (ROWS, K)
-    let m_dst = Matrix::new(dst, shape, Dense(dst_strides)); // (ROWS, K)
+    let m_dst = Matrix::new(dst, (shape.0, written), Dense(dst_strides)); // (ROWS, WRITTEN)
     let g_src = m_src.local_tile::<Tile, _>(tile); // (BLK_ROWS, BLK_K)
     let g_dst = m_dst.local_tile::<Tile, _>(tile); // (BLK_ROWS, BLK_K)
     let mut t_g_dst = g_dst.local_partition::<ThreadsAlongK>(thread); // (THR_ROWS, THR_K)
@@ -77,11 +79,11 @@ macro_rules! pack {
     ($($name:ident $t:ty, $doc:literal;)+) => { $(
         #[doc = concat!("Copies a matrix of ", $doc, " elements; fastest where the rows of what is written are contiguous along K.")]
         ///
-        /// `rows x k` elements with strides in elements; a block of 256 threads for each tile of 64 x 64 along x, for each batch
-        /// along y.
+        /// `rows x k` elements with strides in elements, and zeros behind them up to `rows x written`: a block of 256 threads for each tile of
+        /// 64 x 64 that is written along x, for each batch along y.
         ///
         /// # Safety
-        /// All batches of both matrices lie in memory of the device inside the buffers that the pointers come from, and they do
+        /// `written` is at least `k`. All batches of both matrices lie in memory of the device inside the buffers that the pointers come from, and they do
         /// not overlap. Extents are at most 2^31 - 64.
         #[kernel(threads = 256, shared = SharedArray<$t, Smem<$t>>)]
         pub unsafe fn $name(
@@ -89,6 +91,7 @@ macro_rules! pack {
             dst: GlobalMut<$t>,
             rows: u32,
             k: u32,
+            written: u32,
             src_stride_row: i64,
             src_stride_k: i64,
             src_stride_batch: i64,
@@ -99,7 +102,7 @@ macro_rules! pack {
             let batch = i64::from(block_idx().y);
             let pointers = (src.offset(batch * src_stride_batch), dst.offset(batch * dst_stride_batch));
             // SAFETY: the caller's contract.
-            unsafe { pack::<$t>(pointers, (rows, k), [src_stride_row, src_stride_k], [dst_stride_row, dst_stride_k]) }
+            unsafe { pack::<$t>(pointers, (rows, k), written, [src_stride_row, src_stride_k], [dst_stride_row, dst_stride_k]) }
         }
     )+ };
 }

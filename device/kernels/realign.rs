@@ -31,14 +31,14 @@ pub const RUNS: u32 = 8;
 /// the kernels in front have written.
 const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
 
-/// Copies `lines` lines of `bytes` bytes each, that begin so many bytes after each other, in runs of [`RUN`] bytes, the last one of a
-/// line shorter; a block of 256 threads for each [`RUNS`] runs along x, for each batch along y. `beside` is 1 where the kernel in front was
+/// Copies `lines` lines of `bytes` bytes each, that begin so many bytes after each other, and writes zeros behind each, up to `written`
+/// bytes, for those who read whole words of 16. In runs of [`RUN`] bytes, the last one of a line shorter; a block of 256 threads for each [`RUNS`] runs along x, for each batch along y. `beside` is 1 where the kernel in front was
 /// this one for another place, beside which it may run (see [`overlap_work`]).
 ///
 /// # Safety
 /// All batches of both matrices lie in memory of the device inside the buffers that the pointers come from, the buffer that is
 /// read begins at a multiple of 16 bytes, and they do not overlap. Lines that are written begin at multiples of 16 bytes. All lines have
-/// at most 2^32 - 8 runs, and `bytes` is at least 1 and at most 2^32 - 4096. Where `beside` is set, the kernel in front in the stream is
+/// at most 2^32 - 8 runs, and `bytes` is at least 1 and at most 2^32 - 4096; `written` is as many, or up to the next multiple of 16. Where `beside` is set, the kernel in front in the stream is
 /// another launch of this one, and neither touches what the other writes.
 #[kernel(threads = 256)]
 pub unsafe fn realign(
@@ -46,6 +46,7 @@ pub unsafe fn realign(
     dst: GlobalMut<u8>,
     lines: u32,
     bytes: u32,
+    written: u32,
     src_line: i64,
     dst_line: i64,
     src_batch: i64,
@@ -54,7 +55,7 @@ pub unsafe fn realign(
 ) {
     overlap_work(beside != 0, || {
         // SAFETY: the caller's contract.
-        unsafe { copy_run((src, dst), (lines, bytes), [src_line, dst_line], [src_batch, dst_batch]) }
+        unsafe { copy_run((src, dst), (lines, bytes, written), [src_line, dst_line], [src_batch, dst_batch]) }
     });
 }
 
@@ -65,7 +66,7 @@ pub unsafe fn realign(
 #[inline(always)]
 unsafe fn copy_run(
     (src, dst): (Global<u8>, GlobalMut<u8>),
-    (lines, bytes): (u32, u32),
+    (lines, bytes, written): (u32, u32, u32),
     [src_line, dst_line]: [i64; 2],
     [src_batch, dst_batch]: [i64; 2],
 ) {
@@ -110,12 +111,15 @@ unsafe fn copy_run(
             i += 1;
         }
     }
-    // The rest of the line, up to 31 bytes, with its first run.
+    // The rest of the line, up to 31 bytes, with its first run, and the zeros behind it: two words at most.
     let at = WORD * whole + lane;
-    let rest = run == 0 && at < bytes;
+    let rest = run == 0 && at < written;
     if rest {
-        // SAFETY: the byte is in both lines.
-        unsafe { u8::store_global(to + u64::from(at), u8::load_global_hint(LOAD, from + u64::from(at))) };
+        // SAFETY: the byte is in both lines, or one of those that are written behind.
+        unsafe {
+            let byte = if at < bytes { u8::load_global_hint(LOAD, from + u64::from(at)) } else { 0 };
+            u8::store_global(to + u64::from(at), byte);
+        }
     }
 }
 

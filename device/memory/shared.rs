@@ -21,6 +21,7 @@
 
 use super::Element;
 use crate::arch::{self, Word};
+use crate::layout::{Swizzle, Text};
 use crate::tensor::{SharedTensor, StaticLayout, Tensor, block_bytes, starts_at_zero};
 use core::marker::PhantomData;
 
@@ -132,8 +133,27 @@ impl<T: Element, L: StaticLayout> SharedArray<T, L> {
     /// The array starts at a multiple of this, in bytes: 128, or a block of its layout's swizzle where that is larger.
     pub const ALIGN: usize = {
         let block = block_bytes::<T, L>() as usize;
+        within_start(L::SWIZZLE, block);
         if block > ALIGN { block } else { ALIGN }
     };
+}
+
+/// What a block's shared memory starts at a multiple of, in bytes.
+const START: usize = 1024;
+
+/// A swizzle goes by addresses: its blocks begin at multiples of their size, or the array does not compile.
+const fn within_start(swizzle: Swizzle, block: usize) {
+    if block > START {
+        let mut text = Text::<400>::new();
+        text.str("shared memory starts at a multiple of ");
+        text.int(START as i64);
+        text.str(" bytes, and the swizzle ");
+        swizzle.write(&mut text);
+        text.str(" repeats after ");
+        text.int(block as i64);
+        text.str(": take one of fewer bits or a smaller shift, or a layout with a gap behind every few rows");
+        panic!("{}", text.as_str());
+    }
 }
 
 impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {

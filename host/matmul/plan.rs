@@ -8,6 +8,7 @@
 use super::element::{Clusters, Major, Operand, Precision, Variant, variants};
 use super::hopper;
 use super::operand::{LINE, SECTOR, View};
+use super::problem::MAX_Y;
 
 /// The product that is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,7 +177,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         // Each has something of K.
         (_, Clusters::Parts(parts)) if parts > most => return None,
         (_, Clusters::Parts(_)) => vec![1],
-        (Some(splits), _) => vec![splits.clamp(1, most)],
+        // A grid has so many parts of all batches along y.
+        (Some(splits), _) => vec![splits.clamp(1, most.min(MAX_Y))],
         (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
     };
     let best = candidates.into_iter().map(|wanted| {

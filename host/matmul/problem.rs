@@ -113,7 +113,9 @@ impl<T: Operand> Problem<T> {
         if m == 0 || n == 0 || batches == 0 {
             return Ok(None);
         }
-        let stride = |stride: usize| if count > 1 { stride as i64 } else { 0 };
+        // Where there are no elements, any distance was allowed.
+        let stride =
+            |stride: usize, shape: Shape| if count > 1 && shape.cosize() > 0 { stride as i64 } else { 0 };
         let straight = Self {
             extents: [m, n, k],
             batches,
@@ -122,14 +124,14 @@ impl<T: Operand> Problem<T> {
                     a.data().address(),
                     a.data().len(),
                     a.shape(),
-                    (stride(strides[0]), batches),
+                    (stride(strides[0], a.shape()), batches),
                     T::BYTES,
                 ),
                 View::new(
                     b.data().address(),
                     b.data().len(),
                     b.shape().t(),
-                    (stride(strides[1]), batches),
+                    (stride(strides[1], b.shape()), batches),
                     T::BYTES,
                 ),
             ],
@@ -137,7 +139,7 @@ impl<T: Operand> Problem<T> {
                 c.data_mut().address(),
                 c.data_mut().len(),
                 c.shape(),
-                (stride(strides[2]), batches),
+                (stride(strides[2], c.shape()), batches),
                 U::BYTES,
             ),
             bias,
@@ -205,13 +207,27 @@ fn batches_fit(name: &str, shape: Shape, len: usize, count: usize, stride: usize
     Err(Error::ShapeMismatch { operation: OPERATION, detail })
 }
 
-/// Checks that no two batches of C have an element in common.
+/// Checks that no two batches of C have an element in common: they follow each other, or lie between its rows or columns, so that each
+/// distance is more than all that smaller ones reach over.
 fn batches_of_c_are_apart(shape: Shape, count: usize, stride: usize) -> Result<()> {
+    let Shape { rows, cols, row_stride, col_stride } = shape;
     if count <= 1 || shape.cosize() <= stride as u128 {
         return Ok(());
     }
+    let mut modes = [(row_stride, rows), (col_stride, cols), (stride, count)];
+    modes.sort_unstable();
+    let mut reach = 0;
+    let nested = modes.into_iter().filter(|&(_, extent)| extent > 1).all(|(stride, extent)| {
+        let apart = stride as u128 > reach;
+        reach += (extent as u128 - 1) * stride as u128;
+        apart
+    });
+    if nested {
+        return Ok(());
+    }
     let detail = format!(
-        "batches of c are {stride} elements apart, and each reaches over {}: they may not overlap",
+        "batches of c are {stride} elements apart, its rows {row_stride} and its columns {col_stride}, and each batch reaches over {}: they \
+         may not overlap; let batches follow each other, or lie between rows or columns that leave room for all {count}",
         shape.cosize()
     );
     Err(Error::ShapeMismatch { operation: OPERATION, detail })

@@ -93,20 +93,42 @@ pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
     }
 }
 
+/// How the rows of what is written end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// With their last element.
+    Elements,
+    /// With a word of 16 bytes, which kernels read as a whole, so with zeros: rows of a workspace, which have that much room.
+    Words,
+}
+
+impl Ends {
+    /// What is written of a row of `k` elements of so many bytes, in elements.
+    fn of(self, k: u32, bytes: u64) -> u32 {
+        match self {
+            Self::Elements => k,
+            // Extents leave room for that, see `MAX_EXTENT`.
+            Self::Words => k.next_multiple_of((WORD / bytes).max(1) as u32),
+        }
+    }
+}
+
 /// Copies `(rows, k)` elements of each batch, whatever they are. Gives whether another copy may run beside this one.
 ///
 /// # Safety
-/// Both lie in memory that is there, and do not overlap. `beside` is what the call in front gave, for a copy to another place, if
+/// Both lie in memory that is there, what `ends` says included, and do not overlap. `beside` is what the call in front gave, for a copy to another place, if
 /// nothing was launched since; or it is false.
 pub(super) unsafe fn rearrange(
     stream: &Stream,
     from: View,
     to: View,
-    extents: (u32, u32),
+    (rows, k): (u32, u32),
+    ends: Ends,
     batches: u32,
     mut beside: bool,
 ) -> Result<bool> {
-    let by_lines = lie_in_lines(&from, &to, extents);
+    let by_lines = lie_in_lines(&from, &to, (rows, k));
+    let extents = (rows, k, ends.of(k, from.bytes));
     let mut first = 0;
     while first < batches {
         let count = (batches - first).min(MAX_Y);
@@ -161,18 +183,19 @@ unsafe fn rearrange_by<B: Element>(
     stream: &Stream,
     from: View,
     to: View,
-    (rows, k): (u32, u32),
+    (rows, k, written): (u32, u32, u32),
     batches: u32,
 ) -> Result<()> {
-    let tiles = blocks("tiles to rearrange", u64::from(rows.div_ceil(64)) * u64::from(k.div_ceil(64)))?;
+    let tiles = blocks("tiles to rearrange", u64::from(rows.div_ceil(64)) * u64::from(written.div_ceil(64)))?;
     let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
-    let arguments = (source, destination, rows, k, from.mn, from.k, from.batch, to.mn, to.k, to.batch);
+    let arguments =
+        (source, destination, rows, k, written, from.mn, from.k, from.batch, to.mn, to.k, to.batch);
     // SAFETY: the caller's contract.
     unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256), arguments) }
 }
 
 /// A kernel that copies between any strides.
-type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64, i64, i64, i64, i64)>;
+type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 
 /// [`rearrange`] of up to [`MAX_Y`] batches that [lie in lines](lie_in_lines): as bytes, whose words are cut out of two.
 ///
@@ -182,19 +205,20 @@ unsafe fn rearrange_lines(
     stream: &Stream,
     from: View,
     to: View,
-    (lines, k): (u32, u32),
+    (lines, k, written): (u32, u32, u32),
     batches: u32,
     beside: bool,
 ) -> Result<()> {
     let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
-    let line = (u64::from(k) * from.bytes) as u32;
+    let [line, written] = [k, written].map(|elements| (u64::from(elements) * from.bytes) as u32);
     let runs = u64::from(lines) * u64::from(line.div_ceil(RUN));
     let blocks = blocks("runs of bytes to rearrange", runs.div_ceil(RUNS.into()))?;
     let bytes = |stride: i64| stride * from.bytes as i64;
     let (line_from, line_to) = (bytes(from.mn), bytes(to.mn));
     let (batch_from, batch_to) = (bytes(from.batch), bytes(to.batch));
     let beside = u32::from(beside);
-    let arguments = (source, destination, lines, line, line_from, line_to, batch_from, batch_to, beside);
+    let arguments =
+        (source, destination, lines, line, written, line_from, line_to, batch_from, batch_to, beside);
     // SAFETY: the caller's contract.
     unsafe { stream.launch(&realign, Grid::new((blocks, batches), 256).dependent(), arguments) }
 }

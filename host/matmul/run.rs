@@ -6,7 +6,7 @@ use super::hopper::{self, Pieces, Target};
 use super::operand::View;
 use super::plan::{Plan, Question};
 use super::problem::{MAX_Y, OPERATION, Problem, Request, blocks};
-use super::rearranged::{Layout, lines, packed_row_of, rearrange, row_of};
+use super::rearranged::{Ends, Layout, lines, packed_row_of, rearrange, row_of};
 use super::remembered::plan;
 use crate::device::Device;
 use crate::kernels::mma::{Arguments, Scales};
@@ -176,9 +176,10 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                 let batches = if from.batch == 0 { 1 } else { problem.batches };
                 // The kernel is fastest where the second mode of what it writes is contiguous.
                 beside = match major {
-                    Major::K => rearrange(stream, from, to, (extent, k), batches, beside)?,
+                    Major::K => rearrange(stream, from, to, (extent, k), Ends::Words, batches, beside)?,
                     Major::Mn => {
-                        rearrange(stream, from.exchanged(), to.exchanged(), (k, extent), batches, beside)?
+                        let (from, to) = (from.exchanged(), to.exchanged());
+                        rearrange(stream, from, to, (k, extent), Ends::Words, batches, beside)?
                     }
                 };
                 (operands[i], leading[i]) = (to, row);
@@ -190,7 +191,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             let row = row_of(n, U::BYTES as u64) as i64;
             c = View { address: base + offset, mn: row, k: 1, batch: row * i64::from(m), ..c };
             if problem.beta != T::Scalar::ZERO {
-                rearrange(stream, problem.c, c, (m, n), problem.batches, false)?;
+                rearrange(stream, problem.c, c, (m, n), Ends::Words, problem.batches, false)?;
             }
         }
         if k > 0 {
@@ -208,7 +209,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             finish::<T, U>(problem, plan, c, layout.sums.map_or(0, |offset| base + offset), stream)?;
         }
         if layout.c.is_some() {
-            rearrange(stream, c, problem.c, (m, n), problem.batches, false)?;
+            rearrange(stream, c, problem.c, (m, n), Ends::Elements, problem.batches, false)?;
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ pub enum Lie {
 
 impl Lie {
     /// The strides of a matrix of this shape.
-    fn strides(self, rows: usize, cols: usize) -> (usize, usize) {
+    pub fn strides(self, rows: usize, cols: usize) -> (usize, usize) {
         match self {
             Self::Rows(pad) => (cols + pad, 1),
             Self::Columns(pad) => (1, rows + pad),

@@ -11,7 +11,7 @@ use moye::number::{F8E4M3, F8E5M2};
 
 /// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B. Kernels of `sgemm` write columns, others
 /// rows.
-fn lies(kernel: &str, between: usize) -> [Lie; 3] {
+pub fn lies(kernel: &str, between: usize) -> [Lie; 3] {
     let order =
         ["tn", "nt", "nn", "tt"].into_iter().find(|order| kernel.split('_').any(|part| part == *order));
     let order = order.unwrap_or_else(|| panic!("{kernel} does not tell how its operands lie"));

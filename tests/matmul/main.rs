@@ -4,9 +4,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod batches;
 mod case;
 mod each_kernel;
 mod errors;
+mod exact;
 mod parts;
 mod ping_pong;
 mod scales;
@@ -282,6 +284,21 @@ fn a_long_k_is_cut_and_added_up() {
             let bound = if device.is_gpu() { 3e-4 } else { 4e-6 };
             check::<f16, f32>(&device, &case, bound, 1, |product| product);
             check::<i8, i32>(&device, &case, 0.0, 1, |product| product);
+        }
+        // The other ways of summing as they are planned.
+        let case = Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]);
+        let gpu = |bound: f64, otherwise: f64| if device.is_gpu() { bound } else { otherwise };
+        check::<f16, f16>(&device, &case, gpu(8e-4, 5e-4), 2, |product| product);
+        check::<f16, f16>(&device, &case, gpu(2e-1, 5e-2), 3, |product| product.f16_sums());
+        check::<bf16, bf16>(&device, &case, 4e-3, 4, |product| product);
+        check::<bf16, f32>(&device, &case, gpu(3e-4, 4e-6), 5, |product| product);
+        check::<f32, f32>(&device, &case, gpu(5e-5, 1e-5), 6, |product| product);
+        check::<f32, f32>(&device, &case, gpu(6e-4, 8e-6), 7, |product| product.tf32());
+        check::<f64, f64>(&device, &case, 1e-12, 8, |product| product);
+        if !tiles::<F8E4M3, f32>(&device, |product| product).is_empty() {
+            check::<F8E4M3, bf16>(&device, &case, 4e-3, 9, |product| product);
+            check::<F8E4M3, f32>(&device, &case, 4e-6, 10, |product| product);
+            check::<F8E5M2, f32>(&device, &case, 4e-6, 11, |product| product);
         }
     }
 }

@@ -56,6 +56,24 @@ fn transposes_move_each_element_once_through_shared_memory(
     );
 }
 
+/// Sixteen words a thread, of whatever elements, and once in shared memory for tiles that are whole and others.
+#[rstest]
+fn small_elements_are_transposed_by_words(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values("transpose_words_u8", "transpose_words_u16")] name: &str,
+) {
+    let kernel = function(arch, name);
+    for (instruction, count) in [
+        ("ld.global.b32", 2 * 16),
+        ("st.shared.b32", 16),
+        ("ld.shared.b32", 2 * 16),
+        ("st.global.b32", 2 * 16),
+    ] {
+        assert_eq!(kernel.count(instruction), count, "{instruction}: {:?}", kernel.instructions);
+    }
+    assert_eq!(kernel.count("bar.sync"), 1, "between writing and reading");
+}
+
 #[rstest]
 fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
     #[values("sm_80", "sm_90a")] arch: &str,

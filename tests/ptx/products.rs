@@ -145,6 +145,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
 const OTHERS: &[&str] = &[
     "copy", "copy_async", "copy_lines",
     "transpose", "transpose_u8", "transpose_u16", "transpose_u32", "transpose_u64", "transpose_u128",
+    "transpose_words_u8", "transpose_words_u16",
     "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign",
     "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
     "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",

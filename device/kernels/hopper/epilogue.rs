@@ -98,9 +98,23 @@ fn offset<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part) -> i64 {
     i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
 }
 
+/// Whether nothing is asked for but `alpha`: C is not read, nothing is added, and no activation comes behind.
+#[inline(always)]
+pub(super) fn is_plain<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
+    arguments.beta == G::Scalar::ZERO
+        && arguments.bias.address() == 0
+        && arguments.activation == Activation::None as u32
+}
+
+/// Whether elements of C are of the type that is computed in, where there is another.
+#[inline(always)]
+pub(super) fn is_wide<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
+    size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0
+}
+
 /// Where a part lies in C, of elements `G::Scalar` where they are `wide`.
 #[inline(always)]
-fn corner<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part, wide: bool) -> Corner {
+pub(super) fn corner<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part, wide: bool) -> Corner {
     let bytes = if wide { size_of::<G::Scalar>() } else { size_of::<G::Output>() } as i64;
     let (row, column) = part.first;
     let element = offset::<G>(arguments, part) + i64::from(row) * arguments.ldc + i64::from(column);
@@ -154,15 +168,12 @@ impl<G: WgmmaConfig> Writer<G> {
         part: Part,
         (last, met): (Option<&Full>, bool),
     ) {
-        let plain = arguments.beta == G::Scalar::ZERO
-            && arguments.bias.address() == 0
-            && arguments.activation == Activation::None as u32;
         // Nothing of what follows is to take registers beside the sums while they are made.
         let thread = opaque(self.thread);
         // SAFETY: the caller's contract.
         unsafe {
-            if plain {
-                let wide = size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0;
+            if is_plain::<G>(arguments) {
+                let wide = is_wide::<G>(arguments);
                 let to = Destination {
                     mapped: arguments.tensor_c != 0,
                     map: self.map,

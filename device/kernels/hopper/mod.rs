@@ -24,7 +24,7 @@
 //! [`gather()`].
 //!
 //! Products with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
-//! [`matmul_parts`].
+//! [`matmul_parts`]. It writes C from registers where nothing but `alpha` is asked for (`pieces.rs`).
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
@@ -42,6 +42,7 @@ mod family;
 mod gather;
 mod matmul;
 mod parts;
+mod pieces;
 mod ping_pong;
 mod scale;
 mod schedule;

@@ -15,9 +15,10 @@
 //! 32 of them, with a block for each multiprocessor, some wait on an H200 for the first ones to end.
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, WARPGROUP, WgmmaConfig};
-use super::epilogue::{COLUMNS, ChunkSums, leave_columns};
+use super::epilogue::{COLUMNS, ChunkSums, Part, leave_columns};
 use super::exchange::{Exchange, SumsOf};
 use super::matmul::load_boxes;
+use super::pieces::{has_pieces, write_pieces};
 use super::schedule::{Job, piece_of};
 use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
@@ -238,13 +239,21 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
                     exchange.send(&sums, rank, consumer, thread);
                 }
             }
+            // The compiler is not to know that it was asked before: it would make a barrier for each answer, and `synccheck` wants one for all.
+            let keeps = || PARTS == 1 || Exchange::<G>::keeps(rank, opaque(thread));
+            if PARTS > 1 && keeps() {
+                exchange.receive(&mut sums, consumer, thread);
+            }
+            if has_pieces::<G>(arguments) {
+                if keeps() {
+                    let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
+                    write_pieces::<G>(&sums, arguments, Part { first, batch: tile.batch, split: 0 }, thread);
+                }
+                return;
+            }
             // The stages are free for sums when no warpgroup reads them any more, and all that was loaded has been waited for.
             sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
-            // The compiler is not to know that it was asked before: it would make a barrier for each answer, and `synccheck` wants one for all.
-            if PARTS == 1 || Exchange::<G>::keeps(rank, opaque(thread)) {
-                if PARTS > 1 {
-                    exchange.receive(&mut sums, consumer, thread);
-                }
+            if keeps() {
                 let mut chunk = 0;
                 while chunk < const { chunks::<G>() } {
                     leave_columns::<G>(sums.as_slice(), chunk, at.chunk(consumer, chunk), thread);

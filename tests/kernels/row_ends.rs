@@ -1,0 +1,101 @@
+//! Rows of rearranged matrices end with whole words where that is asked for: zeros stand behind their elements, and nothing else
+//! changes.
+
+use crate::common::On;
+use crate::common::matrix::rng;
+use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, kernels};
+use rand::RngExt;
+use rstest::rstest;
+
+/// What stands where nobody writes.
+const POISON: u8 = 0xA5;
+
+/// Expects the bytes of `rows` lines, `line` bytes apart: each that of `of`, zeros up to `written`, and poison.
+fn expect(
+    got: &[u8],
+    rows: usize,
+    line: usize,
+    (bytes, written): (usize, usize),
+    of: impl Fn(usize, usize) -> u8,
+) {
+    for (row, got) in got.chunks(line).take(rows).enumerate() {
+        for (at, &byte) in got.iter().enumerate() {
+            let (expected, what) = match at {
+                _ if at < bytes => (of(row, at), "an element's"),
+                _ if at < written => (0, "behind the elements"),
+                _ => (POISON, "nobody's"),
+            };
+            assert_eq!(byte, expected, "byte {at} of line {row}, {what}: {bytes} bytes, {written} written");
+        }
+    }
+}
+
+#[rstest]
+fn lines_are_realigned_with_zeros_up_to_what_is_written(
+    #[values(On::Sim, On::Gpu)] on: On,
+    #[values(1, 2, 15, 16, 17, 31, 32, 33, 2047, 2048, 2049, 4103)] bytes: usize,
+    #[values(0, 1, 14)] shift: usize,
+) {
+    let Some(device) = on.device() else { return };
+    let (rows, from, to) = (5, bytes + 3, (bytes + 64).next_multiple_of(16));
+    let mut rng = rng(&[bytes, shift]);
+    let before: Vec<u8> = (0..shift + rows * from + 16).map(|_| rng.random()).collect();
+    let src = device.upload(&before).unwrap();
+    for written in [bytes, bytes.next_multiple_of(16)] {
+        let dst = device.upload(&vec![POISON; rows * to]).unwrap();
+        let (s, d) =
+            (Global::from_address(src.address() + shift as u64), GlobalMut::from_address(dst.address()));
+        let runs = rows * bytes.div_ceil(kernels::realign::RUN as usize);
+        let grid = Grid::new(runs.div_ceil(kernels::realign::RUNS as usize) as u32, 256);
+        let (from, to) = (from as i64, to as i64);
+        let arguments = (s, d, rows as u32, bytes as u32, written as u32, from, to, 0, 0, 0);
+        // SAFETY: all lines lie in their buffers, which are two, and begin in the one that is written at multiples of 16.
+        unsafe { device.launch(&kernels::realign, grid, arguments) }.unwrap();
+        expect(&dst.download().unwrap(), rows, to as usize, (bytes, written), |row, at| {
+            before[shift + row * from as usize + at]
+        });
+    }
+}
+
+type Pack<T> = Kernel<(Global<T>, GlobalMut<T>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
+
+fn pack<T: Element + Into<u64> + TryFrom<u64, Error: std::fmt::Debug>>(
+    device: &Device,
+    kernel: &Pack<T>,
+    (rows, k): (usize, usize),
+) {
+    let leading = (k + 40).next_multiple_of(16);
+    let mut rng = rng(&[rows, k, T::BYTES]);
+    let before: Vec<u8> = (0..rows * k).map(|_| rng.random()).collect();
+    let element = |byte: u8| T::try_from(u64::from(byte)).unwrap();
+    let src = device.upload(&before.iter().map(|&byte| element(byte)).collect::<Vec<_>>()).unwrap();
+    for along_k in [false, true] {
+        for written in [k, k.next_multiple_of(16 / T::BYTES)] {
+            let dst = device.upload(&vec![element(POISON); rows * leading]).unwrap();
+            let strides = if along_k { (k as i64, 1) } else { (1, rows as i64) };
+            let grid = Grid::new((rows.div_ceil(64) * written.div_ceil(64)) as u32, 256);
+            let (s, d) = (Global::from_address(src.address()), GlobalMut::from_address(dst.address()));
+            let extents = [rows, k, written].map(|extent| extent as u32);
+            let [r, k32, w] = extents;
+            let arguments = (s, d, r, k32, w, strides.0, strides.1, 0, leading as i64, 1, 0);
+            // SAFETY: both matrices lie in their buffers, which are two.
+            unsafe { device.launch(kernel, grid, arguments) }.unwrap();
+            let got: Vec<u8> = dst.download().unwrap().into_iter().map(|value| value.into() as u8).collect();
+            expect(&got, rows, leading, (k, written), |row, at| {
+                before[if along_k { row * k + at } else { at * rows + row }]
+            });
+        }
+    }
+}
+
+#[rstest]
+fn rows_are_packed_with_zeros_up_to_what_is_written(
+    #[values(On::Sim, On::Gpu)] on: On,
+    #[values((1, 1), (3, 7), (64, 63), (65, 64), (70, 65), (9, 130))] extents: (usize, usize),
+) {
+    let Some(device) = on.device() else { return };
+    pack::<u8>(&device, &kernels::pack_u8, extents);
+    pack::<u16>(&device, &kernels::pack_u16, extents);
+    pack::<u32>(&device, &kernels::pack_u32, extents);
+    pack::<u64>(&device, &kernels::pack_u64, extents);
+}

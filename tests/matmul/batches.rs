@@ -1,0 +1,134 @@
+//! Batches of C that follow each other, and such that lie between each other's rows and columns.
+
+use crate::common::devices;
+use crate::shared_tiles::whole;
+use half::f16;
+use moye::{Device, Matmul, Matrix, MatrixMut, Output};
+
+/// From row to row, from column to column, and from batch to batch of C, in elements.
+type Strides = (usize, usize, usize);
+
+/// A product of whole numbers whose C lies so, with all that stands between its elements poisoned, in parts of K or in one.
+fn check<U: Output<f16> + Copy + Into<f64>>(
+    device: &Device,
+    (m, n, k): (usize, usize, usize),
+    count: usize,
+    (row, column, batch): Strides,
+    more: fn(Matmul<'_, f16, U>) -> Matmul<'_, f16, U>,
+    expected: fn(f64) -> f64,
+) {
+    let (a, b) = (whole(count * m * k, 1), whole(count * n * k, 2));
+    let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+    let len = (m - 1) * row + (n - 1) * column + (count - 1) * batch + 1;
+    let mut c = device.alloc_uninit::<U>(len + 7).unwrap();
+    for splits in [1, 3] {
+        c.fill_bytes(0xFF).unwrap();
+        let product = Matmul::new(
+            Matrix::row_major(&device_a, m, k).unwrap(),
+            Matrix::col_major(&device_b, k, n).unwrap(),
+        );
+        let product = more(product).batch(count, [m * k, n * k, batch]).split_k(splits);
+        product.run(device, &mut MatrixMut::new(&mut c, m, n, (row, column)).unwrap()).unwrap();
+        let what =
+            format!("{count} of {m} x {n} x {k}, {row}, {column} and {batch} apart, on {}", device.name());
+        let mut wanted = vec![None; len + 7];
+        for i in 0..count * m * n {
+            let (batch_of, row_of, column_of) = (i / (m * n), i / n % m, i % n);
+            let (from_a, from_b) = ((batch_of * m + row_of) * k, (batch_of * n + column_of) * k);
+            let sum: f64 = (0..k).map(|l| a[from_a + l].to_f64() * b[from_b + l].to_f64()).sum();
+            wanted[batch_of * batch + row_of * row + column_of * column] = Some(expected(sum));
+        }
+        for (at, (got, want)) in c.download().unwrap().into_iter().zip(wanted).enumerate() {
+            let got: f64 = got.into();
+            match want {
+                Some(want) => assert_eq!(got, want, "element {at} of {what}"),
+                None => assert!(got.is_nan(), "{what}: {got} was written at {at}, between the elements of C"),
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_of_c_may_lie_between_its_rows() {
+    for device in devices() {
+        for (shape, count) in [((70, 64, 72), 3), ((130, 264, 136), 2), ((33, 20, 40), 5), ((9, 7, 24), 4)] {
+            let (_, n, _) = shape;
+            // (M, B, N) without a gap and with one, and with M contiguous.
+            for strides in [(count * n, 1, n), (count * n + 8, 1, n), (count * (n + 3), 1, n + 3)] {
+                check::<f32>(&device, shape, count, strides, |product| product, |sum| sum);
+                check::<f32>(
+                    &device,
+                    shape,
+                    count,
+                    strides,
+                    |product| product.alpha(2.0).relu(),
+                    |sum| (2.0 * sum).max(0.0),
+                );
+            }
+            let (m, ..) = shape;
+            check::<f32>(&device, shape, count, (1, count * m, m), |product| product, |sum| sum);
+            // Neighbours of a row are of one batch each.
+            check::<f32>(&device, shape, count, (count * n, count, 1), |product| product, |sum| sum);
+        }
+    }
+}
+
+#[test]
+fn no_element_of_nothing_is_far_away() {
+    let device = Device::sim();
+    let nothing = device.upload(&[0f32; 1]).unwrap();
+    let mut c = device.upload(&[f32::NAN; 12]).unwrap();
+    let (a, b) = (Matrix::row_major(&nothing, 2, 0).unwrap(), Matrix::row_major(&nothing, 0, 2).unwrap());
+    let product = Matmul::new(a, b).batch(3, [usize::MAX / 2, usize::MAX, 4]);
+    product.run(&device, &mut MatrixMut::row_major(&mut c, 2, 2).unwrap()).unwrap();
+    assert_eq!(c.download().unwrap(), [0.0; 12], "sums of no products");
+}
+
+#[test]
+fn k_has_no_more_parts_than_a_grid_has_blocks_along_y() {
+    let device = Device::sim();
+    // Stages of 8, each a part of its own if that were possible.
+    let k = 8 * 70_000;
+    let data = device.upload(&vec![1f32; k]).unwrap();
+    let mut c = device.alloc_zeroed::<f32>(1).unwrap();
+    let (a, b) = (Matrix::row_major(&data, 1, k).unwrap(), Matrix::col_major(&data, k, 1).unwrap());
+    let product = Matmul::new(a, b).split_k(70_000);
+    let plan = product.explain(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
+    assert!((2..=65_535).contains(&plan.splits), "{} parts", plan.splits);
+}
+
+#[test]
+fn more_batches_than_a_grid_has_blocks_along_y_on_a_gpu() {
+    let Some(device) = crate::common::gpu() else { return };
+    let (count, k) = (70_000, 8);
+    let numbers: Vec<f32> = (0..count * k).map(|i| (i % 7) as f32).collect();
+    let bias = device.upload(&[3f32]).unwrap();
+    let sum = |batch: usize| -> f64 {
+        numbers[batch * k..(batch + 1) * k].iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>() + 3.0
+    };
+    macro_rules! of {
+        ($t:ty, $u:ty, $number:expr, $bias:expr) => {{
+            let data = device.upload(&numbers.iter().map(|&x| $number(x)).collect::<Vec<$t>>()).unwrap();
+            for splits in [1, 2] {
+                let mut c = device.alloc_uninit::<$u>(count).unwrap();
+                c.fill_bytes(0xFF).unwrap();
+                let (a, b) =
+                    (Matrix::row_major(&data, 1, k).unwrap(), Matrix::col_major(&data, k, 1).unwrap());
+                let product = Matmul::new(a, b).batch(count, [k, k, 1]).bias($bias).split_k(splits);
+                product.run(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
+                for (batch, got) in c.download().unwrap().into_iter().enumerate() {
+                    assert_eq!(
+                        f64::from(got),
+                        sum(batch),
+                        "batch {batch} of {}, {splits} parts",
+                        stringify!($t)
+                    );
+                }
+            }
+        }};
+    }
+    of!(f32, f32, |x| x, &bias);
+    of!(f16, f32, f16::from_f32, &bias);
+    let bias = device.upload(&[3f64]).unwrap();
+    of!(f64, f64, f64::from, &bias);
+}
