@@ -165,12 +165,15 @@ impl Case {
         }
     }
 
-    /// Anything, with extents up to `most`.
+    /// Anything, with extents up to about `most`, which is at least 2.
     pub fn any<T: Scaled>(rng: &mut StdRng, most: usize) -> Self {
-        let mut extent = || match rng.random_range(0..6) {
+        let primes: Vec<usize> = (2..=most).filter(|&n| (2..n).all(|divisor| n % divisor != 0)).collect();
+        let mut extent = || match rng.random_range(0..8) {
             0 => rng.random_range(1..=3),
             1 => 16 * rng.random_range(1..=most.div_ceil(16)),
-            2 => (1 << rng.random_range(0..=most.ilog2())) + 1,
+            // A power of two or a neighbour of one.
+            2 | 3 => (1 << rng.random_range(1..=most.ilog2())) + rng.random_range(0..3) - 1_usize,
+            4 => primes[rng.random_range(0..primes.len())],
             _ => rng.random_range(1..=most),
         };
         let shape = (extent(), extent(), extent());

@@ -109,3 +109,30 @@ fn of_eight_bits_is_right() {
     each::<F8E4M3, bf16>(4e-3, |product| product);
     each::<F8E5M2, f32>(2e-6, |product| product);
 }
+
+/// Step 7 of the ladder, the pipeline by `mma.sync`, over thousands of tiles along K, which are one part.
+fn long<T>(kernel: &'static str, bound: impl Fn(usize) -> f64, setup: Setup<T, T>)
+where
+    T: Scaled + Number + Output<T>,
+    T::Scalar: Into<f64> + From<i8>,
+{
+    for device in devices() {
+        // Primes. The simulator takes seconds for the shorter one.
+        let k: usize = if device.is_gpu() { 50_021 } else { 5003 };
+        // Rows of A and columns of B are padded to whole pieces of 16 bytes.
+        let between = k.next_multiple_of(8) - k;
+        let lies = [Lie::Rows(between), Lie::Columns(between), Lie::Rows(0)];
+        let case = Case { kernel: Some(kernel), splits: Some(1), ..Case::new((19, 21, k), lies) };
+        check(&device, &case, bound(k), 0, setup);
+    }
+}
+
+/// The bound is that of rounding the result, and of what tensor cores cut off at each step, always towards zero: up to 2^-23 of a
+/// partial sum, which is two thirds of the whole in the mean, for 16 elements of f16 and bf16 and for 8 of tf32.
+#[test]
+fn by_mma_sync_adds_up_a_very_long_k() {
+    let cut = |k: usize, per_step: f64| k as f64 / per_step * 2f64.powi(-23) * 2.0 / 3.0;
+    long::<f16>("matmul_f16_tn", |k| 5e-4 + cut(k, 16.0), |product| product);
+    long::<bf16>("matmul_bf16_tn", |k| 4e-3 + cut(k, 16.0), |product| product);
+    long::<f32>("matmul_tf32_tn", |k| 2e-6 + cut(k, 8.0), |product| product.tf32());
+}

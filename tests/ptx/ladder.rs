@@ -2,13 +2,15 @@
 
 use super::{FMA, TF32, function, module};
 use moye_build::report::KernelReport;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LDMATRIX_X2: &str = "ldmatrix.sync.aligned.m8n8.x2.shared.b16";
 const LDMATRIX_X4: &str = "ldmatrix.sync.aligned.m8n8.x4.shared.b16";
 const CP_ASYNC: &str = "cp.async.ca.shared.global";
+const CP_ASYNC_L2: &str = "cp.async.cg.shared.global";
+const F16: &str = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
 
-/// The steps of the ladder: instructions with their counts.
+/// The steps of the ladder in `kernels::ladder`: instructions with their counts.
 pub const LADDER: &[(&str, &[(&str, usize)])] = &[
     // A thread of 256 has 64 sums over 8 elements along K. 4 of A and 4 of B a thread and tile, ahead of the loop and in it;
     // 4 + 16 operands for 64 products.
@@ -75,9 +77,67 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
     ),
 ];
 
+/// The steps whose kernels have other places: the first, of which there are texts for both architectures, and the last.
+const OTHERS: &[(&str, &[(&str, usize)])] = &[
+    // A thread of 256 has 4 elements of a 32 x 32 tile.
+    (
+        "copy",
+        &[
+            ("ld.global.b32", 4),
+            ("st.shared.b32", 4),
+            ("ld.shared.b32", 4),
+            ("st.global.b32", 4),
+            ("bar.sync", 1),
+        ],
+    ),
+    (
+        "copy_async",
+        &[
+            (CP_ASYNC, 4),
+            ("ld.global", 0),
+            ("st.shared", 0),
+            ("ld.shared.b32", 4),
+            ("cp.async.wait_group", 1),
+            ("bar.sync", 1),
+        ],
+    ),
+    (
+        "transpose",
+        &[
+            ("ld.global.b32", 4),
+            ("st.shared.b32", 4),
+            ("ld.shared.b32", 4),
+            ("st.global.b32", 4),
+            ("bar.sync", 1),
+        ],
+    ),
+    // 4 copies of A and 4 of B; 8 + 8 operands for 64 products.
+    (
+        "matmul_f32_nt",
+        &[
+            (FMA, 512),
+            (CP_ASYNC, 8),
+            ("ld.global", 0),
+            ("ld.shared.b32", 128),
+            ("cp.async.wait_group", 1),
+            ("bar.sync", 2),
+        ],
+    ),
+    // A warp has 64 x 64, 4 x 8 atoms, in 4 steps, and a step once more at an edge; fragments of those and of the first step ahead;
+    // 8 + 4 copies of 16 bytes a tile, of two ahead and of one in each loop.
+    (
+        "matmul_f16_tn",
+        &[(F16, 4 * 32 + 32), (LDMATRIX_X4, 6 * (4 + 4)), (CP_ASYNC_L2, 4 * 12), ("st.global.v4.b32", 2)],
+    ),
+    (
+        "matmul_tf32_tn",
+        &[(TF32, 4 * 32 + 32), (LDMATRIX_X4, 6 * (4 + 4)), (CP_ASYNC_L2, 4 * 12), ("st.global.v4.b32", 1)],
+    ),
+];
+
 #[test]
 fn the_steps_of_the_ladder_have_the_instructions_that_they_exist_for() {
-    for (name, counts) in LADDER {
+    for (name, counts) in LADDER.iter().chain(OTHERS) {
         let kernel = function("sm_80", name);
         for &(instruction, count) in *counts {
             assert_eq!(
@@ -107,7 +167,10 @@ fn the_guide_to_the_ladder_has_the_numbers_of_the_ptx() {
     let head = "| kernel | registers | threads | shared | ld.global | st.shared | ld.shared | ldmatrix | cp.async | fma | mma | bar | st.global | all |";
     let table = guide.split(head).nth(1).expect("the guide has a table of the PTX");
     let rows: Vec<_> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
-    assert_eq!(rows.len(), LADDER.len(), "a row for each step");
+    let steps: BTreeSet<_> = LADDER.iter().chain(OTHERS).map(|(name, _)| format!("`{name}`")).collect();
+    let named: BTreeSet<_> =
+        rows.iter().map(|row| row.trim_matches('|').split('|').next().unwrap().trim().to_owned()).collect();
+    assert_eq!((&named, rows.len()), (&steps, steps.len()), "a row for each step");
     for row in rows {
         let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [

@@ -44,7 +44,7 @@ pub struct Bench {
     /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N), separated by commas; `tn` without it.
     #[arg(long, value_delimiter = ',', value_name = "ORDERS")]
     majors: Vec<Majors>,
-    /// Sizes, each `N` or `MxNxK` (a copy has M x N), separated by commas.
+    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, whatever K is.
     #[arg(long, value_delimiter = ',', value_name = "SIZES")]
     sizes: Vec<Size>,
     /// The bytes of an element that is copied or transposed, separated by commas; 4 without it.
