@@ -15,6 +15,7 @@ const EXAMPLES: &[&str] = &[
     "copy",
     "transpose",
     "matmul",
+    "ladder_first",
     "ladder_tiled",
     "ladder_vectorized",
     "ladder_overlapped",
@@ -22,6 +23,7 @@ const EXAMPLES: &[&str] = &[
     "ladder_tf32_tile",
     "ladder_tf32_ldmatrix",
     "ladder_tf32_double_buffered",
+    "ladder_multistage",
 ];
 
 /// Crates of their own: no members of the workspace.
