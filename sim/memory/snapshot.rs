@@ -58,7 +58,9 @@ impl Snapshot {
         } else if address >= span.base + span.len {
             Place::After(address - (span.base + span.len))
         } else {
-            Place::Crossing { offset: address - span.base, excess: address + bytes - (span.base + span.len) }
+            let offset = address - span.base;
+            // Of the tensor of a tensor map, `address + bytes` may be past 2^64.
+            Place::Crossing { offset, excess: bytes.saturating_sub(span.len - offset) }
         };
         Some(Nearest { label: self.blocks[at].label().into(), base: span.base, len: span.len, place })
     }

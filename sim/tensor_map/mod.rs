@@ -237,11 +237,14 @@ impl TensorMap {
         start.iter().take(self.rank).all(|&at| at >= 0)
     }
 
-    /// From the tensor's first byte to behind its last, in bytes.
+    /// From the tensor's first byte to behind its last, in bytes; `u64::MAX`, which no allocation has, where it is more: a single
+    /// dimension may reach 2^72.
     pub(crate) fn span_bytes(&self) -> u64 {
         let reach = |d: usize| {
-            (self.extents[d] - 1) * if d == 0 { self.element.bytes() } else { self.strides[d - 1] }
+            let stride = if d == 0 { self.element.bytes() } else { self.strides[d - 1] };
+            u128::from(self.extents[d].saturating_sub(1)) * u128::from(stride)
         };
-        (0..self.rank).map(reach).sum::<u64>() + self.element.bytes()
+        let span = (0..self.rank).map(reach).sum::<u128>() + u128::from(self.element.bytes());
+        u64::try_from(span).unwrap_or(u64::MAX)
     }
 }

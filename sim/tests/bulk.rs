@@ -96,6 +96,42 @@ fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
     }
 }
 
+/// Tensors whose last byte is past 2^64: by a dimension, and by a dimension or two whose reach is 0 modulo 2^64, so that the tensor would
+/// seem to be its first row.
+#[test]
+fn tensors_that_reach_past_the_address_space_are_out_of_bounds() {
+    for (extents, strides) in [
+        (&[20, 1 << 32][..], &[(1 << 40) - 16][..]),
+        (&[4, (1 << 26) + 1], &[1 << 38]),
+        (&[4, (1 << 31) + 1, (1 << 31) + 1], &[1 << 32, 1 << 32]),
+    ] {
+        let memory = GlobalMemory::new();
+        let source = counted(&memory, 20 * 10);
+        let boxes = [4, 1, 1];
+        let fields =
+            TensorMap::new(TensorElement::U32, source.address(), extents, strides, &boxes[..extents.len()]);
+        let map = upload(&memory, &fields);
+        let at = map.address();
+        for stores in [false, true] {
+            let error = fault(launch(&memory), &|| {
+                if thread_idx().x == 0 {
+                    mbarrier_init(barrier(), 1);
+                    (0..4).for_each(|i| store_shared(tile() + 4 * i, i));
+                    fence_proxy_async();
+                    match (extents.len(), stores) {
+                        (2, true) => tensor_store(at, [0, 0], tile()),
+                        (2, false) => tensor_load(tile(), at, [0, 0], barrier(), None),
+                        (_, true) => tensor_store(at, [0, 0, 0], tile()),
+                        (_, false) => tensor_load(tile(), at, [0, 0, 0], barrier(), None),
+                    }
+                }
+            });
+            let FaultKind::GlobalOutOfBounds { bytes, address, .. } = error.kind else { panic!("{error}") };
+            assert_eq!((address, bytes as u64), (source.address(), u64::MAX), "{extents:?}: {error}");
+        }
+    }
+}
+
 #[test]
 fn bytes_go_there_and_back_and_sums_are_added() {
     let memory = GlobalMemory::new();
