@@ -3,9 +3,11 @@
 use crate::{PTX, devices};
 use half::{bf16, f16};
 use moye::{
-    Buffer, Device, Element, Error, Global, GlobalMut, Grid, Kernel, Module, TensorElement, TensorMap,
-    TensorMapFields as Description, TensorSwizzle,
+    Buffer, Device, Element, Error, Global, GlobalMut, Grid, Kernel, Module, TensorElement, TensorFill,
+    TensorMap, TensorMapFields as Description, TensorSwizzle,
 };
+use moye_device::atom::tma::{TmaMapError, TmaTile};
+use moye_device::layout::{ComposedLayout, Layout, identity_layout, layout, tuple};
 use moye_kernels_hopper as kernels;
 
 /// Words that count up.
@@ -278,10 +280,28 @@ fn bytes_go_there_and_back() {
     for device in devices() {
         for words in [4, 32, 1000, 12_000] {
             let source = counted(words);
-            for kernel in [&kernels::load_bytes, &kernels::load_bytes_policy, &kernels::store_bytes] {
+            let kernels: [&Bytes; 4] = [
+                &kernels::load_bytes,
+                &kernels::load_bytes_policy,
+                &kernels::store_bytes,
+                &kernels::store_bytes_policy,
+            ];
+            for kernel in kernels {
                 let got = move_bytes(&device, kernel, &source, &vec![0; words]);
                 assert_eq!(got, source, "{words} words by {} on {}", kernel.name(), device.name());
             }
+        }
+    }
+}
+
+#[test]
+fn what_threads_write_to_global_memory_and_fence_is_what_a_copy_reads() {
+    for device in devices() {
+        for words in [4, 1000, 12_000] {
+            let source: Vec<u32> = (0..words as u32).collect();
+            let got = move_bytes(&device, &kernels::through_global, &source, &vec![u32::MAX; words]);
+            let expected: Vec<u32> = source.iter().map(|word| 2 * word + 1).collect();
+            assert_eq!(got, expected, "{words} words on {}", device.name());
         }
     }
 }
@@ -313,6 +333,148 @@ fn bytes_are_added_as_numbers() {
     }
 }
 
+/// A tensor of 64 x 10 numbers, and boxes of 16 x 4 that are added to it: within it, and over its far edges.
+fn adds_boxes<T: Element>(device: &Device, element: TensorElement, number: impl Fn(i32) -> T) {
+    const EXTENTS: [usize; 2] = [64, 10];
+    const BOX: [usize; 2] = [16, 4];
+    let module = device.load(&PTX).unwrap();
+    // Small whole numbers, whose sums every type holds.
+    let (old, new) = (|at: usize| at as i32 % 23, |at: usize| at as i32 % 17);
+    let patch: Vec<T> = (0..BOX[0] * BOX[1]).map(|at| number(new(at))).collect();
+    let patch = device.upload(&words_of(&patch)).unwrap();
+    for start in [[0, 0], [8, 3], [56, 8], [64, 0]] {
+        let tensor: Vec<T> = (0..EXTENTS[0] * EXTENTS[1]).map(|at| number(old(at))).collect();
+        let buffer = device.upload(&words_of(&tensor)).unwrap();
+        let (extents, boxes) = (EXTENTS.map(|extent| extent as u64), BOX.map(|extent| extent as u32));
+        let strides = [extents[0] * size_of::<T>() as u64];
+        let fields = Description::new(element, buffer.address(), &extents, &strides, &boxes);
+        let map = TensorMap::new(device, &fields).unwrap();
+        let arguments = (&map, fields.box_bytes() as u32, &patch, start[0] as i32, start[1] as i32);
+        // SAFETY: `patch` has as many bytes as the box, and the map's tensor lives.
+        unsafe { module.launch(&kernels::add_2d, Grid::new(1, 128), arguments) }.unwrap();
+        let sums: Vec<T> = (0..EXTENTS[0] * EXTENTS[1])
+            .map(|at| {
+                let (x, y) =
+                    ((at % EXTENTS[0]).checked_sub(start[0]), (at / EXTENTS[0]).checked_sub(start[1]));
+                match (x, y) {
+                    (Some(x), Some(y)) if x < BOX[0] && y < BOX[1] => number(old(at) + new(x + BOX[0] * y)),
+                    _ => number(old(at)),
+                }
+            })
+            .collect();
+        assert_eq!(
+            buffer.download().unwrap(),
+            words_of(&sums),
+            "{element:?} at {start:?} on {}",
+            device.name()
+        );
+    }
+}
+
+#[test]
+fn boxes_are_added_as_the_numbers_of_their_maps() {
+    for device in devices() {
+        adds_boxes(&device, TensorElement::U32, |i| i as u32);
+        adds_boxes(&device, TensorElement::I32, |i| -i);
+        adds_boxes(&device, TensorElement::U64, |i| i as u64);
+        adds_boxes(&device, TensorElement::F32, |i| -i as f32);
+        adds_boxes(&device, TensorElement::F16, |i| f16::from_f32(i as f32));
+        adds_boxes(&device, TensorElement::Bf16, |i| bf16::from_f32(-i as f32));
+    }
+}
+
+/// A tensor of 16 x 6 numbers, and a box of 16 x 4 over an edge of it: what lies outside is a NaN. Which one, NVIDIA does not say.
+fn fills<T: Element>(
+    device: &Device,
+    element: TensorElement,
+    number: impl Fn(f32) -> T,
+    value: impl Fn(T) -> f32,
+) {
+    const EXTENTS: [i32; 2] = [16, 6];
+    const BOX: [i32; 2] = [16, 4];
+    let module = device.load(&PTX).unwrap();
+    let tensor: Vec<T> = (0..EXTENTS[0] * EXTENTS[1]).map(|at| number(at as f32)).collect();
+    let buffer = device.upload(&words_of(&tensor)).unwrap();
+    let extents = EXTENTS.map(|extent| extent as u64);
+    let strides = [extents[0] * size_of::<T>() as u64];
+    let fields =
+        Description::new(element, buffer.address(), &extents, &strides, &BOX.map(|extent| extent as u32))
+            .with_fill(TensorFill::Nan);
+    let map = TensorMap::new(device, &fields).unwrap();
+    let bytes = fields.box_bytes() as usize;
+    for start in [[0, 0], [8, 4], [-8, -1], [0, 6]] {
+        let mut loaded = device.alloc_uninit::<u32>(bytes / 4).unwrap();
+        let arguments = (&map, bytes as u32, &mut loaded, start[0], start[1]);
+        // SAFETY: the buffer has as many bytes as the box, and the map's tensor lives.
+        unsafe { module.launch(&kernels::load_2d, Grid::new(1, 128), arguments) }.unwrap();
+        let words = loaded.download().unwrap();
+        // SAFETY: plain numbers, as many as the words hold.
+        let got = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<T>(), bytes / size_of::<T>()) };
+        for (at, &got) in got.iter().enumerate() {
+            let (x, y) = (start[0] + at as i32 % BOX[0], start[1] + at as i32 / BOX[0]);
+            let inside = (0..EXTENTS[0]).contains(&x) && (0..EXTENTS[1]).contains(&y);
+            let got = value(got);
+            let right = if inside { got == (x + EXTENTS[0] * y) as f32 } else { got.is_nan() };
+            assert!(right, "{element:?} at ({x}, {y}) of the box at {start:?} on {}: {got}", device.name());
+        }
+    }
+}
+
+#[test]
+fn outside_of_the_tensor_are_nans_where_the_map_says_so() {
+    for device in devices() {
+        fills(&device, TensorElement::F32, |x| x, |x| x);
+        fills(&device, TensorElement::F16, f16::from_f32, f16::to_f32);
+        fills(&device, TensorElement::Bf16, bf16::from_f32, bf16::to_f32);
+    }
+}
+
+/// A box has `ceil(extent / stride)` elements along a dimension, which lie `stride` apart in the tensor.
+#[test]
+fn loads_leave_out_elements_by_the_strides_of_the_map() {
+    const EXTENTS: [i32; 3] = [12, 7, 9];
+    const BOX: [i32; 3] = [8, 5, 8];
+    let tensor = counted(EXTENTS.iter().product::<i32>() as usize);
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let buffer = device.upload(&tensor).unwrap();
+        for steps in [[1, 2, 1], [1, 1, 3], [1, 2, 8], [1, 5, 3]] {
+            let (extents, boxes) = (EXTENTS.map(|extent| extent as u64), BOX.map(|extent| extent as u32));
+            let strides = [4 * extents[0], 4 * extents[0] * extents[1]];
+            let mut fields =
+                Description::new(TensorElement::U32, buffer.address(), &extents, &strides, &boxes);
+            fields.element_strides[..3].copy_from_slice(&steps);
+            let counts: [i32; 3] = std::array::from_fn(|d| fields.box_count(d) as i32);
+            let words = counts.iter().product::<i32>() as usize;
+            assert_eq!(fields.box_bytes() as usize, 4 * words, "{steps:?}");
+            let map = TensorMap::new(&device, &fields).unwrap();
+            for start in [[0, 0, 0], [4, 3, 2], [8, 5, 4], [-4, -3, -5]] {
+                let mut loaded = device.alloc_uninit::<u32>(words).unwrap();
+                let arguments = (&map, 4 * words as u32, &mut loaded, start[0], start[1], start[2]);
+                // SAFETY: the buffer has as many bytes as are loaded, and the map's tensor lives.
+                unsafe { module.launch(&kernels::load_3d, Grid::new(1, 128), arguments) }.unwrap();
+                let element = |at: usize| {
+                    let mut rest = at as i32;
+                    let (mut index, mut size) = (0, 1);
+                    for d in 0..3 {
+                        let place = start[d] + rest % counts[d] * steps[d] as i32;
+                        rest /= counts[d];
+                        if !(0..EXTENTS[d]).contains(&place) {
+                            return 0;
+                        }
+                        index += place * size;
+                        size *= EXTENTS[d];
+                    }
+                    tensor[index as usize]
+                };
+                let expected: Vec<u32> = (0..words).map(element).collect();
+                let context = format!("every {steps:?} at {start:?} on {}", device.name());
+                assert_eq!(loaded.download().unwrap(), expected, "{context}");
+            }
+        }
+    }
+}
+
 #[test]
 fn tensors_that_tma_does_not_take_are_refused_with_the_numbers() {
     for device in devices() {
@@ -323,5 +485,26 @@ fn tensors_that_tma_does_not_take_are_refused_with_the_numbers() {
             error.to_string().contains("120 bytes; it must be a multiple of 16 (112 and 128 are)"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn tensors_that_go_downwards_or_beyond_their_buffer_have_no_map_of_a_tile() {
+    const TILE: TmaTile = TmaTile::new(ComposedLayout::plain(layout!((8, 16):(16, 1))), 32);
+    for device in devices() {
+        let buffer = device.alloc_zeroed::<u32>(100 * 16).unwrap();
+        let told = |tensor: &Layout| TensorMap::of_tile(&device, &TILE, &buffer, tensor).unwrap_err();
+        assert!(TensorMap::of_tile(&device, &TILE, &buffer, &layout!((100, 16):(16, 1))).is_ok());
+        // As many elements as the buffer has, but in front of it.
+        let error = told(&layout!((100, 16):(-16, 1)));
+        assert!(
+            matches!(error, Error::TensorOfTile(TmaMapError::Descending { mode: 0, stride: -16 })),
+            "{error}"
+        );
+        assert!(error.to_string().contains("has the stride -16; TMA takes none below 0"), "{error}");
+        let error = told(&identity_layout(tuple!((100, 16))));
+        assert!(matches!(error, Error::TensorOfTile(TmaMapError::Coordinates)), "{error}");
+        let error = told(&layout!((101, 16):(16, 1)));
+        assert!(matches!(error, Error::TensorBeyondBuffer { elements: 1616, len: 1600 }), "{error}");
     }
 }

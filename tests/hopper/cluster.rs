@@ -81,10 +81,13 @@ fn multicast_gives_every_block_all_parts() {
         let grid = Grid::new(8, 64).clusters(4);
         let source = device.upload(&numbers).unwrap();
         let mut output = device.alloc_zeroed::<u32>(64 * 8).unwrap();
-        // SAFETY: 64 words, and 64 for each block.
-        unsafe { module.launch(&kernels::multicast_bytes, grid, (&source, &mut output)) }.unwrap();
-        for part in output.download().unwrap().chunks(64) {
-            assert_eq!(part, numbers, "bytes on {}", device.name());
+        for kernel in [&kernels::multicast_bytes, &kernels::multicast_bytes_policy] {
+            output.upload_from(&[0; 64 * 8]).unwrap();
+            // SAFETY: 64 words, and 64 for each block.
+            unsafe { module.launch(kernel, grid, (&source, &mut output)) }.unwrap();
+            for part in output.download().unwrap().chunks(64) {
+                assert_eq!(part, numbers, "{} on {}", kernel.name(), device.name());
+            }
         }
         let tile = TmaTile::new(ComposedLayout::plain(layout!((32,))), 32);
         let map = TensorMap::of_tile(&device, &tile, &source, &layout!((64,))).unwrap();

@@ -13,18 +13,29 @@ use moye_kernels_wgmma::{self as kernels, TILE_M, TILE_N, tile};
 
 type MajorKernel = Kernel<(Global<u32>, Global<u32>, GlobalMut<u32>)>;
 
+/// How A comes to the instruction.
+#[derive(Clone, Copy)]
+enum FromWhere {
+    /// From shared memory, where it lies so.
+    Shared(ComposedLayout),
+    Registers,
+}
+
 fn product<M: WgmmaAtom<A: TestNumber, B: TestNumber, D: TestNumber>>(
     device: &Device,
     kernel: &MajorKernel,
-    layouts: [ComposedLayout; 2],
+    (a_from, b_layout): (FromWhere, ComposedLayout),
     inputs: Inputs,
 ) {
     let (m, n, k) = (TILE_M as usize, TILE_N as usize, 1024 / M::A::WIDTH);
     let mut rng = rng(&kernel.name().bytes().map(usize::from).chain([inputs as usize]).collect::<Vec<_>>());
     let a = Matrix::draw(m, k, |rng| M::A::factor(inputs, rng), &mut rng);
     let b = Matrix::draw(n, k, |rng| M::B::factor(inputs, rng), &mut rng);
-    let [a_buffer, b_buffer] =
-        [a.image(&layouts[0]), b.image(&layouts[1])].map(|words| device.upload(&words).unwrap());
+    let a_words = match a_from {
+        FromWhere::Shared(layout) => a.image(&layout),
+        FromWhere::Registers => registers_of_a::<M>(&a),
+    };
+    let [a_buffer, b_buffer] = [a_words, b.image(&b_layout)].map(|words| device.upload(&words).unwrap());
     let parts = [m / 64, n / M::SHAPE_MNK[1] as usize];
     let words = 128 * M::Accumulators::COUNT;
     let mut d = device.alloc_uninit::<u32>(parts[0] * parts[1] * words).unwrap();
@@ -49,6 +60,19 @@ fn product<M: WgmmaAtom<A: TestNumber, B: TestNumber, D: TestNumber>>(
     }
 }
 
+/// The registers of A of each thread: by 64 rows, and by instruction along K.
+fn registers_of_a<M: WgmmaAtom<A: TestNumber>>(a: &Matrix<M::A>) -> Vec<u32> {
+    let columns = M::SHAPE_MNK[2] as usize;
+    let parts = (0..a.rows / 64).flat_map(|m| (0..a.columns() / columns).map(move |k| (m, k)));
+    parts
+        .flat_map(|(m, k)| {
+            let rows = of_rows(a, 64 * m, 64);
+            let elements = rows[64 * columns * k..][..64 * columns].to_vec();
+            Matrix { rows: 64, elements }.registers(&M::A)
+        })
+        .collect()
+}
+
 /// Rows `first..first + count` of a matrix.
 fn of_rows<T: Copy>(matrix: &Matrix<T>, first: usize, count: usize) -> Vec<T> {
     matrix.elements.chunks(matrix.rows).flat_map(|column| column[first..first + count].to_vec()).collect()
@@ -59,10 +83,10 @@ macro_rules! majors {
         #[test]
         fn $name() {
             let bits = <<$atom as WgmmaAtom>::A as Number>::WIDTH as i64;
-            let layouts = [
-                tile(TILE_M, bits, Major::$a_major, SwizzleBytes::$a_swizzle),
+            let layouts = (
+                FromWhere::Shared(tile(TILE_M, bits, Major::$a_major, SwizzleBytes::$a_swizzle)),
                 tile(TILE_N, bits, Major::$b_major, SwizzleBytes::$b_swizzle),
-            ];
+            );
             for device in devices() {
                 for inputs in [Inputs::Small, Inputs::Uniform] {
                     product::<$atom>(&device, &kernels::$name, layouts, inputs);
@@ -72,3 +96,19 @@ macro_rules! majors {
     )* };
 }
 moye_kernels_wgmma::for_each_major!(majors);
+
+macro_rules! registers {
+    ($($name:ident $atom:ty, $b_major:ident $b_swizzle:ident;)*) => { $(
+        #[test]
+        fn $name() {
+            let bits = <<$atom as WgmmaAtom>::B as Number>::WIDTH as i64;
+            let b = tile(TILE_N, bits, Major::$b_major, SwizzleBytes::$b_swizzle);
+            for device in devices() {
+                for inputs in [Inputs::Small, Inputs::Uniform] {
+                    product::<$atom>(&device, &kernels::$name, (FromWhere::Registers, b), inputs);
+                }
+            }
+        }
+    )* };
+}
+moye_kernels_wgmma::for_each_of_registers!(registers);

@@ -185,6 +185,40 @@ pub unsafe fn store_bytes(source: Global<u32>, bytes: u32, output: GlobalMut<u32
     }
 }
 
+/// As `store_bytes`, with a policy for L2, and waits until they are written.
+#[kernel(threads = 128, shared = TileStorage)]
+pub unsafe fn store_bytes_policy(source: Global<u32>, bytes: u32, output: GlobalMut<u32>) {
+    // SAFETY: the kernel's own contract.
+    unsafe {
+        stored(bytes, source, |tile| {
+            bulk_store(output.address(), tile, bytes, Some(CachePolicy::new(L2Evict::First)));
+        })
+    }
+}
+
+/// Words of `source`, doubled, to `output` by threads, from there into shared memory by a bulk copy, and plus 1 back again: the fence is
+/// between what threads have written to global memory and the copy that reads it.
+#[kernel(threads = 128, shared = TileStorage)]
+pub unsafe fn through_global(source: Global<u32>, bytes: u32, output: GlobalMut<u32>) {
+    let (tile, barrier) = storage();
+    // SAFETY: the kernel's own contract; what the copy reads is written again behind the wait for it.
+    unsafe {
+        for_each(bytes / 4, |at| output.write(at.into(), 2 * source.read(at.into())));
+        fence_proxy_async_global();
+        if thread_idx().x == 0 {
+            mbarrier_init(barrier, 1);
+            fence_mbarrier_init();
+        }
+        sync_threads();
+        if thread_idx().x == 0 {
+            mbarrier_arrive_expect_tx(barrier, bytes);
+            bulk_load(tile.address(), output.address(), bytes, barrier, None, None);
+        }
+        mbarrier_wait_parity(barrier, 0);
+        for_each(bytes / 4, |at| output.write(at.into(), tile.read(at as i32) + 1));
+    }
+}
+
 macro_rules! additions {
     ($($name:ident $t:ty;)*) => { $(
         #[kernel(threads = 128, shared = TileStorage)]

@@ -110,8 +110,12 @@ pub unsafe fn cluster_mbarrier(output: GlobalMut<u32>, rounds: u32) {
 }
 
 /// Each block loads a quarter of 256 bytes and sends it to all four.
-#[kernel(threads = 64, shared = SlotStorage)]
-pub unsafe fn multicast_bytes(source: Global<u32>, output: GlobalMut<u32>) {
+#[inline(always)]
+unsafe fn quarters(
+    source: Global<u32>,
+    output: GlobalMut<u32>,
+    policy: impl FnOnce() -> Option<CachePolicy>,
+) {
     let (thread, rank) = (thread_idx().x, cluster_rank());
     // SAFETY: `source` has 64 words, `output` has 64 for each block.
     unsafe {
@@ -125,7 +129,8 @@ pub unsafe fn multicast_bytes(source: Global<u32>, output: GlobalMut<u32>) {
         sync_cluster();
         if thread == 0 {
             let part = slots.offset(16 * rank as i32).address();
-            bulk_load(part, source.address() + u64::from(64 * rank), 64, barrier, Some(0b1111), None);
+            let from = source.address() + u64::from(64 * rank);
+            bulk_load(part, from, 64, barrier, Some(0b1111), policy());
         }
         mbarrier_wait_parity(barrier, 0);
         output.write(i64::from(64 * block_idx().x + thread), slots.read(thread as i32));
@@ -133,7 +138,21 @@ pub unsafe fn multicast_bytes(source: Global<u32>, output: GlobalMut<u32>) {
     }
 }
 
-/// The same with boxes of a tensor of one dimension, and a policy for L2; a block tells the next one's mbarrier what is to
+/// Each block loads a quarter of 256 bytes and sends it to all four.
+#[kernel(threads = 64, shared = SlotStorage)]
+pub unsafe fn multicast_bytes(source: Global<u32>, output: GlobalMut<u32>) {
+    // SAFETY: the kernel's own contract.
+    unsafe { quarters(source, output, || None) }
+}
+
+/// The same with a policy for L2.
+#[kernel(threads = 64, shared = SlotStorage)]
+pub unsafe fn multicast_bytes_policy(source: Global<u32>, output: GlobalMut<u32>) {
+    // SAFETY: the kernel's own contract.
+    unsafe { quarters(source, output, || Some(CachePolicy::new(L2Evict::Last))) }
+}
+
+/// The same with boxes of a tensor of one dimension; a block tells the next one's mbarrier what is to
 /// come.
 #[kernel(threads = 64, shared = SlotStorage)]
 pub unsafe fn multicast_tensor(map: TensorMap, output: GlobalMut<u32>) {

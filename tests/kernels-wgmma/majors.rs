@@ -1,5 +1,5 @@
 //! The ways in which operands can lie in shared memory: majors, swizzles, and several instructions along M, N and K of one
-//! tile; and negated operands.
+//! tile, with A there or in registers; and negated operands.
 
 use crate::execute::{B_OFFSET, Storage, fill};
 use moye_device::arch::wgmma::{
@@ -61,6 +61,46 @@ unsafe fn product<M: WgmmaAtom<OperandA = u64>>(
     }
 }
 
+/// Instructions of the tile along K: 128 bytes, 32 each.
+const BLOCKS_K: usize = 4;
+
+/// [`product`] with A in registers: four for each 64 rows, instruction along K, and thread.
+#[inline(always)]
+unsafe fn product_of_registers<M: WgmmaAtom<OperandA = [u32; 4]>>(
+    b_operand: SharedOperand,
+    a: Global<u32>,
+    b: Global<u32>,
+    d: GlobalMut<u32>,
+) {
+    // SAFETY: the kernels' own contract: A's registers, 128 rows of 128 bytes of B, and D's registers, of one block.
+    unsafe {
+        fill(shared_base() + B_OFFSET, b, 128 * 128);
+        fence_proxy_async_shared();
+        sync_threads();
+        for part in 0..TILE_M as usize / 64 * b_operand.blocks_mn() {
+            let (m, n) = (part / b_operand.blocks_mn(), part % b_operand.blocks_mn());
+            // All before the first instruction: none is written while one that reads it may run.
+            let first = |k| (((m * BLOCKS_K + k) * 128 + thread_idx().x as usize) * 4) as i64;
+            let a: [[u32; 4]; BLOCKS_K] =
+                core::array::from_fn(|k| core::array::from_fn(|i| a.read(first(k) + i as i64)));
+            let mut sums = M::Accumulators::ZERO;
+            wgmma_fence();
+            for (k, a) in a.into_iter().enumerate() {
+                let b = b_operand.descriptor(shared_base() + B_OFFSET, n, k);
+                // What the accumulators held is of no meaning to the first.
+                M::mma(&mut sums, a, b, k > 0);
+            }
+            wgmma_commit_group();
+            wgmma_wait_group::<0>();
+            wgmma_fence_registers(&mut sums);
+            let first = (part * 128 + thread_idx().x as usize) * M::Accumulators::COUNT;
+            for (i, sum) in sums.as_slice().iter().enumerate() {
+                d.cast().write((first + i) as i64, *sum);
+            }
+        }
+    }
+}
+
 macro_rules! majors {
     ($($name:ident $atom:ty, $a_major:ident $a_swizzle:ident, $b_major:ident $b_swizzle:ident;)*) => {
         $(
@@ -108,4 +148,49 @@ majors! {
     negated_a SM90_64x128x16_F32BF16BF16_SS<false, false, true, false>, K B128, K B128;
     negated_b SM90_64x64x8_F32TF32TF32_SS_TN<false, true>, K B128, K B128;
     negated_both SM90_64x128x16_F32F16F16_SS<true, false, true, true>, Mn B128, K B128;
+    negated_a_f16 SM90_64x128x16_F16F16F16_SS<false, false, true, false>, K B128, K B128;
+    negated_b_f16 SM90_64x64x16_F16F16F16_SS<false, true, false, true>, K B128, Mn B128;
+    negated_both_f16 SM90_64x64x16_F16F16F16_SS<true, true, true, true>, Mn B128, Mn B128;
+    negated_a_e4m3 SM90_64x128x32_F32E4M3E5M2_SS_TN<true, false>, K B128, K B128;
+    negated_b_e5m2 SM90_64x64x32_F32E5M2E4M3_SS_TN<false, true>, K B64, K B64;
+    negated_a_e4m3_f16 SM90_64x64x32_F16E4M3E4M3_SS_TN<true, false>, K B128, K B128;
+    negated_both_e5m2_f16 SM90_64x128x32_F16E5M2E5M2_SS_TN<true, true>, K B128, K B128;
+}
+
+macro_rules! registers {
+    ($($name:ident $atom:ty, $b_major:ident $b_swizzle:ident;)*) => {
+        $(
+            #[kernel(threads = 128, shared = Storage)]
+            pub unsafe fn $name(a: Global<u32>, b: Global<u32>, d: GlobalMut<u32>) {
+                const BITS: i64 = <<$atom as WgmmaAtom>::B as Number>::WIDTH as i64;
+                const B: SharedOperand =
+                    SharedOperand::b::<$atom>(tile(TILE_N, BITS, Major::$b_major, SwizzleBytes::$b_swizzle));
+                // SAFETY: the kernel's own contract.
+                unsafe { product_of_registers::<$atom>(B, a, b, d) };
+            }
+        )*
+
+        /// Calls the macro with each of the kernels that have A in registers: name, atom, and how B lies.
+        #[macro_export]
+        macro_rules! for_each_of_registers {
+            ($each:ident) => { $each! { $($name $atom, $b_major $b_swizzle;)* } };
+        }
+    };
+}
+registers! {
+    registers_k_128 SM90_64x128x16_F32BF16BF16_RS<false>, K B128;
+    registers_mn_none SM90_64x128x16_F32BF16BF16_RS<true>, Mn None;
+    registers_mn_32 SM90_64x64x16_F32F16F16_RS<true>, Mn B32;
+    registers_mn_64 SM90_64x64x16_F32BF16BF16_RS<true>, Mn B64;
+    registers_mn_128 SM90_64x128x16_F32F16F16_RS<true>, Mn B128;
+    registers_mn_128_f16 SM90_64x128x16_F16F16F16_RS<true>, Mn B128;
+    registers_negated_a SM90_64x128x16_F32BF16BF16_RS<true, true, false>, Mn B128;
+    registers_negated_b SM90_64x64x16_F32F16F16_RS<true, false, true>, Mn B128;
+    registers_negated_both SM90_64x128x16_F32BF16BF16_RS<false, true, true>, K B128;
+    registers_negated_a_f16 SM90_64x64x16_F16F16F16_RS<true, true, false>, Mn B128;
+    registers_negated_b_f16 SM90_64x128x16_F16F16F16_RS<false, false, true>, K B128;
+    registers_negated_a_tf32 SM90_64x64x8_F32TF32TF32_RS_TN<true, false>, K B128;
+    registers_negated_b_tf32 SM90_64x128x8_F32TF32TF32_RS_TN<false, true>, K B128;
+    registers_negated_a_e4m3 SM90_64x128x32_F32E4M3E5M2_RS_TN<true, false>, K B128;
+    registers_negated_b_e5m2_f16 SM90_64x64x32_F16E5M2E4M3_RS_TN<false, true>, K B128;
 }

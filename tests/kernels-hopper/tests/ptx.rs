@@ -30,6 +30,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
     ),
     (
+        "multicast_bytes_policy",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint",
+    ),
+    (
         "multicast_tensor",
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint",
     ),
@@ -77,6 +81,9 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("load_bytes_policy", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64"),
     ("store_bytes", "cp.async.bulk.global.shared::cta.bulk_group"),
     ("store_bytes", "cp.async.bulk.wait_group.read"),
+    ("store_bytes_policy", "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint"),
+    ("through_global", "fence.proxy.async.global"),
+    ("through_global", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"),
     ("add_bytes_u32", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"),
     ("add_bytes_i32", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s32"),
     ("add_bytes_u64", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64"),
