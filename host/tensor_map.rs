@@ -73,12 +73,13 @@ impl TensorMap {
         buffer: &Buffer<T>,
         tensor: &Layout,
     ) -> Result<Self> {
-        let elements = tensor.cosize();
-        if elements as u64 > buffer.len() as u64 {
-            return Err(Error::TensorBeyondBuffer { elements, len: buffer.len() });
-        }
+        // First, as it refuses what has no cosize or begins before the buffer.
         let fields = tile.tensor_map(T::ELEMENT, buffer.address(), tensor).map_err(Error::TensorOfTile)?;
-        Self::new(device, &fields)
+        let elements = tensor.cosize();
+        if usize::try_from(elements).is_ok_and(|elements| elements <= buffer.len()) {
+            return Self::new(device, &fields);
+        }
+        Err(Error::TensorBeyondBuffer { elements, len: buffer.len() })
     }
 
     /// What it was made of.

@@ -1,10 +1,11 @@
 //! Operands of `wgmma` and tiles of TMA: facts of CuTe, and laws that hold for every layout that is accepted.
 
 use moye_device::arch::wgmma::fragments;
-use moye_device::atom::tma::TmaTile;
+use moye_device::atom::tma::{TmaMapError, TmaTile};
 use moye_device::atom::wgmma::*;
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, layout, shared_memory_atom, tuple,
+    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, identity_layout, layout,
+    shared_memory_atom, tuple,
 };
 use moye_device::number::Number;
 use moye_sim::intrinsics::MatrixDescriptor;
@@ -318,6 +319,45 @@ fn tiles_that_are_no_boxes_and_tensors_that_do_not_fit_are_told() {
         told(layout!((100, 100):(100, 1))).contains("the stride of dimension 1 of the tensor is 200 bytes")
     );
     assert!(told(layout!(((10, 10), 100):((1000, 8), 1))).contains("mode 0 of the tensor nests"));
+}
+
+#[test]
+fn tensors_with_strides_below_0_or_past_64_bits_have_no_map() {
+    let tile = TmaTile::new(
+        shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64))),
+        16,
+    );
+    let told = |tensor: Layout| tile.tensor_map(TensorElement::F16, 0x1000, &tensor).unwrap_err();
+    let error = told(layout!((100, 64):(-64, 1)));
+    assert_eq!(error, TmaMapError::Descending { mode: 0, stride: -64 });
+    assert_eq!(
+        error.to_string(),
+        "mode 0 of the tensor has the stride -64; TMA takes none below 0: begin at the mode's last element with the stride 64, \
+         and count its coordinates from there"
+    );
+    assert_eq!(told(layout!((100, 64):(64, -1))), TmaMapError::Descending { mode: 1, stride: -1 });
+    let most = i64::MAX / 2;
+    let error = told(layout!((2, 64):(most, 1)));
+    assert!(
+        error.to_string().contains("the stride of dimension 1 of the tensor is 9223372036854775806 bytes"),
+        "{error}"
+    );
+    let text = told(identity_layout(tuple!((100, 64)))).to_string();
+    assert!(text.contains("the tensor's strides are along basis vectors"), "{text}");
+    // The stride of a single element is never stepped along.
+    assert!(tile.tensor_map(TensorElement::F16, 0x1000, &layout!((1, 64):(-64, 1))).is_ok());
+}
+
+/// The assertion comes before any copy is issued, so no launch is needed.
+#[test]
+#[should_panic(
+    expected = "the start [0, 0, 0] has 3 coordinates, and the tile 2 modes: give one for each mode"
+)]
+fn a_start_of_another_number_of_modes_is_told() {
+    let tile = TmaTile::new(ComposedLayout::plain(layout!((64, 32):(32, 1))), 32);
+    let map = moye_device::memory::TensorMap::from_words([0; 16]);
+    // SAFETY: nothing is stored.
+    unsafe { tile.store(map.pointer(), [0, 0, 0], 1024, None) };
 }
 
 #[test]

@@ -38,6 +38,15 @@ pub enum TmaMapError {
         /// The mode.
         mode: usize,
     },
+    /// A mode of the tensor goes downwards in memory.
+    Descending {
+        /// The mode.
+        mode: usize,
+        /// Its stride in the tensor, below 0.
+        stride: i64,
+    },
+    /// The tensor's layout is one of coordinates, not of elements in memory.
+    Coordinates,
     /// A limit of tensor maps.
     Limit(TensorMapError),
 }
@@ -59,6 +68,16 @@ impl fmt::Display for TmaMapError {
             Self::Nested { mode } => {
                 write!(f, "mode {mode} of the tensor nests; a dimension has one extent and one stride")
             }
+            Self::Descending { mode, stride } => write!(
+                f,
+                "mode {mode} of the tensor has the stride {stride}; TMA takes none below 0: begin at the mode's last element with \
+                 the stride {}, and count its coordinates from there",
+                stride.unsigned_abs()
+            ),
+            Self::Coordinates => f.write_str(
+                "the tensor's strides are along basis vectors; give the layout of its elements in memory, with strides that are \
+                 numbers of elements",
+            ),
             Self::Limit(error) => error.fmt(f),
         }
     }
@@ -105,6 +124,9 @@ impl TmaTile {
         if tensor.rank() != self.rank {
             return Err(TmaMapError::Rank { tensor: tensor.rank(), tile: self.rank });
         }
+        if tensor.is_coordinate() {
+            return Err(TmaMapError::Coordinates);
+        }
         let bits = 8 * element.bytes() as i64;
         if bits != self.bits {
             return Err(TmaMapError::Element { element: bits, tile: self.bits });
@@ -117,12 +139,16 @@ impl TmaTile {
                 return Err(TmaMapError::Nested { mode });
             }
             let stride = if layout.size() > 1 { layout.at(1) } else { 1 };
+            if stride < 0 {
+                return Err(TmaMapError::Descending { mode, stride });
+            }
             if dimension == 0 && stride != 1 {
                 return Err(TmaMapError::Contiguous { mode, stride });
             }
             extents[dimension] = layout.size() as u64;
-            // Of a single element any stride will do that is a multiple of 16 bytes.
-            strides[dimension] = if layout.size() > 1 { stride as u64 * element.bytes() } else { 16 };
+            // Of a single element any stride will do that is a multiple of 16 bytes. A stride past 64 bits is past the map's limit.
+            strides[dimension] =
+                if layout.size() > 1 { stride.unsigned_abs().saturating_mul(element.bytes()) } else { 16 };
         }
         let swizzle = [TensorSwizzle::None, TensorSwizzle::B32, TensorSwizzle::B64, TensorSwizzle::B128];
         let map = TensorMap::new(

@@ -189,14 +189,23 @@ impl TmaTile {
         result
     }
 
+    /// Asserts in the simulator that a start has the tile's modes. The compiler cannot: how many they are is in the tile's value.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[track_caller]
+    fn check_start<const R: usize>(&self, start: [i32; R]) {
+        assert!(
+            R == self.rank,
+            "the start {start:?} has {R} coordinates, and the tile {} modes: give one for each mode",
+            self.rank
+        );
+    }
+
     /// Has the tile loaded to the shared address `tile`, that of its first element, from where `start` says by modes; its
     /// [`bytes`](Self::bytes) arrive at `mbarrier`. By one thread.
     ///
-    /// `R` is the number of the tile's modes.
-    ///
     /// # Safety
     /// As of [`tensor_load`], for a map that [`tensor_map`](Self::tensor_map) made; `tile` is a multiple of 128, with a
-    /// swizzle of 1,024.
+    /// swizzle of 1,024. `R` is the number of the tile's modes, which the simulator asserts.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load<const R: usize>(
@@ -208,6 +217,8 @@ impl TmaTile {
         multicast: Option<u16>,
         policy: Option<CachePolicy>,
     ) {
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.check_start(start);
         let mut copy = 0;
         while copy < self.copies {
             let at = self.start(copy, start);
@@ -221,7 +232,7 @@ impl TmaTile {
     /// thread, which makes a group of it.
     ///
     /// # Safety
-    /// As of [`tensor_store`], for a map that [`tensor_map`](Self::tensor_map) made; addresses as of [`load`](Self::load).
+    /// As of [`tensor_store`], for a map that [`tensor_map`](Self::tensor_map) made; addresses and `R` as of [`load`](Self::load).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<const R: usize>(
@@ -231,6 +242,8 @@ impl TmaTile {
         tile: u32,
         policy: Option<CachePolicy>,
     ) {
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.check_start(start);
         let mut copy = 0;
         while copy < self.copies {
             let at = self.start(copy, start);
@@ -247,6 +260,8 @@ impl TmaTile {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn reduce_add<const R: usize>(&self, map: TensorMapPointer, start: [i32; R], tile: u32) {
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.check_start(start);
         let mut copy = 0;
         while copy < self.copies {
             let at = self.start(copy, start);
