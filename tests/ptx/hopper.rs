@@ -79,6 +79,14 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     assert!(module("sm_80").kernels.iter().all(|kernel| !kernel.name.starts_with("wgmma")), "sm_80 has none");
 }
 
+#[test]
+fn results_of_16_bits_go_to_shared_memory_by_stmatrix() {
+    for name in ["wgmma_f16_tn", "wgmma_bf16_tn", "wgmma_e4m3_tn"] {
+        let kernel = function("sm_90a", name);
+        assert!(kernel.count("stmatrix") > 0, "{name}: {:?}", kernel.instructions);
+    }
+}
+
 /// The kernels of small tiles: name, instruction, parts of K, stages' rows of 128 bytes along K, dimensions of the maps of A and of B,
 /// and chunks of 64 x 64.
 struct OfParts {

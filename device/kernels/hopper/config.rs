@@ -27,7 +27,7 @@ const TOLD: u32 = 4;
 
 /// A configuration.
 pub trait WgmmaConfig: Sized + 'static {
-    /// The elements of A and B in memory; of A, where the atom multiplies 8-bit floats of two types.
+    /// The elements of A and B in memory: of one type, as no configuration has an atom of two (e4m3 by e5m2).
     type Operand: Element;
     /// The elements that the atom accumulates.
     type Sum: Convertible<Self::Scalar> + Element<Bits = u32>;
