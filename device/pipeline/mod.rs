@@ -20,9 +20,13 @@
 //! [`Consumer::wait`] a [`Full`] after the wait for its data, which [`Consumer::release`] takes back: a stage cannot be read
 //! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is released
 //! before the wait for the product that reads it, or read by a warp that has not waited for it, bytes that were announced and do
-//! not come) the simulator does, whatever the order of its threads: it faults where a copy overwrites what an instruction may still
-//! read, for all that the copying thread was told, and names the line of the release; and it tells who waits where when nobody can
-//! go on.
+//! not come) the simulator does, whatever the order of its threads: it faults where a copy overwrites what an asynchronous instruction
+//! (`wgmma`, a bulk store) may still read, for all that the copying thread was told, and names the line of the release; and it tells
+//! who waits where when nobody can go on.
+//!
+//! It does not follow what threads read and write themselves: a stage that lanes read by loads of their own, and that one of them
+//! releases before the others have read it, is seen only where the order of a run shows it. So the lanes meet (`sync_warp`) before the
+//! release of what they read that way.
 //!
 //! ```
 //! use moye_device::memory::SharedStorage;

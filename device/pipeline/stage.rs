@@ -42,6 +42,7 @@ pub struct Producer<const STAGES: u32, const CLUSTER: u32> {
 
 /// A stage that nobody reads, and whose bytes are announced: copies that arrive at its [`barrier`](Self::barrier) make it full.
 #[derive(Debug)]
+#[must_use = "the bytes of a stage are announced, and its readers wait until copies bring them to its barrier"]
 pub struct Filling {
     stage: u32,
     barrier: u32,

@@ -5,6 +5,7 @@
 //! (`FaultKind::NoStack`): the simulator's own tests have both.
 
 mod kernels;
+mod pipelines;
 
 use moye::{Device, Error, GlobalMut, Grid, Kernel};
 use moye_sim::{Access, Fault, FaultKind};
