@@ -456,14 +456,14 @@ fn loads_leave_out_elements_by_the_strides_of_the_map() {
                 let element = |at: usize| {
                     let mut rest = at as i32;
                     let (mut index, mut size) = (0, 1);
-                    for d in 0..3 {
-                        let place = start[d] + rest % counts[d] * steps[d] as i32;
-                        rest /= counts[d];
-                        if !(0..EXTENTS[d]).contains(&place) {
+                    for (((first, count), step), extent) in start.iter().zip(counts).zip(steps).zip(EXTENTS) {
+                        let place = first + rest % count * step as i32;
+                        rest /= count;
+                        if !(0..extent).contains(&place) {
                             return 0;
                         }
                         index += place * size;
-                        size *= EXTENTS[d];
+                        size *= extent;
                     }
                     tensor[index as usize]
                 };
