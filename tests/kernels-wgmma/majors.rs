@@ -157,6 +157,7 @@ majors! {
     negated_both_e5m2_f16 SM90_64x128x32_F16E5M2E5M2_SS_TN<true, true>, K B128, K B128;
 }
 
+/// All of N = 128: in more parts of the tile the loop over K is left a loop, and A lies in local memory.
 macro_rules! registers {
     ($($name:ident $atom:ty, $b_major:ident $b_swizzle:ident;)*) => {
         $(
@@ -180,17 +181,17 @@ macro_rules! registers {
 registers! {
     registers_k_128 SM90_64x128x16_F32BF16BF16_RS<false>, K B128;
     registers_mn_none SM90_64x128x16_F32BF16BF16_RS<true>, Mn None;
-    registers_mn_32 SM90_64x64x16_F32F16F16_RS<true>, Mn B32;
-    registers_mn_64 SM90_64x64x16_F32BF16BF16_RS<true>, Mn B64;
+    registers_mn_32 SM90_64x128x16_F32F16F16_RS<true>, Mn B32;
+    registers_mn_64 SM90_64x128x16_F32BF16BF16_RS<true>, Mn B64;
     registers_mn_128 SM90_64x128x16_F32F16F16_RS<true>, Mn B128;
     registers_mn_128_f16 SM90_64x128x16_F16F16F16_RS<true>, Mn B128;
     registers_negated_a SM90_64x128x16_F32BF16BF16_RS<true, true, false>, Mn B128;
-    registers_negated_b SM90_64x64x16_F32F16F16_RS<true, false, true>, Mn B128;
+    registers_negated_b SM90_64x128x16_F32F16F16_RS<true, false, true>, Mn B128;
     registers_negated_both SM90_64x128x16_F32BF16BF16_RS<false, true, true>, K B128;
-    registers_negated_a_f16 SM90_64x64x16_F16F16F16_RS<true, true, false>, Mn B128;
+    registers_negated_a_f16 SM90_64x128x16_F16F16F16_RS<true, true, false>, Mn B128;
     registers_negated_b_f16 SM90_64x128x16_F16F16F16_RS<false, false, true>, K B128;
-    registers_negated_a_tf32 SM90_64x64x8_F32TF32TF32_RS_TN<true, false>, K B128;
+    registers_negated_a_tf32 SM90_64x128x8_F32TF32TF32_RS_TN<true, false>, K B128;
     registers_negated_b_tf32 SM90_64x128x8_F32TF32TF32_RS_TN<false, true>, K B128;
     registers_negated_a_e4m3 SM90_64x128x32_F32E4M3E5M2_RS_TN<true, false>, K B128;
-    registers_negated_b_e5m2_f16 SM90_64x64x32_F16E5M2E4M3_RS_TN<false, true>, K B128;
+    registers_negated_b_e5m2_f16 SM90_64x128x32_F16E5M2E4M3_RS_TN<false, true>, K B128;
 }
