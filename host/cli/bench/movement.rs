@@ -100,10 +100,17 @@ fn row_of<T: Element + PartialEq>(
         no_peer: None,
         limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
         relative_error: None,
-        kernel: if transposed { format!("transpose_u{}", 8 * bytes) } else { copied_by(rows * bytes, bytes) },
+        kernel: if transposed { turned_by((rows, cols), bytes) } else { copied_by(rows * bytes, bytes) },
         seen: Seen::typical(&seen),
         goal: None,
     })
+}
+
+/// The kernel that transposes elements of so many bytes from column-major to column-major.
+fn turned_by((rows, cols): (usize, usize), bytes: usize) -> String {
+    let words = |elements: usize| (elements * bytes).is_multiple_of(4);
+    let name = if bytes < 4 && words(rows) && words(cols) { "transpose_words" } else { "transpose" };
+    format!("{name}_u{}", 8 * bytes)
 }
 
 /// The kernel that copies column-major matrices with columns of so many bytes.
@@ -148,6 +155,10 @@ mod tests {
             }
             let said = row(measure, false, 3, (8, 8)).unwrap_err().to_string();
             assert_eq!(said, "copy and transpose move elements of [1, 2, 4, 8, 16] bytes, not of 3");
+            let by = |extents, bytes| row(measure, true, bytes, extents).unwrap().kernel;
+            assert_eq!(by((70, 33), 2), "transpose_u16");
+            assert_eq!(by((70, 34), 2), "transpose_words_u16");
+            assert_eq!(by((72, 36), 1), "transpose_words_u8");
         });
     }
 }
