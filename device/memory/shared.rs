@@ -159,6 +159,7 @@ const fn within_start(swizzle: Swizzle, block: usize) {
 impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
     const BYTES: usize = {
         starts_at_zero(L::LAYOUT);
+        within_start(L::SWIZZLE, block_bytes::<T, L>() as usize);
         let end = L::LAYOUT.cosize();
         // A swizzle keeps each of its blocks to itself, and may use all of the last one.
         let block = block_bytes::<T, L>() as i64 / T::BYTES as i64;
@@ -219,3 +220,20 @@ storage!(A B C D E);
 storage!(A B C D E F);
 storage!(A B C D E F G);
 storage!(A B C D E F G H);
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::panic::catch_unwind;
+    use std::string::String;
+
+    #[test]
+    fn a_swizzle_that_repeats_after_more_than_shared_memory_starts_at_is_refused() {
+        within_start(Swizzle::new(3, 3, 3), 1024);
+        let refused = catch_unwind(|| within_start(Swizzle::new(3, 3, 3), 2048)).unwrap_err();
+        let text = refused.downcast_ref::<String>().unwrap();
+        assert!(text.contains("starts at a multiple of 1024 bytes, and the swizzle"), "{text}");
+        assert!(text.contains("repeats after 2048: take one of fewer bits"), "{text}");
+    }
+}

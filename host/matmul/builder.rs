@@ -128,7 +128,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     }
 
     /// `count` products instead of one: the matrices given are the first, and the next of `a`, `b` and `c` follow after
-    /// `strides` elements. A stride of 0 in `a` or `b` takes the same matrix every time.
+    /// `strides` elements. A stride of 0 in `a` or `b` takes the same matrix every time. Those of `c` follow each other, or lie between
+    /// its rows or columns, as in (M, batches, N), and share no element.
     pub fn batch(self, count: usize, strides: [usize; 3]) -> Self {
         Self { batch: Some(Batch { count, strides }), ..self }
     }

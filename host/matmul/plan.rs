@@ -177,7 +177,7 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         // Each has something of K.
         (_, Clusters::Parts(parts)) if parts > most => return None,
         (_, Clusters::Parts(_)) => vec![1],
-        // A grid has so many parts of all batches along y.
+        // Blocks of parts of K lie along a grid's y.
         (Some(splits), _) => vec![splits.clamp(1, most.min(MAX_Y))],
         (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
     };

@@ -69,7 +69,7 @@ pub(super) enum BiasAlong {
     Columns,
 }
 
-/// Products of matrices that follow each other in their buffers.
+/// Products of matrices that are equally far apart in their buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Batch {
     pub count: usize,
@@ -291,4 +291,41 @@ pub(super) fn blocks(what: &'static str, count: u64) -> Result<u32> {
         return Err(Error::MatrixTooLarge { operation: OPERATION, what, value: count as usize, limit });
     }
     Ok(count as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn batches_of_c_that_are_taken_share_no_element() {
+        let mut taken = 0;
+        let strides = [1, 2, 3, 4, 6, 7, 12];
+        for (rows, cols, count) in [(1, 1, 3), (2, 3, 2), (3, 2, 3), (1, 4, 2), (3, 1, 2), (2, 2, 1)] {
+            for (row_stride, col_stride) in strides.into_iter().flat_map(|row| strides.map(|col| (row, col)))
+            {
+                let shape = Shape { rows, cols, row_stride, col_stride };
+                if shape.check_distinct().is_err() {
+                    continue;
+                }
+                for stride in 0..14 {
+                    if batches_of_c_are_apart(shape, count, stride).is_err() {
+                        continue;
+                    }
+                    taken += 1;
+                    let places = (0..rows * cols * count).map(|i| {
+                        i % rows * row_stride + i / rows % cols * col_stride + i / (rows * cols) * stride
+                    });
+                    let distinct = places.collect::<HashSet<_>>().len();
+                    assert_eq!(distinct, rows * cols * count, "{shape:?}, {count} batches {stride} apart");
+                }
+            }
+        }
+        assert!(taken > 1000, "{taken} were taken");
+        let rows_of_10 = Shape { rows: 4, cols: 5, row_stride: 10, col_stride: 1 };
+        assert!(batches_of_c_are_apart(rows_of_10, 2, 5).is_ok(), "between the rows");
+        assert!(batches_of_c_are_apart(rows_of_10, 3, 5).is_err(), "one more than there is room for");
+        assert!(batches_of_c_are_apart(rows_of_10, 2, 1).is_err(), "as far apart as its columns");
+    }
 }

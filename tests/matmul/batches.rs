@@ -1,14 +1,15 @@
 //! Batches of C that follow each other, and such that lie between each other's rows and columns.
 
 use crate::common::devices;
-use crate::shared_tiles::whole;
+use crate::shared_tiles::{has_wgmma, whole};
 use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 
 /// From row to row, from column to column, and from batch to batch of C, in elements.
 type Strides = (usize, usize, usize);
 
-/// A product of whole numbers whose C lies so, with all that stands between its elements poisoned, in parts of K or in one.
+/// A product of whole numbers whose C lies so, with all that stands between its elements poisoned, in parts of K or in one, and by kernels
+/// of large and of small tiles, where the device has them.
 fn check<U: Output<f16> + Copy + Into<f64>>(
     device: &Device,
     (m, n, k): (usize, usize, usize),
@@ -21,16 +22,27 @@ fn check<U: Output<f16> + Copy + Into<f64>>(
     let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
     let len = (m - 1) * row + (n - 1) * column + (count - 1) * batch + 1;
     let mut c = device.alloc_uninit::<U>(len + 7).unwrap();
-    for splits in [1, 3] {
+    let named =
+        ["wgmma_f16_tn", "wgmma_f16_tn_64x64", "wgmma_f16_tn_64x64_k2"].map(|kernel| (None, Some(kernel)));
+    let named = named.into_iter().filter(|_| has_wgmma(device));
+    for (splits, kernel) in [(Some(1), None), (Some(3), None)].into_iter().chain(named) {
         c.fill_bytes(0xFF).unwrap();
         let product = Matmul::new(
             Matrix::row_major(&device_a, m, k).unwrap(),
             Matrix::col_major(&device_b, k, n).unwrap(),
         );
-        let product = more(product).batch(count, [m * k, n * k, batch]).split_k(splits);
+        let mut product = more(product).batch(count, [m * k, n * k, batch]);
+        if let Some(splits) = splits {
+            product = product.split_k(splits);
+        }
+        if let Some(kernel) = kernel {
+            product = product.kernel(kernel);
+        }
         product.run(device, &mut MatrixMut::new(&mut c, m, n, (row, column)).unwrap()).unwrap();
-        let what =
-            format!("{count} of {m} x {n} x {k}, {row}, {column} and {batch} apart, on {}", device.name());
+        let what = format!(
+            "{count} of {m} x {n} x {k}, {row}, {column} and {batch} apart, in {splits:?} parts by {kernel:?}, on {}",
+            device.name()
+        );
         let mut wanted = vec![None; len + 7];
         for i in 0..count * m * n {
             let (batch_of, row_of, column_of) = (i / (m * n), i / n % m, i % n);
@@ -51,11 +63,13 @@ fn check<U: Output<f16> + Copy + Into<f64>>(
 #[test]
 fn batches_of_c_may_lie_between_its_rows() {
     for device in devices() {
-        for (shape, count) in [((70, 64, 72), 3), ((130, 264, 136), 2), ((33, 20, 40), 5), ((9, 7, 24), 4)] {
+        for (shape, count) in [((70, 64, 136), 3), ((130, 264, 136), 2), ((33, 20, 200), 5), ((9, 7, 192), 4)]
+        {
             let (_, n, _) = shape;
             // (M, B, N) without a gap and with one, and with M contiguous.
             for strides in [(count * n, 1, n), (count * n + 8, 1, n), (count * (n + 3), 1, n + 3)] {
                 check::<f32>(&device, shape, count, strides, |product| product, |sum| sum);
+                check::<f16>(&device, shape, count, strides, |product| product, |sum| sum);
                 check::<f32>(
                     &device,
                     shape,
@@ -87,8 +101,8 @@ fn no_element_of_nothing_is_far_away() {
 #[test]
 fn k_has_no_more_parts_than_a_grid_has_blocks_along_y() {
     let device = Device::sim();
-    // Stages of 8, each a part of its own if that were possible.
-    let k = 8 * 70_000;
+    // Stages of 16, each a part of its own if that were possible.
+    let k = 16 * 70_000;
     let data = device.upload(&vec![1f32; k]).unwrap();
     let mut c = device.alloc_zeroed::<f32>(1).unwrap();
     let (a, b) = (Matrix::row_major(&data, 1, k).unwrap(), Matrix::col_major(&data, k, 1).unwrap());
@@ -100,7 +114,7 @@ fn k_has_no_more_parts_than_a_grid_has_blocks_along_y() {
 #[test]
 fn more_batches_than_a_grid_has_blocks_along_y_on_a_gpu() {
     let Some(device) = crate::common::gpu() else { return };
-    let (count, k) = (70_000, 8);
+    let (count, k) = (70_000, 128);
     let numbers: Vec<f32> = (0..count * k).map(|i| (i % 7) as f32).collect();
     let bias = device.upload(&[3f32]).unwrap();
     let sum = |batch: usize| -> f64 {
@@ -115,6 +129,9 @@ fn more_batches_than_a_grid_has_blocks_along_y_on_a_gpu() {
                 let (a, b) =
                     (Matrix::row_major(&data, 1, k).unwrap(), Matrix::col_major(&data, k, 1).unwrap());
                 let product = Matmul::new(a, b).batch(count, [k, k, 1]).bias($bias).split_k(splits);
+                let plan =
+                    product.explain(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
+                assert_eq!(plan.splits, splits, "parts of K");
                 product.run(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
                 for (batch, got) in c.download().unwrap().into_iter().enumerate() {
                     assert_eq!(

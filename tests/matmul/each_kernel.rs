@@ -77,6 +77,10 @@ where
                     ..Case::new(shape, [a, b, Lie::Rows(8)])
                 };
                 check(&device, &case, bound, i as u64, setup);
+                // From registers.
+                let plain =
+                    Case { kernel: Some(kernel), alpha: 2.0, ..Case::new(shape, [a, b, Lie::Rows(8)]) };
+                check(&device, &plain, bound, i as u64, setup);
             }
         }
     }

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use moye::{Matmul, Matrix, MatrixMut, Output};
 use rand::RngExt;
 
-/// Whole numbers from -4 to 4 where a matrix of this shape has its elements, and 7 between them.
+/// Whole numbers where a matrix of this shape has its elements, and 7 between them.
 fn placed<T: Copy>(
     numbers: &[i8],
     (rows, cols): (usize, usize),
@@ -27,10 +27,12 @@ fn placed<T: Copy>(
 
 fn exact<T, U>(of: fn(f32) -> T, bits: fn(f32) -> u32, found: fn(U) -> u32, setup: Setup<T, U>)
 where
+    U: Copy,
     T: Scaled + Number,
     U: Output<T> + Number,
 {
-    // Sums stay below 2^8, and so whole in bf16. More rows than a tile has, and few rows and columns with many stages of K.
+    let poison = if U::BYTES == 2 { 0xFFFF } else { u32::MAX };
+    // Sums stay within 2^8, and so whole in bf16. More rows than a tile has, and few rows and columns with many stages of K.
     for (m, n, k) in [(136, 72, 104), (16, 32, 904)] {
         let mut rng = rng(&[m, n, k]);
         let mut whole = |count| -> Vec<i8> {
@@ -57,6 +59,18 @@ where
                 let product = setup(product).kernel(kernel);
                 product.run(&device, &mut MatrixMut::new(&mut c, m, n, strides_c).unwrap()).unwrap();
                 let c = c.download().unwrap();
+                // Between the rows, or columns, of C nothing is written.
+                let line = row.max(col);
+                let behind =
+                    c.iter().enumerate().filter(|(at, _)| at % line >= if row > col { n } else { m });
+                for (at, &x) in behind {
+                    assert_eq!(
+                        found(x),
+                        poison,
+                        "{kernel}, {m} x {n} x {k}: element {at} between those of C, on {}",
+                        device.name()
+                    );
+                }
                 for (at, &sum) in sums.iter().enumerate() {
                     let (got, want) = (found(c[at / n * row + at % n * col]), bits(sum as f32));
                     assert_eq!(

@@ -155,6 +155,9 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
             ("barrier.cluster.wait", 2 * arrivals),
             ("griddepcontrol", 2),
             ("setmaxnreg", 0),
+            // Lanes exchange what becomes 16 bytes of C: of a chunk four registers at a time, four times with elements of 2 bytes, and two
+            // at a time, eight times, with those of 4.
+            ("shfl.sync.bfly", chunks * (4 * 4 + 8 * 2)),
         ] {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
         }

@@ -78,8 +78,6 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
     let t_g_bias = t_g_c_of.partition_s(m_bias.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
     let part = Rows::<S>::get_slice(thread);
     let mut from = arguments.a.offset(i64::from(block.y) * arguments.batch_a);
-    // Nobody has written what stands behind a row's end in its last word of 16 bytes.
-    let torn = at.0 + 1 == tiles_n && !arguments.n.is_multiple_of(const { 16 / S::BYTES as u32 });
     // SAFETY: the caller's contract; each element of C belongs to one thread; every element of a fragment is written before it
     // is read.
     unsafe {
@@ -89,20 +87,11 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
         }
         let mut sum = Fragment::<S, FragmentLike<PartitionS<IdentityOf<Tile>, Rows<S>>>>::filled(S::ZERO);
         for _ in 0..arguments.splits {
-            let rows = UnitStride::<0>(arguments.lda);
-            if torn {
-                let m_sums = Matrix::new(from, shape, rows); // (N, M)
-                let t_g_sums = part.partition_s(m_sums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
-                let mut sums = t_g_sums.make_fragment_like();
-                copy(&t_g_sums, &mut sums);
-                axpby(S::ONE, &sums, S::ONE, &mut sum);
-            } else {
-                let m_sums = Matrix::new(from, shape, Aligned::<_, 16>(rows)); // (N, M)
-                let t_g_sums = part.partition_s(m_sums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
-                let mut sums = t_g_sums.make_fragment_like();
-                copy(&t_g_sums, &mut sums);
-                axpby(S::ONE, &sums, S::ONE, &mut sum);
-            }
+            let m_sums = Matrix::new(from, shape, Aligned::<_, 16>(UnitStride::<0>(arguments.lda))); // (N, M)
+            let t_g_sums = part.partition_s(m_sums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+            let mut sums = t_g_sums.make_fragment_like();
+            copy(&t_g_sums, &mut sums);
+            axpby(S::ONE, &sums, S::ONE, &mut sum);
             from = from.offset(arguments.split_c);
         }
         finish(arguments, &sum, &t_g_bias, &mut results);
