@@ -33,7 +33,7 @@ where
 {
     let poison = if U::BYTES == 2 { 0xFFFF } else { u32::MAX };
     // Sums stay within 2^8, and so whole in bf16. More rows than a tile has, and few rows and columns with many stages of K.
-    for (m, n, k) in [(136, 72, 104), (16, 32, 904)] {
+    for (m, n, k) in [(136, 72, 208), (16, 32, 904)] {
         let mut rng = rng(&[m, n, k]);
         let mut whole = |count| -> Vec<i8> {
             (0..count).map(|_| if rng.random_bool(0.3) { rng.random_range(-2..=2) } else { 0 }).collect()
