@@ -13,27 +13,22 @@ use moye_kernels_wgmma::{self as kernels, TILE_M, TILE_N, tile};
 
 type MajorKernel = Kernel<(Global<u32>, Global<u32>, GlobalMut<u32>)>;
 
-/// How A comes to the instruction.
-#[derive(Clone, Copy)]
-enum FromWhere {
-    /// From shared memory, where it lies so.
-    Shared(ComposedLayout),
-    Registers,
-}
+/// How A lies in shared memory, where it comes to the instruction from there; `None` where it does from registers.
+type InShared = Option<ComposedLayout>;
 
 fn product<M: WgmmaAtom<A: TestNumber, B: TestNumber, D: TestNumber>>(
     device: &Device,
     kernel: &MajorKernel,
-    (a_from, b_layout): (FromWhere, ComposedLayout),
+    (in_shared, b_layout): (InShared, ComposedLayout),
     inputs: Inputs,
 ) {
     let (m, n, k) = (TILE_M as usize, TILE_N as usize, 1024 / M::A::WIDTH);
     let mut rng = rng(&kernel.name().bytes().map(usize::from).chain([inputs as usize]).collect::<Vec<_>>());
     let a = Matrix::draw(m, k, |rng| M::A::factor(inputs, rng), &mut rng);
     let b = Matrix::draw(n, k, |rng| M::B::factor(inputs, rng), &mut rng);
-    let a_words = match a_from {
-        FromWhere::Shared(layout) => a.image(&layout),
-        FromWhere::Registers => registers_of_a::<M>(&a),
+    let a_words = match in_shared {
+        Some(layout) => a.image(&layout),
+        None => registers_of_a::<M>(&a),
     };
     let [a_buffer, b_buffer] = [a_words, b.image(&b_layout)].map(|words| device.upload(&words).unwrap());
     let parts = [m / 64, n / M::SHAPE_MNK[1] as usize];
@@ -84,7 +79,7 @@ macro_rules! majors {
         fn $name() {
             let bits = <<$atom as WgmmaAtom>::A as Number>::WIDTH as i64;
             let layouts = (
-                FromWhere::Shared(tile(TILE_M, bits, Major::$a_major, SwizzleBytes::$a_swizzle)),
+                Some(tile(TILE_M, bits, Major::$a_major, SwizzleBytes::$a_swizzle)),
                 tile(TILE_N, bits, Major::$b_major, SwizzleBytes::$b_swizzle),
             );
             for device in devices() {
@@ -105,7 +100,7 @@ macro_rules! registers {
             let b = tile(TILE_N, bits, Major::$b_major, SwizzleBytes::$b_swizzle);
             for device in devices() {
                 for inputs in [Inputs::Small, Inputs::Uniform] {
-                    product::<$atom>(&device, &kernels::$name, (FromWhere::Registers, b), inputs);
+                    product::<$atom>(&device, &kernels::$name, (None, b), inputs);
                 }
             }
         }
