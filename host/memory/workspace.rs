@@ -16,11 +16,6 @@ enum Memory {
     Gpu { stream: Stream, address: u64 },
 }
 
-/// Where debug assertions are on, a workspace begins as NaNs: what is used of it and nobody has written shows in the results.
-const POISONED: bool = cfg!(debug_assertions);
-/// See [`POISONED`].
-const POISON: u8 = 0xFF;
-
 /// What the driver keeps of freed memory for the next workspace, in bytes.
 const KEPT_BYTES: u64 = 1 << 30;
 
@@ -33,11 +28,7 @@ impl Workspace {
         let device = stream.device();
         let Backend::Gpu(gpu) = &device.0 else {
             // The simulator's launches have ended when they return.
-            let mut buffer = device.alloc_uninit::<u8>(bytes + ALIGN)?;
-            if POISONED {
-                buffer.fill_bytes(POISON)?;
-            }
-            return Ok(Some(Self(Memory::Sim(buffer))));
+            return Ok(Some(Self(Memory::Sim(device.alloc_uninit::<u8>(bytes + ALIGN)?))));
         };
         gpu.bind()?;
         keep_freed_memory(device, gpu.index())?;
@@ -45,13 +36,7 @@ impl Workspace {
         // SAFETY: the address may be written, the stream is alive and of the context that is current.
         check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu).as_inner()) })
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
-        let workspace = Self(Memory::Gpu { stream: stream.clone(), address });
-        if POISONED {
-            // SAFETY: the bytes were just allocated, in the order of the stream.
-            check(unsafe { sys::cuMemsetD8Async(address, POISON, bytes, stream.raw(gpu).as_inner()) })
-                .map_err(|code| gpu.error_of_code("cuMemsetD8Async", code))?;
-        }
-        Ok(Some(workspace))
+        Ok(Some(Self(Memory::Gpu { stream: stream.clone(), address })))
     }
 
     /// The device address of the first byte.

