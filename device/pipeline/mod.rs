@@ -16,6 +16,10 @@
 //! Consumers read all stages together, or each its own runs of them: then a stage's empty barrier counts the warps of those that read
 //! it, and the others [skip](Consumer::skip) it.
 //!
+//! How many arrivals end a phase follows from the type: of `Pipeline<STAGES, Warps<8>, CLUSTER>` eight warps in each
+//! of `CLUSTER` blocks release a stage. A thread that takes a role gives the pipeline for it ([`Pipeline::producer`], [`Pipeline::consumer`]), so that it
+//! has no other.
+//!
 //! The stages come as values that cannot be copied. [`Producer::acquire`] gives a [`Filling`] after the wait for its release, and
 //! [`Consumer::wait`] a [`Full`] after the wait for its data, which [`Consumer::release`] takes back: a stage cannot be read
 //! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is released
@@ -30,9 +34,9 @@
 //!
 //! ```
 //! use moye_device::memory::SharedStorage;
-//! use moye_device::pipeline::PipelineStorage;
-//! // Two mbarriers of 8 bytes for each of four stages.
-//! assert_eq!(PipelineStorage::<4>::BYTES, 64);
+//! use moye_device::pipeline::{PipelineStorage, Warps};
+//! // Two mbarriers of 8 bytes for each of four stages, which eight warps release.
+//! assert_eq!(PipelineStorage::<4, Warps<8>>::BYTES, 64);
 //! ```
 
 mod stage;
@@ -42,27 +46,59 @@ pub use stage::{Consumer, Filling, Full, Producer};
 use crate::arch::{fence_mbarrier_init, mbarrier_init};
 use crate::memory::SharedStorage;
 use crate::tiling::TilingError;
+use core::marker::PhantomData;
 
 /// Bytes of an mbarrier.
 const MBARRIER: u32 = 8;
 
-/// The mbarriers of a ring of `STAGES` stages, filled in each of `CLUSTER` blocks and released to all of them.
+/// The mbarriers of a ring of `STAGES` stages, filled in each of `CLUSTER` blocks, and released to all of them by the warps of
+/// each that read a stage, as many as `R` says.
 ///
 /// With a `CLUSTER` of more than one, blocks of a cluster share what they load: each producer's copies go to several blocks at
 /// once, so that a stage may be filled when the consumers of *all* blocks have released it.
+#[derive(Debug)]
+pub struct Pipeline<const STAGES: u32, R, const CLUSTER: u32 = 1> {
+    barriers: Barriers<STAGES>,
+    readers: PhantomData<R>,
+}
+
+/// Who reads a stage of a [`Pipeline`].
+pub trait Readers: 'static {
+    /// The warps of a block that read each stage, and release it: 1 to 31.
+    const WARPS: u32;
+}
+
+/// So many warps.
 #[derive(Clone, Copy, Debug)]
-pub struct Pipeline<const STAGES: u32, const CLUSTER: u32 = 1> {
+pub struct Warps<const COUNT: u32>;
+
+impl<const COUNT: u32> Readers for Warps<COUNT> {
+    const WARPS: u32 = COUNT;
+}
+
+/// Where the mbarriers of `STAGES` stages lie.
+#[derive(Clone, Copy, Debug)]
+struct Barriers<const STAGES: u32> {
     base: u32,
 }
 
 /// What a [`Pipeline`] keeps in shared memory.
 #[derive(Clone, Copy, Debug)]
-pub struct PipelineStorage<const STAGES: u32, const CLUSTER: u32 = 1>;
+pub struct PipelineStorage<const STAGES: u32, R, const CLUSTER: u32 = 1>(PhantomData<R>);
 
-impl<const STAGES: u32, const CLUSTER: u32> SharedStorage for PipelineStorage<STAGES, CLUSTER> {
+impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
+    for PipelineStorage<STAGES, R, CLUSTER>
+{
     const BYTES: usize = {
         if STAGES == 0 {
             TilingError::of("Pipeline").str("STAGES is 0; a pipeline has one stage at least").raise();
+        }
+        if R::WARPS < 1 || R::WARPS > 31 {
+            TilingError::of("Pipeline")
+                .str("WARPS is ")
+                .int(R::WARPS as i64)
+                .str("; a stage is released by 1 to 31 warps of a block, which has 32 and one that fills it")
+                .raise();
         }
         if CLUSTER < 1 || CLUSTER > 8 {
             TilingError::of("Pipeline")
@@ -75,40 +111,39 @@ impl<const STAGES: u32, const CLUSTER: u32> SharedStorage for PipelineStorage<ST
     };
     const ALIGN: usize = MBARRIER as usize;
 
-    type Tensors = Pipeline<STAGES, CLUSTER>;
+    type Tensors = Pipeline<STAGES, R, CLUSTER>;
 
     #[inline(always)]
     unsafe fn at(base: u32) -> Self::Tensors {
-        Pipeline { base }
+        Pipeline { barriers: Barriers { base }, readers: PhantomData }
     }
 }
 
-impl<const STAGES: u32, const CLUSTER: u32> Pipeline<STAGES, CLUSTER> {
-    /// Makes the mbarriers, for `warps` warps in each block that release a stage. A barrier of the block (of the cluster, where there is one)
-    /// follows, before anybody uses the pipeline.
+impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUSTER> {
+    /// Makes the mbarriers. A barrier of the block (of the cluster, where there is one) follows, before anybody uses the pipeline.
     ///
     /// # Safety
     /// One thread of the block calls it, once.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn init(self, warps: u32) {
+    pub unsafe fn init(&self) {
         let mut stage = 0;
         while stage < STAGES {
             // SAFETY: the storage's own bytes, which only its mbarriers use.
             unsafe {
-                mbarrier_init(self.full(stage), 1);
-                mbarrier_init(self.empty(stage), warps * CLUSTER);
+                mbarrier_init(self.barriers.full(stage), 1);
+                mbarrier_init(self.barriers.empty(stage), const { R::WARPS * CLUSTER });
             }
             stage += 1;
         }
         fence_mbarrier_init();
     }
 
-    /// The side that fills stages: one thread's.
+    /// The side that fills stages: one thread's, in each block.
     #[inline(always)]
     #[must_use]
     pub const fn producer(self) -> Producer<STAGES, CLUSTER> {
-        Producer::new(self)
+        Producer::new(self.barriers)
     }
 
     /// The side that reads them: each thread of a consuming warp has its own, and goes through all stages, or
@@ -116,9 +151,11 @@ impl<const STAGES: u32, const CLUSTER: u32> Pipeline<STAGES, CLUSTER> {
     #[inline(always)]
     #[must_use]
     pub const fn consumer(self) -> Consumer<STAGES, CLUSTER> {
-        Consumer::new(self)
+        Consumer::new(self.barriers)
     }
+}
 
+impl<const STAGES: u32> Barriers<STAGES> {
     /// The address of a stage's full barrier.
     #[inline(always)]
     const fn full(self, stage: u32) -> u32 {

@@ -1,6 +1,6 @@
 //! The two sides of a pipeline, and the stages that they hold.
 
-use super::Pipeline;
+use super::Barriers;
 use crate::arch::{
     lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx,
     mbarrier_wait_parity,
@@ -36,7 +36,7 @@ impl<const STAGES: u32> Turn<STAGES> {
 /// The thread that fills stages.
 #[derive(Debug)]
 pub struct Producer<const STAGES: u32, const CLUSTER: u32> {
-    pipeline: Pipeline<STAGES, CLUSTER>,
+    barriers: Barriers<STAGES>,
     turn: Turn<STAGES>,
 }
 
@@ -66,8 +66,8 @@ impl Filling {
 
 impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
     #[inline(always)]
-    pub(super) const fn new(pipeline: Pipeline<STAGES, CLUSTER>) -> Self {
-        Self { pipeline, turn: Turn { stage: 0, parity: 1 } }
+    pub(super) const fn new(barriers: Barriers<STAGES>) -> Self {
+        Self { barriers, turn: Turn { stage: 0, parity: 1 } }
     }
 
     /// Waits until the next stage was released, and announces `bytes`: all that will come into the stage of this block, from
@@ -79,10 +79,10 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn acquire(&mut self, bytes: u32) -> Filling {
         let stage = self.turn.stage;
-        let barrier = self.pipeline.full(stage);
+        let barrier = self.barriers.full(stage);
         // SAFETY: the pipeline's own barriers; phases are waited for in turn.
         unsafe {
-            mbarrier_wait_parity(self.pipeline.empty(stage), self.turn.parity);
+            mbarrier_wait_parity(self.barriers.empty(stage), self.turn.parity);
             mbarrier_arrive_expect_tx(barrier, bytes);
         }
         self.turn.advance();
@@ -100,7 +100,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
         let mut stage = 0;
         while stage < STAGES {
             // SAFETY: the caller's contract.
-            unsafe { mbarrier_wait_parity(self.pipeline.empty(self.turn.stage), self.turn.parity) };
+            unsafe { mbarrier_wait_parity(self.barriers.empty(self.turn.stage), self.turn.parity) };
             self.turn.advance();
             stage += 1;
         }
@@ -110,7 +110,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
 /// A thread that reads stages.
 #[derive(Debug)]
 pub struct Consumer<const STAGES: u32, const CLUSTER: u32> {
-    pipeline: Pipeline<STAGES, CLUSTER>,
+    barriers: Barriers<STAGES>,
     turn: Turn<STAGES>,
 }
 
@@ -132,8 +132,8 @@ impl Full {
 
 impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[inline(always)]
-    pub(super) const fn new(pipeline: Pipeline<STAGES, CLUSTER>) -> Self {
-        Self { pipeline, turn: Turn { stage: 0, parity: 0 } }
+    pub(super) const fn new(barriers: Barriers<STAGES>) -> Self {
+        Self { barriers, turn: Turn { stage: 0, parity: 0 } }
     }
 
     /// Waits until the next stage is full.
@@ -145,7 +145,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     pub unsafe fn wait(&mut self) -> Full {
         let stage = self.turn.stage;
         // SAFETY: the pipeline's own barriers; phases are waited for in turn.
-        unsafe { mbarrier_wait_parity(self.pipeline.full(stage), self.turn.parity) };
+        unsafe { mbarrier_wait_parity(self.barriers.full(stage), self.turn.parity) };
         self.turn.advance();
         Full { stage }
     }
@@ -169,7 +169,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release(&self, full: Full) {
-        let barrier = self.pipeline.empty(full.stage);
+        let barrier = self.barriers.empty(full.stage);
         // Relaxed: nobody reads what this warp wrote to the stage. Where it wrote there, it has seen it read by what reads it, behind a
         // fence between its writes and those of TMA, so that no write of its own comes behind the copy that fills the stage anew.
         // One lane for each block that may fill it.

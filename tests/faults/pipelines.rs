@@ -6,7 +6,7 @@ use moye::Grid;
 use moye_device::arch::*;
 use moye_device::kernel;
 use moye_device::memory::{GlobalMut, Shared, SharedArray, SharedStorage};
-use moye_device::pipeline::PipelineStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
 use moye_device::static_layout;
 use moye_sim::{Access, FaultKind};
 
@@ -22,14 +22,12 @@ static_layout! {
 }
 
 /// What each kernel keeps in shared memory; the ring is the first part.
-type Storage = (SharedArray<u32, Ring>, PipelineStorage<STAGES>);
+type Storage<const WARPS: u32 = 1> = (SharedArray<u32, Ring>, PipelineStorage<STAGES, Warps<WARPS>>);
 
 /// What is done wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
-    /// The ring counts a release of two warps, and one releases.
-    OneReleaseOfTwo,
     /// A stage's reader releases it while its copy still reads it.
     ReleasesEarly,
     /// A stage is read before the wait for it.
@@ -40,21 +38,21 @@ enum Wrong {
     AnnouncesTooMuch,
 }
 
-/// A block of three warps: the first one's first lane fills stages, the second one's first lane copies each to `x`, and the third
+/// A block of three warps, where a stage waits for the release of `WARPS`: the first one's first lane fills stages, the second one's first lane copies each to `x`, and the third
 /// only does wrong.
 ///
 /// # Safety
 /// `x` has a stage's words.
 #[inline(always)]
-unsafe fn ring(x: GlobalMut<u32>, wrong: Wrong) {
+unsafe fn ring<const WARPS: u32>(x: GlobalMut<u32>, wrong: Wrong) {
     let (warp, lane) = (thread_idx().x / 32, lane_id());
     // SAFETY: the caller's contract; the simulator checks the rest.
     unsafe {
-        let (_, pipeline) = <Storage as SharedStorage>::take();
+        let (_, pipeline) = <Storage<WARPS> as SharedStorage>::take();
         let ring = Shared::<u32>::from_address(shared_base());
         let stage_at = |stage: u32| ring.offset((stage * BYTES / 4) as i32);
         if thread_idx().x == 0 {
-            pipeline.init(if wrong == Wrong::OneReleaseOfTwo { 2 } else { 1 });
+            pipeline.init();
         }
         sync_threads();
         if warp == 0 && lane == 0 {
@@ -65,8 +63,7 @@ unsafe fn ring(x: GlobalMut<u32>, wrong: Wrong) {
                 let to = stage_at(filling.index()).address();
                 bulk_load(to, x.address(), BYTES, filling.barrier(), None, None);
             }
-        }
-        if warp == 1 {
+        } else if warp == 1 {
             let mut consumer = pipeline.consumer();
             for _ in 0..TURNS {
                 if wrong == Wrong::ReadsBeforeTheWait && lane == 0 {
@@ -97,21 +94,21 @@ unsafe fn ring(x: GlobalMut<u32>, wrong: Wrong) {
 }
 
 macro_rules! kernels {
-    ($($name:ident $wrong:ident;)*) => { $(
-        #[kernel(threads = 96, shared = Storage)]
+    ($($name:ident $wrong:ident $warps:literal;)*) => { $(
+        #[kernel(threads = 96, shared = Storage<$warps>)]
         unsafe fn $name(x: GlobalMut<u32>) {
             // SAFETY: the kernel's own contract.
-            unsafe { ring(x, Wrong::$wrong) }
+            unsafe { ring::<$warps>(x, Wrong::$wrong) }
         }
     )* };
 }
 kernels! {
-    does_nothing_wrong Nothing;
-    releases_by_one_warp_of_two OneReleaseOfTwo;
-    releases_early ReleasesEarly;
-    reads_before_the_wait ReadsBeforeTheWait;
-    reads_without_a_wait ReadsWithoutAWait;
-    announces_too_much AnnouncesTooMuch;
+    does_nothing_wrong Nothing 1;
+    releases_by_one_warp_of_two Nothing 2;
+    releases_early ReleasesEarly 1;
+    reads_before_the_wait ReadsBeforeTheWait 1;
+    reads_without_a_wait ReadsWithoutAWait 1;
+    announces_too_much AnnouncesTooMuch 1;
 }
 
 /// Whether all parts are in the text, and the line of a fault is in this file.

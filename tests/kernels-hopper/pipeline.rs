@@ -3,7 +3,7 @@
 use moye_device::arch::*;
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut, Shared, SharedArray};
-use moye_device::pipeline::PipelineStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
 use moye_device::static_layout;
 
 /// Stages of the ring, and words of each.
@@ -15,8 +15,8 @@ static_layout! {
     pub Ring = moye_device::layout!(96);
 }
 
-/// What the kernel keeps in shared memory; its array is the first part.
-pub type RingStorage = (SharedArray<u32, Ring>, PipelineStorage<STAGES>);
+/// What the kernel keeps in shared memory; its array is the first part. One warp releases a stage.
+pub type RingStorage = (SharedArray<u32, Ring>, PipelineStorage<STAGES, Warps<1>>);
 
 /// A block of three warps: one loads `source`, 32 words a stage, and the other two read runs of stages in turn, the first warp's
 /// first. `runs` are the lengths of `count` runs. Each reader writes the words to `output`, times 2, and the second one's plus 1.
@@ -29,8 +29,7 @@ pub unsafe fn readers_in_turn(source: Global<u32>, runs: Global<u32>, count: u32
         let (_, pipeline) = <RingStorage as moye_device::memory::SharedStorage>::take();
         let ring = Shared::<u32>::from_address(shared_base());
         if thread_idx().x == 0 {
-            // One warp releases a stage.
-            pipeline.init(1);
+            pipeline.init();
         }
         sync_threads();
         if warp == 2 {

@@ -6,7 +6,7 @@ use crate::atom::wgmma::{SharedOperand, WgmmaAtom};
 use crate::kernels::mma::{Arguments, Convertible, Scalar};
 use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, shared_memory_atom};
 use crate::memory::{Element, SharedStorage};
-use crate::pipeline::{Pipeline, PipelineStorage};
+use crate::pipeline::{Pipeline, PipelineStorage, Readers};
 use core::marker::PhantomData;
 
 /// Bytes of a row of shared memory that is swizzled as a whole, and that a box has along its contiguous mode.
@@ -175,6 +175,13 @@ impl Boxes {
 pub type ArgumentsOf<G> =
     Arguments<<G as WgmmaConfig>::Operand, <G as WgmmaConfig>::Output, <G as WgmmaConfig>::Scalar>;
 
+/// The warps that read a stage: those of the warpgroups that multiply a tile together.
+pub struct ReadersOf<G>(PhantomData<G>);
+
+impl<G: WgmmaConfig> Readers for ReadersOf<G> {
+    const WARPS: u32 = G::TOGETHER * WARPGROUP / 32;
+}
+
 /// What a block keeps in shared memory: stages of A and of B, boxes of C for each consuming warpgroup, mbarriers, and a word that
 /// each consuming warpgroup tells itself.
 ///
@@ -197,7 +204,8 @@ pub const STAGES: u32 = 4;
 impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
     const BYTES: usize = {
         let stages = STAGES * (G::BYTES_A + G::BYTES_B);
-        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize + PipelineStorage::<STAGES>::BYTES
+        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize
+            + PipelineStorage::<STAGES, ReadersOf<G>>::BYTES
     };
     /// What a swizzle of 128 bytes repeats after.
     const ALIGN: usize = 1024;
@@ -238,14 +246,14 @@ impl<G: WgmmaConfig> Parts<G> {
     /// The word in which a thread of a consuming warpgroup tells the others something.
     #[inline(always)]
     pub fn told(self, consumer: u32) -> u32 {
-        self.c(G::CONSUMERS) + PipelineStorage::<STAGES>::BYTES as u32 + consumer * TOLD
+        self.c(G::CONSUMERS) + PipelineStorage::<STAGES, ReadersOf<G>>::BYTES as u32 + consumer * TOLD
     }
 
     /// The mbarriers of the stages.
     #[inline(always)]
-    pub fn pipeline<const CLUSTER: u32>(self) -> Pipeline<STAGES, CLUSTER> {
+    pub fn pipeline<const CLUSTER: u32>(self) -> Pipeline<STAGES, ReadersOf<G>, CLUSTER> {
         // SAFETY: the storage has these bytes behind the boxes of C, for nothing else.
-        unsafe { PipelineStorage::<STAGES, CLUSTER>::at(self.c(G::CONSUMERS)) }
+        unsafe { PipelineStorage::<STAGES, ReadersOf<G>, CLUSTER>::at(self.c(G::CONSUMERS)) }
     }
 }
 

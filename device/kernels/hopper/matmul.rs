@@ -49,7 +49,7 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
     let rank = if CLUSTER > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.
-        unsafe { pipeline.init(G::TOGETHER * WARPGROUP / 32) };
+        unsafe { pipeline.init() };
     }
     if CLUSTER > 1 {
         // SAFETY: all threads of the cluster come by. Nothing was written but the mbarriers, which have a fence of their own.
@@ -237,7 +237,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
 /// one in front of them, `before`, when the stores of C have read it; but not the last one, whose instructions may still run.
 ///
 /// # Safety
-/// All threads of the writer's warpgroup; the stages are one tile's, from its first one on. [`complete`] comes behind, and a release of
+/// All threads of the writer's warpgroup; the stages are one tile's, from its first one on, one at least. [`complete`] comes behind, and a release of
 /// what is given back.
 #[inline(always)]
 pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(

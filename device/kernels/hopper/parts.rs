@@ -14,7 +14,7 @@
 //! can be asked for. Two sums are the same in either order, so that the result is the same every time. Clusters of four would not do: of
 //! 32 of them, with a block for each multiprocessor, some wait on an H200 for the first ones to end.
 
-use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, ReadersOf, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, Part, leave_columns};
 use super::exchange::{Exchange, SumsOf};
 use super::matmul::load_boxes;
@@ -106,11 +106,12 @@ impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> PartsStorage<G, PARTS,
 }
 
 impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> SharedStorage for PartsStorage<G, PARTS, STAGES> {
-    const BYTES: usize = (Self::BEFORE[0] + Self::BEFORE[1]) as usize + PipelineStorage::<STAGES>::BYTES;
+    const BYTES: usize =
+        (Self::BEFORE[0] + Self::BEFORE[1]) as usize + PipelineStorage::<STAGES, ReadersOf<G>>::BYTES;
     /// What a swizzle of 128 bytes repeats after.
     const ALIGN: usize = 1024;
 
-    type Tensors = (Stages<G>, Exchange<G>, Pipeline<STAGES>);
+    type Tensors = (Stages<G>, Exchange<G>, Pipeline<STAGES, ReadersOf<G>>);
 
     #[inline(always)]
     unsafe fn at(base: u32) -> Self::Tensors {
@@ -188,7 +189,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
             if PARTS > 1 {
                 exchange.init();
             }
-            pipeline.init(G::CONSUMERS * WARPGROUP / 32);
+            pipeline.init();
         }
     }
     let [boxes_a, boxes_b] = boxes::<G>(arguments);

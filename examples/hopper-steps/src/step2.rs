@@ -10,11 +10,11 @@ use moye_device::arch::{block_idx, sync_threads, thread_idx};
 use moye_device::atom::wgmma::WgmmaAtom;
 use moye_device::kernel;
 use moye_device::memory::{GlobalMut, SharedStorage, TensorMap};
-use moye_device::pipeline::PipelineStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
 
 /// Stages of the ring.
 const STAGES: u32 = 4;
-type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES>);
+type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES, Warps<4>>);
 
 /// A grid of `(m / 128, n / 128)` blocks.
 ///
@@ -28,7 +28,7 @@ pub unsafe fn step2(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u
     unsafe {
         let (s_a, s_b, pipeline) = Smem::take();
         if thread == 0 {
-            pipeline.init(4);
+            pipeline.init();
         }
         sync_threads();
 

@@ -12,7 +12,7 @@ use moye_device::atom::wgmma::{SM90_64x256x16_F32BF16BF16_SS, SharedOperand, Wgm
 use moye_device::kernel;
 use moye_device::layout::ComposedLayout;
 use moye_device::memory::{GlobalMut, SharedStorage, TensorMap};
-use moye_device::pipeline::PipelineStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
 
 /// A block's tile of C.
 pub const BLK_M: u32 = 128;
@@ -34,7 +34,7 @@ pub const LOAD_A: TmaTile = TmaTile::new(SMEM_A, 16);
 /// See [`LOAD_A`].
 pub const LOAD_B: TmaTile = TmaTile::new(SMEM_B, 16);
 
-type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES>);
+type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES, Warps<8>>);
 
 /// A grid of `(m / 128, n / 256)` blocks.
 ///
@@ -50,7 +50,7 @@ pub unsafe fn step3(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u
     unsafe {
         let (s_a, s_b, pipeline) = Smem::take();
         if thread == 0 {
-            pipeline.init(8);
+            pipeline.init();
         }
         sync_threads();
 

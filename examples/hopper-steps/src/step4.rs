@@ -13,9 +13,9 @@ use moye_device::arch::{
 use moye_device::atom::wgmma::WgmmaAtom;
 use moye_device::kernel;
 use moye_device::memory::{GlobalMut, SharedStorage, TensorMap};
-use moye_device::pipeline::PipelineStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
 
-type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES>);
+type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES, Warps<8>>);
 
 /// A grid of any number of blocks.
 ///
@@ -31,7 +31,7 @@ pub unsafe fn step4(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, m: u32, n: u
     unsafe {
         let (s_a, s_b, pipeline) = Smem::take();
         if thread == 0 {
-            pipeline.init(8);
+            pipeline.init();
         }
         sync_threads();
 

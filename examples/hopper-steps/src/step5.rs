@@ -12,13 +12,13 @@ use moye_device::arch::{
 use moye_device::atom::wgmma::WgmmaAtom;
 use moye_device::kernel;
 use moye_device::memory::{SharedStorage, TensorMap};
-use moye_device::pipeline::PipelineStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
 
 type Smem = (
     Bytes<{ STAGES * LOAD_A.bytes() }>,
     Bytes<{ STAGES * LOAD_B.bytes() }>,
     Bytes<{ 4 * STORE_C.bytes() }>,
-    PipelineStorage<STAGES>,
+    PipelineStorage<STAGES, Warps<8>>,
 );
 
 /// A grid of any number of blocks.
@@ -36,7 +36,7 @@ pub unsafe fn step5(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
     unsafe {
         let (s_a, s_b, s_c, pipeline) = Smem::take();
         if thread == 0 {
-            pipeline.init(8);
+            pipeline.init();
         }
         sync_threads();
 

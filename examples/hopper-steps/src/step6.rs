@@ -13,7 +13,7 @@ use moye_device::atom::tma::TmaTile;
 use moye_device::atom::wgmma::WgmmaAtom;
 use moye_device::kernel;
 use moye_device::memory::{SharedStorage, TensorMap};
-use moye_device::pipeline::PipelineStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
 
 /// Blocks of a cluster, along M.
 pub const CLUSTER: u32 = 2;
@@ -25,7 +25,7 @@ type Smem = (
     Bytes<{ STAGES * LOAD_A.bytes() }>,
     Bytes<{ STAGES * BYTES_B }>,
     Bytes<{ 4 * STORE_C.bytes() }>,
-    PipelineStorage<STAGES, CLUSTER>,
+    PipelineStorage<STAGES, Warps<8>, CLUSTER>,
 );
 
 /// A grid of any number of blocks, in clusters of two.
@@ -46,7 +46,7 @@ pub unsafe fn step6(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
     unsafe {
         let (s_a, s_b, s_c, pipeline) = Smem::take();
         if thread == 0 {
-            pipeline.init(8);
+            pipeline.init();
         }
         sync_cluster();
 
