@@ -20,7 +20,7 @@ use cublas::{Cublas, Gemm};
 use cust::sys;
 use half::f16;
 use kind::Kind;
-use moye::kernels::mma::{Arguments, matmul_f16_tn, matmul_tf32_tn};
+use moye::kernels::mma::{Activation, Arguments, matmul_f16_tn, matmul_tf32_tn};
 use moye::kernels::{self, ladder::*};
 use moye::{Device, Element, Global, GlobalMut, Grid, Kernel};
 use rand::rngs::StdRng;
@@ -270,6 +270,8 @@ fn measured(
         n,
         k,
         addresses: [a.address(), b.address(), d.address()],
+        activation: Activation::None,
+        bias: None,
     };
     let mut ours = || Ok((work.launch)(device, &call)?);
     let seconds = match blas {

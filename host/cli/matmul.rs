@@ -5,9 +5,10 @@ use super::dtype::{Dtype, Member, PRODUCTS, Stored};
 use super::input::NpyFile;
 use super::output::Output;
 use super::product::{Finish, How, Product, multiply};
+use super::reference::Function;
 use super::report::Report;
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
@@ -87,17 +88,6 @@ pub struct Matmul {
     seed: u64,
     #[command(flatten)]
     device: DeviceArgument,
-}
-
-/// What a result may go through.
-#[derive(Clone, Copy, ValueEnum)]
-enum Function {
-    /// max(x, 0)
-    Relu,
-    /// 0.5 x (1 + tanh(0.7979 (x + 0.044715 x^3)))
-    Gelu,
-    /// x / (1 + exp(-x))
-    Silu,
 }
 
 /// Reads `MxN`.
@@ -308,10 +298,7 @@ impl Matmul {
             Some(Function::Gelu | Function::Silu) if dtype.is_whole() => bail!(
                 "--activation gelu and silu are for floats, and the product of {dtype} is int32; take relu, or convert the matrices"
             ),
-            None => Ok(Activation::None),
-            Some(Function::Relu) => Ok(Activation::Relu),
-            Some(Function::Gelu) => Ok(Activation::Gelu),
-            Some(Function::Silu) => Ok(Activation::Silu),
+            function => Ok(function.map_or(Activation::None, Activation::from)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The product in float64, to compare with.
 
+use clap::ValueEnum;
 use moye::kernels::mma::Activation;
 use moye_device::number::Scalar;
 use ndarray::ArrayView2;
@@ -51,6 +52,27 @@ pub fn compare<T: Scalar, U: Scalar>(
         .reduce(|| (0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
     let scale = if norm == 0.0 { 1.0 } else { norm.sqrt() };
     Comparison { relative_error: difference.sqrt() / scale, rows, of }
+}
+
+/// What a result may go through, as the user names it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Function {
+    /// max(x, 0)
+    Relu,
+    /// 0.5 x (1 + tanh(0.7979 (x + 0.044715 x^3)))
+    Gelu,
+    /// x / (1 + exp(-x))
+    Silu,
+}
+
+impl From<Function> for Activation {
+    fn from(function: Function) -> Self {
+        match function {
+            Function::Relu => Self::Relu,
+            Function::Gelu => Self::Gelu,
+            Function::Silu => Self::Silu,
+        }
+    }
 }
 
 /// An activation in float64.

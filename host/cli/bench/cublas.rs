@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use cudarc::{cublas, cublaslt};
 use half::f16;
 use libloading::Library;
+use moye::kernels::mma::Activation;
 use moye::{Buffer, Device};
 use std::ffi::{OsString, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,10 @@ pub struct Gemm {
     pub k: usize,
     /// Addresses on the device of A, B and C, dense matrices.
     pub addresses: [u64; 3],
+    /// What the result goes through.
+    pub activation: Activation,
+    /// The address of a bias of C's type, a number for each row, where there is one.
+    pub bias: Option<u64>,
 }
 
 impl Gemm {
@@ -253,6 +258,23 @@ impl Drop for CublasLt {
     }
 }
 
+/// What cuBLASLt calls that which is done behind a product, if anything is.
+///
+/// # Errors
+/// It has no such function.
+fn epilogue(gemm: &Gemm) -> Result<Option<cublaslt::sys::cublasLtEpilogue_t>> {
+    use cublaslt::sys::cublasLtEpilogue_t::*;
+    Ok(match (gemm.activation, gemm.bias.is_some()) {
+        (Activation::None, false) => None,
+        (Activation::None, true) => Some(CUBLASLT_EPILOGUE_BIAS),
+        (Activation::Relu, false) => Some(CUBLASLT_EPILOGUE_RELU),
+        (Activation::Relu, true) => Some(CUBLASLT_EPILOGUE_RELU_BIAS),
+        (Activation::Gelu, false) => Some(CUBLASLT_EPILOGUE_GELU),
+        (Activation::Gelu, true) => Some(CUBLASLT_EPILOGUE_GELU_BIAS),
+        (Activation::Silu, _) => bail!("it has no SiLU"),
+    })
+}
+
 /// A product that cuBLASLt has chosen an algorithm for. Its few descriptors are left to the process's end.
 struct Prepared<'a> {
     lt: &'a CublasLt,
@@ -269,7 +291,9 @@ impl<'a> Prepared<'a> {
         };
         use cublaslt::sys::cublasLtMatmulDescAttributes_t::{
             CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
-            CUBLASLT_MATMUL_DESC_FAST_ACCUM, CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB,
+            CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+            CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_MATMUL_DESC_FAST_ACCUM, CUBLASLT_MATMUL_DESC_TRANSA,
+            CUBLASLT_MATMUL_DESC_TRANSB,
         };
         use cublaslt::sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
         let (of, of_c, scale, by) =
@@ -311,6 +335,18 @@ impl<'a> Prepared<'a> {
                 let fast = 1i8;
                 let attribute = CUBLASLT_MATMUL_DESC_FAST_ACCUM;
                 set_matmul_desc_attribute(desc, attribute, ptr::from_ref(&fast).cast(), size_of::<i8>())
+                    .map_err(refused)?;
+            }
+            if let Some(epilogue) = epilogue(gemm)? {
+                let attribute = CUBLASLT_MATMUL_DESC_EPILOGUE;
+                let value = ptr::from_ref(&epilogue).cast();
+                set_matmul_desc_attribute(desc, attribute, value, size_of_val(&epilogue)).map_err(refused)?;
+            }
+            if let Some(bias) = gemm.bias {
+                let (value, of) = (ptr::from_ref(&bias).cast(), ptr::from_ref(&of_c).cast());
+                set_matmul_desc_attribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, value, size_of::<u64>())
+                    .map_err(refused)?;
+                set_matmul_desc_attribute(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, of, size_of_val(&of_c))
                     .map_err(refused)?;
             }
             let bytes = ptr::from_ref(&WORKSPACE_BYTES).cast();
@@ -395,7 +431,16 @@ mod tests {
 
     #[test]
     fn transposed_operands_lie_the_other_way_round() {
-        let gemm = Gemm { kind: Kind::F32, transposed: (true, true), m: 2, n: 3, k: 5, addresses: [0; 3] };
+        let gemm = Gemm {
+            kind: Kind::F32,
+            transposed: (true, true),
+            m: 2,
+            n: 3,
+            k: 5,
+            addresses: [0; 3],
+            activation: Activation::None,
+            bias: None,
+        };
         assert_eq!(gemm.shapes(), [(5, 2), (3, 5), (2, 3)]);
         assert_eq!(Gemm { transposed: (false, false), ..gemm }.shapes(), [(2, 5), (5, 3), (2, 3)]);
     }

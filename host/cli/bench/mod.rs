@@ -1,5 +1,6 @@
 //! `moye bench`
 
+mod behind;
 pub mod cublas;
 pub mod kind;
 mod limits;
@@ -13,8 +14,10 @@ mod suite;
 pub mod timing;
 
 use super::output::Output;
+use super::reference::Function;
 use super::report::{self, Report};
 use anyhow::{Result, anyhow, bail};
+use behind::Behind;
 use clap::{Args, ValueEnum};
 use cublas::{Cublas, CublasLt, Peer};
 use kind::{Kind, Majors};
@@ -50,6 +53,12 @@ pub struct Bench {
     /// The bytes of an element that is copied or transposed, separated by commas; 4 without it.
     #[arg(long, value_delimiter = ',', value_name = "BYTES")]
     element_bytes: Vec<usize>,
+    /// Add a bias to products: a number for each row of C, which is column-major.
+    #[arg(long)]
+    bias: bool,
+    /// What products go through last.
+    #[arg(long, value_enum, value_name = "FUNCTION")]
+    activation: Option<Function>,
     /// What products are measured beside.
     #[arg(long, value_enum, default_value_t = Against::Cublas, value_name = "LIBRARY")]
     against: Against,
@@ -65,6 +74,9 @@ pub struct Bench {
     /// Take the tiles and parts of K that `moye tune` has kept in this file.
     #[arg(long, value_name = "FILE.json")]
     tuning: Option<PathBuf>,
+    /// Multiply by the kernel of this name, as the table gives it, not by the one that is chosen.
+    #[arg(long, value_name = "NAME", conflicts_with = "tuning")]
+    kernel: Option<String>,
     /// Print JSON in place of the table.
     #[arg(long)]
     json: bool,
@@ -101,7 +113,7 @@ enum What {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Against {
-    /// cuBLAS's cublasGemmEx; for 8-bit floats, which it has not, cuBLASLt
+    /// cuBLAS's cublasGemmEx; for 8-bit floats, biases and activations, which it has not, cuBLASLt
     Cublas,
     /// cuBLASLt with the algorithm that its heuristic puts first
     Cublaslt,
@@ -126,10 +138,13 @@ pub struct Measure<'a> {
     no_peer: Option<String>,
     /// In its place for the kinds that it has not, where it is cuBLAS.
     lt: Option<&'a Result<Peer>>,
+    behind: Behind,
     facts: Option<Facts>,
     monitor: Option<&'a Monitor>,
     /// Choices that were measured.
     tuning: Option<&'a Tuning>,
+    /// The kernel that products are to take.
+    kernel: Option<&'a str>,
 }
 
 impl GpuArgument {
@@ -173,7 +188,8 @@ impl Bench {
             Against::Cublaslt => CublasLt::open(&device).map(Peer::CublasLt),
             Against::None => Err(anyhow!("none was asked for")),
         };
-        let lacks = |work: &Work| matches!(work, Work::Matmul { kind: Kind::E4m3, .. });
+        let behind = Behind::asked(self.bias, self.activation);
+        let lacks = |work: &Work| matches!(work, Work::Matmul { kind, .. } if !cublas_has(*kind, behind));
         let lt = (self.against == Against::Cublas && works.iter().any(|(work, _)| lacks(work)))
             .then(|| CublasLt::open(&device).map(Peer::CublasLt));
         let monitor = Monitor::open(&device);
@@ -193,9 +209,11 @@ impl Bench {
             peer: peer.as_ref().ok(),
             no_peer: peer.as_ref().err().map(|error| format!("{error:#}")),
             lt: lt.as_ref(),
+            behind,
             facts: facts.ok(),
             monitor: monitor.as_ref().ok(),
             tuning: tuning.as_ref(),
+            kernel: self.kernel.as_deref(),
         };
         let (mut rows, mut goals, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (work, goal) in &works {
@@ -256,7 +274,9 @@ impl Bench {
             && self.types.is_empty()
             && self.majors.is_empty()
             && self.sizes.is_empty()
-            && self.element_bytes.is_empty());
+            && self.element_bytes.is_empty()
+            && self.kernel.is_none()
+            && Behind::asked(self.bias, self.activation).is_nothing());
         if !named {
             return Ok(suite::rows().into_iter().map(|(work, goal)| (work, Some(goal))).collect());
         }
@@ -267,6 +287,20 @@ impl Bench {
         }
         if !multiplies && !self.majors.is_empty() {
             bail!("--majors is of products, and none is named: add `matmul`, or leave it out");
+        }
+        if !multiplies && self.kernel.is_some() {
+            bail!("--kernel is of products, and none is named: add `matmul`, or leave it out");
+        }
+        if !multiplies && !Behind::asked(self.bias, self.activation).is_nothing() {
+            bail!(
+                "--bias and --activation are of products, and none is named: add `matmul`, or leave them out"
+            );
+        }
+        if matches!(self.activation, Some(Function::Gelu | Function::Silu)) && self.types.contains(&Kind::I8)
+        {
+            bail!(
+                "--activation gelu and silu are for floats, and the product of i8 is int32; take relu, or other types"
+            );
         }
         if !moves && !self.element_bytes.is_empty() {
             bail!(
@@ -359,12 +393,19 @@ fn tell(
     }
 }
 
+/// Whether cuBLAS has products of this kind with this behind them; cuBLASLt has.
+fn cublas_has(kind: Kind, behind: Behind) -> bool {
+    kind != Kind::E4m3 && behind.is_nothing()
+}
+
 impl Measure<'_> {
     /// What a product is measured beside, and otherwise why it is beside nothing.
     fn beside(&self, kind: Kind) -> (Option<&Peer>, Option<String>) {
-        match (kind, self.lt) {
-            (Kind::E4m3, Some(Ok(lt))) => (Some(lt), None),
-            (Kind::E4m3, Some(Err(reason))) => (None, Some(format!("cuBLASLt: {reason:#}"))),
+        match self.lt {
+            Some(lt) if !cublas_has(kind, self.behind) => match lt {
+                Ok(lt) => (Some(lt), None),
+                Err(reason) => (None, Some(format!("cuBLASLt: {reason:#}"))),
+            },
             _ => (self.peer, self.no_peer.clone()),
         }
     }
@@ -396,9 +437,11 @@ mod tests {
             peer: None,
             no_peer: Some("a test".to_owned()),
             lt: None,
+            behind: Behind::default(),
             facts: None,
             monitor: None,
             tuning: None,
+            kernel: None,
         });
     }
 
@@ -420,6 +463,10 @@ mod tests {
             (&["copy", "transpose", "--majors", "nt"], "--majors is of products"),
             (&["--element-bytes", "2"], "--element-bytes is of copies and transposes"),
             (&["matmul", "--element-bytes", "2"], "add `copy` or `transpose`"),
+            (&["copy", "--kernel", "sgemm_nt"], "--kernel is of products"),
+            (&["copy", "--bias"], "--bias and --activation are of products"),
+            (&["transpose", "--activation", "relu"], "--bias and --activation are of products"),
+            (&["--types", "f16,i8", "--activation", "gelu"], "take relu, or other types"),
         ] {
             let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());
             let said = program.bench.works().unwrap_err().to_string();
@@ -443,6 +490,7 @@ mod tests {
             ]
         );
         assert_eq!(works(&["--types", "f64"]).len(), SIZES.len());
+        assert_eq!(works(&["--bias", "--activation", "relu"]).len(), SIZES.len());
         assert_eq!(
             works(&["copy", "transpose", "--sizes", "8x9x1", "--element-bytes", "4,2"]),
             [

@@ -91,6 +91,7 @@ fn row_of<T: Element + PartialEq>(
         work: name,
         kind: format!("{bytes} bytes"),
         majors: None,
+        behind: None,
         m: rows,
         n: cols,
         k: None,
@@ -100,7 +101,11 @@ fn row_of<T: Element + PartialEq>(
         no_peer: None,
         limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
         relative_error: None,
-        kernel: if transposed { turned_by((rows, cols), bytes) } else { copied_by(rows * bytes, bytes) },
+        kernel: if transposed {
+            turned_by((rows, cols), bytes)
+        } else {
+            copied_by(rows * bytes, cols, bytes)
+        },
         seen: Seen::typical(&seen),
         goal: None,
     })
@@ -113,9 +118,15 @@ fn turned_by((rows, cols): (usize, usize), bytes: usize) -> String {
     format!("{name}_u{}", 8 * bytes)
 }
 
-/// The kernel that copies column-major matrices with columns of so many bytes.
-fn copied_by(column: usize, bytes: usize) -> String {
-    if column.is_multiple_of(16) { "copy_lines".to_owned() } else { format!("pack_u{}", 8 * bytes) }
+/// The kernel that copies column-major matrices whose columns, of so many bytes, follow each other without a gap.
+fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
+    // What is a whole number of 64 KB is copied as lines of these.
+    let long = column >= 16 * 2048 || (column * cols).is_multiple_of(16 * 4096);
+    match column.is_multiple_of(16) {
+        true if long => "copy_long_lines".to_owned(),
+        true => "copy_lines".to_owned(),
+        false => format!("pack_u{}", 8 * bytes),
+    }
 }
 
 /// The driver's own copy, on the device's default stream. Nothing is launched before the result is called.

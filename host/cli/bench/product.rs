@@ -1,5 +1,6 @@
 //! A product on random matrices: checked against float64, then timed beside cuBLAS.
 
+use super::behind::Behind;
 use super::cublas::{Gemm, Peer};
 use super::kind::{Kind, Majors};
 use super::results::{Figure, Row};
@@ -25,6 +26,9 @@ pub struct Problem<T: Member, U: Stored> {
     c: Buffer<U>,
     /// The number 1, as the scale of both operands, for the kinds that are measured with scales.
     scale: Option<Buffer<f32>>,
+    behind: Behind,
+    /// The bias, where there is one, on the host and on the device.
+    bias: Option<(Vec<U>, Buffer<U>)>,
 }
 
 /// Calls a generic function with the operands' and the result's types of a kind.
@@ -56,7 +60,25 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         let operands = [device.upload(&host[0])?, device.upload(&host[1])?];
         let c = device.alloc_uninit::<U>(elements(m, n)?)?;
         let scale = (kind == Kind::E4m3).then(|| device.upload(&[1.0f32])).transpose()?;
-        Ok(Self { kind, majors, size, host, operands, c, scale })
+        Ok(Self { kind, majors, size, host, operands, c, scale, behind: Behind::default(), bias: None })
+    }
+
+    /// The same problem with something behind the product.
+    ///
+    /// # Errors
+    /// The device has not the memory.
+    pub fn with(mut self, device: &Device, behind: Behind) -> Result<Self> {
+        if behind.bias {
+            // As large as the sums of numbers of [-1, 1) are, so that a bias that is left out shows.
+            let large = (self.size.k as f64 / 9.0).sqrt().max(1.0);
+            let mut random = fastrand::Rng::with_seed(4);
+            let bias: Vec<_> =
+                (0..self.size.m).map(|_| U::nearest(large * (2.0 * random.f64() - 1.0))).collect();
+            let buffer = device.upload(&bias)?;
+            self.bias = Some((bias, buffer));
+        }
+        self.behind = behind;
+        Ok(self)
     }
 
     /// The call that multiplies, and C, column-major.
@@ -74,7 +96,11 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
             _ => Precision::Full,
         };
         let product = T::scaled(Matmul::new(a, b), [self.scale.as_ref(); 2])?;
-        Ok((T::precise(product, precision)?, MatrixMut::col_major(&mut self.c, m, n)?))
+        let mut product = T::precise(product, precision)?.activation(self.behind.activation);
+        if let Some((_, bias)) = &self.bias {
+            product = product.bias_rows(bias);
+        }
+        Ok((product, MatrixMut::col_major(&mut self.c, m, n)?))
     }
 
     /// Poisons C, so that what nothing writes shows.
@@ -103,6 +129,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         let (Size { m, n, k }, [a, b]) = (self.size, &self.host);
         let (step_a, step_b) =
             (if self.majors.a { (k, 1) } else { (1, m) }, if self.majors.b { (1, n) } else { (k, 1) });
+        let (behind, bias) = (self.behind, self.bias.as_ref().map(|(bias, _)| &bias[..]));
         let (difference, norm) = samples(m, n)
             .into_par_iter()
             .map(|(i, j)| {
@@ -111,7 +138,8 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
                         a[i * step_a.0 + l * step_a.1].to_f64() * b[j * step_b.0 + l * step_b.1].to_f64()
                     })
                     .sum();
-                ((c[i + j * m].to_f64() - sum).powi(2), sum * sum)
+                let expected = behind.of(sum, bias.map_or(0.0, |bias| bias[i].to_f64()));
+                ((c[i + j * m].to_f64() - expected).powi(2), expected * expected)
             })
             .reduce(|| (0.0, 0.0), |one, other| (one.0 + other.0, one.1 + other.1));
         (difference / if norm == 0.0 { 1.0 } else { norm }).sqrt()
@@ -160,12 +188,25 @@ pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Res
     with_types!(kind, measured(measure, kind, majors, size))
 }
 
-/// The same, with the choices of the file that the user names.
-fn tuned<'a, T: Member, U: Output<T>>(call: Matmul<'a, T, U>, measure: &Measure<'a>) -> Matmul<'a, T, U> {
-    match measure.tuning {
+/// The same, with the choices of the file that the user names, or the kernel.
+///
+/// # Errors
+/// There is no such kernel for these elements.
+fn tuned<'a, T: Member, U: Output<T>>(
+    call: Matmul<'a, T, U>,
+    measure: &Measure<'a>,
+) -> Result<Matmul<'a, T, U>> {
+    if let Some(name) = measure.kernel {
+        let kernels = call.kernels(measure.device);
+        let Some(known) = kernels.iter().find(|known| **known == name) else {
+            bail!("there is no kernel `{name}` for this product; there are {}", kernels.join(", "));
+        };
+        return Ok(call.kernel(known));
+    }
+    Ok(match measure.tuning {
         Some(tuning) => call.tuned(tuning),
         None => call,
-    }
+    })
 }
 
 fn measured<T: Member, U: Output<T> + Stored + Default>(
@@ -175,11 +216,11 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     size: Size,
 ) -> Result<Row> {
     let device = measure.device;
-    let mut problem = Problem::<T, U>::new(device, kind, majors, size)?;
+    let mut problem = Problem::<T, U>::new(device, kind, majors, size)?.with(device, measure.behind)?;
     problem.poison()?;
     let plan = {
         let (call, mut c) = problem.call()?;
-        let call = tuned(call, measure);
+        let call = tuned(call, measure)?;
         let plan = call.explain(device, &mut c)?;
         call.run(device, &mut c)?;
         plan
@@ -196,6 +237,8 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         n: size.n,
         k: size.k,
         addresses: problem.addresses(&other_c),
+        activation: measure.behind.activation,
+        bias: problem.bias.as_ref().map(|(_, bias)| bias.address()),
     };
     let (side, mut missing) = measure.beside(kind);
     let mut peer = None;
@@ -220,7 +263,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     let mut seen = Vec::new();
     let times = {
         let (call, mut c) = problem.call()?;
-        let call = tuned(call, measure);
+        let call = tuned(call, measure)?;
         let mut ours = || Ok(call.run(device, &mut c)?);
         let mut watch = || seen.extend(measure.monitor.map(super::Monitor::look));
         match &mut peer {
@@ -234,6 +277,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         work: "matmul",
         kind: kind.name().to_owned(),
         majors: Some(majors.to_string()),
+        behind: (!measure.behind.is_nothing()).then(|| measure.behind.to_string()),
         m: size.m,
         n: size.n,
         k: Some(size.k),
@@ -253,6 +297,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
 mod tests {
     use super::*;
     use crate::cli::bench::tests::on_simulator;
+    use moye::kernels::mma::Activation;
 
     fn checked<T: Member, U: Output<T> + Stored + Default>(kind: Kind, majors: Majors) {
         let device = Device::sim();
@@ -276,6 +321,25 @@ mod tests {
                 with_types!(kind, checked(kind, majors));
             }
         }
+    }
+
+    #[test]
+    fn what_is_behind_a_product_is_checked_too() {
+        let behind = Behind { bias: true, activation: Activation::Relu };
+        on_simulator(|measure| {
+            let measure = Measure { behind, no_peer: None, facts: None, ..*measure };
+            for kind in [Kind::F16, Kind::F32, Kind::I8] {
+                let told = row(&measure, kind, Majors::TN, Size { m: 40, n: 24, k: 64 }).unwrap();
+                assert_eq!(told.what(), format!("{kind} tn 40 x 24 x 64, bias, relu"));
+            }
+        });
+        let device = Device::sim();
+        let size = Size { m: 40, n: 24, k: 64 };
+        let mut problem = Problem::<f32, f32>::new(&device, Kind::F32, Majors::TN, size).unwrap();
+        let (call, mut c) = problem.call().unwrap();
+        call.run(&device, &mut c).unwrap();
+        let problem = problem.with(&device, behind).unwrap();
+        assert!(problem.check("without it").is_err(), "a bias and an activation that are left out show");
     }
 
     #[test]

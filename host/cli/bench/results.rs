@@ -36,6 +36,8 @@ pub struct Row {
     pub kind: String,
     /// How A and B lie: `tn`, ...
     pub majors: Option<String>,
+    /// What is computed behind a product: `bias, relu`, ...
+    pub behind: Option<String>,
     pub m: usize,
     pub n: usize,
     pub k: Option<usize>,
@@ -90,7 +92,10 @@ impl Row {
     /// What was done, in words.
     pub fn what(&self) -> String {
         match (self.k, &self.majors) {
-            (Some(k), Some(majors)) => format!("{} {majors} {} x {} x {k}", self.kind, self.m, self.n),
+            (Some(k), Some(majors)) => {
+                let behind = self.behind.as_ref().map_or(String::new(), |behind| format!(", {behind}"));
+                format!("{} {majors} {} x {} x {k}{behind}", self.kind, self.m, self.n)
+            }
             _ => format!("{} {} {} x {}", self.work, self.kind, self.m, self.n),
         }
     }
@@ -188,7 +193,7 @@ pub fn json(conditions: &Conditions, rows: &[Row]) -> serde_json::Value {
 
 /// The rows as CSV (RFC 4180), one header line first.
 pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
-    const HEADER: &str = "date,device,work,kind,majors,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
+    const HEADER: &str = "date,device,work,kind,majors,behind,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
                           peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached";
     let mut text = format!("{HEADER}\r\n");
     for row in rows {
@@ -200,6 +205,7 @@ pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
             row.work.to_owned(),
             row.kind.clone(),
             row.majors.clone().unwrap_or_default(),
+            row.behind.clone().unwrap_or_default(),
             row.m.to_string(),
             row.n.to_string(),
             maybe(row.k),
@@ -276,6 +282,7 @@ pub mod tests {
             work: "matmul",
             kind: kind.to_owned(),
             majors: Some(majors.to_owned()),
+            behind: None,
             m: size,
             n: size,
             k: Some(size),
@@ -301,6 +308,7 @@ pub mod tests {
             work: "copy",
             kind: "4 bytes".to_owned(),
             majors: None,
+            behind: None,
             k: None,
             unit: "GB/s",
             peer: None,

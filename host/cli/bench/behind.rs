@@ -1,0 +1,60 @@
+//! What is computed behind a product, and measured with it.
+
+use crate::cli::reference::{Function, activated};
+use moye::kernels::mma::Activation;
+use std::fmt;
+
+/// `activation(a * b + bias)`, where a bias is asked for: one number for each row of C, which is column-major, as cuBLASLt has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
+    pub bias: bool,
+    pub activation: Activation,
+}
+
+impl Behind {
+    /// What was asked for on the command line.
+    pub fn asked(bias: bool, activation: Option<Function>) -> Self {
+        Self { bias, activation: activation.map_or(Activation::None, Activation::from) }
+    }
+
+    /// Whether there is anything.
+    pub fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+
+    /// An element of C in float64, from its sum and its row's bias.
+    pub fn of(self, sum: f64, bias: f64) -> f64 {
+        activated(self.activation, if self.bias { sum + bias } else { sum })
+    }
+}
+
+impl fmt::Display for Behind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let activation = match self.activation {
+            Activation::None => None,
+            Activation::Relu => Some("relu"),
+            Activation::Gelu => Some("gelu"),
+            Activation::Silu => Some("silu"),
+        };
+        let parts: Vec<_> = self.bias.then_some("bias").into_iter().chain(activation).collect();
+        f.write_str(&parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_named_by_its_parts_and_computed_in_their_order() {
+        let nothing = Behind::default();
+        assert!(nothing.is_nothing() && nothing.to_string().is_empty());
+        assert_eq!(nothing.of(-2.0, 5.0), -2.0, "no bias was asked for");
+        let both = Behind::asked(true, Some(Function::Relu));
+        assert_eq!(
+            (both.to_string().as_str(), both.of(-2.0, 5.0), both.of(-2.0, 1.0)),
+            ("bias, relu", 3.0, 0.0)
+        );
+        assert_eq!(Behind::asked(false, Some(Function::Silu)).to_string(), "silu");
+    }
+}
