@@ -195,12 +195,14 @@ unsafe fn oriented<T: Element>(
         {
             (m_words, lines, leading) = (LINE as u32, (all / LINE) as u32, [LINE as i64; 2]);
         }
-        let blocks = blocks(operation, m_words.div_ceil(256), lines.div_ceil(8))?;
+        // The tile's lines.
+        let (kernel, at_once) = if m_words >= LONG { (&copy_long_lines, 1) } else { (&copy_lines, 8) };
+        let blocks = blocks(operation, m_words.div_ceil(256), lines.div_ceil(at_once))?;
         let pointers = (Global::from_address(from.address), GlobalMut::from_address(to.address));
         // SAFETY: the caller's contract; starts and leading dimensions are multiples of 16 bytes.
         unsafe {
             let arguments = (pointers.0, pointers.1, m_words, lines, leading[0], leading[1]);
-            stream.launch(&copy_lines, Grid::new(blocks, 256), arguments)?;
+            stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments)?;
         }
         if rest == 0 {
             return Ok(());
@@ -217,6 +219,8 @@ unsafe fn oriented<T: Element>(
 
 /// Words of 16 bytes that the copy of one long line is cut into.
 const LINE: u64 = 4096;
+/// Words of a long line: with as many, few threads of its last block have none.
+const LONG: u32 = 2048;
 /// The most lines that a launch takes.
 const MAX_LINES: u64 = i32::MAX as u64 - 256;
 
@@ -236,7 +240,7 @@ unsafe fn tiles<T: Element>(
         let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
         let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
         // SAFETY: the caller's contract, for elements of the same size, whatever they are; lines are whole words.
-        return unsafe { stream.launch(kernel, Grid::new(blocks, 256), arguments) };
+        return unsafe { stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments) };
     }
     // SAFETY: the caller's contract, for elements of the same size, whatever they are.
     unsafe {
@@ -293,7 +297,7 @@ unsafe fn tiles_by<B: Element>(
         if from.strides[1] == 1 && to.strides[0] == 1 {
             let blocks = blocks(operation, n.div_ceil(extent), m.div_ceil(extent))?;
             let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
-            return stream.launch(transpose, Grid::new(blocks, 256), arguments);
+            return stream.launch(transpose, Grid::new(blocks, 256).dependent(), arguments);
         }
         // The kernel is fastest where its second axis is the destination's fast one.
         let blocks = blocks(operation, n.div_ceil(64), m.div_ceil(64))?;

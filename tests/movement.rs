@@ -141,3 +141,20 @@ fn small_elements_are_turned_round_by_words(
         }
     }
 }
+
+/// Lines of 2,048 words of 16 bytes and more, each of which has blocks of its own, and shorter ones, of which a block has eight; with a gap
+/// between them, and without one, where they are one line.
+#[rstest]
+fn long_lines_and_short_ones_are_copied_by_words(
+    #[values((8192, 3), (8188, 9), (8196, 2), (9000, 5), (16384, 1), (16384, 2), (4, 11))] shape: (
+        usize,
+        usize,
+    ),
+    #[values(0, 4)] gap: usize,
+) {
+    let mut random = StdRng::seed_from_u64(rand::random());
+    let place = Place { rows_first: true, leading: shape.0 + gap, start: 0 };
+    for device in devices() {
+        moves_between(&device, false, shape, (place, place), &mut random, |x| x as u32);
+    }
+}

@@ -1,48 +1,60 @@
 //! Copies and transposes as fast as memory: matrices whose lines are contiguous, with as much on its way as memory takes.
 //!
 //! A multiprocessor reads some 36 GB/s for each byte a nanosecond that it has asked for, so that an H200 (4.8 TB/s, 132
-//! multiprocessors, 700 to 800 ns from a request to its answer) is busy with 25 to 30 KB on their way in each. A block of 256
-//! threads asks for 32 KB at once in a copy, 128 bytes a thread, and for 16 elements a thread in a transpose.
+//! multiprocessors, 700 to 800 ns from a request to its answer) is busy with 25 to 30 KB on their way in each. A multiprocessor's 2,048
+//! threads ask for 32 KB with 16 bytes each. More is not better: of 16384 x 16384 elements of 16 bytes, beside the driver's copy with 4,274 GB/s, threads
+//! that had 1, 2, 4 and 8 words copied 4,295, 4,267, 4,227 and 4,191 GB/s. Lines that are shorter than a block's threads need more of them, though:
+//! there a thread has a word of each of eight lines. In a transpose it has 16 elements, since what it reads is not what it writes.
+//!
+//! In a transpose either what is read or what is written lies apart. An H200 takes it better from reads: 16384 x 16384 elements of 8 bytes went at
+//! 3,808 GB/s where blocks beside each other read beside each other, and at 4,124 where they write so.
 
 use crate::algorithm::copy;
-use crate::arch::{block_idx, sync_threads, thread_idx};
+use crate::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
 use crate::layout::{IntTuple, Layout};
 use crate::memory::{Element, Global, GlobalMut, SharedArray, SharedStorage};
 use crate::tensor::{Matrix, StaticLayout, UnitStride};
 use crate::{kernel, layout, static_layout};
 use core::marker::PhantomData;
 
-/// Lines in groups, so that the blocks of a grid are numbered along x alone, which has room for 2^31 - 1.
+/// The place of a block's tile, along a first mode that has so many, and a second one. The blocks of a grid are numbered along x alone, which
+/// has room for 2^31 - 1.
 #[inline(always)]
-fn tile_of(block: u32, tiles_m: u32) -> (u32, u32) {
-    (block % tiles_m, block / tiles_m)
+pub(super) fn tile_of(block: u32, tiles: u32) -> (u32, u32) {
+    (block % tiles, block / tiles)
 }
 
 static_layout! {
-    /// A block's tile, (BLK_M, BLK_N), in words of 16 bytes.
+    /// A block's tile of long lines, (BLK_M, BLK_N), in words of 16 bytes.
+    pub LongWords = layout!((256, 1));
+    /// The same of short lines.
     pub Words = layout!((256, 8));
     /// (THR_M, THR_N)
     pub ThreadsAlongM = layout!((256, 1));
 }
 
-/// Copies `n` lines of `m` words of 16 bytes; the leading dimensions, in words, are from line to line. A block of 256 threads
-/// along x for each tile of 256 words of 8 lines: `ceil(m / 256) * ceil(n / 8)` of them.
+/// One block's tile.
 ///
 /// # Safety
-/// Both matrices lie in memory of the device inside the buffers that the pointers come from, start at multiples of 16 bytes, and
-/// do not overlap. Both extents are at most 2^31 - 256.
-#[kernel(threads = 256)]
-pub unsafe fn copy_lines(src: Global<u128>, dst: GlobalMut<u128>, m: u32, n: u32, src_ld: i64, dst_ld: i64) {
+/// As the kernels below.
+#[inline(always)]
+unsafe fn copy_tile<Tile: StaticLayout>(
+    (src, dst): (Global<u128>, GlobalMut<u128>),
+    (m, n): (u32, u32),
+    (src_ld, dst_ld): (i64, i64),
+) {
+    overlap_launches();
     let (block, thread) = (block_idx().x, thread_idx().x);
-    let tile = tile_of(block, m.div_ceil(256));
+    let (blk_m, blk_n) = const { (Tile::LAYOUT.extent(0) as u32, Tile::LAYOUT.extent(1) as u32) };
+    let tile = tile_of(block, m.div_ceil(blk_m));
     let m_src = Matrix::new(src, (m, n), UnitStride::<0>(src_ld)); // (M, N)
     let m_dst = Matrix::new(dst, (m, n), UnitStride::<0>(dst_ld)); // (M, N)
-    let t_g_src = m_src.local_tile::<Words, _>(tile).local_partition::<ThreadsAlongM>(thread); // (THR_M, THR_N)
-    let t_g_dst = m_dst.local_tile::<Words, _>(tile).local_partition::<ThreadsAlongM>(thread); // (THR_M, THR_N)
+    let t_g_src = m_src.local_tile::<Tile, _>(tile).local_partition::<ThreadsAlongM>(thread); // (THR_M, THR_N)
+    let t_g_dst = m_dst.local_tile::<Tile, _>(tile).local_partition::<ThreadsAlongM>(thread); // (THR_M, THR_N)
     // SAFETY: the caller's contract; each word belongs to one thread; all of a fragment is written before it is read.
     unsafe {
         let mut words = t_g_src.make_fragment_like(); // (THR_M, THR_N)
-        if (tile.0 + 1) * 256 <= m && (tile.1 + 1) * 8 <= n {
+        if (tile.0 + 1) * blk_m <= m && (tile.1 + 1) * blk_n <= n {
             copy(&t_g_src.whole(), &mut words);
             copy(&words, &mut t_g_dst.whole());
         } else {
@@ -50,6 +62,30 @@ pub unsafe fn copy_lines(src: Global<u128>, dst: GlobalMut<u128>, m: u32, n: u32
             copy(&words, &mut { t_g_dst });
         }
     }
+}
+
+macro_rules! copy_lines {
+    ($($(#[$doc:meta])* $name:ident $tile:ident, $lines:literal;)+) => { $(
+        $(#[$doc])*
+        ///
+        /// The leading dimensions, in words, are from line to line. A block of 256 threads along x for each tile of 256 words of
+        #[doc = concat!($lines, " lines: `ceil(m / 256) * ceil(n / ", $lines, ")` of them.")]
+        ///
+        /// # Safety
+        /// Both matrices lie in memory of the device inside the buffers that the pointers come from, start at multiples of 16 bytes, and
+        /// do not overlap. Both extents are at most 2^31 - 256.
+        #[kernel(threads = 256)]
+        pub unsafe fn $name(src: Global<u128>, dst: GlobalMut<u128>, m: u32, n: u32, src_ld: i64, dst_ld: i64) {
+            // SAFETY: the caller's contract.
+            unsafe { copy_tile::<$tile>((src, dst), (m, n), (src_ld, dst_ld)) }
+        }
+    )+ };
+}
+copy_lines! {
+    /// Copies `n` lines of `m` words of 16 bytes, fastest where a line has thousands of them.
+    copy_long_lines LongWords, 1;
+    /// Copies `n` lines of `m` words of 16 bytes.
+    copy_lines Words, 8;
 }
 
 /// The square tile of a transpose, 64 x 64, or 32 x 32 of elements of 16 bytes.
@@ -103,9 +139,11 @@ unsafe fn transpose_tile<T: Element>(
     (m, n): (u32, u32),
     (src_ld, dst_ld): (i64, i64),
 ) {
+    overlap_launches();
     let (block, thread) = (block_idx().x, thread_idx().x);
     let block_extent = const { extent::<T>() as u32 };
-    let (tile_m, tile_n) = tile_of(block, m.div_ceil(block_extent));
+    // Blocks that run at the same time write beside each other, and read apart.
+    let (tile_n, tile_m) = tile_of(block, n.div_ceil(block_extent));
     let m_src = Matrix::new(src, (m, n), UnitStride::<0>(src_ld)); // (M, N)
     let m_dst = Matrix::new(dst, (n, m), UnitStride::<0>(dst_ld)); // (N, M)
     let g_src = m_src.local_tile::<Tile<T>, _>((tile_m, tile_n)); // (BLK_M, BLK_N)

@@ -22,7 +22,9 @@ mod transpose;
 pub mod transpose_words;
 
 pub use copy::{copy, copy_async};
-pub use lines::{copy_lines, transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128};
+pub use lines::{
+    copy_lines, copy_long_lines, transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128,
+};
 pub use matmul::{matmul_f32_nn, matmul_f32_nt, matmul_f32_tn, matmul_f32_tt};
 pub use pack::{pack_u8, pack_u16, pack_u32, pack_u64, pack_u128};
 pub use realign::realign;

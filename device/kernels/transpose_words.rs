@@ -13,8 +13,9 @@
 //! What remains is a transpose of words by way of shared memory. A warp has 32 squares below each other, so that it writes to every second row
 //! there, or every fourth: behind as many rows a word is left free, so that these begin a bank later each.
 
+use super::lines::tile_of;
 use crate::algorithm::copy;
-use crate::arch::{block_idx, sync_threads, thread_idx};
+use crate::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
 use crate::atom::copy::AutoVectorizingCopy;
 use crate::atom::{StaticTiledCopy, TiledCopy};
 use crate::layout::{IntTuple, Layout};
@@ -134,11 +135,12 @@ unsafe fn transpose_tile<T: Packed>(
     (m, n): (u32, u32),
     (src_ld, dst_ld): (i64, i64),
 ) {
+    overlap_launches();
     let (block, thread) = (block_idx().x, thread_idx().x);
     let per_word = const { T::PER_WORD as u32 };
     let (blk_m, blk_n) = const { (WORDS_M as u32 * T::PER_WORD as u32, (T::WORDS_N * T::PER_WORD) as u32) };
-    let tiles_m = m.div_ceil(blk_m);
-    let (tile_m, tile_n) = (block % tiles_m, block / tiles_m);
+    // As in `lines.rs`, and for its reason.
+    let (tile_n, tile_m) = tile_of(block, n.div_ceil(blk_n));
     let per_line = i64::from(per_word);
     let m_src = Matrix::new(src, (m / per_word, n), UnitStride::<0>(src_ld / per_line)); // (M words, N)
     let m_dst = Matrix::new(dst, (n / per_word, m), UnitStride::<0>(dst_ld / per_line)); // (N words, M)

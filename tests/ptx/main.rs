@@ -244,6 +244,7 @@ fn the_driver_agrees() {
     check(&device, &kernels::matmul_f32_tt);
     check(&device, &kernels::matmul_f32_tn);
     check(&device, &kernels::copy_lines);
+    check(&device, &kernels::copy_long_lines);
     check(&device, &kernels::transpose_u32);
     check(&device, &kernels::transpose_u128);
     check(&device, &kernels::mma::matmul_f16_tn);

@@ -32,11 +32,25 @@ fn the_copies_move_each_element_once(#[values("sm_80", "sm_90a")] arch: &str) {
 
 #[rstest]
 fn lines_are_copied_by_words_of_16_bytes(#[values("sm_80", "sm_90a")] arch: &str) {
-    let kernel = function(arch, "copy_lines");
-    // Whole tiles and those at an edge.
-    assert_eq!(kernel.count("ld.global.v4.b32"), 2 * 8, "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("st.global.v4.b32"), 2 * 8, "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("ld.shared") + kernel.count("st.shared") + kernel.count("ld.local"), 0);
+    for (name, lines) in [("copy_long_lines", 1), ("copy_lines", 8)] {
+        let kernel = function(arch, name);
+        // Whole tiles and those at an edge.
+        assert_eq!(kernel.count("ld.global.v4.b32"), 2 * lines, "{:?}", kernel.instructions);
+        assert_eq!(kernel.count("st.global.v4.b32"), 2 * lines, "{:?}", kernel.instructions);
+        assert_eq!(kernel.count("ld.shared") + kernel.count("st.shared") + kernel.count("ld.local"), 0);
+    }
+}
+
+#[test]
+fn copies_and_transposes_as_fast_as_memory_begin_before_the_kernel_in_front_has_ended() {
+    for name in ["copy_long_lines", "copy_lines", "transpose_u8", "transpose_u128", "transpose_words_u16"] {
+        assert_eq!(
+            function("sm_90a", name).count("griddepcontrol"),
+            2,
+            "{name} waits, and lets others begin"
+        );
+        assert_eq!(function("sm_80", name).count("griddepcontrol"), 0, "{name}: sm_80 has none");
+    }
 }
 
 #[rstest]

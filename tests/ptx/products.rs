@@ -143,7 +143,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
 /// The kernels that the other tests of this program are about.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
-    "copy", "copy_async", "copy_lines",
+    "copy", "copy_async", "copy_lines", "copy_long_lines",
     "transpose", "transpose_u8", "transpose_u16", "transpose_u32", "transpose_u64", "transpose_u128",
     "transpose_words_u8", "transpose_words_u16",
     "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign",
