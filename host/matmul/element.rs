@@ -109,6 +109,8 @@ pub struct Variant<T: Operand> {
     pub plain: bool,
     /// Whether its warpgroups have whole tiles in turn: the ping-pong kernels, which share no tiles.
     pub ping_pong: bool,
+    /// Whether a block has one tile and ends, of those of large tiles.
+    pub once: bool,
     /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others rearranged: kernels whose large tiles
     /// share no operand.
     pub lines: bool,
@@ -255,6 +257,7 @@ macro_rules! variants {
     (@is plain plain) => { true };
     (@is ping_pong wgmma_ping_pong) => { true };
     (@is lines wgmma_alone) => { true };
+    (@is once wgmma_once) => { true };
     (@is $what:ident $other:ident) => { false };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma) => {
         variants!(@code $kernel [$a $b] $m $n $k Rows 1)
@@ -269,6 +272,9 @@ macro_rules! variants {
         variants!(@code $kernel [$a $b] $m $n $k Rows 2)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_small) => {
+        variants!(@code $kernel [$a $b] $m $n $k Parts 1)
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_once) => {
         variants!(@code $kernel [$a $b] $m $n $k Parts 1)
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_halves) => {
@@ -290,6 +296,7 @@ macro_rules! variants {
             plain: false $(|| variants!(@is plain $plain))?,
             ping_pong: false $(|| variants!(@is ping_pong $plain))?,
             lines: false $(|| variants!(@is lines $plain))?,
+            once: false $(|| variants!(@is once $plain))?,
             rate: $rate,
         }),+]
     };
@@ -297,12 +304,14 @@ macro_rules! variants {
 
 /// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
 /// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
-/// by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 in pairs that share K, 64 x 128, and in pairs; `few`: 64 x 64, and in
+/// by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
+/// 192 x 192 with a block for each; `few`: 64 x 64, and in
 /// pairs; and what a type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
-        tn $alone:ident $rate_alone:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident;
+        tn $alone:ident $rate_alone:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident,
+            $once_square:ident, $once_between:ident, $once_large:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
     })+) => { $(
@@ -324,6 +333,9 @@ macro_rules! half_precision {
                 $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
                 $half [K K] Full 64 x 128 x 64, 1, 560.0, wgmma_small;
                 $half_pair [K K] Full 64 x 128 x 64, 1, 560.0, wgmma_halves;
+                $once_square [K K] Full 128 x 128 x 64, 1, 616.0, wgmma_once;
+                $once_between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_once;
+                $once_large [K K] Full 192 x 192 x 64, 1, 600.0, wgmma_once;
                 $(
                     $one [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
                     $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
@@ -340,7 +352,8 @@ half_precision! {
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
         tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2,
-            wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2;
+            wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2,
+            wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
         few [MN K] wgmma_f16_nn_64x64, wgmma_f16_nn_64x64_k2;
         few [K MN] wgmma_f16_tt_64x64, wgmma_f16_tt_64x64_k2;
@@ -353,7 +366,8 @@ half_precision! {
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
         tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2,
-            wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2;
+            wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2,
+            wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;
         few [MN K] wgmma_bf16_nn_64x64, wgmma_bf16_nn_64x64_k2;
         few [K MN] wgmma_bf16_tt_64x64, wgmma_bf16_tt_64x64_k2;

@@ -104,12 +104,16 @@ const FIRST: f64 = 1.8;
 const WRITE: f64 = 0.15;
 /// What it costs to begin a block that takes another one's place, and a pair that takes the place of two.
 const NEXT: [f64; 2] = [1.5, 4.0];
+/// What a block that has one tile alone need not do.
+const SAVED_ONCE: f64 = 0.7;
 /// What it costs to begin and to end blocks of a persistent grid together, as clusters.
 const TOGETHER: f64 = 0.3;
 /// What it costs a pair of blocks to exchange 64 x 64 sums; of more, so much for their number to the power of 1.5.
 const EXCHANGE: f64 = 0.3;
 /// The part of its time for a step that a block needs where few others run: then neither memory nor power is short.
 const STEP_ALONE: f64 = 0.6;
+/// The same of blocks that have one large tile each.
+const STEP_ALONE_ONCE: f64 = 0.7;
 /// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
 const PIECES: f64 = 4.0e4;
 /// The most pieces of a tile.
@@ -265,6 +269,12 @@ fn product_cost<T: Operand>(
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
     let stream = LAUNCH + streamed(question) / STREAM;
     let (product, shared) = match variant.kernel.clusters() {
+        Clusters::Parts(_) if variant.once => {
+            let step = step * within.longer(ACROSS_LINES_ALONE);
+            let busy = (blocks / multiprocessors).clamp(STEP_ALONE_ONCE, 1.0);
+            let block = (steps + 2.0 * FILL_OF_PERSISTENT) * step * busy;
+            ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream), (0, 0))
+        }
         Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), within), (0, 0)),
         Clusters::Rows(_) if variant.kernel.is_wgmma() => {
             let alone = variant.kernel.clusters().blocks() == 1;
@@ -448,6 +458,18 @@ mod tests {
         }
         assert_eq!(name(4096, 256, 4096), "wgmma_f16_tn_128x128_k2");
         assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
+        // One round of large tiles, a block for each.
+        for (m, n, k, kernel) in [
+            (1408, 1408, 1408, "wgmma_f16_tn_128x128_once"),
+            (512, 4096, 4096, "wgmma_f16_tn_128x128_once"),
+            (1536, 1536, 1536, "wgmma_f16_tn_128x192_once"),
+            (2040, 2056, 2064, "wgmma_f16_tn_192x192_once"),
+            (2112, 2112, 2112, "wgmma_f16_tn_192x192_once"),
+            (1920, 1920, 1920, "wgmma_f16_tn_alone"),
+            (2048, 2048, 2048, "wgmma_f16_tn_alone"),
+        ] {
+            assert_eq!(name(m, n, k), kernel, "{m} x {n} x {k}");
+        }
         let forced = |splits, tile| Forced { splits, tile, kernel: None };
         for (forced, expected) in [
             (forced(Some(1), None), "wgmma_f16_tn_64x64"),

@@ -1,6 +1,8 @@
-//! What a warpgroup does with its sums: boxes that TMA stores or warps write, or rows with all that can be asked for.
+//! What a warpgroup does with its sums: they are finished in their registers and leave them as boxes, which TMA stores or warps write; or, where
+//! what was in C is added, rows are finished and written.
 
 use super::config::{ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
+use super::finish::finish;
 use super::gather::Warpgroup;
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, make_room, store};
@@ -9,7 +11,7 @@ use crate::arch::wgmma::Accumulators;
 use crate::arch::{FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp};
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::Convertible as _;
-use crate::kernels::mma::{Activation, Place, Staged, write_rows};
+use crate::kernels::mma::{Place, Staged, write_rows};
 use crate::layout::{Layout, Swizzle, layout};
 use crate::memory::{Shared, TensorMapPointer};
 use crate::pipeline::Full;
@@ -98,14 +100,6 @@ fn offset<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part) -> i64 {
     i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
 }
 
-/// Whether nothing is asked for but `alpha`: C is not read, nothing is added, and no activation comes behind.
-#[inline(always)]
-pub(super) fn is_plain<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
-    arguments.beta == G::Scalar::ZERO
-        && arguments.bias.address() == 0
-        && arguments.activation == Activation::None as u32
-}
-
 /// Whether elements of C are of the type that is computed in, where there is another.
 #[inline(always)]
 pub(super) fn is_wide<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
@@ -172,7 +166,8 @@ impl<G: WgmmaConfig> Writer<G> {
         let thread = opaque(self.thread);
         // SAFETY: the caller's contract.
         unsafe {
-            if is_plain::<G>(arguments) {
+            if arguments.beta == G::Scalar::ZERO {
+                finish::<G>(sums, arguments, part, thread);
                 let wide = is_wide::<G>(arguments);
                 let to = Destination {
                     mapped: arguments.tensor_c != 0,
@@ -193,9 +188,9 @@ impl<G: WgmmaConfig> Writer<G> {
                     thread,
                 };
                 if wide {
-                    store::<G, G::Scalar>(sums, arguments.alpha, &to);
+                    store::<G, G::Scalar>(sums, &to);
                 } else {
-                    store::<G, G::Output>(sums, arguments.alpha, &to);
+                    store::<G, G::Output>(sums, &to);
                 }
             } else {
                 self.write_rows(sums, arguments, part, thread);

@@ -192,6 +192,12 @@ wgmma_parts! {
     wgmma_f16_tn_64x128 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 8 of 1, threads = 256, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_f16_tn_64x128`](const@wgmma_f16_tn_64x128), K in two parts.
     wgmma_f16_tn_64x128_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 8 of 1, threads = 256, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128, one for each block.
+    wgmma_f16_tn_128x128_once = f16 => f32, f16, f32 { rows: 128, parts: 1, stages: 6 of 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 192, one for each block.
+    wgmma_f16_tn_128x192_once = f16 => f32, f16, f32 { rows: 128, parts: 1, stages: 5 of 1, threads = 384, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 192 x 192, which three warpgroups multiply, one for each block.
+    wgmma_f16_tn_192x192_once = f16 => f32, f16, f32 { rows: 192, parts: 1, stages: 4 of 1, threads = 512, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_f16_tn_128x128_k2 = f16 => f32, f16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
@@ -210,6 +216,12 @@ wgmma_parts! {
     wgmma_bf16_tn_64x128 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 8 of 1, threads = 256, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_bf16_tn_64x128`](const@wgmma_bf16_tn_64x128), K in two parts.
     wgmma_bf16_tn_64x128_k2 = bf16 => f32, bf16, f32 { rows: 64, parts: 2, stages: 8 of 1, threads = 256, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128, one for each block.
+    wgmma_bf16_tn_128x128_once = bf16 => f32, bf16, f32 { rows: 128, parts: 1, stages: 6 of 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 192, one for each block.
+    wgmma_bf16_tn_128x192_once = bf16 => f32, bf16, f32 { rows: 128, parts: 1, stages: 5 of 1, threads = 384, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 192 x 192, which three warpgroups multiply, one for each block.
+    wgmma_bf16_tn_192x192_once = bf16 => f32, bf16, f32 { rows: 192, parts: 1, stages: 4 of 1, threads = 512, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_bf16_tn_128x128_k2 = bf16 => f32, bf16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.

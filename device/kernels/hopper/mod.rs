@@ -24,13 +24,13 @@
 //! [`gather()`].
 //!
 //! Products with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
-//! [`matmul_parts`]. It writes C from registers where nothing but `alpha` is asked for (`pieces.rs`).
+//! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`).
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
-//! C goes through shared memory. Where nothing but `alpha` is asked for, it does so in swizzled boxes, which TMA stores if the rows of C
-//! start at multiples of 16 bytes, and warps write by words if not (`words.rs`). All else is done by rows, as for
-//! [`mma`](super::mma)'s kernels.
+//! C goes through shared memory, in swizzled boxes, which TMA stores if the rows of C start at multiples of 16 bytes, and warps write by
+//! words if not (`words.rs`). A bias and an activation come before that, in the registers that hold the sums (`finish.rs`). Where what was
+//! in C is added (`beta`), all is done by rows, as for [`mma`](super::mma)'s kernels.
 //!
 //! The kernels take tensor maps as parameters (see [`Boxes`] for what they must say) and begin before the kernel in front has
 //! ended, where the launch allows it.
@@ -39,6 +39,7 @@ mod config;
 mod epilogue;
 mod exchange;
 mod family;
+mod finish;
 mod gather;
 mod matmul;
 mod parts;

@@ -25,8 +25,9 @@ use crate::arch::wgmma::{
 };
 use crate::arch::{
     CachePolicy, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx, cluster_arrive_relaxed,
-    cluster_rank, cluster_wait, elect, fence_proxy_async_shared, opaque, overlap_launches,
-    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, tensor_load, thread_idx,
+    cluster_rank, cluster_wait, decrease_registers, elect, fence_proxy_async_shared, increase_registers,
+    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
+    tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Place, Staged, write_rows};
@@ -40,6 +41,12 @@ use core::marker::PhantomData;
 const fn rows_of_share(parts: u32) -> u32 {
     ATOM_M / parts
 }
+
+/// Registers of a thread that loads, and of one that multiplies, where three warpgroups do: 128 * (32 + 3 * 160) are the 65,536 that the block
+/// of 512 threads starts with. Two have enough as they start.
+const FEW: u32 = 32;
+/// See [`FEW`].
+const MANY: u32 = 160;
 
 /// Bytes of an operand that the L2 cache may still have when it is read again: an H200's has 50 MB.
 const CACHED: u64 = 48 << 20;
@@ -217,6 +224,9 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     // SAFETY: each warpgroup goes one way as a whole, and waits once for the cluster to have begun; the caller's contract.
     unsafe {
         if warpgroup == 0 {
+            if const { G::CONSUMERS == 3 } {
+                decrease_registers::<FEW>();
+            }
             if thread < 32 && elect(FULL_WARP) {
                 load::<G, STAGES>(
                     pipeline.producer(),
@@ -232,6 +242,9 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
                 cluster_wait();
             }
         } else {
+            if const { G::CONSUMERS == 3 } {
+                increase_registers::<MANY>();
+            }
             let thread = thread % WARPGROUP;
             let mut sums = multiply::<G, STAGES>(pipeline.consumer(), at, consumer, piece.1);
             if PARTS > 1 {
@@ -248,7 +261,12 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
             if has_pieces::<G>(arguments) {
                 if keeps() {
                     let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
-                    write_pieces::<G>(&sums, arguments, Part { first, batch: tile.batch, split: 0 }, thread);
+                    write_pieces::<G>(
+                        &mut sums,
+                        arguments,
+                        Part { first, batch: tile.batch, split: 0 },
+                        thread,
+                    );
                 }
                 return;
             }

@@ -17,8 +17,9 @@
 //! Of 4 bytes a piece is four columns, half of such a block, and one step makes it. Both ways the lanes of a row write 64 bytes of it.
 
 use super::config::{ArgumentsOf, WgmmaConfig};
-use super::epilogue::{Part, corner, is_plain, is_wide};
+use super::epilogue::{Part, corner, is_wide};
 use super::exchange::SumsOf;
+use super::finish::finish;
 use super::store::Staging;
 use super::words::Corner;
 use crate::arch::wgmma::Accumulators as _;
@@ -28,35 +29,37 @@ use crate::kernels::mma::Convertible as _;
 /// Bytes of a piece.
 const PIECE: u64 = size_of::<Word128>() as u64;
 
-/// Whether C can be written so: nothing but `alpha` is asked for, and its rows are whole pieces that begin at multiples of their size.
+/// Whether C can be written so: it is not read, and its rows are whole pieces that begin at multiples of their size.
 #[inline(always)]
 pub(super) fn has_pieces<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
     let bytes = if is_wide::<G>(arguments) { size_of::<G::Scalar>() } else { size_of::<G::Output>() } as u64;
     let strides = (arguments.ldc | arguments.batch_c) as u64 | u64::from(arguments.n);
     let begins = arguments.c.address() | strides.wrapping_mul(bytes);
-    is_plain::<G>(arguments) && begins.is_multiple_of(PIECE)
+    arguments.beta == G::Scalar::ZERO && begins.is_multiple_of(PIECE)
 }
 
-/// Writes a thread's sums of a warpgroup's part of a tile.
+/// Writes a thread's share of a warpgroup's part of a tile, of which it has the sums.
 ///
 /// # Safety
 /// All lanes of a warp come together. `thread` is the thread's number in its warpgroup, whose part of the tile `part` is; C
 /// [has pieces](has_pieces) and may be written, and nobody else writes these elements, or only the same values.
 #[inline(always)]
 pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
-    sums: &SumsOf<G>,
+    sums: &mut SumsOf<G>,
     arguments: &ArgumentsOf<G>,
     part: Part,
     thread: u32,
 ) {
+    // SAFETY: the caller's contract.
+    unsafe { finish::<G>(sums, arguments, part, thread) };
     let wide = is_wide::<G>(arguments);
     let corner = corner::<G>(arguments, part, wide);
     // SAFETY: the caller's contract; elements are as wide as they are asked for.
     unsafe {
         if wide {
-            write::<G, G::Scalar>(sums, arguments.alpha, &corner, thread);
+            write::<G, G::Scalar>(sums, &corner, thread);
         } else {
-            write::<G, G::Output>(sums, arguments.alpha, &corner, thread);
+            write::<G, G::Output>(sums, &corner, thread);
         }
     }
 }
@@ -66,12 +69,7 @@ pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
 /// # Safety
 /// As [`write_pieces`], of a C that has elements `O`.
 #[inline(always)]
-unsafe fn write<G: WgmmaConfig, O: Staging<G::Scalar>>(
-    sums: &SumsOf<G>,
-    alpha: G::Scalar,
-    corner: &Corner,
-    thread: u32,
-) {
+unsafe fn write<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &SumsOf<G>, corner: &Corner, thread: u32) {
     // Blocks of eight columns that four lanes have pieces of.
     let blocks = const {
         assert!(O::BYTES == 2 || O::BYTES == 4, "a piece is eight elements, or four");
@@ -90,7 +88,7 @@ unsafe fn write<G: WgmmaConfig, O: Staging<G::Scalar>>(
         let line = corner.address.wrapping_add_signed(i64::from(row) * corner.row);
         let mut block = 0;
         while block < const { G::BLK_N / 8 } {
-            let of = |at: usize| alpha.fma(sums[at].widen(), G::Scalar::ZERO);
+            let of = |at: usize| sums[at].widen();
             let pair = |b: u32| {
                 let at = (4 * (block + b) + 2 * below) as usize;
                 O::pair(of(at), of(at + 1))

@@ -12,11 +12,11 @@ use super::config::{BOX_C, BOXES_C, OF_TILE, ROW, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{
-    self, FULL_WARP, Fma as _, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
+    self, FULL_WARP, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
     stmatrix_x4, sync_barrier, sync_warp, tensor_store,
 };
 use crate::atom::wgmma::WgmmaAtom;
-use crate::kernels::mma::{Convertible, Scalar as _};
+use crate::kernels::mma::Convertible;
 use crate::memory::{Element, TensorMapPointer};
 use half::{bf16, f16};
 
@@ -75,7 +75,7 @@ pub struct Destination {
     pub thread: u32,
 }
 
-/// Stores `alpha` times the sums as elements `O`. By TMA that may go on when the function returns: whoever writes to the boxes next
+/// Stores the results as elements `O`. By TMA that may go on when the function returns: whoever writes to the boxes next
 /// waits for the group, by [`bulk_wait_group_read`] in the first thread.
 ///
 /// # Safety
@@ -83,19 +83,9 @@ pub struct Destination {
 /// multiply the tile, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
-    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
-    alpha: G::Scalar,
+    sums: &<G::Atom as WgmmaAtom>::Accumulators,
     to: &Destination,
 ) {
-    // A sum of -0 stays so where alpha is 1.
-    if alpha != G::Scalar::ONE {
-        let sums = sums.as_mut_slice();
-        let mut i = 0;
-        while i < sums.len() {
-            sums[i] = G::Sum::narrow(alpha.fma(sums[i].widen(), G::Scalar::ZERO));
-            i += 1;
-        }
-    }
     let sums = sums.as_slice();
     // Columns of a box, and boxes of the tile.
     let columns = const { ROW / O::BYTES as u32 };

@@ -1,0 +1,120 @@
+//! What becomes of a warpgroup's sums where C is not read, in the registers that hold them: `activation(alpha * sum + bias)`.
+//!
+//! Boxes, words and pieces are then written of the results as of any sums (`store.rs`, `pieces.rs`), and stores by TMA go on while the next
+//! tile is multiplied. Threads hold the sums as `wgmma` leaves them: of each eight columns two neighbours of one row, and
+//! of the row eight below. So a bias of rows is two numbers for a thread, and one of columns a pair for every eight, which eight lanes of a
+//! warp have in common.
+//!
+//! Each question is asked once for all sums. Registers are named by constants, so what is done for each of them is written once for each:
+//! few instructions count.
+
+use super::config::{ArgumentsOf, WgmmaConfig};
+use super::epilogue::{Part, is_wide};
+use super::exchange::SumsOf;
+use crate::arch::Fma as _;
+use crate::arch::wgmma::Accumulators as _;
+use crate::kernels::mma::{Activation, Convertible, Scalar as _};
+use crate::memory::{Global, GlobalPointer as _};
+
+/// Replaces the sums of a warpgroup's part of a tile by what is written where `beta` is 0.
+///
+/// # Safety
+/// All threads of the warpgroup, or whole warps of it, each with its number in it; the bias may be read, and no instruction that
+/// writes the sums is on its way.
+#[inline(always)]
+pub(super) unsafe fn finish<G: WgmmaConfig>(
+    sums: &mut SumsOf<G>,
+    arguments: &ArgumentsOf<G>,
+    part: Part,
+    thread: u32,
+) {
+    let values = sums.as_mut_slice();
+    // A sum of -0 stays so where alpha is 1.
+    if arguments.alpha != G::Scalar::ONE {
+        let mut i = 0;
+        while i < values.len() {
+            values[i] = G::Sum::narrow(arguments.alpha.fma(values[i].widen(), G::Scalar::ZERO));
+            i += 1;
+        }
+    }
+    let (warp, lane) = (thread / 32, thread % 32);
+    let place = (part.first.0 + 16 * warp + lane / 4, part.first.1 + 2 * (lane % 4));
+    if arguments.bias.address() != 0 {
+        // SAFETY: the caller's contract; elements are as wide as they are asked for.
+        unsafe {
+            if is_wide::<G>(arguments) {
+                add_bias::<G, G::Scalar>(values, arguments.bias.cast(), arguments, place);
+            } else {
+                add_bias::<G, G::Output>(values, arguments.bias, arguments, place);
+            }
+        }
+    }
+    match arguments.activation {
+        RELU => in_pairs::<G>(values, |pair| pair.map(G::Scalar::relu)),
+        GELU => in_pairs::<G>(values, G::Scalar::gelu_of_two),
+        SILU => in_pairs::<G>(values, G::Scalar::silu_of_two),
+        _ => {}
+    }
+}
+
+const RELU: u32 = Activation::Relu as u32;
+const GELU: u32 = Activation::Gelu as u32;
+const SILU: u32 = Activation::Silu as u32;
+
+/// Applies a function to neighbours of a row.
+#[inline(always)]
+fn in_pairs<G: WgmmaConfig>(values: &mut [G::Sum], function: impl Fn([G::Scalar; 2]) -> [G::Scalar; 2]) {
+    let mut i = 0;
+    while i < values.len() {
+        let [first, second] = function([values[i].widen(), values[i + 1].widen()]);
+        (values[i], values[i + 1]) = (G::Sum::narrow(first), G::Sum::narrow(second));
+        i += 2;
+    }
+}
+
+/// Adds the bias of a thread's elements, the first of which has this row and column of C.
+///
+/// # Safety
+/// The bias has elements `O`, and may be read.
+#[inline(always)]
+unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Scalar>>(
+    values: &mut [G::Sum],
+    bias: Global<O>,
+    arguments: &ArgumentsOf<G>,
+    (row, column): (u32, u32),
+) {
+    let add = |value: &mut G::Sum, bias: G::Scalar| {
+        *value = G::Sum::narrow(G::Scalar::ONE.fma(bias, value.widen()));
+    };
+    // SAFETY: the caller's contract; rows and columns that are not C's are not asked for, whose results nobody writes.
+    unsafe {
+        if arguments.bias_n == 0 {
+            let of = |row: u32| {
+                let at = bias.offset(i64::from(row) * arguments.bias_m);
+                at.read_if(row < arguments.m).widen()
+            };
+            let rows = [of(row), of(row + 8)];
+            let mut i = 0;
+            while i < values.len() {
+                add(&mut values[i], rows[i / 2 % 2]);
+                i += 1;
+            }
+        } else {
+            let of = |column: u32| {
+                let at = bias.offset(i64::from(column) * arguments.bias_n);
+                at.read_if(column < arguments.n).widen()
+            };
+            let mut i = 0;
+            while i < values.len() {
+                let column = column + 2 * i as u32;
+                let pair = [of(column), of(column + 1)];
+                let mut j = 0;
+                while j < 4 {
+                    add(&mut values[i + j], pair[j % 2]);
+                    j += 1;
+                }
+                i += 4;
+            }
+        }
+    }
+}
