@@ -24,7 +24,8 @@
 //! [`gather()`].
 //!
 //! Products with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
-//! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`).
+//! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`). With large tiles it is for products that have one round of
+//! them (`_once`): there a block has one, and ends.
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!

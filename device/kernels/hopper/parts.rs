@@ -13,6 +13,10 @@
 //! So the parts meet within the cluster ([`Exchange`]): no workspace, no second kernel, and each block writes its share of C with all that
 //! can be asked for. Two sums are the same in either order, so that the result is the same every time. Clusters of four would not do: of
 //! 32 of them, with a block for each multiprocessor, some wait on an H200 for the first ones to end.
+//!
+//! The kernels called `_once` are the same with large tiles, for products that have about one for each multiprocessor: a block that ends behind
+//! its tile has no schedule to go through, and writes C from registers. Tiles of 192 x 192 are multiplied by three warpgroups, whose threads
+//! take registers over from those that load.
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, ReadersOf, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, Part, leave_columns};
