@@ -86,10 +86,9 @@ struct Barriers<const STAGES: u32> {
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineStorage<const STAGES: u32, R, const CLUSTER: u32 = 1>(PhantomData<R>);
 
-impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
-    for PipelineStorage<STAGES, R, CLUSTER>
-{
-    const BYTES: usize = {
+impl<const STAGES: u32, R: Readers, const CLUSTER: u32> PipelineStorage<STAGES, R, CLUSTER> {
+    /// Panics where there is no such pipeline.
+    const fn checked() {
         if STAGES == 0 {
             TilingError::of("Pipeline").str("STAGES is 0; a pipeline has one stage at least").raise();
         }
@@ -107,6 +106,14 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
                 .str("; a cluster has 1 to 8 blocks")
                 .raise();
         }
+    }
+}
+
+impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
+    for PipelineStorage<STAGES, R, CLUSTER>
+{
+    const BYTES: usize = {
+        Self::checked();
         (2 * STAGES * MBARRIER) as usize
     };
     const ALIGN: usize = MBARRIER as usize;
@@ -127,6 +134,7 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUS
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn init(&self) {
+        const { PipelineStorage::<STAGES, R, CLUSTER>::checked() };
         let mut stage = 0;
         while stage < STAGES {
             // SAFETY: the storage's own bytes, which only its mbarriers use.

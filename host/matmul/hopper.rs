@@ -167,7 +167,7 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let (parts, part) = target.parts;
     let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
     // An H200 stores whole pieces of 16 bytes, also where a row ends within one (seen). Where what is behind is ours, the map says that they are
-    // written whole, as zeros: so whoever reads them by such pieces reads nothing that nobody wrote.
+    // written whole, whatever with: so whoever reads them by such pieces reads nothing that nobody wrote.
     let columns = if target.padded { n.next_multiple_of((ALIGN / element.bytes()) as u32) } else { n };
     let whole = (u64::from(columns) * element.bytes()).is_multiple_of(ALIGN);
     let too_far = m > 1 && far(arguments.ldc) || parts > 1 && far(part);

@@ -114,6 +114,10 @@ const EXCHANGE: f64 = 0.3;
 const STEP_ALONE: f64 = 0.6;
 /// The same of blocks that have one large tile each.
 const STEP_ALONE_ONCE: f64 = 0.7;
+/// The part of the multiprocessors that such kernels were measured to be of use from, and what they are taken to cost below.
+const FEWEST_ONCE: f64 = 0.4;
+/// See [`FEWEST_ONCE`].
+const TOO_FEW: f64 = 1e6;
 /// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
 const PIECES: f64 = 4.0e4;
 /// The most pieces of a tile.
@@ -272,8 +276,11 @@ fn product_cost<T: Operand>(
         Clusters::Parts(_) if variant.once => {
             let step = step * within.longer(ACROSS_LINES_ALONE);
             let busy = (blocks / multiprocessors).clamp(STEP_ALONE_ONCE, 1.0);
-            let block = (steps + 2.0 * FILL_OF_PERSISTENT) * step * busy;
-            ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream), (0, 0))
+            let sums = f64::from(tile_m * tile_n) / 4096.0;
+            let block = ((steps + 2.0 * FILL_OF_PERSISTENT) * step * busy).max(FIRST + WRITE * sums);
+            // Where they are few, so much that nothing takes them by itself.
+            let few = if blocks < FEWEST_ONCE * multiprocessors { TOO_FEW } else { 0.0 };
+            ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream) + few, (0, 0))
         }
         Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), within), (0, 0)),
         Clusters::Rows(_) if variant.kernel.is_wgmma() => {
@@ -469,6 +476,15 @@ mod tests {
             (2048, 2048, 2048, "wgmma_f16_tn_alone"),
         ] {
             assert_eq!(name(m, n, k), kernel, "{m} x {n} x {k}");
+        }
+        // Not where there is little to do.
+        for n in [16, 64, 128, 256, 512] {
+            let name = name(n, n, n);
+            assert!(!name.ends_with("_once"), "{n}^3 by {name}");
+        }
+        for (m, k) in [(1, 128), (16, 256), (64, 128), (64, 256), (64, 512)] {
+            let name = name(m, 4096, k);
+            assert!(!name.ends_with("_once"), "{m} x 4096 x {k} by {name}");
         }
         let forced = |splits, tile| Forced { splits, tile, kernel: None };
         for (forced, expected) in [

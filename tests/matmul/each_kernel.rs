@@ -47,13 +47,35 @@ where
                     ..Case::new(shape, lies(kernel, 5))
                 };
                 check(&device, &all, bound, i as u64, setup);
+                if !kernel.starts_with("wgmma") {
+                    continue;
+                }
+                // In registers, where C is not read: rows of C that TMA stores or that are whole words, and others.
+                let smooth = |activation| if kernel.contains("_s8_") { Activation::Relu } else { activation };
+                for (between, offset, bias, activation) in [
+                    (8, 0, true, smooth(Activation::Gelu)),
+                    (8, 0, false, Activation::Relu),
+                    (5, 3, false, smooth(Activation::Silu)),
+                    (5, 3, true, Activation::None),
+                ] {
+                    let finished = Case {
+                        kernel: Some(kernel),
+                        offsets: [0, 0, offset],
+                        alpha: if offset == 0 { 2.0 } else { 1.0 },
+                        bias: Some(bias),
+                        activation,
+                        batches: all.batches,
+                        ..Case::new(shape, lies(kernel, between))
+                    };
+                    check(&device, &finished, bound, i as u64, setup);
+                }
             }
         }
     }
 }
 
-/// Kernels of small tiles move a tile inside that would hang over the edge, where C is not read: the bias is then that of the rows and
-/// columns that it has.
+/// Kernels of small tiles, and those with a block for each, move a tile inside that would hang over the edge, where C is not read: the bias is
+/// then that of the rows and columns that it has.
 fn moved<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -64,23 +86,25 @@ where
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
         let small = |kernel: &&str| {
             kernel.starts_with("wgmma")
-                && ["_64x64", "_64x128", "_k2"].iter().any(|part| kernel.contains(part))
+                && ["_64x64", "_64x128", "_k2", "_once"].iter().any(|part| kernel.contains(part))
         };
         for kernel in kernels.into_iter().filter(small) {
-            for (i, shape) in [(136, 200, 208), (80, 136, 208)].into_iter().enumerate() {
+            for (i, shape) in [(136, 200, 208), (80, 136, 208), (200, 264, 208)].into_iter().enumerate() {
                 let [a, b, _] = lies(kernel, 0);
-                let case = Case {
-                    kernel: Some(kernel),
-                    alpha: 2.0,
-                    bias: Some(i == 0),
-                    activation: Activation::Relu,
-                    ..Case::new(shape, [a, b, Lie::Rows(8)])
-                };
-                check(&device, &case, bound, i as u64, setup);
-                // From registers.
-                let plain =
-                    Case { kernel: Some(kernel), alpha: 2.0, ..Case::new(shape, [a, b, Lie::Rows(8)]) };
-                check(&device, &plain, bound, i as u64, setup);
+                // From registers, as rows of C are whole words of 16 bytes, and by rows.
+                for between in [8, 5] {
+                    let c = Lie::Rows(between);
+                    let case = Case {
+                        kernel: Some(kernel),
+                        alpha: 2.0,
+                        bias: Some(i == 0),
+                        activation: Activation::Relu,
+                        ..Case::new(shape, [a, b, c])
+                    };
+                    check(&device, &case, bound, i as u64, setup);
+                    let plain = Case { kernel: Some(kernel), alpha: 2.0, ..Case::new(shape, [a, b, c]) };
+                    check(&device, &plain, bound, i as u64, setup);
+                }
             }
         }
     }

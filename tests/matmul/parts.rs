@@ -64,11 +64,18 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                 product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
                 compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
             }
-            // Of two warpgroups, and stages of 64.
+            // Of two warpgroups and three, and stages of 64.
             if k <= 64 {
                 continue;
             }
-            for kernel in ["wgmma_f16_tn_128x128_k2", "wgmma_f16_tn_64x128", "wgmma_f16_tn_64x128_k2"] {
+            for kernel in [
+                "wgmma_f16_tn_128x128_k2",
+                "wgmma_f16_tn_64x128",
+                "wgmma_f16_tn_64x128_k2",
+                "wgmma_f16_tn_128x128_once",
+                "wgmma_f16_tn_128x192_once",
+                "wgmma_f16_tn_192x192_once",
+            ] {
                 let a_of = Matrix::row_major(&device_a, m, k).unwrap();
                 let product = Matmul::new(a_of, b_of(false).unwrap()).kernel(kernel);
                 let what = format!("{m} x {n} x {k} by {kernel} on {}", device.name());

@@ -53,6 +53,12 @@ impl WgmmaInfo {
         }
     }
 
+    /// See [`WgmmaAtom::B`](const@WgmmaAtom::B).
+    pub const fn b(&self) -> Layout {
+        let [_, n, k] = self.shape_mnk;
+        fragments::shared_operand(n, k)
+    }
+
     /// See [`WgmmaAtom::C`](const@WgmmaAtom::C).
     pub const fn c(&self) -> Layout {
         fragments::accumulators(self.shape_mnk[1])

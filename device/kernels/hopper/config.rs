@@ -250,8 +250,11 @@ impl<G: WgmmaConfig> Parts<G> {
     }
 
     /// The mbarriers of the stages.
+    ///
+    /// # Safety
+    /// Each thread asks for them once, since it has one role.
     #[inline(always)]
-    pub fn pipeline<const CLUSTER: u32>(self) -> Pipeline<STAGES, ReadersOf<G>, CLUSTER> {
+    pub unsafe fn pipeline<const CLUSTER: u32>(self) -> Pipeline<STAGES, ReadersOf<G>, CLUSTER> {
         // SAFETY: the storage has these bytes behind the boxes of C, for nothing else.
         unsafe { PipelineStorage::<STAGES, ReadersOf<G>, CLUSTER>::at(self.c(G::CONSUMERS)) }
     }

@@ -45,7 +45,8 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
     let parts = unsafe { WgmmaStorage::<G>::take() };
-    let pipeline = parts.pipeline::<CLUSTER>();
+    // SAFETY: nobody else asks for them.
+    let pipeline = unsafe { parts.pipeline::<CLUSTER>() };
     let rank = if CLUSTER > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.

@@ -162,12 +162,16 @@ fn sigmoid_f32(x: f32) -> f32 {
 }
 
 /// [`sigmoid_f32`] of two numbers by one reciprocal: `1 / p = q / (p q)`. The unit for reciprocals and powers takes eight times as long for
-/// each as that for products, and is what activations wait for. No less than 2^-63 comes out, so that the product of both is in range.
+/// each as that for products, and is what activations wait for. The product of both is to be in range: what is below 2^-63 becomes 0.
 #[inline(always)]
 fn sigmoids(pair: [f32; 2]) -> [f32; 2] {
-    let [p, q] = pair.map(|x| 1.0 + arch::ex2_approx_f32((-core::f32::consts::LOG2_E * x).min(63.0)));
+    const MOST: f32 = 63.0;
+    let powers = pair.map(|x| -core::f32::consts::LOG2_E * x);
+    let [p, q] = powers.map(|power| 1.0 + arch::ex2_approx_f32(power.min(MOST)));
     let reciprocal = arch::rcp_approx_f32(p * q);
-    [q * reciprocal, p * reciprocal]
+    // What is not a number is not more either, and stays so by the number that it is multiplied with.
+    let of = |power: f32, sigmoid: f32| if power > MOST { 0.0 } else { sigmoid };
+    [of(powers[0], q * reciprocal), of(powers[1], p * reciprocal)]
 }
 
 /// `1 / (1 + e^-x)`.
@@ -295,6 +299,24 @@ mod tests {
                     off <= 4e-6 * (1.0 + want.abs()),
                     "{which}({x}) = {got_f32:e} in f32, expected {want:e}"
                 );
+            }
+        }
+        // Far out, beside each other.
+        let far = [-1e5, -1e20, -1e30, f32::MIN, 1e5, 1e20, f32::MAX, -44.0, -43.0, 0.0, 1.0];
+        for x in far {
+            for y in far {
+                for (which, of_two, of_one) in [
+                    ("gelu", f32::gelu_of_two([x, y])[0], x.gelu()),
+                    ("gelu", f32::gelu_of_two([y, x])[1], x.gelu()),
+                    ("silu", f32::silu_of_two([x, y])[0], x.silu()),
+                    ("silu", f32::silu_of_two([y, x])[1], x.silu()),
+                ] {
+                    let off = (of_two - of_one).abs();
+                    assert!(
+                        off <= 1e-6 * of_one.abs() + 1e-16,
+                        "{which}({x:e}) beside {y:e}: {of_two:e}, {of_one:e} alone"
+                    );
+                }
             }
         }
         assert!(f32::NAN.relu().is_nan());

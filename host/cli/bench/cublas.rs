@@ -180,6 +180,9 @@ impl Cublas {
     /// As for [`Peer::prepare`].
     pub unsafe fn run(&self, gemm: &Gemm) -> Result<()> {
         use cublas::sys::{cublasGemmAlgo_t, cublasOperation_t::*};
+        if gemm.bias.is_some() || gemm.activation != Activation::None {
+            bail!("cublasGemmEx has no bias and no activation; cuBLASLt has");
+        }
         let (of, of_c, _, by) =
             types!(gemm.kind, cublas::sys::cudaDataType_t, cublas::sys::cublasComputeType_t);
         let operation = |transposed| if transposed { CUBLAS_OP_T } else { CUBLAS_OP_N };

@@ -197,7 +197,12 @@ impl Bench {
         // JSON has the standard output to itself.
         let mut report = if self.json { Report::to_stderr() } else { Report::to_stdout() };
         let conditions = self.conditions(&device, monitor.as_ref());
-        tell(&mut report, &conditions, &facts, peer.as_ref().map(Peer::name), self.warm_up);
+        // With something behind products all of them are beside the other library.
+        let beside = match &lt {
+            Some(lt) if !behind.is_nothing() => lt.as_ref(),
+            _ => peer.as_ref(),
+        };
+        tell(&mut report, &conditions, &facts, beside.map(Peer::name), self.warm_up);
         let measure = Measure {
             device: &device,
             plan: Plan {

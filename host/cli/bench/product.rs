@@ -188,6 +188,26 @@ pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Res
     with_types!(kind, measured(measure, kind, majors, size))
 }
 
+/// Whether products of a kind have a kernel of this name.
+///
+/// # Errors
+/// They have not; with those that they have.
+fn known_kernel<T: Member, U: Output<T> + Stored + Default>(
+    device: &Device,
+    kind: Kind,
+    name: &str,
+) -> Result<()> {
+    let mut smallest = Problem::<T, U>::new(device, kind, Majors::TN, Size::cube(1))?;
+    let kernels = smallest.call()?.0.kernels(device);
+    if !kernels.contains(&name) {
+        bail!(
+            "there is no kernel `{name}` for products of {kind}, which --types says; there are {}",
+            kernels.join(", ")
+        );
+    }
+    Ok(())
+}
+
 /// The same, with the choices of the file that the user names, or the kernel.
 ///
 /// # Errors
@@ -198,10 +218,8 @@ fn tuned<'a, T: Member, U: Output<T>>(
 ) -> Result<Matmul<'a, T, U>> {
     if let Some(name) = measure.kernel {
         let kernels = call.kernels(measure.device);
-        let Some(known) = kernels.iter().find(|known| **known == name) else {
-            bail!("there is no kernel `{name}` for this product; there are {}", kernels.join(", "));
-        };
-        return Ok(call.kernel(known));
+        let known = kernels.into_iter().find(|known| *known == name);
+        return Ok(call.kernel(known.with_context(|| format!("there is no kernel `{name}`"))?));
     }
     Ok(match measure.tuning {
         Some(tuning) => call.tuned(tuning),
@@ -216,6 +234,10 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     size: Size,
 ) -> Result<Row> {
     let device = measure.device;
+    if let Some(name) = measure.kernel {
+        // Before anything is drawn.
+        known_kernel::<T, U>(device, kind, name)?;
+    }
     let mut problem = Problem::<T, U>::new(device, kind, majors, size)?.with(device, measure.behind)?;
     problem.poison()?;
     let plan = {
@@ -340,6 +362,20 @@ mod tests {
         call.run(&device, &mut c).unwrap();
         let problem = problem.with(&device, behind).unwrap();
         assert!(problem.check("without it").is_err(), "a bias and an activation that are left out show");
+    }
+
+    #[test]
+    fn a_kernel_is_taken_by_its_name_and_one_of_other_elements_is_refused() {
+        on_simulator(|measure| {
+            let by = |kind, name| {
+                let measure = Measure { kernel: Some(name), no_peer: None, facts: None, ..*measure };
+                row(&measure, kind, Majors::TN, Size { m: 40, n: 24, k: 64 })
+            };
+            assert_eq!(by(Kind::F16, "matmul_f16_tn_64x64").unwrap().kernel, "matmul_f16_tn_64x64");
+            let said = by(Kind::F32, "matmul_f16_tn_64x64").unwrap_err().to_string();
+            let expected = "there is no kernel `matmul_f16_tn_64x64` for products of f32, which --types says; there are ";
+            assert!(said.starts_with(expected), "{said}");
+        });
     }
 
     #[test]

@@ -1,0 +1,8 @@
+//! A stage that nobody releases is never filled again.
+
+use moye_device::memory::SharedStorage;
+use moye_device::pipeline::{PipelineStorage, Warps};
+
+fn main() {
+    let _ = PipelineStorage::<4, Warps<0>>::BYTES;
+}
