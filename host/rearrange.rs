@@ -219,7 +219,7 @@ unsafe fn oriented<T: Element>(
 
 /// Words of 16 bytes that the copy of one long line is cut into.
 const LINE: u64 = 4096;
-/// Words of a long line: with as many, few threads of its last block have none.
+/// Words of a long line: with as many, an eighth of its blocks' threads at most have none.
 const LONG: u32 = 2048;
 /// The most lines that a launch takes.
 const MAX_LINES: u64 = i32::MAX as u64 - 256;

@@ -1,4 +1,5 @@
-//! Products of few rows or columns: small tiles, a block for each, and where there are few of them a pair of blocks that share K.
+//! Products that have one round of tiles: a block for each, and where there are few of them a pair of blocks that share K. Most of all those of few
+//! rows or columns, by small tiles.
 //!
 //! Such a product has fewer large tiles than the chip has multiprocessors, and waits for memory: what counts is how many of them load
 //! at the same time, and how little each has to load. A multiprocessor takes 64 bytes in a clock from the L2 cache; a tile of 64 x 64
@@ -63,7 +64,7 @@ const OF_WARPGROUP: u32 = 2;
 /// What a block keeps in shared memory: stages of A and of B, which its sums replace, where it is one of `PARTS` the exchange with the
 /// other one, and mbarriers.
 ///
-/// Stages fill it, 192 KB, so that a multiprocessor has one block. Where it has room for two, those of the next launch take the places of
+/// Stages fill it, 192 KB or more, so that a multiprocessor has one block. Where it has room for two, those of the next launch take the places of
 /// the first that end, and crowd there.
 pub struct PartsStorage<G, const PARTS: u32, const STAGES: u32>(PhantomData<G>);
 
