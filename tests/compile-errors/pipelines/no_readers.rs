@@ -3,6 +3,8 @@
 use moye_device::memory::SharedStorage;
 use moye_device::pipeline::{PipelineStorage, Warps};
 
+const BYTES: usize = PipelineStorage::<4, Warps<0>>::BYTES;
+
 fn main() {
-    let _ = PipelineStorage::<4, Warps<0>>::BYTES;
+    let _ = BYTES;
 }
