@@ -193,8 +193,8 @@ pub fn json(conditions: &Conditions, rows: &[Row]) -> serde_json::Value {
 
 /// The rows as CSV (RFC 4180), one header line first.
 pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
-    const HEADER: &str = "date,device,work,kind,majors,behind,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
-                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached";
+    const HEADER: &str = "date,device,work,kind,majors,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
+                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached,behind";
     let mut text = format!("{HEADER}\r\n");
     for row in rows {
         let peer = row.peer;
@@ -205,7 +205,6 @@ pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
             row.work.to_owned(),
             row.kind.clone(),
             row.majors.clone().unwrap_or_default(),
-            row.behind.clone().unwrap_or_default(),
             row.m.to_string(),
             row.n.to_string(),
             maybe(row.k),
@@ -228,6 +227,7 @@ pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
             maybe(row.seen.watts),
             row.goal.as_ref().map_or(String::new(), |goal| goal.asked.clone()),
             maybe(row.goal.as_ref().and_then(|goal| goal.reached)),
+            row.behind.clone().unwrap_or_default(),
         ];
         text += &fields.map(|field| quoted(&field)).join(",");
         text += "\r\n";
@@ -355,7 +355,7 @@ pub mod tests {
         for line in csv(&conditions, &rows).split_terminator("\r\n") {
             // Separators outside quotes.
             let fields = line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>() + 1;
-            assert_eq!(fields, 27, "{line}");
+            assert_eq!(fields, 28, "{line}");
         }
         assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
     }
