@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use moye_device::atom::mma::{MMA_ATOMS, MmaInfo, MmaOperandInfo};
 use moye_device::atom::wgmma::{WGMMA_ATOMS, WgmmaInfo};
+use moye_device::layout::Layout;
 use serde_json::{Value, json};
 
 #[derive(Args)]
@@ -137,10 +138,18 @@ const WARPGROUP: &str = "128:1";
 /// What an operand in shared memory is given by.
 const DESCRIPTOR: (&str, usize) = ("matrix descriptor", 1);
 
-/// Of each operand its name, its elements and their bits, its registers, and its layout; C is D.
-fn operands_of_warpgroup(
-    atom: &WgmmaInfo,
-) -> [(&'static str, &'static str, usize, (&'static str, usize), String); 3] {
+/// An operand of an atom of a warpgroup.
+struct OfWarpgroup {
+    name: &'static str,
+    element: &'static str,
+    bits: usize,
+    /// What it is given by, and how many of these.
+    given: (&'static str, usize),
+    layout: Layout,
+}
+
+/// The operands; C is D.
+fn operands_of_warpgroup(atom: &WgmmaInfo) -> [OfWarpgroup; 3] {
     let [a, b, d] = atom.types;
     let [bits, bits_d] = atom.bits;
     let of_d = match d {
@@ -150,9 +159,9 @@ fn operands_of_warpgroup(
     };
     let of_a = if atom.a_in_registers { ("u32", 4) } else { DESCRIPTOR };
     [
-        ("D", d, bits_d, (of_d, atom.registers), atom.c().to_string()),
-        ("A", a, bits, of_a, atom.a().to_string()),
-        ("B", b, bits, DESCRIPTOR, atom.b().to_string()),
+        OfWarpgroup { name: "D", element: d, bits: bits_d, given: (of_d, atom.registers), layout: atom.c() },
+        OfWarpgroup { name: "A", element: a, bits, given: of_a, layout: atom.a() },
+        OfWarpgroup { name: "B", element: b, bits, given: DESCRIPTOR, layout: atom.b() },
     ]
 }
 
@@ -161,7 +170,7 @@ fn described_of_warpgroup(atom: &WgmmaInfo) -> String {
     let (major, minor) = atom.ptx_version;
     let mut text = format!("{}\n  {}\n", atom.name, atom.instruction);
     text += &format!("  sm_90a alone, PTX {major}.{minor}; {m} x {n} x {k}; threads {WARPGROUP}\n");
-    for (name, element, _, (register, count), layout) in operands_of_warpgroup(atom) {
+    for OfWarpgroup { name, element, given: (register, count), layout, .. } in operands_of_warpgroup(atom) {
         let given = format!("{count} x {register}");
         text += &format!("  {name}  {element:<5} {given:<9}  {layout}\n");
     }
@@ -180,13 +189,15 @@ fn as_json_of_warpgroup(atom: &WgmmaInfo) -> Value {
         "shape_mnk": atom.shape_mnk,
         "thr_id": WARPGROUP,
     });
-    for (name, element, bits, (register, registers), layout) in operands_of_warpgroup(atom) {
+    for OfWarpgroup { name, element, bits, given: (register, registers), layout } in
+        operands_of_warpgroup(atom)
+    {
         value[name] = json!({
             "element": element,
             "bits": bits,
             "register": register,
             "registers": registers,
-            "layout": layout,
+            "layout": layout.to_string(),
         });
     }
     value["C"] = value["D"].clone();

@@ -14,7 +14,11 @@ use moye_device::pipeline::{PipelineStorage, Warps};
 
 /// Stages of the ring.
 const STAGES: u32 = 4;
-type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES, Warps<4>>);
+type Smem = (
+    Bytes<{ STAGES * LOAD_A.bytes() }>,
+    Bytes<{ STAGES * LOAD_B.bytes() }>,
+    PipelineStorage<STAGES, Warps<4>>,
+);
 
 /// A grid of `(m / 128, n / 128)` blocks.
 ///

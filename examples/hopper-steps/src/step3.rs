@@ -34,7 +34,11 @@ pub const LOAD_A: TmaTile = TmaTile::new(SMEM_A, 16);
 /// See [`LOAD_A`].
 pub const LOAD_B: TmaTile = TmaTile::new(SMEM_B, 16);
 
-type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES, Warps<8>>);
+type Smem = (
+    Bytes<{ STAGES * LOAD_A.bytes() }>,
+    Bytes<{ STAGES * LOAD_B.bytes() }>,
+    PipelineStorage<STAGES, Warps<8>>,
+);
 
 /// A grid of `(m / 128, n / 256)` blocks.
 ///

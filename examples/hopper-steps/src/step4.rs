@@ -15,7 +15,11 @@ use moye_device::kernel;
 use moye_device::memory::{GlobalMut, SharedStorage, TensorMap};
 use moye_device::pipeline::{PipelineStorage, Warps};
 
-type Smem = (Bytes<{ STAGES * LOAD_A.bytes() }>, Bytes<{ STAGES * LOAD_B.bytes() }>, PipelineStorage<STAGES, Warps<8>>);
+type Smem = (
+    Bytes<{ STAGES * LOAD_A.bytes() }>,
+    Bytes<{ STAGES * LOAD_B.bytes() }>,
+    PipelineStorage<STAGES, Warps<8>>,
+);
 
 /// A grid of any number of blocks.
 ///
