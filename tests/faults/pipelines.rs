@@ -38,8 +38,8 @@ enum Wrong {
     AnnouncesTooMuch,
 }
 
-/// A block of three warps, where a stage waits for the release of `WARPS`: the first one's first lane fills stages, the second one's first lane copies each to `x`, and the third
-/// only does wrong.
+/// A block of three warps, where a stage waits for the release of `WARPS`: the first one's first lane fills stages, the second one's first
+/// lane copies each to `x`, and the third only does wrong.
 ///
 /// # Safety
 /// `x` has a stage's words.

@@ -1,7 +1,7 @@
 //! C of small tiles by pieces of 16 bytes, from the registers that hold the sums.
 //!
-//! A block that has one tile writes it and ends, a few kilobytes of small tiles, so that what C takes is the way there, and not its bytes. By rows that is two
-//! barriers, shared memory, and code for all that can be asked for. Here four lanes exchange what they have.
+//! A block that has one tile writes it and ends, a few kilobytes of small tiles, so that what C takes is the way there, and not its bytes.
+//! By rows that is two barriers, shared memory, and code for all that can be asked for. Here four lanes exchange what they have.
 //!
 //! Threads hold the sums of a 64 x N tile as `wgmma` leaves them (`store.rs`): the four lanes of a row have two of each eight columns. With
 //! elements of 2 bytes a piece is eight columns, which the lanes bring together in two steps, each with another lane: a lane has
