@@ -304,13 +304,13 @@ macro_rules! variants {
 
 /// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
 /// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
-/// by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
+/// or 256 x 128 by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
 /// 192 x 192 with a block for each; `few`: 64 x 64, and in
 /// pairs; and what a type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
-        tn $alone:ident $rate_alone:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident,
+        tn $alone:ident $rate_alone:literal, $tall:ident, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident,
             $once_square:ident, $once_between:ident, $once_large:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
@@ -328,6 +328,7 @@ macro_rules! half_precision {
                     $small [$a $b] Full 64 x 64 x 64, 3, 220.0;
                 )+
                 $alone [K K] Full 128 x 256 x 64, 1, $rate_alone, wgmma_alone;
+                $tall [K K] Full 256 x 128 x 64, 1, $rate_alone, wgmma_alone;
                 $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
                 $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
                 $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
@@ -351,7 +352,7 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2,
+        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2,
             wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2,
             wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
@@ -365,7 +366,7 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2,
+        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2,
             wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2,
             wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;

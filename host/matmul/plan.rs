@@ -435,6 +435,12 @@ mod tests {
         assert_eq!(name(rows_of(2112, 256)).0, "wgmma_f16_tn_alone", "rows of 33 lines");
         assert_ne!(name(rows_of(2056, 256)).0, "wgmma_f16_tn_alone", "rows end within a line");
         assert_ne!(name(rows_of(2048, 256 + 64)).0, "wgmma_f16_tn_alone", "rows begin within a line");
+        // Of tiles of either kind those that fill their rounds, where operands must be rearranged: 544 and 528 for 132 multiprocessors.
+        for (m, n, kernel) in [(4095, 4097, "wgmma_f16_tn_256x128"), (4097, 4095, "wgmma_f16_tn_alone")] {
+            let odd = Question { extents: [m, n, 4103], ..question(m, n, 4103) };
+            let operands = odd.operands.map(|view| View { mn: 4103, ..view });
+            assert_eq!(name(Question { operands, ..odd }), (kernel, [false; 2]), "{m} x {n}");
+        }
         // It is taken where it is asked for, and what lies otherwise is rearranged.
         let forced = Forced { kernel: Some("wgmma_f16_tn_alone"), ..Forced::default() };
         assert_eq!(name(Question { forced, ..rows_of(2056, 256) }), ("wgmma_f16_tn_alone", [false; 2]));

@@ -5,7 +5,9 @@
 use crate::common::devices;
 use crate::common::matrix::rng;
 use half::f16;
-use moye::kernels::hopper::{Sharing, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_alone};
+use moye::kernels::hopper::{
+    Sharing, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_256x128, wgmma_f16_tn_alone,
+};
 use moye::kernels::mma::Arguments;
 use moye::{
     Buffer, Device, Global, GlobalMut, Grid, Kernel, Matmul, Matrix, MatrixMut, SHIPPED_PTX, TensorElement,
@@ -135,6 +137,8 @@ type Shared = Kernel<(
 pub enum Written {
     /// In f32, by words.
     Words,
+    /// In f16, by words.
+    NarrowWords,
     /// In f32, by TMA.
     Boxes,
     /// In f16, by TMA.
@@ -184,14 +188,16 @@ impl<'d> Launch<'d> {
             TensorMap::new(device, &fields.with_swizzle(TensorSwizzle::B128)).unwrap()
         };
         let c = device.alloc_uninit::<f32>((m * n) as usize).unwrap();
-        let narrow =
-            (written == Written::NarrowBoxes).then(|| device.alloc_uninit::<f16>((m * n) as usize).unwrap());
+        let by_words = [Written::Words, Written::NarrowWords].contains(&written);
+        let narrow = [Written::NarrowWords, Written::NarrowBoxes]
+            .contains(&written)
+            .then(|| device.alloc_uninit::<f16>((m * n) as usize).unwrap());
         let (element, address) = match &narrow {
             Some(narrow) => (TensorElement::F16, narrow.address()),
             None => (TensorElement::F32, c.address()),
         };
         let map_a = map(&device_a, m, tile_m);
-        let map_c = if written == Written::Words {
+        let map_c = if by_words {
             map_a.clone()
         } else {
             let row = u64::from(n) * element.bytes();
@@ -224,7 +230,7 @@ impl<'d> Launch<'d> {
             operands: [a, b],
             arguments: Arguments {
                 wide: u32::from(narrow.is_none()),
-                tensor_c: u32::from(written != Written::Words),
+                tensor_c: u32::from(!by_words),
                 ..Arguments::product(pointers, (m, n, k), leading)
             },
             _operands: [device_a, device_b],
@@ -330,6 +336,9 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
         {
             launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), shape, grid, Written::Words);
         }
+        for (shape, grid) in [((330, 40, 512), (4, 2, 2)), ((256, 130, 264), (6, 2, 3))] {
+            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), shape, grid, Written::Words);
+        }
     }
 }
 
@@ -341,15 +350,21 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
         if !has_wgmma(&device) {
             continue;
         }
-        for written in [Written::Words, Written::Boxes, Written::NarrowBoxes] {
+        for written in [Written::Words, Written::NarrowWords, Written::Boxes, Written::NarrowBoxes] {
+            // Rows that begin anywhere.
+            let odd = u32::from(written == Written::NarrowWords);
             for (k, clusters) in [(40, 1), (256, 2), (304, 1)] {
                 let grid = (clusters, 0, 0);
-                launch(&device, &wgmma_f16_tn, (128, 256, 2), (264, 520, k), grid, written);
-                launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (136, 520, k), grid, written);
-                launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (136, 264, k), grid, written);
+                launch(&device, &wgmma_f16_tn, (128, 256, 2), (264, 520 - odd, k), grid, written);
+                launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (136, 520 - odd, k), grid, written);
+                launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (136, 264 - odd, k), grid, written);
+                launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (328, 264 - odd, k), grid, written);
             }
-            // Four tiles whole, and one in two pieces.
-            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (600, 72, 200), (2, 1, 2), written);
+            // Four tiles whole, and one in two pieces; two whole; two in two pieces each and no other.
+            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (600, 72 - odd, 200), (2, 1, 2), written);
+            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (600, 72 - odd, 200), (2, 1, 2), written);
+            launch(&device, &wgmma_f16_tn, (128, 256, 2), (500, 72 - odd, 200), (1, 0, 0), written);
+            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (200, 72 - odd, 200), (4, 2, 2), written);
         }
     }
 }

@@ -35,13 +35,16 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes));
         }
         family.push((format!("wgmma_{t}_tn_alone"), half(t, 256), [1, 1]));
+        family.push((format!("wgmma_{t}_tn_256x128"), half(t, 128), [1, 1]));
         family.push((format!("wgmma_{t}_tn_128x192"), half(t, 192), [1, 1]));
         family.push((format!("wgmma_{t}_tn_64x256"), half(t, 256), [1, 1]));
     }
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
-        assert_eq!(kernel.count(instruction), 4, "128 bytes of K: {name}: {:?}", kernel.instructions);
-        assert_eq!(kernel.count("wgmma.mma_async"), 4, "{name} has no other: {:?}", kernel.instructions);
+        // 128 bytes of K, of one instruction or two below each other.
+        let steps = if name.ends_with("_256x128") { 8 } else { 4 };
+        assert_eq!(kernel.count(instruction), steps, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("wgmma.mma_async"), steps, "{name} has no other: {:?}", kernel.instructions);
         let loads = kernel.count("cp.async.bulk.tensor.3d.shared");
         let of_stage: usize = boxes.iter().sum();
         assert!(
@@ -50,7 +53,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             kernel.instructions
         );
         // Of pairs of blocks, what is loaded of B goes to both.
-        let pairs = !name.ends_with("_128x128") && !name.ends_with("_alone");
+        let pairs = !["_128x128", "_256x128", "_alone"].iter().any(|alone| name.ends_with(alone));
         let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
         assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive.relaxed"), usize::from(pairs), "{name}");

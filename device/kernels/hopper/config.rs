@@ -25,6 +25,55 @@ pub const OF_TILE: u32 = 3;
 /// Bytes of what a thread of a warpgroup tells the others.
 const TOLD: u32 = 4;
 
+/// A thread's sums of a tile: the accumulators `A` of each of `MMA_M` instructions, whose 64 rows lie below each other. `// (MMA, MMA_M)`
+pub trait Sums<A>: Copy {
+    /// All of them zero.
+    const ZERO: Self;
+    /// How many instructions: one or two.
+    const MMA_M: u32;
+
+    /// Those of one of them.
+    fn of(&self, mma_m: u32) -> &A;
+
+    /// Those of each, with its number.
+    fn each(&self, function: impl FnMut(u32, &A));
+
+    /// The same, to be changed.
+    fn each_mut(&mut self, function: impl FnMut(u32, &mut A));
+}
+
+impl<A: Accumulators, const MMA_M: usize> Sums<A> for [A; MMA_M] {
+    const ZERO: Self = [A::ZERO; MMA_M];
+    const MMA_M: u32 = MMA_M as u32;
+
+    #[inline(always)]
+    fn of(&self, mma_m: u32) -> &A {
+        &self[if MMA_M == 1 { 0 } else { mma_m as usize }]
+    }
+
+    // Written out, and no loop: registers are named by constants, and a loop that is unrolled late leaves moves behind.
+    #[inline(always)]
+    fn each(&self, mut function: impl FnMut(u32, &A)) {
+        const { assert!(MMA_M == 1 || MMA_M == 2, "a warpgroup has one instruction, or two below each other") };
+        function(0, &self[0]);
+        if MMA_M == 2 {
+            function(1, &self[MMA_M - 1]);
+        }
+    }
+
+    #[inline(always)]
+    fn each_mut(&mut self, mut function: impl FnMut(u32, &mut A)) {
+        const { assert!(MMA_M == 1 || MMA_M == 2, "a warpgroup has one instruction, or two below each other") };
+        function(0, &mut self[0]);
+        if MMA_M == 2 {
+            function(1, &mut self[MMA_M - 1]);
+        }
+    }
+}
+
+/// The accumulators of a configuration's instruction.
+pub type AccumulatorsOf<G> = <<G as WgmmaConfig>::Atom as WgmmaAtom>::Accumulators;
+
 /// A configuration.
 pub trait WgmmaConfig: Sized + 'static {
     /// The elements of A and B in memory: of one type, as no configuration has an atom of two (e4m3 by e5m2).
@@ -37,7 +86,9 @@ pub trait WgmmaConfig: Sized + 'static {
     type Output: Staging<Self::Scalar>;
     /// The instruction, with A and B in shared memory; one covers all of the tile's N.
     type Atom: WgmmaAtom<OperandA = u64, Accumulators: Accumulators<Register = Self::Sum>>;
-    /// Rows of a block's tile of C: 64 for each warpgroup that multiplies it.
+    /// What a thread sums: the accumulators of the instructions that its warpgroup has below each other, one or two.
+    type Sums: Sums<AccumulatorsOf<Self>>;
+    /// Rows of a block's tile of C: 64 for each instruction of each warpgroup that multiplies it.
     const BLK_M: u32;
     /// Whether the two consuming warpgroups have whole tiles and multiply in turn (*ping-pong*), or share each tile (*cooperative*).
     const PING_PONG: bool;
@@ -48,10 +99,17 @@ pub trait WgmmaConfig: Sized + 'static {
     /// Rows of shared memory that a stage has along K, of 128 bytes each.
     const DEPTH: u32 = 1;
 
+    /// Instructions that a warpgroup has below each other.
+    const MMA_M: u32 = Self::Sums::MMA_M;
+    /// Rows of a tile of C that a warpgroup multiplies.
+    const ROWS: u32 = Self::MMA_M * ATOM_M;
     /// Warpgroups that multiply a tile of C together, and read each of its stages.
     const TOGETHER: u32 = {
-        assert!(Self::BLK_M.is_multiple_of(ATOM_M), "a warpgroup multiplies 64 rows");
-        Self::BLK_M / ATOM_M
+        assert!(
+            Self::BLK_M.is_multiple_of(Self::ROWS),
+            "a warpgroup multiplies all rows of its instructions"
+        );
+        Self::BLK_M / Self::ROWS
     };
     /// Warpgroups that multiply.
     const CONSUMERS: u32 = if Self::PING_PONG {
@@ -60,10 +118,13 @@ pub trait WgmmaConfig: Sized + 'static {
     } else {
         Self::TOGETHER
     };
-    /// Boxes of C for which a warpgroup has room in B's part of its tile's last stage, beside those of its own: that stage is released when
-    /// C was read from there.
+    /// Boxes of C for which a warpgroup has room in its tile's last stage, beside those of its own: that stage is released when C was read
+    /// from there. They lie in A's part, where they take the place of the warpgroup's rows, if there are two instructions of them, and in B's
+    /// otherwise.
     const SPARE_BOXES: u32 = if Self::PING_PONG {
         0
+    } else if Self::MMA_M > 1 {
+        Self::ROWS * ROW / BOX_C
     } else {
         assert!(Self::TOGETHER <= 2, "the named barriers are those of two consuming warpgroups");
         Self::BYTES_B / Self::TOGETHER / BOX_C
@@ -95,7 +156,7 @@ pub trait WgmmaConfig: Sized + 'static {
     /// The first row of a consuming warpgroup's part of its tile.
     #[inline(always)]
     fn row(consumer: u32) -> u32 {
-        if Self::PING_PONG { 0 } else { consumer * ATOM_M }
+        if Self::PING_PONG { 0 } else { consumer * Self::ROWS }
     }
 }
 
@@ -240,7 +301,8 @@ impl<G: WgmmaConfig> Parts<G> {
     /// The boxes of C of a consuming warpgroup in a stage, [`WgmmaConfig::SPARE_BOXES`] of them.
     #[inline(always)]
     pub fn spare(self, stage: u32, consumer: u32) -> u32 {
-        self.b(stage) + consumer * const { G::SPARE_BOXES * BOX_C }
+        let part = if const { G::MMA_M > 1 } { self.a(stage) } else { self.b(stage) };
+        part + consumer * const { G::SPARE_BOXES * BOX_C }
     }
 
     /// The word in which a thread of a consuming warpgroup tells the others something.

@@ -1,7 +1,7 @@
 //! What a warpgroup does with its sums: they are finished in their registers and leave them as boxes, which TMA stores or warps write; or, where
 //! what was in C is added, rows are finished and written.
 
-use super::config::{ArgumentsOf, Parts, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, ArgumentsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
 use super::finish::finish;
 use super::gather::Warpgroup;
 use super::schedule::Work;
@@ -9,7 +9,6 @@ use super::store::{Destination, Staging as _, make_room, store};
 use super::words::Corner;
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp};
-use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::Convertible as _;
 use crate::kernels::mma::{Place, Staged, write_rows};
 use crate::layout::{Layout, Swizzle, layout};
@@ -69,6 +68,14 @@ pub struct Part {
     pub batch: u32,
     /// The part of K.
     pub split: u32,
+}
+
+impl Part {
+    /// What instruction `mma_m` of a warpgroup has of it.
+    #[inline(always)]
+    pub(super) fn below(self, mma_m: u32) -> Self {
+        Self { first: (self.first.0 + mma_m * ATOM_M, self.first.1), ..self }
+    }
 }
 
 /// Leaves a chunk of a warpgroup's sums in shared memory, as [`ChunkSums`] has them.
@@ -157,7 +164,7 @@ impl<G: WgmmaConfig> Writer<G> {
     #[inline(always)]
     pub unsafe fn write(
         &self,
-        sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
+        sums: &mut G::Sums,
         arguments: &ArgumentsOf<G>,
         part: Part,
         (last, met): (Option<&Full>, bool),
@@ -167,7 +174,10 @@ impl<G: WgmmaConfig> Writer<G> {
         // SAFETY: the caller's contract.
         unsafe {
             if arguments.beta == G::Scalar::ZERO {
-                finish::<G>(sums, arguments, part, thread);
+                sums.each_mut(
+                    #[inline(always)]
+                    |m, sums| finish::<G>(sums, arguments, part.below(m), thread),
+                );
                 let wide = is_wide::<G>(arguments);
                 let to = Destination {
                     mapped: arguments.tensor_c != 0,
@@ -203,41 +213,40 @@ impl<G: WgmmaConfig> Writer<G> {
     /// # Safety
     /// As [`Self::write`].
     #[inline(always)]
-    unsafe fn write_rows(
-        &self,
-        sums: &<G::Atom as WgmmaAtom>::Accumulators,
-        arguments: &ArgumentsOf<G>,
-        part: Part,
-        thread: u32,
-    ) {
-        let (first_m, first_n) = part.first;
-        let sums = sums.as_slice();
+    unsafe fn write_rows(&self, sums: &G::Sums, arguments: &ArgumentsOf<G>, part: Part, thread: u32) {
         let base = self.parts.c(self.consumer);
         let offset = offset::<G>(arguments, part);
-        let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };
-        let columns = if left < G::BLK_N { left } else { G::BLK_N };
-        let mut chunk = 0;
-        // The end is known at run time, so that this stays a loop: its body is long, and runs little.
-        while chunk * COLUMNS < columns {
-            // SAFETY: the chunk's memory is the warpgroup's, whose threads meet before it is written again and before it is read;
-            // each pair belongs to one thread.
-            unsafe {
-                sync_barrier(self.barrier(), WARPGROUP);
-                let mut this = 0;
-                while this < const { G::BLK_N.div_ceil(COLUMNS) } {
-                    // Registers are named by constants: so the chunk's are behind a branch each.
-                    if this == chunk {
-                        leave_columns::<G>(sums, this, base, thread);
+        // The ends are known at run time, so that these stay loops: their body is long, and runs little.
+        let below = const { if G::MMA_M > 1 { Some(G::MMA_M) } else { None } };
+        let mut m = 0;
+        while m < below.map_or(1, opaque) {
+            let (first_m, first_n) = part.below(m).first;
+            let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };
+            let columns = if left < G::BLK_N { left } else { G::BLK_N };
+            let mut chunk = 0;
+            while chunk * COLUMNS < columns {
+                // SAFETY: the chunk's memory is the warpgroup's, whose threads meet before it is written again and before it is read;
+                // each pair belongs to one thread.
+                unsafe {
+                    sync_barrier(self.barrier(), WARPGROUP);
+                    let mut this = 0;
+                    while this < const { G::MMA_M * G::BLK_N.div_ceil(COLUMNS) } {
+                        let (this_m, this_chunk) = (this % G::MMA_M, this / G::MMA_M);
+                        // Registers are named by constants: so the chunk's are behind a branch each.
+                        if this_m == m && this_chunk == chunk {
+                            leave_columns::<G>(sums.of(this_m).as_slice(), this_chunk, base, thread);
+                        }
+                        this += 1;
                     }
-                    this += 1;
+                    sync_barrier(self.barrier(), WARPGROUP);
+                    let s_c = Tensor::shared(Shared::from_address(base)); // (64, 64)
+                    let first = (first_m, first_n + chunk * COLUMNS);
+                    let thread = opaque(thread);
+                    write_rows::<ChunkOf<G>>(arguments, s_c, Place { first, offset, thread });
                 }
-                sync_barrier(self.barrier(), WARPGROUP);
-                let s_c = Tensor::shared(Shared::from_address(base)); // (BLK_M, BLK_N)
-                let first = (first_m, first_n + chunk * COLUMNS);
-                let thread = opaque(thread);
-                write_rows::<ChunkOf<G>>(arguments, s_c, Place { first, offset, thread });
+                chunk += 1;
             }
-            chunk += 1;
+            m += 1;
         }
     }
 

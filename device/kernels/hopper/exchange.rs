@@ -13,19 +13,15 @@
 //! at an mbarrier of the block that receives them. That block waits for these and for nothing else: there is no barrier of the cluster
 //! but the one at the beginning, which tells that both blocks have begun.
 
-use super::config::{ATOM_M, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, AccumulatorsOf, WARPGROUP, WgmmaConfig};
 use crate::arch::wgmma::Accumulators as _;
 use crate::arch::{
     AsyncWord as _, Fma as _, Word as _, Word128, map_shared, mbarrier_arrive_expect_tx, mbarrier_init,
     mbarrier_wait_parity_cluster,
 };
-use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Scalar as _};
 use crate::memory::Element as _;
 use core::marker::PhantomData;
-
-/// The accumulators of a configuration's thread.
-pub(super) type SumsOf<G> = <<G as WgmmaConfig>::Atom as WgmmaAtom>::Accumulators;
 
 /// Bytes of a word, as a thread sends it: four sums.
 const WORD: u32 = size_of::<Word128>() as u32;
@@ -98,7 +94,7 @@ impl<G: WgmmaConfig> Exchange<G> {
     /// The thread is one of a consuming warpgroup that does not keep its sums, and sends once. Both blocks have made their mbarrier,
     /// and the other one does not end before it has received.
     #[inline(always)]
-    pub unsafe fn send(self, sums: &SumsOf<G>, rank: u32, consumer: u32, thread: u32) {
+    pub unsafe fn send(self, sums: &AccumulatorsOf<G>, rank: u32, consumer: u32, thread: u32) {
         let sums = sums.as_slice();
         let to = map_shared(self.words(consumer, thread), 1 - rank);
         let barrier = map_shared(self.barrier(), 1 - rank);
@@ -120,7 +116,7 @@ impl<G: WgmmaConfig> Exchange<G> {
     /// The thread is one of a consuming warpgroup that keeps its sums, and receives once, behind a barrier of the block after
     /// [`init`](Self::init).
     #[inline(always)]
-    pub unsafe fn receive(self, sums: &mut SumsOf<G>, consumer: u32, thread: u32) {
+    pub unsafe fn receive(self, sums: &mut AccumulatorsOf<G>, consumer: u32, thread: u32) {
         let sums = sums.as_mut_slice();
         let from = self.words(consumer, thread);
         // SAFETY: the caller's contract; what was sent is seen behind the wait.

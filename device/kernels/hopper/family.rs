@@ -1,6 +1,6 @@
 //! The family: an element type, an atom and a number of rows make a kernel.
 
-use super::config::{ArgumentsOf, WgmmaConfig, WgmmaStorage};
+use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig, WgmmaStorage};
 use super::matmul::matmul;
 use super::parts::{PartsStorage, matmul_parts};
 use super::schedule::Sharing;
@@ -19,6 +19,7 @@ use half::{bf16, f16};
 macro_rules! wgmma {
     (@is scaled scaled) => { true };
     (@is ping_pong ping_pong) => { true };
+    (@is tall tall) => { true };
     (@is $what:ident $other:ident) => { false };
     ($(
         $(#[$doc:meta])*
@@ -39,13 +40,14 @@ macro_rules! wgmma {
                 type Scalar = $scalar;
                 type Output = $output;
                 type Atom = $atom;
+                type Sums = [AccumulatorsOf<Self>; if false $(|| wgmma!(@is tall $option))? { 2 } else { 1 }];
                 const BLK_M: u32 = $rows;
                 const CLUSTER: u32 = $cluster;
                 const PING_PONG: bool = false $(|| wgmma!(@is ping_pong $option))?;
                 const SCALED: bool = false $(|| wgmma!(@is scaled $option))?;
             }
 
-            const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows, or two in turn");
+            const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows, or 128, or two in turn");
 
             $(#[$doc])*
             ///
@@ -107,12 +109,18 @@ wgmma! {
     wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
     wgmma_f16_tn_alone = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 256 x 128, a block by itself each, of which a warpgroup has two
+    /// instructions below each other.
+    wgmma_f16_tn_256x128 = f16 => f32, f16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, tall }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 192.
     wgmma_f16_tn_128x192 = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
     wgmma_f16_tn_64x256 = f16 => f32, f16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, ping_pong }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
     wgmma_bf16_tn_alone = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 256 x 128, a block by itself each, of which a warpgroup has two
+    /// instructions below each other.
+    wgmma_bf16_tn_256x128 = bf16 => f32, bf16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, tall }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 192.
     wgmma_bf16_tn_128x192 = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
@@ -149,6 +157,7 @@ macro_rules! wgmma_parts {
                 type Scalar = $scalar;
                 type Output = $output;
                 type Atom = $atom;
+                type Sums = [AccumulatorsOf<Self>; 1];
                 const BLK_M: u32 = $rows;
                 const CLUSTER: u32 = 1;
                 const DEPTH: u32 = $depth;

@@ -8,9 +8,8 @@
 //! Each question is asked once for all sums. Registers are named by constants, so what is done for each of them is written once for each:
 //! few instructions count.
 
-use super::config::{ArgumentsOf, WgmmaConfig};
+use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, is_wide};
-use super::exchange::SumsOf;
 use crate::arch::Fma as _;
 use crate::arch::wgmma::Accumulators as _;
 use crate::kernels::mma::{Activation, Convertible, Scalar as _};
@@ -23,7 +22,7 @@ use crate::memory::{Global, GlobalPointer as _};
 /// writes the sums is on its way.
 #[inline(always)]
 pub(super) unsafe fn finish<G: WgmmaConfig>(
-    sums: &mut SumsOf<G>,
+    sums: &mut AccumulatorsOf<G>,
     arguments: &ArgumentsOf<G>,
     part: Part,
     thread: u32,

@@ -5,13 +5,12 @@
 //! already, adds it to what is in its registers, and `a + b` is `b + a`. Of three and more the last one takes all from memory, its
 //! own too, in the order of K. So the result is the same whoever is last.
 
-use super::config::{Parts, WARPGROUP, WgmmaConfig};
+use super::config::{AccumulatorsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
 use super::schedule::Sharing;
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{
     AtomicAdd as _, FULL_WARP, Fma as _, Word as _, Word128, fence_gpu, opaque, sync_barrier, sync_warp,
 };
-use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Scalar as _};
 use crate::memory::Element as _;
 
@@ -31,7 +30,7 @@ pub struct Warpgroup {
 /// Elements of a warpgroup's part of a tile, which its threads hold `COUNT` of each.
 #[inline(always)]
 const fn part<G: WgmmaConfig>() -> u32 {
-    WARPGROUP * <G::Atom as WgmmaAtom>::Accumulators::COUNT as u32
+    WARPGROUP * G::MMA_M * AccumulatorsOf::<G>::COUNT as u32
 }
 
 /// Brings a warpgroup's sums of a piece, a shared tile's number and its own, together with those of the tile's other pieces. Whether
@@ -42,7 +41,7 @@ const fn part<G: WgmmaConfig>() -> u32 {
 /// it tells of, for no other launch that may run meanwhile.
 #[inline(always)]
 pub unsafe fn gather<G: WgmmaConfig>(
-    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
+    sums: &mut G::Sums,
     sharing: &Sharing<G::Sum>,
     (tile, own): (u32, u32),
     parts: Parts<G>,
@@ -85,7 +84,7 @@ pub unsafe fn gather<G: WgmmaConfig>(
         if pieces == 2 {
             add::<G>(sums, piece(1 - own));
         } else {
-            *sums = <G::Atom as WgmmaAtom>::Accumulators::ZERO;
+            *sums = G::Sums::ZERO;
             let mut number = 0;
             while number < pieces {
                 add::<G>(sums, piece(number));
@@ -101,16 +100,25 @@ pub unsafe fn gather<G: WgmmaConfig>(
 /// # Safety
 /// The words may be written.
 #[inline(always)]
-unsafe fn leave<G: WgmmaConfig>(sums: &<G::Atom as WgmmaAtom>::Accumulators, to: u64) {
-    let sums = sums.as_slice();
-    let mut i = 0;
-    while i < sums.len() {
-        let word =
-            Word128([sums[i].to_bits(), sums[i + 1].to_bits(), sums[i + 2].to_bits(), sums[i + 3].to_bits()]);
-        // SAFETY: the caller's contract.
-        unsafe { Word128::store_global(to + i as u64 * u64::from(4 * WARPGROUP), word) };
-        i += 4;
-    }
+unsafe fn leave<G: WgmmaConfig>(sums: &G::Sums, to: u64) {
+    sums.each(
+        #[inline(always)]
+        |m, sums| {
+            let (sums, to) = (sums.as_slice(), to + u64::from(m) * of_instruction::<G>());
+            let mut i = 0;
+            while i < sums.len() {
+                let word = Word128([
+                    sums[i].to_bits(),
+                    sums[i + 1].to_bits(),
+                    sums[i + 2].to_bits(),
+                    sums[i + 3].to_bits(),
+                ]);
+                // SAFETY: the caller's contract.
+                unsafe { Word128::store_global(to + i as u64 * u64::from(4 * WARPGROUP), word) };
+                i += 4;
+            }
+        },
+    );
 }
 
 /// Adds what [`leave`] has left.
@@ -118,22 +126,33 @@ unsafe fn leave<G: WgmmaConfig>(sums: &<G::Atom as WgmmaAtom>::Accumulators, to:
 /// # Safety
 /// The words may be read.
 #[inline(always)]
-unsafe fn add<G: WgmmaConfig>(sums: &mut <G::Atom as WgmmaAtom>::Accumulators, from: u64) {
-    let sums = sums.as_mut_slice();
-    let mut i = 0;
-    while i < sums.len() {
-        // SAFETY: the caller's contract.
-        let word = unsafe { Word128::load_global(from + i as u64 * u64::from(4 * WARPGROUP)) };
-        let mut j = 0;
-        while j < 4 {
-            let left = G::Sum::from_bits(word.0[j]).widen();
-            sums[i + j] = G::Sum::narrow(G::Scalar::ONE.fma(sums[i + j].widen(), left));
-            j += 1;
-        }
-        i += 4;
-        // No more words than these are to take registers beside the sums at a time.
-        if i.is_multiple_of(64) {
-            sync_warp(FULL_WARP);
-        }
-    }
+unsafe fn add<G: WgmmaConfig>(sums: &mut G::Sums, from: u64) {
+    sums.each_mut(
+        #[inline(always)]
+        |m, sums| {
+            let (sums, from) = (sums.as_mut_slice(), from + u64::from(m) * of_instruction::<G>());
+            let mut i = 0;
+            while i < sums.len() {
+                // SAFETY: the caller's contract.
+                let word = unsafe { Word128::load_global(from + i as u64 * u64::from(4 * WARPGROUP)) };
+                let mut j = 0;
+                while j < 4 {
+                    let left = G::Sum::from_bits(word.0[j]).widen();
+                    sums[i + j] = G::Sum::narrow(G::Scalar::ONE.fma(sums[i + j].widen(), left));
+                    j += 1;
+                }
+                i += 4;
+                // No more words than these are to take registers beside the sums at a time.
+                if i.is_multiple_of(64) {
+                    sync_warp(FULL_WARP);
+                }
+            }
+        },
+    );
+}
+
+/// Bytes of what a warpgroup's threads hold of one instruction.
+#[inline(always)]
+const fn of_instruction<G: WgmmaConfig>() -> u64 {
+    4 * (WARPGROUP as usize * AccumulatorsOf::<G>::COUNT) as u64
 }

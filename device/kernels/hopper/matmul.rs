@@ -1,15 +1,13 @@
 //! The kernel: a producer that loads, consumers that multiply and write.
 
-use super::config::{ArgumentsOf, Boxes, Parts, STAGES, WARPGROUP, WgmmaConfig, WgmmaStorage};
+use super::config::{ArgumentsOf, Boxes, Parts, STAGES, Sums as _, WARPGROUP, WgmmaConfig, WgmmaStorage};
 use super::epilogue::Writer;
 use super::gather::gather;
 use super::ping_pong::take_turns;
 use super::scale::scale;
 use super::schedule::{Job, Schedule, Sharing};
 use super::store::meet;
-use crate::arch::wgmma::{
-    Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
-};
+use crate::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use crate::arch::{
     CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
     decrease_registers, elect, grid_dim, increase_registers, opaque, overlap_launches, prefetch_tensor_map,
@@ -196,7 +194,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
     sharing: &Sharing<G::Sum>,
 ) {
     let parts = writer.parts;
-    let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
+    let mut sums = G::Sums::ZERO;
     let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
     let mut next = schedule.take_next(&job::<G>(arguments, sharing));
     // The last stage of the tile in front, in which boxes of C may lie.
@@ -215,7 +213,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
             // there. So both meet here.
             let met = job.is_piece(turn);
             if met {
-                meet::<G>();
+                meet::<G>(writer.place().barrier);
                 if let Some(piece) = job.piece()
                     && !gather::<G>(&mut sums, sharing, piece, parts, writer.place())
                 {
@@ -223,7 +221,10 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
                 }
             }
             if const { G::SCALED } {
-                scale::<G>(&mut sums, arguments, part, writer.thread);
+                sums.each_mut(
+                    #[inline(always)]
+                    |m, sums| scale::<G>(sums, arguments, part.below(m), writer.thread),
+                );
             }
             writer.write(&mut sums, arguments, part, (held.as_ref(), met));
         }
@@ -242,7 +243,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
 /// what is given back.
 #[inline(always)]
 pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
-    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
+    sums: &mut G::Sums,
     consumer: &mut Consumer<STAGES, CLUSTER>,
     writer: &Writer<G>,
     mut before: Option<Full>,
@@ -262,8 +263,11 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
             while k < const { G::A.blocks_k() } {
                 // The first instruction of a tile does not add.
                 let adds = stage > 0 || k > 0;
-                let (a, b) = (const { G::A }.descriptor(a, 0, k), const { G::B }.descriptor(b, 0, k));
-                G::Atom::mma(sums, a, b, adds);
+                let b = const { G::B }.descriptor(b, 0, k);
+                sums.each_mut(
+                    #[inline(always)]
+                    |m, sums| G::Atom::mma(sums, const { G::A }.descriptor(a, m as usize, k), b, adds),
+                );
                 k += 1;
             }
             wgmma_commit_group();
@@ -285,10 +289,13 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
 /// # Safety
 /// All threads of a consuming warpgroup, behind [`issue`].
 #[inline(always)]
-pub(super) unsafe fn complete<G: WgmmaConfig>(sums: &mut <G::Atom as WgmmaAtom>::Accumulators) {
+pub(super) unsafe fn complete<G: WgmmaConfig>(sums: &mut G::Sums) {
     // SAFETY: accumulators are read when no instruction runs.
     unsafe {
         wgmma_wait_group::<0>();
-        wgmma_fence_registers(sums);
+        sums.each_mut(
+            #[inline(always)]
+            |_, sums| wgmma_fence_registers(sums),
+        );
     }
 }

@@ -19,9 +19,9 @@
 //! its tile has no schedule to go through, and writes C from registers. Tiles of 192 x 192 are multiplied by three warpgroups, whose threads
 //! take registers over from those that load.
 
-use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, ReadersOf, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, AccumulatorsOf, ArgumentsOf, Boxes, ROW, ReadersOf, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, Part, leave_columns};
-use super::exchange::{Exchange, SumsOf};
+use super::exchange::Exchange;
 use super::matmul::load_boxes;
 use super::pieces::{has_pieces, write_pieces};
 use super::schedule::{Job, piece_of};
@@ -456,8 +456,8 @@ unsafe fn multiply<G: WgmmaConfig, const STAGES: u32>(
     at: Stages<G>,
     number: u32,
     stages: u32,
-) -> SumsOf<G> {
-    let mut sums = <SumsOf<G> as Accumulators>::ZERO;
+) -> AccumulatorsOf<G> {
+    let mut sums = <AccumulatorsOf<G> as Accumulators>::ZERO;
     let mut before = None;
     let mut stage = 0;
     // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs,

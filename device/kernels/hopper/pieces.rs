@@ -16,9 +16,8 @@
 //!
 //! Of 4 bytes a piece is four columns, half of such a block, and one step makes it. Both ways the lanes of a row write 64 bytes of it.
 
-use super::config::{ArgumentsOf, WgmmaConfig};
+use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, corner, is_wide};
-use super::exchange::SumsOf;
 use super::finish::finish;
 use super::store::Staging;
 use super::words::Corner;
@@ -45,7 +44,7 @@ pub(super) fn has_pieces<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
 /// [has pieces](has_pieces) and may be written, and nobody else writes these elements, or only the same values.
 #[inline(always)]
 pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
-    sums: &mut SumsOf<G>,
+    sums: &mut AccumulatorsOf<G>,
     arguments: &ArgumentsOf<G>,
     part: Part,
     thread: u32,
@@ -69,7 +68,11 @@ pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
 /// # Safety
 /// As [`write_pieces`], of a C that has elements `O`.
 #[inline(always)]
-unsafe fn write<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &SumsOf<G>, corner: &Corner, thread: u32) {
+unsafe fn write<G: WgmmaConfig, O: Staging<G::Scalar>>(
+    sums: &AccumulatorsOf<G>,
+    corner: &Corner,
+    thread: u32,
+) {
     // Blocks of eight columns that four lanes have pieces of.
     let blocks = const {
         assert!(O::BYTES == 2 || O::BYTES == 4, "a piece is eight elements, or four");

@@ -32,14 +32,12 @@
 //! To write C a warpgroup waits for its own threads and for copies that TMA has begun. So of all that has not happened yet, the first
 //! can.
 
-use super::config::{ArgumentsOf, STAGES, WARPGROUP, WgmmaConfig};
+use super::config::{ArgumentsOf, STAGES, Sums as _, WARPGROUP, WgmmaConfig};
 use super::epilogue::Writer;
 use super::matmul::{complete, issue, job};
 use super::scale::scale;
 use super::schedule::{Job, Schedule, Sharing, Turn};
-use crate::arch::wgmma::Accumulators;
 use crate::arch::{arrive_barrier, sync_barrier};
-use crate::atom::wgmma::WgmmaAtom;
 use crate::pipeline::Consumer;
 
 /// Of a block's named barriers, the first warpgroup's for its turn, and behind it the second one's. In front of them are the block's,
@@ -97,7 +95,7 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
     sharing: &Sharing<G::Sum>,
 ) {
     const { assert!(G::CONSUMERS == 2 && STAGES > 1, "two take turns, and a stage is released behind the next") };
-    let mut sums = <<G::Atom as WgmmaAtom>::Accumulators as Accumulators>::ZERO;
+    let mut sums = G::Sums::ZERO;
     let mut turns = Turns::new(writer.consumer, &job::<G>(arguments, sharing));
     while let Some(own) = turns.take_next(&job::<G>(arguments, sharing)) {
         // SAFETY: the caller's contract. The other has waited for the stages that are passed over when it gives the turn, and
@@ -118,7 +116,10 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
                 consumer.release(last);
             }
             if const { G::SCALED } {
-                scale::<G>(&mut sums, arguments, part, writer.thread);
+                sums.each_mut(
+                    #[inline(always)]
+                    |m, sums| scale::<G>(sums, arguments, part.below(m), writer.thread),
+                );
             }
             // No boxes lie in a stage, and the last one is released already.
             writer.write(&mut sums, arguments, part, (None, true));

@@ -1,14 +1,13 @@
 //! Sums times the scales of their row of A and their column of B, in the registers that hold them.
 
-use super::config::{ArgumentsOf, WgmmaConfig};
+use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::Part;
 use crate::arch::Fma as _;
 use crate::arch::wgmma::Accumulators;
-use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Convertible as _, Scalar as _};
 use crate::memory::GlobalPointer as _;
 
-/// Multiplies a warpgroup's sums by what [`Scales`](crate::kernels::mma::Scales) has for them.
+/// Multiplies the sums of an instruction's part of a tile by what [`Scales`](crate::kernels::mma::Scales) has for them.
 ///
 /// Each part of K is multiplied by itself, so that whoever adds them up needs no scales.
 ///
@@ -17,7 +16,7 @@ use crate::memory::GlobalPointer as _;
 /// sums is on its way.
 #[inline(always)]
 pub unsafe fn scale<G: WgmmaConfig>(
-    sums: &mut <G::Atom as WgmmaAtom>::Accumulators,
+    sums: &mut AccumulatorsOf<G>,
     arguments: &ArgumentsOf<G>,
     part: Part,
     thread: u32,

@@ -6,16 +6,16 @@
 //!
 //! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128 and 128 x 192, two of 128 x 256.
 //! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied. Of 4 bytes
-//! they are eight, in two rounds. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
+//! they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below each other, and the other two boxes in A's part, where
+//! its own rows were. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
 
-use super::config::{BOX_C, BOXES_C, OF_TILE, ROW, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, BOX_C, BOXES_C, OF_TILE, ROW, Sums as _, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{
     self, FULL_WARP, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
     stmatrix_x4, sync_barrier, sync_warp, tensor_store,
 };
-use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::Convertible;
 use crate::memory::{Element, TensorMapPointer};
 use half::{bf16, f16};
@@ -82,16 +82,19 @@ pub struct Destination {
 /// All threads of the warpgroup come together, and no instruction of theirs reads the tile's last stage any more. So do the others that
 /// multiply the tile, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
-pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
-    sums: &<G::Atom as WgmmaAtom>::Accumulators,
-    to: &Destination,
-) {
-    let sums = sums.as_slice();
-    // Columns of a box, and boxes of the tile.
+pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &Destination) {
+    // Columns of a box, and boxes: those of an instruction beside each other, and below them those of the next one.
     let columns = const { ROW / O::BYTES as u32 };
-    let boxes = const { G::BLK_N * O::BYTES as u32 / ROW };
-    let at_once = const { BOXES_C + G::SPARE_BOXES };
-    let pair = |at: usize| O::pair(sums[at].widen(), sums[at + 1].widen());
+    let across = const { G::BLK_N * O::BYTES as u32 / ROW };
+    let boxes = const { G::MMA_M * (G::BLK_N * O::BYTES as u32 / ROW) };
+    let at_once = const {
+        let at_once = BOXES_C + G::SPARE_BOXES;
+        assert!(
+            G::MMA_M == 1 || at_once.is_multiple_of(BOXES_C),
+            "boxes that are written together are beside each other"
+        );
+        at_once
+    };
     let place = |b: u32| if b < BOXES_C { to.boxes + b * BOX_C } else { to.spare + (b - BOXES_C) * BOX_C };
     let mut first = 0;
     while first < boxes {
@@ -109,11 +112,15 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
             let mut b = 0;
             while b < count {
                 if first == 0 && b == BOXES_C && !to.met {
-                    meet::<G>();
+                    meet::<G>(to.barrier);
                 }
+                let (m, n) = ((first + b) / across, (first + b) % across);
+                let sums = sums.of(m).as_slice();
                 // Registers of a box: four for every eight columns.
-                let from = ((first + b) * columns / 2) as usize;
-                fill::<O>(place(b), to.thread, |at| pair(from + at));
+                let from = (n * columns / 2) as usize;
+                fill::<O>(place(b), to.thread, |at| {
+                    O::pair(sums[from + at].widen(), sums[from + at + 1].widen())
+                });
                 b += 1;
             }
             if to.mapped {
@@ -123,7 +130,8 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
                     let mut b = 0;
                     while b < count {
                         let [column, row, part] = to.start;
-                        let start = [column + ((first + b) * columns) as i32, row, part];
+                        let (m, n) = ((first + b) / across, (first + b) % across);
+                        let start = [column + (n * columns) as i32, row + (m * ATOM_M) as i32, part];
                         tensor_store(to.map, start, place(b), None);
                         b += 1;
                     }
@@ -134,8 +142,9 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
                 let mut b = 0;
                 while b < count {
                     let these = if count - b < BOXES_C { count - b } else { BOXES_C };
+                    let (m, n) = ((first + b) / across, (first + b) % across);
                     let lane = (to.thread / 32, to.thread % 32);
-                    write_words::<O>((place(b), these), (first + b) * columns, &to.corner, lane);
+                    write_words::<O>((place(b), these), n * columns, &to.corner.below(m * ATOM_M), lane);
                     b += BOXES_C;
                 }
                 // The warp has read what it wrote, and the stage is TMA's again when it is released.
@@ -146,15 +155,20 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(
     }
 }
 
-/// Waits until all warpgroups of a tile have read its last stage.
+/// Waits until whoever reads the part of the tile's last stage in which boxes of C lie has done so: all warpgroups of the tile, or, of
+/// its own rows of A, the warpgroup whose barrier this is.
 ///
 /// # Safety
 /// All threads of these warpgroups come by.
 #[inline(always)]
-pub unsafe fn meet<G: WgmmaConfig>() {
-    if const { G::TOGETHER > 1 } {
-        // SAFETY: the caller's contract.
-        unsafe { sync_barrier(OF_TILE, const { G::TOGETHER * WARPGROUP }) };
+pub unsafe fn meet<G: WgmmaConfig>(barrier: u32) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { G::MMA_M > 1 } {
+            sync_barrier(barrier, WARPGROUP);
+        } else if const { G::TOGETHER > 1 } {
+            sync_barrier(OF_TILE, const { G::TOGETHER * WARPGROUP });
+        }
     }
 }
 

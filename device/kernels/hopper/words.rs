@@ -35,6 +35,18 @@ pub struct Corner {
     pub left: (u32, u32),
 }
 
+impl Corner {
+    /// The same of what lies so many rows below.
+    #[inline(always)]
+    pub const fn below(self, rows: u32) -> Self {
+        Self {
+            address: self.address.wrapping_add_signed(rows as i64 * self.row),
+            left: (self.left.0.saturating_sub(rows), self.left.1),
+            ..self
+        }
+    }
+}
+
 /// Writes a warp's rows of `count` boxes, which lie beside each other from `column` on.
 ///
 /// # Safety
