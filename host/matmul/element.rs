@@ -310,7 +310,7 @@ macro_rules! variants {
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
-        tn $alone:ident $rate_alone:literal, $tall:ident, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident,
+        tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident,
             $once_square:ident, $once_between:ident, $once_large:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
@@ -328,7 +328,7 @@ macro_rules! half_precision {
                     $small [$a $b] Full 64 x 64 x 64, 3, 220.0;
                 )+
                 $alone [K K] Full 128 x 256 x 64, 1, $rate_alone, wgmma_alone;
-                $tall [K K] Full 256 x 128 x 64, 1, $rate_alone, wgmma_alone;
+                $tall [K K] Full 256 x 128 x 64, 1, $rate_tall, wgmma_alone;
                 $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
                 $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
                 $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
@@ -352,7 +352,7 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2,
+        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2,
             wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2,
             wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
@@ -366,7 +366,7 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2,
+        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2,
             wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2,
             wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;

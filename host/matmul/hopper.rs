@@ -238,7 +238,7 @@ pub(super) fn bytes_of_pieces(pieces: u32, cluster: u32, tile: (u32, u32)) -> u6
     u64::from(pieces) * u64::from(cluster) * u64::from(tile.0) * u64::from(tile.1) * 4
 }
 
-/// Consuming warpgroups of a block: 64 rows each.
+/// Rows of a consuming warpgroup, at least: so a block has no more counters of a tile than there are of these.
 const ROWS_OF_WARPGROUP: u32 = 64;
 
 /// Whether there are counters for so many shared tiles.

@@ -441,6 +441,10 @@ mod tests {
             let operands = odd.operands.map(|view| View { mn: 4103, ..view });
             assert_eq!(name(Question { operands, ..odd }), (kernel, [false; 2]), "{m} x {n}");
         }
+        // Of as many tiles of either kind, the faster one's.
+        for n in [1920, 2048] {
+            assert_eq!(name(square(n)).0, "wgmma_f16_tn_alone", "{n}^3");
+        }
         // It is taken where it is asked for, and what lies otherwise is rearranged.
         let forced = Forced { kernel: Some("wgmma_f16_tn_alone"), ..Forced::default() };
         assert_eq!(name(Question { forced, ..rows_of(2056, 256) }), ("wgmma_f16_tn_alone", [false; 2]));

@@ -3,6 +3,7 @@
 use crate::case::{Case, Lie, Scaled, check};
 use crate::common::devices;
 use crate::common::product::Number;
+use crate::shared_tiles;
 use crate::{Setup, asked};
 use half::{bf16, f16};
 use moye::Output;
@@ -77,6 +78,31 @@ where
             }
         }
     }
+}
+
+/// Tiles of 256 x 128 in f32: eight boxes of C, in rounds, of two instructions below each other.
+fn wide(kernel: &'static str) {
+    for device in devices().into_iter().filter(shared_tiles::has_wgmma) {
+        for (between, offset, beta) in [(0, 0, 0.0), (5, 3, 0.0), (5, 3, 3.0)] {
+            for bias in [None, Some(true), Some(false)] {
+                let case = Case {
+                    kernel: Some(kernel),
+                    offsets: [0, 0, offset],
+                    alpha: 2.0,
+                    beta,
+                    bias,
+                    activation: if bias.is_some() { Activation::Relu } else { Activation::None },
+                    ..Case::new((472, 144, 208), lies(kernel, between))
+                };
+                check::<f16, f32>(&device, &case, 2e-6, 0, |product| product);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_256_x_128_writes_f32_below_each_other() {
+    wide("wgmma_f16_tn_256x128");
 }
 
 /// Kernels of small tiles, and those with a block for each, move a tile inside that would hang over the edge, where C is not read: the bias is

@@ -294,23 +294,26 @@ fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {
         if !has_wgmma(&device) {
             continue;
         }
-        let (m, n, k) = (128, 128, 512);
-        let mut launch =
-            Launch::new(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (m, n, k), (1, 1, 2), Written::Words);
-        // The other piece of the second warpgroup's rows is there, of zeros.
-        launch.counters.upload_from(&[&[0, 1][..], &[0; 1022]].concat()).unwrap();
-        let got = launch.run();
-        let (rows, half) = (64 * n as usize, k as usize / 2);
-        assert!(
-            got[..rows].iter().all(|x| x.is_nan()),
-            "the first warpgroup's rows were written on {}",
-            device.name()
-        );
-        let first_half =
-            |x: &[f16]| x.chunks(k as usize).flat_map(|row| row[..half].to_vec()).collect::<Vec<_>>();
-        let [a, b] = launch.operands.each_ref().map(|x| first_half(x));
-        compare("the second's", (&a[64 * half..], &b), &got[rows..], (64, n as usize, half), |sum, _| sum);
-        assert_eq!(launch.counters.download().unwrap()[..2], [1, 0], "what counts the pieces");
+        for (kernel, tile_m) in [(&wgmma_f16_tn_128x128, 128), (&wgmma_f16_tn_256x128, 256)] {
+            let (m, n, k) = (tile_m, 128, 512);
+            let of = (tile_m, 128, 1);
+            let mut launch = Launch::new(&device, kernel, of, (m, n, k), (1, 1, 2), Written::Words);
+            // The other piece of the second warpgroup's rows is there, of zeros.
+            launch.counters.upload_from(&[&[0, 1][..], &[0; 1022]].concat()).unwrap();
+            let got = launch.run();
+            let (m, n) = (m as usize / 2, n as usize);
+            let (rows, half) = (m * n, k as usize / 2);
+            assert!(
+                got[..rows].iter().all(|x| x.is_nan()),
+                "the first warpgroup's rows were written on {}",
+                device.name()
+            );
+            let first_half =
+                |x: &[f16]| x.chunks(k as usize).flat_map(|row| row[..half].to_vec()).collect::<Vec<_>>();
+            let [a, b] = launch.operands.each_ref().map(|x| first_half(x));
+            compare("the second's", (&a[m * half..], &b), &got[rows..], (m, n, half), |sum, _| sum);
+            assert_eq!(launch.counters.download().unwrap()[..2], [1, 0], "what counts the pieces");
+        }
     }
 }
 
@@ -360,11 +363,12 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
                 launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (136, 264 - odd, k), grid, written);
                 launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (328, 264 - odd, k), grid, written);
             }
-            // Four tiles whole, and one in two pieces; two whole; two in two pieces each and no other.
+            // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole; pieces and nothing else.
             launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (600, 72 - odd, 200), (2, 1, 2), written);
             launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (600, 72 - odd, 200), (2, 1, 2), written);
             launch(&device, &wgmma_f16_tn, (128, 256, 2), (500, 72 - odd, 200), (1, 0, 0), written);
             launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (200, 72 - odd, 200), (4, 2, 2), written);
+            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (400, 72 - odd, 200), (4, 2, 2), written);
         }
     }
 }

@@ -123,11 +123,9 @@ pub trait WgmmaConfig: Sized + 'static {
     /// otherwise.
     const SPARE_BOXES: u32 = if Self::PING_PONG {
         0
-    } else if Self::MMA_M > 1 {
-        Self::ROWS * ROW / BOX_C
     } else {
         assert!(Self::TOGETHER <= 2, "the named barriers are those of two consuming warpgroups");
-        Self::BYTES_B / Self::TOGETHER / BOX_C
+        if Self::MMA_M > 1 { Self::ROWS * ROW / BOX_C } else { Self::BYTES_B / Self::TOGETHER / BOX_C }
     };
     /// Threads of a block.
     const THREADS: u32 = WARPGROUP * (1 + Self::CONSUMERS);

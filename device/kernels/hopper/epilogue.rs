@@ -21,7 +21,7 @@ use core::marker::PhantomData;
 pub(super) const COLUMNS: u32 = 64;
 
 crate::static_layout! {
-    /// These columns of a warpgroup's part of the tile.
+    /// These columns of an instruction's part of the tile.
     pub Chunk = layout!((64, 64));
 }
 
@@ -35,7 +35,7 @@ impl StaticLayout for ChunkSums {
     const SWIZZLE: Swizzle = Swizzle::new(2, 3, 3);
 }
 
-/// A warpgroup's columns as [`Staged`] sums.
+/// The columns of one of a warpgroup's instructions as [`Staged`] sums.
 struct ChunkOf<G>(PhantomData<G>);
 
 impl<G: WgmmaConfig> Staged for ChunkOf<G> {
@@ -78,7 +78,7 @@ impl Part {
     }
 }
 
-/// Leaves a chunk of a warpgroup's sums in shared memory, as [`ChunkSums`] has them.
+/// Leaves a chunk of an instruction's sums in shared memory, as [`ChunkSums`] has them.
 ///
 /// # Safety
 /// The memory from `base` on is the warpgroup's. All of its threads come by; `thread` is one's number.
@@ -156,8 +156,8 @@ impl<G: WgmmaConfig> Writer<G> {
         unsafe { make_room(self.thread, self.barrier()) };
     }
 
-    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet. `met` says that all
-    /// warpgroups of the tile have met since they read it; where they have not, they do so here.
+    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet. `met` says that
+    /// its readers [have met](super::store::meet) since; where they have not, they do so here.
     ///
     /// # Safety
     /// All threads of the warpgroup come together, behind [`make_room`](Self::make_room); the kernel's contract.

@@ -15,7 +15,7 @@ use crate::arch::wgmma::Accumulators as _;
 use crate::kernels::mma::{Activation, Convertible, Scalar as _};
 use crate::memory::{Global, GlobalPointer as _};
 
-/// Replaces the sums of a warpgroup's part of a tile by what is written where `beta` is 0.
+/// Replaces the sums of an instruction's part of a tile by what is written where `beta` is 0.
 ///
 /// # Safety
 /// All threads of the warpgroup, or whole warps of it, each with its number in it; the bias may be read, and no instruction that

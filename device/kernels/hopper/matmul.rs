@@ -210,7 +210,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
             writer.make_room();
             complete::<G>(&mut sums);
             // One warpgroup may leave its piece and go on, where the other one is the last to come and writes C: then nobody would meet it
-            // there. So both meet here.
+            // there. So both meet here, where they must.
             let met = job.is_piece(turn);
             if met {
                 meet::<G>(writer.place().barrier);

@@ -8,6 +8,8 @@
 //! warpgroup 2   rows 64 to 127 likewise
 //! ```
 //!
+//! In tiles of 256 x 128 a warpgroup has 128 rows, and eight `wgmma` of a stage.
+//!
 //! While C is written, stages of the next tile are being filled, all but one: the tile's last stage has boxes of C, beside those that each
 //! warpgroup has of its own, until TMA has read them (`store.rs`). Accumulators are all that a thread holds, 128 of them for a tile of
 //! 128 x 256, so warpgroup 0 gives registers away ([`decrease_registers`](crate::arch::decrease_registers)).
@@ -15,7 +17,9 @@
 //! Most blocks of 128 x 256 come in clusters of two, one below the other: they have the same columns of B, of which each loads a half
 //! for both. So a pair reads (128 + 128 + 256) rows of shared memory's 128 bytes from the L2 cache for each stage, where two
 //! blocks by themselves read 768. Where there is about one tile for each multiprocessor and rows begin at lines of the L2 cache, blocks
-//! by themselves are faster (`_alone`): they need not begin and end together.
+//! by themselves are faster (`_alone`): they need not begin and end together. Tiles of 256 x 128 are there beside theirs, where a warpgroup has two
+//! instructions below each other, as many sums, and as much to load: 4097 x 4096 has 17 x 32 tiles of 256 x 128 and 33 x 16 of 128 x 256, of which the
+//! second fill the rounds of 132 multiprocessors, and 4096 x 4097 is the other way round.
 //!
 //! Kernels of 64 x 256 are *ping-pong*: each of the two consuming warpgroups has tiles of its own, and one multiplies while the other
 //! one writes C. `ping_pong.rs` says how they take turns.
@@ -51,7 +55,7 @@ mod schedule;
 mod store;
 mod words;
 
-pub use config::{Boxes, WgmmaConfig, WgmmaStorage};
+pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
 pub use family::*;
 pub use gather::gather;
 pub use matmul::matmul;

@@ -188,6 +188,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     arguments: &ArgumentsOf<G>,
 ) {
     const { assert!(G::CLUSTER == 1, "each block loads all that it multiplies") };
+    const { assert!(G::MMA_M == 1, "a warpgroup has 64 rows") };
     const { assert!(PARTS == 1 || PARTS == 2, "shares begin at a multiple of what their swizzle repeats after") };
     let thread = thread_idx().x;
     // The same in all lanes, and the compiler is to know it.

@@ -67,7 +67,7 @@ pub struct Destination {
     pub boxes: u32,
     /// See `boxes`.
     pub spare: u32,
-    /// Whether all warpgroups that multiply the tile have met since they read its last stage.
+    /// Whether those who read the part of the tile's last stage in which boxes lie [have met](meet) since.
     pub met: bool,
     /// The barrier of the warpgroup.
     pub barrier: u32,
@@ -80,7 +80,7 @@ pub struct Destination {
 ///
 /// # Safety
 /// All threads of the warpgroup come together, and no instruction of theirs reads the tile's last stage any more. So do the others that
-/// multiply the tile, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
+/// [meet](meet) them, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &Destination) {
     // Columns of a box, and boxes: those of an instruction beside each other, and below them those of the next one.
@@ -89,8 +89,9 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
     let boxes = const { G::MMA_M * (G::BLK_N * O::BYTES as u32 / ROW) };
     let at_once = const {
         let at_once = BOXES_C + G::SPARE_BOXES;
+        let across = G::BLK_N * O::BYTES as u32 / ROW;
         assert!(
-            G::MMA_M == 1 || at_once.is_multiple_of(BOXES_C),
+            G::MMA_M == 1 || across.is_multiple_of(BOXES_C) && at_once.is_multiple_of(BOXES_C),
             "boxes that are written together are beside each other"
         );
         at_once
