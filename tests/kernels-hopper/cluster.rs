@@ -124,6 +124,10 @@ unsafe fn quarters(
         if thread == 0 {
             mbarrier_init(barrier, 1);
             fence_mbarrier_init();
+        }
+        // Between the mbarrier's making and an arrival, also of the same thread, racecheck wants a barrier.
+        sync_threads();
+        if thread == 0 {
             mbarrier_arrive_expect_tx(barrier, 256);
         }
         sync_cluster();
@@ -132,9 +136,6 @@ unsafe fn quarters(
             let from = source.address() + u64::from(64 * rank);
             bulk_load(part, from, 64, barrier, Some(0b1111), policy());
         }
-        // Not needed for the copies, which are waited for below: racecheck takes what another block's copy does to an mbarrier for a race with
-        // the wait, where no barrier is between the two.
-        sync_cluster();
         mbarrier_wait_parity(barrier, 0);
         output.write(i64::from(64 * block_idx().x + thread), slots.read(thread as i32));
         sync_cluster();
@@ -195,6 +196,10 @@ pub unsafe fn copy_to_cluster(output: GlobalMut<u32>) {
         if thread == 0 {
             mbarrier_init(barrier, 1);
             fence_mbarrier_init();
+        }
+        // As in `quarters`.
+        sync_threads();
+        if thread == 0 {
             mbarrier_arrive_expect_tx(barrier, 128);
         }
         if thread < 32 {
@@ -207,8 +212,6 @@ pub unsafe fn copy_to_cluster(output: GlobalMut<u32>) {
             let target = map_shared(slots.offset(32).address(), next);
             bulk_copy_to_cluster(target, slots.address(), 128, map_shared(barrier, next));
         }
-        // As in `quarters`.
-        sync_cluster();
         mbarrier_wait_parity(barrier, 0);
         if thread < 32 {
             output.write(i64::from(32 * block_idx().x + thread), slots.read(32 + thread as i32));
