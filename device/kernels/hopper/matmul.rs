@@ -4,7 +4,7 @@ use super::config::{ArgumentsOf, Boxes, Parts, STAGES, Sums as _, WARPGROUP, Wgm
 use super::epilogue::Writer;
 use super::gather::gather;
 use super::ping_pong::take_turns;
-use super::scale::scale;
+use super::scale::{factors, scale};
 use super::schedule::{Job, Schedule, Sharing};
 use super::store::meet;
 use crate::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
@@ -207,6 +207,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
             let job = job::<G>(arguments, sharing);
             next = schedule.take_next(&job);
             let part = writer.part(job.work(turn));
+            let factors = factors::<G>(arguments, part, writer.thread);
             writer.make_room();
             complete::<G>(&mut sums);
             // One warpgroup may leave its piece and go on, where the other one is the last to come and writes C: then nobody would meet it
@@ -220,15 +221,15 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
                     continue;
                 }
             }
-            if const { G::SCALED } {
+            if let Some(factors) = factors {
                 sums.each_mut(
                     #[inline(always)]
-                    |m, sums| scale::<G>(sums, arguments, part.below(m), writer.thread),
+                    |_, sums| scale::<G>(sums, arguments, factors, part, writer.thread),
                 );
             }
             writer.write(&mut sums, arguments, part, (held.as_ref(), met));
         }
-        writer.finish();
+        writer.wait_for_stores::<0>();
         if let Some(held) = held {
             consumer.release(held);
         }
@@ -274,7 +275,8 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
             wgmma_wait_group::<1>();
             if let Some(before) = before.replace(full) {
                 if stage == 0 {
-                    writer.finish();
+                    // The last group is of boxes of their own.
+                    writer.wait_for_stores::<1>();
                 }
                 consumer.release(before);
             }

@@ -7,7 +7,51 @@ use crate::arch::wgmma::Accumulators;
 use crate::kernels::mma::{Convertible as _, Scalar as _};
 use crate::memory::GlobalPointer as _;
 
-/// Multiplies the sums of an instruction's part of a tile by what [`Scales`](crate::kernels::mma::Scales) has for them.
+/// What a thread's sums are multiplied by, as far as that takes few registers: it is loaded while the last instructions of a tile run.
+#[derive(Clone, Copy)]
+pub struct Factors<S> {
+    /// Of the thread's two rows.
+    rows: [S; 2],
+    /// Of all columns, where they have the same.
+    columns: S,
+}
+
+/// The factors of a thread's rows in its warpgroup's part of a tile, and that of its columns where they share it; `None` of configurations that
+/// have none.
+///
+/// # Safety
+/// The scales may be read; `thread` is the number in the warpgroup.
+#[inline(always)]
+pub unsafe fn factors<G: WgmmaConfig>(
+    arguments: &ArgumentsOf<G>,
+    part: Part,
+    thread: u32,
+) -> Option<Factors<G::Scalar>> {
+    if !const { G::SCALED } {
+        return None;
+    }
+    const { assert!(!G::SCALED || G::MMA_M == 1, "rows of one instruction have factors") };
+    let scales = &arguments.scales;
+    let row = part.first.0 + 16 * (thread / 32) + thread % 32 / 4;
+    let of_a = scales.a.offset(i64::from(part.batch) * scales.batch_a);
+    let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
+    // SAFETY: the caller's contract; rows that are not C's are not asked for, whose sums nobody writes.
+    unsafe {
+        let of_row = |row: u32| match scales.a.address() {
+            0 => G::Scalar::ONE,
+            _ => of_a.offset(i64::from(row) * scales.a_m).read_if(row < arguments.m),
+        };
+        Some(Factors {
+            rows: [of_row(row), of_row(row + 8)],
+            columns: match (scales.b.address(), scales.b_n) {
+                (1.., 0) => of_b.read_if(true),
+                _ => G::Scalar::ONE,
+            },
+        })
+    }
+}
+
+/// Multiplies the sums of an instruction's part of a tile by what [`Scales`](crate::kernels::mma::Scales) has for them, of which `factors` are loaded.
 ///
 /// Each part of K is multiplied by itself, so that whoever adds them up needs no scales.
 ///
@@ -18,29 +62,22 @@ use crate::memory::GlobalPointer as _;
 pub unsafe fn scale<G: WgmmaConfig>(
     sums: &mut AccumulatorsOf<G>,
     arguments: &ArgumentsOf<G>,
+    Factors { rows, columns }: Factors<G::Scalar>,
     part: Part,
     thread: u32,
 ) {
     let scales = &arguments.scales;
-    let (has_a, has_b) = (scales.a.address() != 0, scales.b.address() != 0);
-    if !has_a && !has_b {
+    let has_b = scales.b.address() != 0;
+    if !has_b && scales.a.address() == 0 {
         return;
     }
     let sums = sums.as_mut_slice();
-    let (warp, lane) = (thread / 32, thread % 32);
-    let row = part.first.0 + 16 * warp + lane / 4;
-    let column = part.first.1 + 2 * (lane % 4);
-    let of_a = scales.a.offset(i64::from(part.batch) * scales.batch_a);
+    let column = part.first.1 + 2 * (thread % 4);
     let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
-    // SAFETY: the caller's contract; rows and columns that are not C's are not asked for, whose sums nobody writes.
+    // SAFETY: the caller's contract; columns that are not C's are not asked for, whose sums nobody writes.
     unsafe {
-        let of_row = |row: u32| match has_a {
-            true => of_a.offset(i64::from(row) * scales.a_m).read_if(row < arguments.m),
-            false => G::Scalar::ONE,
-        };
         let of_column =
             |column: u32| of_b.offset(i64::from(column) * scales.b_n).read_if(column < arguments.n);
-        let rows = [of_row(row), of_row(row + 8)];
         let times = |sum: &mut G::Sum, factor: G::Scalar| {
             *sum = G::Sum::narrow(factor.fma(sum.widen(), G::Scalar::ZERO));
         };
@@ -59,8 +96,7 @@ pub unsafe fn scale<G: WgmmaConfig>(
                 at += 4;
             }
         } else {
-            let all = if has_b { of_b.read_if(true) } else { G::Scalar::ONE };
-            let factors = rows.map(|row| row.fma(all, G::Scalar::ZERO));
+            let factors = rows.map(|row| row.fma(columns, G::Scalar::ZERO));
             let mut at = 0;
             while at < sums.len() {
                 times(&mut sums[at], factors[at / 2 % 2]);

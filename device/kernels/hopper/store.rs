@@ -5,7 +5,7 @@
 //! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
 //!
 //! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128 and 128 x 192, two of 128 x 256.
-//! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied. Of 4 bytes
+//! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied, those in the stage first. Of 4 bytes
 //! they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below each other, and the other two boxes in A's part, where
 //! its own rows were. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
 
@@ -75,17 +75,34 @@ pub struct Destination {
     pub thread: u32,
 }
 
+impl Destination {
+    /// Where a box of those that are filled at once lies: the own ones first.
+    #[inline(always)]
+    const fn place(&self, number: u32) -> u32 {
+        if number < BOXES_C {
+            self.boxes + number * BOX_C
+        } else {
+            self.spare + (number - BOXES_C) * BOX_C
+        }
+    }
+}
+
+/// The sums that a box of C has, by its number: of which instruction, and from which column on.
+#[inline(always)]
+const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
+    let across = G::BLK_N * O::BYTES as u32 / ROW;
+    (number / across, number % across * (ROW / O::BYTES as u32))
+}
+
 /// Stores the results as elements `O`. By TMA that may go on when the function returns: whoever writes to the boxes next
-/// waits for the group, by [`bulk_wait_group_read`] in the first thread.
+/// waits for the groups of stores, by [`bulk_wait_group_read`] in the first thread. The last group is of the warpgroup's own boxes; when those in front of it
+/// have been read, so has the tile's last stage.
 ///
 /// # Safety
 /// All threads of the warpgroup come together, and no instruction of theirs reads the tile's last stage any more. So do the others that
 /// [meet](meet) them, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &Destination) {
-    // Columns of a box, and boxes: those of an instruction beside each other, and below them those of the next one.
-    let columns = const { ROW / O::BYTES as u32 };
-    let across = const { G::BLK_N * O::BYTES as u32 / ROW };
     let boxes = const { G::MMA_M * (G::BLK_N * O::BYTES as u32 / ROW) };
     let at_once = const {
         let at_once = BOXES_C + G::SPARE_BOXES;
@@ -96,10 +113,10 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
         );
         at_once
     };
-    let place = |b: u32| if b < BOXES_C { to.boxes + b * BOX_C } else { to.spare + (b - BOXES_C) * BOX_C };
     let mut first = 0;
     while first < boxes {
         let count = if boxes - first < at_once { boxes - first } else { at_once };
+        let own = if count < BOXES_C { count } else { BOXES_C };
         // SAFETY: the caller's contract: in the first round all boxes are free. Later ones wait until TMA has read the round before, or the
         // warp itself, which writes no rows but those that it reads.
         unsafe {
@@ -115,11 +132,11 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
                 if first == 0 && b == BOXES_C && !to.met {
                     meet::<G>(to.barrier);
                 }
-                let (m, n) = ((first + b) / across, (first + b) % across);
+                let (m, column) = of_box::<G, O>(first + b);
                 let sums = sums.of(m).as_slice();
                 // Registers of a box: four for every eight columns.
-                let from = (n * columns / 2) as usize;
-                fill::<O>(place(b), to.thread, |at| {
+                let from = (column / 2) as usize;
+                fill::<O>(to.place(b), to.thread, |at| {
                     O::pair(sums[from + at].widen(), sums[from + at + 1].widen())
                 });
                 b += 1;
@@ -128,24 +145,20 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
                 fence_proxy_async_shared();
                 sync_barrier(to.barrier, WARPGROUP);
                 if to.thread == 0 {
-                    let mut b = 0;
-                    while b < count {
-                        let [column, row, part] = to.start;
-                        let (m, n) = ((first + b) / across, (first + b) % across);
-                        let start = [column + (n * columns) as i32, row + (m * ATOM_M) as i32, part];
-                        tensor_store(to.map, start, place(b), None);
-                        b += 1;
+                    // Those in the stage first: it is waited for.
+                    if own < count {
+                        send::<G, O>(to, first, (own, count));
                     }
-                    bulk_commit_group();
+                    send::<G, O>(to, first, (0, own));
                 }
             } else {
                 sync_warp(FULL_WARP);
                 let mut b = 0;
                 while b < count {
                     let these = if count - b < BOXES_C { count - b } else { BOXES_C };
-                    let (m, n) = ((first + b) / across, (first + b) % across);
+                    let (m, column) = of_box::<G, O>(first + b);
                     let lane = (to.thread / 32, to.thread % 32);
-                    write_words::<O>((place(b), these), n * columns, &to.corner.below(m * ATOM_M), lane);
+                    write_words::<O>((to.place(b), these), column, &to.corner.below(m * ATOM_M), lane);
                     b += BOXES_C;
                 }
                 // The warp has read what it wrote, and the stage is TMA's again when it is released.
@@ -154,6 +167,24 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
         }
         first += count;
     }
+}
+
+/// Begins to store boxes `from` to `end` of the round that begins with C's box `first`, as one group.
+///
+/// # Safety
+/// One thread of the warpgroup, which has filled them and met since; C may be written, as [`tensor_store`] says.
+#[inline(always)]
+unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, end): (u32, u32)) {
+    let mut b = from;
+    while b < end {
+        let [column, row, part] = to.start;
+        let (m, n) = of_box::<G, O>(first + b);
+        let start = [column + n as i32, row + (m * ATOM_M) as i32, part];
+        // SAFETY: the caller's contract.
+        unsafe { tensor_store(to.map, start, to.place(b), None) };
+        b += 1;
+    }
+    bulk_commit_group();
 }
 
 /// Waits until whoever reads the part of the tile's last stage in which boxes of C lie has done so: all warpgroups of the tile, or, of
