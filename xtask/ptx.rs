@@ -73,6 +73,7 @@ pub fn run(checkout: &Checkout, options: &Options) -> Result<()> {
     for file in &set.files {
         let mut report = Report::of(file, ptxas.as_ref())?;
         report.kernels.retain(|kernel| options.wants(&kernel.ptx.name));
+        // The module's order follows the units that it was compiled by.
         report.kernels.sort_by(|first, second| first.ptx.name.cmp(&second.ptx.name));
         reports.push(report);
     }

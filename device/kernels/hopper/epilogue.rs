@@ -250,13 +250,13 @@ impl<G: WgmmaConfig> Writer<G> {
         }
     }
 
-    /// Waits until all groups of stores that the warp has begun, but the last `GROUPS`, have read what they store: the stage that they read is
-    /// released then, and the block's shared memory outlives all. All lanes of the warp come together. The first warp begins all stores of a
-    /// warpgroup; others do not wait, and need not, since a stage is free when all warps have released it.
+    /// Waits until all groups of stores that the warp has begun, but the last `PENDING`, have read what they store: [`OWN_GROUPS`](super::store::OWN_GROUPS) before a
+    /// stage with boxes of C is released, 0 before the block's shared memory ends. All lanes of the warp come together. The first warp begins
+    /// all stores of a warpgroup; others do not wait, and need not, since a stage is free when all warps have released it.
     #[inline(always)]
-    pub fn wait_for_stores<const GROUPS: u32>(&self) {
+    pub fn wait_for_stores<const PENDING: u32>(&self) {
         if self.thread == 0 {
-            bulk_wait_group_read::<GROUPS>();
+            bulk_wait_group_read::<PENDING>();
         }
         sync_warp(FULL_WARP);
     }

@@ -4,9 +4,9 @@ use super::config::{ArgumentsOf, Boxes, Parts, STAGES, Sums as _, WARPGROUP, Wgm
 use super::epilogue::Writer;
 use super::gather::gather;
 use super::ping_pong::take_turns;
-use super::scale::{factors, scale};
+use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Sharing};
-use super::store::meet;
+use super::store::{OWN_GROUPS, meet};
 use crate::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use crate::arch::{
     CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
@@ -207,7 +207,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
             let job = job::<G>(arguments, sharing);
             next = schedule.take_next(&job);
             let part = writer.part(job.work(turn));
-            let factors = factors::<G>(arguments, part, writer.thread);
+            let factors = load_factors::<G>(arguments, part, writer.thread);
             writer.make_room();
             complete::<G>(&mut sums);
             // One warpgroup may leave its piece and go on, where the other one is the last to come and writes C: then nobody would meet it
@@ -221,12 +221,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
                     continue;
                 }
             }
-            if let Some(factors) = factors {
-                sums.each_mut(
-                    #[inline(always)]
-                    |_, sums| scale::<G>(sums, arguments, factors, part, writer.thread),
-                );
-            }
+            scale::<G>(&mut sums, arguments, factors, part, writer.thread);
             writer.write(&mut sums, arguments, part, (held.as_ref(), met));
         }
         writer.wait_for_stores::<0>();
@@ -275,8 +270,7 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
             wgmma_wait_group::<1>();
             if let Some(before) = before.replace(full) {
                 if stage == 0 {
-                    // The last group is of boxes of their own.
-                    writer.wait_for_stores::<1>();
+                    writer.wait_for_stores::<OWN_GROUPS>();
                 }
                 consumer.release(before);
             }

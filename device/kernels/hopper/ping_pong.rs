@@ -35,7 +35,7 @@
 use super::config::{ArgumentsOf, STAGES, Sums as _, WARPGROUP, WgmmaConfig};
 use super::epilogue::Writer;
 use super::matmul::{complete, issue, job};
-use super::scale::{factors, scale};
+use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Sharing, Turn};
 use crate::arch::{arrive_barrier, sync_barrier};
 use crate::pipeline::Consumer;
@@ -110,18 +110,13 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
                 arrive_barrier(TURN + 1 - writer.consumer, 2 * WARPGROUP);
             }
             let part = writer.part(job::<G>(arguments, sharing).work(own.turn));
-            let factors = factors::<G>(arguments, part, writer.thread);
+            let factors = load_factors::<G>(arguments, part, writer.thread);
             writer.make_room();
             complete::<G>(&mut sums);
             if let Some(last) = last {
                 consumer.release(last);
             }
-            if let Some(factors) = factors {
-                sums.each_mut(
-                    #[inline(always)]
-                    |_, sums| scale::<G>(sums, arguments, factors, part, writer.thread),
-                );
-            }
+            scale::<G>(&mut sums, arguments, factors, part, writer.thread);
             // No boxes lie in a stage, and the last one is released already.
             writer.write(&mut sums, arguments, part, (None, true));
         }

@@ -5,8 +5,8 @@
 //! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
 //!
 //! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128 and 128 x 192, two of 128 x 256.
-//! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied, those in the stage first. Of 4 bytes
-//! they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below each other, and the other two boxes in A's part, where
+//! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied, those in the
+//! stage first, which is waited for. Of 4 bytes they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below each other, and the other two boxes in A's part, where
 //! its own rows were. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
 
 use super::config::{ATOM_M, BOX_C, BOXES_C, OF_TILE, ROW, Sums as _, WARPGROUP, WgmmaConfig};
@@ -79,36 +79,40 @@ impl Destination {
     /// Where a box of those that are filled at once lies: the own ones first.
     #[inline(always)]
     const fn place(&self, number: u32) -> u32 {
-        if number < BOXES_C {
-            self.boxes + number * BOX_C
-        } else {
-            self.spare + (number - BOXES_C) * BOX_C
-        }
+        if number < BOXES_C { self.boxes + number * BOX_C } else { self.spare + (number - BOXES_C) * BOX_C }
     }
+}
+
+/// Groups of stores that may still be read when the tile's last stage is released: the last one that [`store`] has begun is of the
+/// warpgroup's own boxes alone, and those in front of it, of boxes in the stage, are behind a wait for all that earlier rounds have
+/// begun. Where C is not stored by TMA, or not by this cluster, none was begun since [`make_room`] waited for all in front of the tile.
+pub const OWN_GROUPS: u32 = 1;
+
+/// Boxes of C beside each other, of elements `O`.
+const fn across<G: WgmmaConfig, O: Element>() -> u32 {
+    G::BLK_N * O::BYTES as u32 / ROW
 }
 
 /// The sums that a box of C has, by its number: of which instruction, and from which column on.
 #[inline(always)]
 const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
-    let across = G::BLK_N * O::BYTES as u32 / ROW;
+    let across = across::<G, O>();
     (number / across, number % across * (ROW / O::BYTES as u32))
 }
 
-/// Stores the results as elements `O`. By TMA that may go on when the function returns: whoever writes to the boxes next
-/// waits for the groups of stores, by [`bulk_wait_group_read`] in the first thread. The last group is of the warpgroup's own boxes; when those in front of it
-/// have been read, so has the tile's last stage.
+/// Stores the results as elements `O`. By TMA that may go on when the function returns: whoever writes to the boxes next waits for the
+/// groups of stores, by [`bulk_wait_group_read`] in the first thread; who releases the tile's last stage, for all but [`OWN_GROUPS`].
 ///
 /// # Safety
 /// All threads of the warpgroup come together, and no instruction of theirs reads the tile's last stage any more. So do the others that
 /// [meet](meet) them, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &Destination) {
-    let boxes = const { G::MMA_M * (G::BLK_N * O::BYTES as u32 / ROW) };
+    let boxes = const { G::MMA_M * across::<G, O>() };
     let at_once = const {
         let at_once = BOXES_C + G::SPARE_BOXES;
-        let across = G::BLK_N * O::BYTES as u32 / ROW;
         assert!(
-            G::MMA_M == 1 || across.is_multiple_of(BOXES_C) && at_once.is_multiple_of(BOXES_C),
+            G::MMA_M == 1 || across::<G, O>().is_multiple_of(BOXES_C) && at_once.is_multiple_of(BOXES_C),
             "boxes that are written together are beside each other"
         );
         at_once
@@ -178,8 +182,8 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, 
     let mut b = from;
     while b < end {
         let [column, row, part] = to.start;
-        let (m, n) = of_box::<G, O>(first + b);
-        let start = [column + n as i32, row + (m * ATOM_M) as i32, part];
+        let (m, from) = of_box::<G, O>(first + b);
+        let start = [column + from as i32, row + (m * ATOM_M) as i32, part];
         // SAFETY: the caller's contract.
         unsafe { tensor_store(to.map, start, to.place(b), None) };
         b += 1;
