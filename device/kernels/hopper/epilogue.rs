@@ -250,9 +250,10 @@ impl<G: WgmmaConfig> Writer<G> {
         }
     }
 
-    /// Waits until all groups of stores that the warp has begun, but the last `PENDING`, have read what they store: [`OWN_GROUPS`](super::store::OWN_GROUPS) before a
-    /// stage with boxes of C is released, 0 before the block's shared memory ends. All lanes of the warp come together. The first warp begins
-    /// all stores of a warpgroup; others do not wait, and need not, since a stage is free when all warps have released it.
+    /// Waits until all groups of stores that the warp has begun, but the last `PENDING`, have read what they store:
+    /// [`OWN_GROUPS`](super::store::OWN_GROUPS) before a stage with boxes of C is released, 0 before the block's shared memory ends. All
+    /// lanes of the warp come together. The first warp begins all stores of a warpgroup; others do not wait, and need not, since a stage is
+    /// free when all warps have released it.
     #[inline(always)]
     pub fn wait_for_stores<const PENDING: u32>(&self) {
         if self.thread == 0 {

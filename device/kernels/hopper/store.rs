@@ -6,8 +6,8 @@
 //!
 //! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128 and 128 x 192, two of 128 x 256.
 //! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied, those in the
-//! stage first, which is waited for. Of 4 bytes they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below each other, and the other two boxes in A's part, where
-//! its own rows were. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
+//! stage first, which is waited for. Of 4 bytes they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below
+//! each other, and the other two boxes in A's part, where its own rows were. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on.
 
 use super::config::{ATOM_M, BOX_C, BOXES_C, OF_TILE, ROW, Sums as _, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
@@ -182,8 +182,8 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, 
     let mut b = from;
     while b < end {
         let [column, row, part] = to.start;
-        let (m, from) = of_box::<G, O>(first + b);
-        let start = [column + from as i32, row + (m * ATOM_M) as i32, part];
+        let (m, beside) = of_box::<G, O>(first + b);
+        let start = [column + beside as i32, row + (m * ATOM_M) as i32, part];
         // SAFETY: the caller's contract.
         unsafe { tensor_store(to.map, start, to.place(b), None) };
         b += 1;
