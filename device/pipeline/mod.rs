@@ -76,6 +76,12 @@ impl<const COUNT: u32> Readers for Warps<COUNT> {
     const WARPS: u32 = COUNT;
 }
 
+/// Bytes of the mbarriers of so many stages: what [`PipelineStorage`] takes.
+#[must_use]
+pub const fn bytes_of(stages: u32) -> u32 {
+    2 * stages * MBARRIER
+}
+
 /// Where the mbarriers of `STAGES` stages lie.
 #[derive(Clone, Copy, Debug)]
 struct Barriers<const STAGES: u32> {
@@ -114,7 +120,7 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
 {
     const BYTES: usize = {
         Self::checked();
-        (2 * STAGES * MBARRIER) as usize
+        bytes_of(STAGES) as usize
     };
     const ALIGN: usize = MBARRIER as usize;
 

@@ -116,6 +116,8 @@ pub struct Variant<T: Operand> {
     pub lines: bool,
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
+    /// Of a persistent grid, what a tile costs beside its product, as steps along K.
+    pub fill: f64,
 }
 
 /// A kernel that multiplies, of either kind.
@@ -252,8 +254,13 @@ const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clu
     boxes
 }
 
+/// What a tile costs beside its product where the next one is loaded while it is written: so many steps along K, of most kernels.
+const FILL: f64 = 2.0;
+
 /// A table of variants.
 macro_rules! variants {
+    (@fill) => { FILL };
+    (@fill $fill:literal) => { $fill };
     (@is plain plain) => { true };
     (@is ping_pong wgmma_ping_pong) => { true };
     (@is lines wgmma_alone) => { true };
@@ -286,7 +293,7 @@ macro_rules! variants {
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
         Code::Blocks(mma::$kernel)
     };
-    ($($kernel:ident [$a:ident $b:ident] $precision:ident $m:literal x $n:literal x $k:literal, $per:literal, $rate:literal $(, $plain:ident)?;)+) => {
+    ($($kernel:ident [$a:ident $b:ident] $precision:ident $m:literal x $n:literal x $k:literal, $per:literal, $rate:literal $(+ $fill:literal)? $(, $plain:ident)?;)+) => {
         &[$(Variant {
             kernel: variants!(@code $kernel [$a $b] $m $n $k $($plain)?),
             majors: [$a, $b],
@@ -298,19 +305,20 @@ macro_rules! variants {
             lines: false $(|| variants!(@is lines $plain))?,
             once: false $(|| variants!(@is once $plain))?,
             rate: $rate,
+            fill: variants!(@fill $($fill)?),
         }),+]
     };
 }
 
 /// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
 /// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
-/// or 256 x 128 by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
+/// or 256 x 128 by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
 /// 192 x 192 with a block for each; `few`: 64 x 64, and in
 /// pairs; and what a type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
-        tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $half:ident, $half_pair:ident,
+        tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $pair_between:ident, $half:ident, $half_pair:ident,
             $once_square:ident, $once_between:ident, $once_large:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
@@ -332,6 +340,7 @@ macro_rules! half_precision {
                 $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
                 $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
                 $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
+                $pair_between [K K] Full 128 x 192 x 64, 1, 560.0, wgmma_halves;
                 $half [K K] Full 64 x 128 x 64, 1, 560.0, wgmma_small;
                 $half_pair [K K] Full 64 x 128 x 64, 1, 560.0, wgmma_halves;
                 $once_square [K K] Full 128 x 128 x 64, 1, 616.0, wgmma_once;
@@ -352,7 +361,7 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2,
+        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2, wgmma_f16_tn_128x192_k2,
             wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2,
             wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
@@ -366,7 +375,7 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2,
+        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2, wgmma_bf16_tn_128x192_k2,
             wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2,
             wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;
@@ -377,7 +386,7 @@ half_precision! {
 
 /// 8-bit floats, which `wgmma` alone multiplies, with K contiguous in both.
 macro_rules! float8 {
-    ($($t:ident $kernel:ident;)+) => { $(
+    ($($t:ident $wide:ident, $square:ident;)+) => { $(
         impl Operand for $t {
             type Scalar = f32;
             type Narrow = bf16;
@@ -385,15 +394,15 @@ macro_rules! float8 {
             const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
             const TENSOR_SCALAR: TensorElement = TensorElement::F32;
             const VARIANTS: &'static [Variant<Self>] = variants! {
-                // The rate is that of 8-bit integers, which have the same tiles: it decides on the parts of K alone.
-                $kernel [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma_pairs;
+                $wide [K K] Full 128 x 256 x 128, 1, 1387.0 + 3.2, wgmma_pairs;
+                $square [K K] Full 128 x 128 x 128, 1, 1345.0 + 2.8, wgmma_ping_pong;
             };
         }
     )+ };
 }
 float8! {
-    F8E4M3 wgmma_e4m3_tn;
-    F8E5M2 wgmma_e5m2_tn;
+    F8E4M3 wgmma_e4m3_tn, wgmma_e4m3_tn_128x128;
+    F8E5M2 wgmma_e5m2_tn, wgmma_e5m2_tn_128x128;
 }
 
 impl Operand for f32 {
@@ -430,7 +439,8 @@ impl Operand for i8 {
     const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
     const TENSOR_SCALAR: TensorElement = TensorElement::I32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1250.0, wgmma_pairs;
+        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1338.0 + 4.4, wgmma_pairs;
+        wgmma_s8_tn_128x128 [K K] Full 128 x 128 x 128, 1, 1255.0 + 2.0, wgmma_ping_pong;
         matmul_s8_tn [K K] Full 256 x 128 x 128, 1, 800.0;
         matmul_s8_tn_64x64 [K K] Full 64 x 64 x 128, 3, 450.0;
     };

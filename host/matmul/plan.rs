@@ -77,8 +77,6 @@ const BANDWIDTH: f64 = 3.0e6;
 const MEASURED_ON: f64 = 132.0;
 /// Tiles along K that fill a pipeline and empty it.
 const FILL: f64 = 6.0;
-/// The same where the next tile is loaded while one is written.
-const FILL_OF_PERSISTENT: f64 = 2.0;
 /// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
 /// no more than its stages hold, and waits.
 const STREAM: f64 = 3.0e6;
@@ -277,7 +275,7 @@ fn product_cost<T: Operand>(
             let step = step * within.longer(ACROSS_LINES_ALONE);
             let busy = (blocks / multiprocessors).clamp(STEP_ALONE_ONCE, 1.0);
             let sums = f64::from(tile_m * tile_n) / 4096.0;
-            let block = ((steps + 2.0 * FILL_OF_PERSISTENT) * step * busy).max(FIRST + WRITE * sums);
+            let block = ((steps + 2.0 * variant.fill) * step * busy).max(FIRST + WRITE * sums);
             // Where they are few, so much that nothing takes them by itself.
             let few = if blocks < FEWEST_ONCE * multiprocessors { TOO_FEW } else { 0.0 };
             ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream) + few, (0, 0))
@@ -358,7 +356,7 @@ fn persistent_cost<T: Operand>(
             if variant.ping_pong { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
         let together = if cluster > 1 { TOGETHER } else { 0.0 };
         move |rounds: f64, steps: f64| {
-            LAUNCH + together + (rounds * FILL_OF_PERSISTENT + steps + FILL_OF_PERSISTENT) * step
+            LAUNCH + together + (rounds * variant.fill + steps + variant.fill) * step
         }
     };
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
@@ -384,6 +382,7 @@ fn persistent_cost<T: Operand>(
 mod tests {
     use super::*;
     use half::f16;
+    use moye_device::number::F8E4M3;
 
     fn question(m: u32, n: u32, k: u32) -> Question {
         let view = View {
@@ -474,6 +473,10 @@ mod tests {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x128_k2", "{m} x {n} x {k}");
         }
         assert_eq!(name(4096, 256, 4096), "wgmma_f16_tn_128x128_k2");
+        // 66 and 64 tiles, of two blocks each.
+        for (m, n) in [(384, 4096), (4096, 384)] {
+            assert_eq!(name(m, n, 4096), "wgmma_f16_tn_128x192_k2", "{m} x {n}");
+        }
         assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
         // One round of large tiles, a block for each.
         for (m, n, k, kernel) in [
@@ -515,6 +518,42 @@ mod tests {
         let forced = forced(Some(3), None);
         let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();
         assert_eq!((plan.variant.kernel.clusters().parts(), plan.splits), (1, 3), "{plan:?}");
+    }
+
+    #[test]
+    fn of_8_bits_large_products_take_tiles_of_128_x_256_and_others_those_that_warpgroups_take_in_turn() {
+        let of_8_bits = |m, n, k| {
+            let question = Question { wgmma: true, ..question(m, n, k) };
+            let operands = question.operands.map(|view| View {
+                bytes: 1,
+                mn: i64::from(k.next_multiple_of(16)),
+                ..view
+            });
+            Question { operands, ..question }
+        };
+        // As they were the faster ones on an H200.
+        for ([m, n, k], wide) in [
+            ([8192, 8192, 8192], true),
+            ([4096, 4096, 16384], true),
+            ([1280, 5120, 8192], true),
+            ([1000, 3000, 5000], true),
+            ([8192, 8192, 1024], false),
+            ([3072, 3072, 3072], false),
+            ([1024, 1024, 1024], false),
+            ([384, 4096, 4096], false),
+        ] {
+            let question = of_8_bits(m, n, k);
+            let names = [
+                plan::<i8>(&question).unwrap().variant.kernel.name(),
+                plan::<F8E4M3>(&question).unwrap().variant.kernel.name(),
+            ];
+            let expected = if wide {
+                ["wgmma_s8_tn", "wgmma_e4m3_tn"]
+            } else {
+                ["wgmma_s8_tn_128x128", "wgmma_e4m3_tn_128x128"]
+            };
+            assert_eq!(names, expected, "{m} x {n} x {k}");
+        }
     }
 
     #[test]

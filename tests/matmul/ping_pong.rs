@@ -1,12 +1,16 @@
 //! Kernels whose warpgroups have whole tiles in turn: any number of tiles for each, of any number of stages, and all that can be asked
 //! of a product.
 
-use crate::case::{Case, Lie, check};
+use crate::case::{Case, Lie, Scale, check};
 use crate::common::devices;
 use crate::shared_tiles::{Written, has_wgmma, launch};
 use half::{bf16, f16};
-use moye::kernels::hopper::{wgmma_bf16_tn_64x256, wgmma_f16_tn_64x256};
+use moye::kernels::hopper::{
+    wgmma_bf16_tn_64x256, wgmma_e4m3_tn_128x128, wgmma_e5m2_tn_128x128, wgmma_f16_tn_64x256,
+    wgmma_s8_tn_128x128,
+};
 use moye::kernels::mma::Activation;
+use moye::number::{F8E4M3, F8E5M2};
 use moye::{Matmul, Matrix, MatrixMut};
 use rstest::rstest;
 
@@ -91,6 +95,63 @@ fn whatever_is_asked_of_the_product() {
         for (seed, case) in cases().into_iter().enumerate() {
             check::<f16, f16>(&device, &case, 5e-4, seed as u64, |product| product);
             check::<bf16, f32>(&device, &case, 2e-6, seed as u64, |product| product);
+        }
+    }
+}
+
+/// Tiles of 128 x 128 of 8-bit elements, two instructions below each other: of a cluster 256 x 128, K by stages of 128, of which six are in
+/// shared memory at a time.
+fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
+    let rows = [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)];
+    let of = |shape, lies| Case { kernel: Some(kernel), ..Case::new(shape, lies) };
+    let all = |shape, bias, between| Case {
+        alpha: 2.0,
+        beta: -1.0,
+        bias: Some(bias),
+        activation: Activation::Relu,
+        ..of(shape, [rows[0], rows[1], Lie::Rows(between)])
+    };
+    vec![
+        // Exactly a tile of a cluster, and the first one of its rows alone; as little as there is; a row and a column more than that.
+        of((256, 128, 128), rows),
+        of((64, 128, 896), rows),
+        of((1, 1, 1), rows),
+        of((257, 129, 1), rows),
+        // C by columns; rows that begin anywhere, of both instructions; operands that are rearranged.
+        of((257, 129, 129), [Lie::Rows(16), Lie::Columns(16), Lie::Columns(16)]),
+        of((400, 150, 272), [Lie::Rows(0), Lie::Columns(0), Lie::Rows(3)]),
+        of((200, 300, 130), [Lie::Columns(1), Lie::Rows(3), Lie::Rows(1)]),
+        // More stages than a ring has, and tiles for both.
+        of((330, 260, 1000), rows),
+        of((70, 90, 0), rows),
+        // What C was, a bias of rows and of columns; in registers, where C is not read.
+        all((190, 260, 100), true, 0),
+        all((520, 130, 200), false, 1),
+        Case { beta: 0.0, ..all((190, 260, 100), false, 0) },
+        Case { beta: 0.0, ..all((330, 130, 100), true, 5) },
+        // Batches, and parts of K.
+        Case { batches: 3, same_b: true, ..of((130, 40, 136), rows) },
+        Case { splits: Some(3), batches: 2, ..all((270, 160, 800), true, 0) },
+    ]
+}
+
+#[test]
+fn whatever_is_asked_of_8_bit_elements() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        for (seed, case) in cases_of_8_bits(wgmma_s8_tn_128x128.name()).into_iter().enumerate() {
+            check::<i8, i32>(&device, &case, 0.0, seed as u64, |product| product);
+        }
+        let scales = [Scale::Each, Scale::All, Scale::None];
+        for (seed, case) in cases_of_8_bits(wgmma_e4m3_tn_128x128.name()).into_iter().enumerate() {
+            let case = Case { scales: [scales[seed % 3], scales[seed / 3 % 3]], ..case };
+            check::<F8E4M3, bf16>(&device, &case, 4e-3, seed as u64, |product| product);
+            check::<F8E4M3, f32>(&device, &case, 2e-6, seed as u64, |product| product);
+        }
+        for (seed, case) in cases_of_8_bits(wgmma_e5m2_tn_128x128.name()).into_iter().enumerate() {
+            check::<F8E5M2, bf16>(&device, &case, 4e-3, seed as u64, |product| product);
         }
     }
 }

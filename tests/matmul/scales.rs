@@ -27,10 +27,16 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
                     // Through the rows of the epilogue, and by tensor maps.
                     bias: [None, Some(true), None, Some(false)][number % 4],
                     beta: [0.0, 0.0, 2.0][number % 3],
-                    ..Case::new((33, 47, 400), [Lie::Rows(0), Lie::Columns(0), of_c])
+                    ..Case::new((133, 47, 400), [Lie::Rows(0), Lie::Columns(0), of_c])
                 };
-                check::<F8E4M3, bf16>(&device, &case, 4e-3, number as u64, |product| product);
-                check::<F8E5M2, f32>(&device, &case, 2e-6, number as u64, |product| product);
+                // By tiles of one instruction for a warpgroup, and of two below each other.
+                for [e4m3, e5m2] in
+                    [["wgmma_e4m3_tn", "wgmma_e5m2_tn"], ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"]]
+                {
+                    let of = |kernel| Case { kernel: Some(kernel), ..case.clone() };
+                    check::<F8E4M3, bf16>(&device, &of(e4m3), 4e-3, number as u64, |product| product);
+                    check::<F8E5M2, f32>(&device, &of(e5m2), 2e-6, number as u64, |product| product);
+                }
             }
         }
     }

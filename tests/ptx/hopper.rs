@@ -27,6 +27,10 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         ),
         ("wgmma_s8_tn".to_owned(), "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8".to_owned(), [1, 1]),
     ];
+    for (t, sum) in [("e4m3", "f32"), ("e5m2", "f32"), ("s8", "s32")] {
+        let instruction = format!("wgmma.mma_async.sync.aligned.m64n128k32.{sum}.{t}.{t}");
+        family.push((format!("wgmma_{t}_tn_128x128"), instruction, [1, 1]));
+    }
     for t in ["f16", "bf16"] {
         for (order, a, b) in ORDERS {
             // 64 elements along M or N a box, where these are contiguous; a block of a pair brings half of B's 256.
@@ -42,7 +46,10 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
         // 128 bytes of K, of one instruction or two below each other.
-        let steps = if name.ends_with("_256x128") { 8 } else { 4 };
+        let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
+        let in_turn = name.ends_with("_64x256") || of_8_bits && name.ends_with("_128x128");
+        let two = name.ends_with("_256x128") || of_8_bits && in_turn;
+        let steps = if two { 8 } else { 4 };
         assert_eq!(kernel.count(instruction), steps, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("wgmma.mma_async"), steps, "{name} has no other: {:?}", kernel.instructions);
         let loads = kernel.count("cp.async.bulk.tensor.3d.shared");
@@ -53,23 +60,22 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             kernel.instructions
         );
         // Of pairs of blocks, what is loaded of B goes to both.
-        let pairs = !["_128x128", "_256x128", "_alone"].iter().any(|alone| name.ends_with(alone));
+        let pairs = in_turn || !["_128x128", "_256x128", "_alone"].iter().any(|alone| name.ends_with(alone));
         let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
         assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive.relaxed"), usize::from(pairs), "{name}");
         assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name} has no other");
         // Pieces of shared tiles: a word of 16 bytes for four sums, left once and taken from the other or from all. Warpgroups that
         // have whole tiles in turn share none, and one gives the turn to the other.
-        let ping_pong = name.ends_with("_64x256");
         let words = match name {
-            _ if ping_pong => 0,
+            _ if in_turn => 0,
             _ if name.ends_with("_128x128") => 16,
             _ if name.ends_with("_128x192") => 24,
             _ => 32,
         };
         assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("ld.global.v4.b32") >= 2 * words, "{name}: {:?}", kernel.instructions);
-        let (fences, turns) = if ping_pong { (0, 1) } else { (3, 0) };
+        let (fences, turns) = if in_turn { (0, 1) } else { (3, 0) };
         for (what, count) in
             [("setmaxnreg", 2), ("griddepcontrol", 2), ("fence.acq_rel.gpu", fences), ("bar.arrive", turns)]
         {
@@ -127,6 +133,7 @@ fn kernels_of_parts() -> Vec<OfParts> {
             ("64x128", 128, 1),
             ("64x128_k2", 128, 2),
             ("128x128_k2", 128, 2),
+            ("128x192_k2", 192, 2),
             ("128x128_once", 128, 1),
             ("128x192_once", 192, 1),
             ("192x192_once", 192, 1),
@@ -185,5 +192,11 @@ fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
     // For one column of 64, for two rows, for all.
     for name in ["wgmma_e4m3_tn", "wgmma_e5m2_tn"] {
         assert_eq!(loads(name), plain + 64 + 2 + 1, "{name}");
+    }
+    // Two instructions below each other, for each of which a thread asks for its 32 columns and two rows; int8 has no second type of bias
+    // either, so there are more than these.
+    let plain = loads("wgmma_s8_tn_128x128");
+    for name in ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"] {
+        assert!(loads(name) > plain + 2 * (32 + 2), "{name}: {}, and {plain} of int8", loads(name));
     }
 }

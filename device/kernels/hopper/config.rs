@@ -6,7 +6,7 @@ use crate::atom::wgmma::{SharedOperand, WgmmaAtom};
 use crate::kernels::mma::{Arguments, Convertible, Scalar};
 use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, shared_memory_atom};
 use crate::memory::{Element, SharedStorage};
-use crate::pipeline::{Pipeline, PipelineStorage, Readers};
+use crate::pipeline::{Pipeline, PipelineStorage, Readers, bytes_of};
 use core::marker::PhantomData;
 
 /// Bytes of a row of shared memory that is swizzled as a whole, and that a box has along its contiguous mode.
@@ -98,6 +98,8 @@ pub trait WgmmaConfig: Sized + 'static {
     const CLUSTER: u32;
     /// Rows of shared memory that a stage has along K, of 128 bytes each.
     const DEPTH: u32 = 1;
+    /// Stages in shared memory, of kernels whose blocks have many tiles.
+    const STAGES: u32 = 4;
 
     /// Instructions that a warpgroup has below each other.
     const MMA_M: u32 = Self::Sums::MMA_M;
@@ -257,14 +259,10 @@ impl<G> Clone for Parts<G> {
 }
 impl<G> Copy for Parts<G> {}
 
-/// Stages in shared memory, of every kernel.
-pub const STAGES: u32 = 4;
-
 impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
     const BYTES: usize = {
-        let stages = STAGES * (G::BYTES_A + G::BYTES_B);
-        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize
-            + PipelineStorage::<STAGES, ReadersOf<G>>::BYTES
+        let stages = G::STAGES * (G::BYTES_A + G::BYTES_B);
+        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize + bytes_of(G::STAGES) as usize
     };
     /// What a swizzle of 128 bytes repeats after.
     const ALIGN: usize = 1024;
@@ -287,13 +285,13 @@ impl<G: WgmmaConfig> Parts<G> {
     /// B's part of a stage.
     #[inline(always)]
     pub fn b(self, stage: u32) -> u32 {
-        self.0 + STAGES * G::BYTES_A + stage * G::BYTES_B
+        self.0 + G::STAGES * G::BYTES_A + stage * G::BYTES_B
     }
 
     /// The boxes of C of a consuming warpgroup.
     #[inline(always)]
     pub fn c(self, consumer: u32) -> u32 {
-        self.0 + STAGES * (G::BYTES_A + G::BYTES_B) + consumer * BOXES_C * BOX_C
+        self.0 + G::STAGES * (G::BYTES_A + G::BYTES_B) + consumer * BOXES_C * BOX_C
     }
 
     /// The boxes of C of a consuming warpgroup in a stage, [`WgmmaConfig::SPARE_BOXES`] of them.
@@ -306,7 +304,7 @@ impl<G: WgmmaConfig> Parts<G> {
     /// The word in which a thread of a consuming warpgroup tells the others something.
     #[inline(always)]
     pub fn told(self, consumer: u32) -> u32 {
-        self.c(G::CONSUMERS) + PipelineStorage::<STAGES, ReadersOf<G>>::BYTES as u32 + consumer * TOLD
+        self.c(G::CONSUMERS) + bytes_of(G::STAGES) + consumer * TOLD
     }
 
     /// The mbarriers of the stages.
@@ -314,7 +312,10 @@ impl<G: WgmmaConfig> Parts<G> {
     /// # Safety
     /// Each thread asks for them once, since it has one role.
     #[inline(always)]
-    pub unsafe fn pipeline<const CLUSTER: u32>(self) -> Pipeline<STAGES, ReadersOf<G>, CLUSTER> {
+    pub unsafe fn pipeline<const STAGES: u32, const CLUSTER: u32>(
+        self,
+    ) -> Pipeline<STAGES, ReadersOf<G>, CLUSTER> {
+        const { assert!(STAGES == G::STAGES, "the configuration's stages") };
         // SAFETY: the storage has these bytes behind the boxes of C, for nothing else.
         unsafe { PipelineStorage::<STAGES, ReadersOf<G>, CLUSTER>::at(self.c(G::CONSUMERS)) }
     }

@@ -6,7 +6,8 @@ use super::parts::{PartsStorage, matmul_parts};
 use super::schedule::Sharing;
 use crate::atom::wgmma::{
     K_MAJOR, MN_MAJOR, SM90_64x64x16_F32BF16BF16_SS, SM90_64x64x16_F32F16F16_SS,
-    SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS, SM90_64x192x16_F32BF16BF16_SS,
+    SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS, SM90_64x128x32_F32E4M3E4M3_SS_TN,
+    SM90_64x128x32_F32E5M2E5M2_SS_TN, SM90_64x128x32_S32S8S8_SS_TN, SM90_64x192x16_F32BF16BF16_SS,
     SM90_64x192x16_F32F16F16_SS, SM90_64x256x8_F32TF32TF32_SS_TN, SM90_64x256x16_F32BF16BF16_SS,
     SM90_64x256x16_F32F16F16_SS, SM90_64x256x32_F32E4M3E4M3_SS_TN, SM90_64x256x32_F32E5M2E5M2_SS_TN,
     SM90_64x256x32_S32S8S8_SS_TN,
@@ -24,7 +25,7 @@ macro_rules! wgmma {
     ($(
         $(#[$doc:meta])*
         $name:ident = $operand:ty => $sum:ty, $output:ty, $scalar:ty {
-            rows: $rows:literal, cluster: $cluster:literal, threads = $threads:literal, $atom:ty $(, $option:ident)?
+            rows: $rows:literal, cluster: $cluster:literal, threads = $threads:literal, $atom:ty $(, $option:ident)* $(; stages: $stages:literal)?
         }
     )+) => { $(
         /// The kernel of this name, and its configuration.
@@ -40,11 +41,12 @@ macro_rules! wgmma {
                 type Scalar = $scalar;
                 type Output = $output;
                 type Atom = $atom;
-                type Sums = [AccumulatorsOf<Self>; if false $(|| wgmma!(@is tall $option))? { 2 } else { 1 }];
+                type Sums = [AccumulatorsOf<Self>; if false $(|| wgmma!(@is tall $option))* { 2 } else { 1 }];
                 const BLK_M: u32 = $rows;
                 const CLUSTER: u32 = $cluster;
-                const PING_PONG: bool = false $(|| wgmma!(@is ping_pong $option))?;
-                const SCALED: bool = false $(|| wgmma!(@is scaled $option))?;
+                const PING_PONG: bool = false $(|| wgmma!(@is ping_pong $option))*;
+                const SCALED: bool = false $(|| wgmma!(@is scaled $option))*;
+                $(const STAGES: u32 = $stages;)?
             }
 
             const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows, or 128, or two in turn");
@@ -67,7 +69,7 @@ macro_rules! wgmma {
                 sharing: Sharing<$sum>,
             ) {
                 // SAFETY: the caller's contract.
-                unsafe { matmul::<Tiling, $cluster>((&a, &b, &c), &arguments, &sharing) }
+                unsafe { matmul::<Tiling, { Tiling::CLUSTER }, { Tiling::STAGES }>((&a, &b, &c), &arguments, &sharing) }
             }
         }
         pub use $name::$name;
@@ -129,11 +131,19 @@ wgmma! {
     wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
     /// `c = a * b` of 8-bit integers with K contiguous in both, sums in 32 bits that wrap, tiles of 128 x 256.
     wgmma_s8_tn = i8 => i32, i32, i32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_S32S8S8_SS_TN }
+    /// As [`wgmma_s8_tn`](const@wgmma_s8_tn), tiles of 128 x 128 that two warpgroups take in turn, of which each has two instructions below
+    /// each other.
+    wgmma_s8_tn_128x128 = i8 => i32, i32, i32 { rows: 128, cluster: 2, threads = 384, SM90_64x128x32_S32S8S8_SS_TN, tall, ping_pong; stages: 6 }
     /// `c = scales * a * b` of e4m3 with K contiguous in both, sums in f32, of which the tensor cores keep some 14 bits, tiles of
     /// 128 x 256.
     wgmma_e4m3_tn = F8E4M3 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E4M3E4M3_SS_TN, scaled }
+    /// As [`wgmma_e4m3_tn`](const@wgmma_e4m3_tn), tiles of 128 x 128 that two warpgroups take in turn, of which each has two instructions
+    /// below each other.
+    wgmma_e4m3_tn_128x128 = F8E4M3 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x128x32_F32E4M3E4M3_SS_TN, scaled, tall, ping_pong; stages: 6 }
     /// As [`wgmma_e4m3_tn`](const@wgmma_e4m3_tn), of e5m2.
     wgmma_e5m2_tn = F8E5M2 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E5M2E5M2_SS_TN, scaled }
+    /// As [`wgmma_e4m3_tn_128x128`](const@wgmma_e4m3_tn_128x128), of e5m2.
+    wgmma_e5m2_tn_128x128 = F8E5M2 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x128x32_F32E5M2E5M2_SS_TN, scaled, tall, ping_pong; stages: 6 }
 }
 
 /// The configuration and the kernel of each entry that has a block for each tile, or a cluster whose blocks have a part of K each.
@@ -209,6 +219,8 @@ wgmma_parts! {
     wgmma_f16_tn_192x192_once = f16 => f32, f16, f32 { rows: 192, parts: 1, stages: 4 of 1, threads = 512, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_f16_tn_128x128_k2 = f16 => f32, f16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 192, K in two parts.
+    wgmma_f16_tn_128x192_k2 = f16 => f32, f16, f32 { rows: 128, parts: 2, stages: 4 of 1, threads = 384, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
     wgmma_f16_nn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// As [`wgmma_f16_nn_64x64`](const@wgmma_f16_nn_64x64), K in two parts.
@@ -233,6 +245,8 @@ wgmma_parts! {
     wgmma_bf16_tn_192x192_once = bf16 => f32, bf16, f32 { rows: 192, parts: 1, stages: 4 of 1, threads = 512, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128, K in two parts.
     wgmma_bf16_tn_128x128_k2 = bf16 => f32, bf16, f32 { rows: 128, parts: 2, stages: 6 of 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 192, K in two parts.
+    wgmma_bf16_tn_128x192_k2 = bf16 => f32, bf16, f32 { rows: 128, parts: 2, stages: 4 of 1, threads = 384, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 64 x 64.
     wgmma_bf16_nn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
     /// As [`wgmma_bf16_nn_64x64`](const@wgmma_bf16_nn_64x64), K in two parts.

@@ -1,6 +1,6 @@
 //! The kernel: a producer that loads, consumers that multiply and write.
 
-use super::config::{ArgumentsOf, Boxes, Parts, STAGES, Sums as _, WARPGROUP, WgmmaConfig, WgmmaStorage};
+use super::config::{ArgumentsOf, Boxes, Parts, Sums as _, WARPGROUP, WgmmaConfig, WgmmaStorage};
 use super::epilogue::Writer;
 use super::gather::gather;
 use super::ping_pong::take_turns;
@@ -32,7 +32,7 @@ const MANY: u32 = 232;
 /// where `arguments.tensor_c` is set, is one of 64 rows of 128 bytes. The matrices lie in memory of the device; `c` overlaps none of
 /// the others. What is shared has memory of this launch alone, see [`Sharing`].
 #[inline(always)]
-pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
+pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     (a, b, c): (&TensorMap, &TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
@@ -44,7 +44,7 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
     // SAFETY: the kernel declares the storage.
     let parts = unsafe { WgmmaStorage::<G>::take() };
     // SAFETY: nobody else asks for them.
-    let pipeline = unsafe { parts.pipeline::<CLUSTER>() };
+    let pipeline = unsafe { parts.pipeline::<STAGES, CLUSTER>() };
     let rank = if CLUSTER > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread, and a barrier follows.
@@ -69,7 +69,7 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
                 decrease_registers::<FEW>();
             }
             if thread < 32 && elect(FULL_WARP) {
-                load::<G, CLUSTER>(
+                load::<G, CLUSTER, STAGES>(
                     pipeline.producer(),
                     (parts, rank),
                     (a.pointer(), b.pointer()),
@@ -84,9 +84,9 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32>(
             let writer =
                 Writer { parts, map: c.pointer(), consumer: warpgroup - 1, thread: thread % WARPGROUP, rank };
             if const { G::PING_PONG } {
-                take_turns::<G, CLUSTER>(pipeline.consumer(), &writer, arguments, sharing);
+                take_turns::<G, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
             } else {
-                multiply::<G, CLUSTER>(pipeline.consumer(), &writer, arguments, sharing);
+                multiply::<G, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
             }
         }
     }
@@ -114,7 +114,7 @@ pub(super) fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<
 /// # Safety
 /// One thread; the kernel's contract.
 #[inline(always)]
-unsafe fn load<G: WgmmaConfig, const CLUSTER: u32>(
+unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     mut producer: Producer<STAGES, CLUSTER>,
     (parts, rank): (Parts<G>, u32),
     (a, b): (TensorMapPointer, TensorMapPointer),
@@ -187,7 +187,7 @@ pub(super) unsafe fn load_boxes(
 /// # Safety
 /// All threads of a consuming warpgroup; the kernel's contract.
 #[inline(always)]
-unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
+unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
     writer: &Writer<G>,
     arguments: &ArgumentsOf<G>,
@@ -202,7 +202,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
     // SAFETY: the caller's contract; the stages are the tile's, and released when the warp's stores have read them.
     unsafe {
         while let Some(turn) = next {
-            held = issue::<G, CLUSTER>(&mut sums, &mut consumer, writer, held, turn.stages);
+            held = issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages);
             // While the last instructions run, there is time for what comes behind them.
             let job = job::<G>(arguments, sharing);
             next = schedule.take_next(&job);
@@ -238,7 +238,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32>(
 /// All threads of the writer's warpgroup; the stages are one tile's, from its first one on, one at least. [`complete`] comes behind, and a release of
 /// what is given back.
 #[inline(always)]
-pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32>(
+pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     sums: &mut G::Sums,
     consumer: &mut Consumer<STAGES, CLUSTER>,
     writer: &Writer<G>,

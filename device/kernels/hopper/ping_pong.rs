@@ -25,14 +25,14 @@
 //! - The turn for a tile is given by whoever multiplies the one before, when it has waited for the last stage of that, and before it
 //!   writes: so it depends on no later turn, nor on how C is written.
 //! - A stage becomes full when the producers of all blocks of the cluster have loaded it. They go through the same stages in the same
-//!   order, and wait for no more than the release of what was in the same place, [`STAGES`] stages earlier, in all blocks.
+//!   order, and wait for no more than the release of what was in the same place, [`STAGES`](WgmmaConfig::STAGES) stages earlier, in all blocks.
 //! - A stage is released by the one warpgroup of each block that reads it, when the next one of the tile has been waited for. A tile's last
 //!   one is released when its instructions have ended and TMA has read what the warpgroup has stored before: neither depends on a stage.
 //!
 //! To write C a warpgroup waits for its own threads and for copies that TMA has begun. So of all that has not happened yet, the first
 //! can.
 
-use super::config::{ArgumentsOf, STAGES, Sums as _, WARPGROUP, WgmmaConfig};
+use super::config::{ArgumentsOf, Sums as _, WARPGROUP, WgmmaConfig};
 use super::epilogue::Writer;
 use super::matmul::{complete, issue, job};
 use super::scale::{load_factors, scale};
@@ -88,7 +88,7 @@ impl Turns {
 /// # Safety
 /// All threads of a consuming warpgroup, while those of the other one do the same; the kernel's contract.
 #[inline(always)]
-pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
+pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
     writer: &Writer<G>,
     arguments: &ArgumentsOf<G>,
@@ -105,7 +105,7 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32>(
             if own.follows {
                 sync_barrier(TURN + writer.consumer, 2 * WARPGROUP);
             }
-            let last = issue::<G, CLUSTER>(&mut sums, &mut consumer, writer, None, own.turn.stages);
+            let last = issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, None, own.turn.stages);
             if own.precedes {
                 arrive_barrier(TURN + 1 - writer.consumer, 2 * WARPGROUP);
             }

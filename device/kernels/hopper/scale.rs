@@ -1,6 +1,6 @@
 //! Sums times the scales of their row of A and their column of B, in the registers that hold them.
 
-use super::config::{ArgumentsOf, Sums as _, WgmmaConfig};
+use super::config::{ATOM_M, ArgumentsOf, Sums as _, WgmmaConfig};
 use super::epilogue::Part;
 use crate::arch::Fma as _;
 use crate::arch::wgmma::Accumulators;
@@ -11,8 +11,8 @@ use crate::memory::{Element, GlobalPointer as _};
 /// instructions of a tile run.
 #[derive(Clone, Copy)]
 pub struct Factors<S> {
-    /// Of the thread's two rows; 1 where A has none.
-    rows: [S; 2],
+    /// Of the thread's two rows in each of its warpgroup's instructions, of one or two; 1 where A has none.
+    rows: [[S; 2]; 2],
     /// Of all columns where they have the same one, 1 elsewhere.
     columns: S,
 }
@@ -47,8 +47,12 @@ pub unsafe fn load_factors<G: WgmmaConfig>(
             _ => of_a.offset(i64::from(row) * scales.a_m).read_if(row < arguments.m),
         };
         let one_for_all = scales.b.address() != 0 && !by_column(scales);
+        let of_instruction = |m: u32| [of_row(row + m * ATOM_M), of_row(row + m * ATOM_M + 8)];
         Some(Factors {
-            rows: [of_row(row), of_row(row + 8)],
+            rows: [
+                of_instruction(0),
+                if const { G::MMA_M > 1 } { of_instruction(1) } else { [G::Scalar::ONE; 2] },
+            ],
             columns: if one_for_all { of_b.read_if(true) } else { G::Scalar::ONE },
         })
     }
@@ -69,53 +73,66 @@ pub unsafe fn scale<G: WgmmaConfig>(
     part: Part,
     thread: u32,
 ) {
-    const {
-        assert!(
-            !G::SCALED || G::MMA_M == 1,
-            "factors are loaded of the rows of one instruction, and there are two"
-        )
-    };
-    let Some(Factors { rows, columns }) = factors else { return };
+    let Some(factors) = factors else { return };
     let scales = &arguments.scales;
     if scales.a.address() == 0 && scales.b.address() == 0 {
         return;
     }
-    let column = part.first.1 + 2 * (thread % 4);
-    let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
-    let scale = |sums: &mut [G::Sum]| {
+    sums.each_mut(
+        #[inline(always)]
+        |m, sums| {
+            let sums = sums.as_mut_slice();
+            // SAFETY: the caller's contract.
+            unsafe {
+                scale_rows::<G>(sums, arguments, (factors.rows[m as usize], factors.columns), part, thread)
+            };
+        },
+    );
+}
+
+/// [`scale`] of one of a warpgroup's instructions, by the factors of its two rows and of all columns.
+///
+/// # Safety
+/// As for [`scale`].
+#[inline(always)]
+unsafe fn scale_rows<G: WgmmaConfig>(
+    sums: &mut [G::Sum],
+    arguments: &ArgumentsOf<G>,
+    (rows, columns): ([G::Scalar; 2], G::Scalar),
+    part: Part,
+    thread: u32,
+) {
+    let scales = &arguments.scales;
+    let times = |sum: &mut G::Sum, factor: G::Scalar| {
+        *sum = G::Sum::narrow(factor.fma(sum.widen(), G::Scalar::ZERO));
+    };
+    // Four registers for every eight columns: two neighbours of the row, and two of the one eight below.
+    if by_column(scales) {
+        let column = part.first.1 + 2 * (thread % 4);
+        let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
         let of_column = |column: u32| {
             let at = of_b.offset(i64::from(column) * scales.b_n);
             // SAFETY: the caller's contract; columns that are not C's are not asked for, whose sums nobody writes.
             unsafe { at.read_if(column < arguments.n) }
         };
-        let times = |sum: &mut G::Sum, factor: G::Scalar| {
-            *sum = G::Sum::narrow(factor.fma(sum.widen(), G::Scalar::ZERO));
-        };
-        // Four registers for every eight columns: two neighbours of the row, and two of the one eight below.
-        if by_column(scales) {
-            let mut at = 0;
-            while at < sums.len() {
-                let first = column + 2 * at as u32;
-                let pair = [of_column(first), of_column(first + 1)];
-                let mut i = 0;
-                while i < 4 {
-                    times(&mut sums[at + i], rows[i / 2]);
-                    times(&mut sums[at + i], pair[i % 2]);
-                    i += 1;
-                }
-                at += 4;
+        let mut at = 0;
+        while at < sums.len() {
+            let first = column + 2 * at as u32;
+            let pair = [of_column(first), of_column(first + 1)];
+            let mut i = 0;
+            while i < 4 {
+                times(&mut sums[at + i], rows[i / 2]);
+                times(&mut sums[at + i], pair[i % 2]);
+                i += 1;
             }
-        } else {
-            let both = rows.map(|row| row.fma(columns, G::Scalar::ZERO));
-            let mut at = 0;
-            while at < sums.len() {
-                times(&mut sums[at], both[at / 2 % 2]);
-                at += 1;
-            }
+            at += 4;
         }
-    };
-    sums.each_mut(
-        #[inline(always)]
-        |_, sums| scale(sums.as_mut_slice()),
-    );
+    } else {
+        let both = rows.map(|row| row.fma(columns, G::Scalar::ZERO));
+        let mut at = 0;
+        while at < sums.len() {
+            times(&mut sums[at], both[at / 2 % 2]);
+            at += 1;
+        }
+    }
 }
