@@ -78,7 +78,7 @@ impl<const COUNT: u32> Readers for Warps<COUNT> {
 
 /// Bytes of the mbarriers of so many stages: what [`PipelineStorage`] takes.
 #[must_use]
-pub const fn bytes_of(stages: u32) -> u32 {
+pub const fn mbarrier_bytes(stages: u32) -> u32 {
     2 * stages * MBARRIER
 }
 
@@ -120,7 +120,7 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
 {
     const BYTES: usize = {
         Self::checked();
-        bytes_of(STAGES) as usize
+        mbarrier_bytes(STAGES) as usize
     };
     const ALIGN: usize = MBARRIER as usize;
 

@@ -216,5 +216,6 @@ mod tests {
         skips_as_it_advances::<2>();
         skips_as_it_advances::<4>();
         skips_as_it_advances::<5>();
+        skips_as_it_advances::<6>();
     }
 }

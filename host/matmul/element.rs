@@ -116,7 +116,8 @@ pub struct Variant<T: Operand> {
     pub lines: bool,
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
-    /// Of a persistent grid, what a tile costs beside its product, as steps along K.
+    /// What a tile of a kernel by `wgmma` costs beside its product, as steps along K; where a block has one tile, half of what it costs to fill
+    /// the pipeline and to empty it. It was fitted together with the rate.
     pub fill: f64,
 }
 
@@ -254,12 +255,12 @@ const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clu
     boxes
 }
 
-/// What a tile costs beside its product where the next one is loaded while it is written: so many steps along K, of most kernels.
-const FILL: f64 = 2.0;
+/// [`Variant::fill`] of most kernels.
+const FILL_OF_PERSISTENT: f64 = 2.0;
 
 /// A table of variants.
 macro_rules! variants {
-    (@fill) => { FILL };
+    (@fill) => { FILL_OF_PERSISTENT };
     (@fill $fill:literal) => { $fill };
     (@is plain plain) => { true };
     (@is ping_pong wgmma_ping_pong) => { true };
@@ -293,7 +294,7 @@ macro_rules! variants {
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
         Code::Blocks(mma::$kernel)
     };
-    ($($kernel:ident [$a:ident $b:ident] $precision:ident $m:literal x $n:literal x $k:literal, $per:literal, $rate:literal $(+ $fill:literal)? $(, $plain:ident)?;)+) => {
+    ($($kernel:ident [$a:ident $b:ident] $precision:ident $m:literal x $n:literal x $k:literal, $per:literal, $rate:literal $(fill $fill:literal)? $(, $plain:ident)?;)+) => {
         &[$(Variant {
             kernel: variants!(@code $kernel [$a $b] $m $n $k $($plain)?),
             majors: [$a, $b],
@@ -394,8 +395,8 @@ macro_rules! float8 {
             const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
             const TENSOR_SCALAR: TensorElement = TensorElement::F32;
             const VARIANTS: &'static [Variant<Self>] = variants! {
-                $wide [K K] Full 128 x 256 x 128, 1, 1387.0 + 3.2, wgmma_pairs;
-                $square [K K] Full 128 x 128 x 128, 1, 1345.0 + 2.8, wgmma_ping_pong;
+                $wide [K K] Full 128 x 256 x 128, 1, 1387.0 fill 3.2, wgmma_pairs;
+                $square [K K] Full 128 x 128 x 128, 1, 1345.0 fill 2.8, wgmma_ping_pong;
             };
         }
     )+ };
@@ -439,8 +440,8 @@ impl Operand for i8 {
     const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
     const TENSOR_SCALAR: TensorElement = TensorElement::I32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1338.0 + 4.4, wgmma_pairs;
-        wgmma_s8_tn_128x128 [K K] Full 128 x 128 x 128, 1, 1255.0 + 2.0, wgmma_ping_pong;
+        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1338.0 fill 4.4, wgmma_pairs;
+        wgmma_s8_tn_128x128 [K K] Full 128 x 128 x 128, 1, 1275.0 fill 2.8, wgmma_ping_pong;
         matmul_s8_tn [K K] Full 256 x 128 x 128, 1, 800.0;
         matmul_s8_tn_64x64 [K K] Full 64 x 64 x 128, 3, 450.0;
     };

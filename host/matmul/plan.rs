@@ -531,7 +531,7 @@ mod tests {
             });
             Question { operands, ..question }
         };
-        // As they were the faster ones on an H200.
+        // As they were the faster ones on an H200, or as fast: int8 has 8192 x 8192 x 1024 by 128 x 128, 8-bit floats either.
         for ([m, n, k], wide) in [
             ([8192, 8192, 8192], true),
             ([4096, 4096, 16384], true),
@@ -553,6 +553,13 @@ mod tests {
                 ["wgmma_s8_tn_128x128", "wgmma_e4m3_tn_128x128"]
             };
             assert_eq!(names, expected, "{m} x {n} x {k}");
+        }
+        // Fewer, or smaller ones, of int8, which has smaller tiles too.
+        for (m, n, k) in
+            [(128, 128, 128), (512, 512, 512), (640, 640, 640), (64, 4096, 4096), (128, 4096, 4096)]
+        {
+            let plan = plan::<i8>(&of_8_bits(m, n, k)).unwrap();
+            assert_eq!(plan.variant.kernel.name(), "matmul_s8_tn_64x64", "{m} x {n} x {k}");
         }
     }
 

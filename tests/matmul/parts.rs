@@ -70,6 +70,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
             }
             for kernel in [
                 "wgmma_f16_tn_128x128_k2",
+                "wgmma_f16_tn_128x192_k2",
                 "wgmma_f16_tn_64x128",
                 "wgmma_f16_tn_64x128_k2",
                 "wgmma_f16_tn_128x128_once",
@@ -96,7 +97,7 @@ fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
             continue;
         }
         // Rows and columns behind whole tiles: fewer than half of one, more, and as many as there are no words of.
-        for (m, n, k) in [(72, 136, 320), (136, 264, 136), (130, 77, 200)] {
+        for (m, n, k) in [(72, 136, 320), (136, 264, 136), (130, 77, 200), (140, 400, 330)] {
             let (a, b) = (whole(m * k, 3), whole(n * k, 4));
             let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
             let of_column = |j: usize| (j % 23) as f32 - 11.0;
@@ -107,6 +108,7 @@ fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
                 "wgmma_f16_tn_64x128",
                 "wgmma_f16_tn_64x128_k2",
                 "wgmma_f16_tn_128x128_k2",
+                "wgmma_f16_tn_128x192_k2",
             ] {
                 for beta in [0.0, 2.0] {
                     let mut c = device.upload(&had).unwrap();
@@ -142,6 +144,7 @@ fn small_tiles_of_batches_have_their_own_rows() {
                 "wgmma_f16_tn_64x64",
                 "wgmma_f16_tn_64x64_k2",
                 "wgmma_f16_tn_128x128_k2",
+                "wgmma_f16_tn_128x192_k2",
                 "wgmma_f16_tn_64x128_k2",
             ] {
                 if k <= 128 && kernel.ends_with("64x64_k2") {

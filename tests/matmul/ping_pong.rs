@@ -121,7 +121,7 @@ fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
         of((257, 129, 129), [Lie::Rows(16), Lie::Columns(16), Lie::Columns(16)]),
         of((400, 150, 272), [Lie::Rows(0), Lie::Columns(0), Lie::Rows(3)]),
         of((200, 300, 130), [Lie::Columns(1), Lie::Rows(3), Lie::Rows(1)]),
-        // More stages than a ring has, and tiles for both.
+        // More stages than a ring has.
         of((330, 260, 1000), rows),
         of((70, 90, 0), rows),
         // What C was, a bias of rows and of columns; in registers, where C is not read.
@@ -176,6 +176,37 @@ fn more_tiles_than_clusters() {
             };
             check::<f16, f32>(&device, &case, 2e-6, 1, |product| product);
             check::<bf16, bf16>(&device, &case, 4e-3, 1, |product| product);
+        }
+    }
+}
+
+/// The same of 8-bit elements, whose ring has six stages: tiles of as many, of fewer and of more.
+#[test]
+fn more_tiles_of_8_bit_elements_than_clusters() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        let clusters = (device.properties().multiprocessors / CLUSTER).max(1) as usize;
+        let tiles = 2 * clusters + 1;
+        for (shape, batches) in [
+            ((256 * tiles - 5, 33, 1), 1),
+            ((60, 128 * tiles, 128 * 5 + 16), 1),
+            ((70, 50, 128 * 7), tiles),
+            ((256 * tiles - 140, 20, 128 * 13), 1),
+        ] {
+            let case = Case {
+                splits: Some(1),
+                batches,
+                ..Case::new(shape, [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)])
+            };
+            let of = |kernel, scales| Case { kernel: Some(kernel), scales, ..case.clone() };
+            check::<i8, i32>(&device, &of(wgmma_s8_tn_128x128.name(), [Scale::None; 2]), 0.0, 1, |product| {
+                product
+            });
+            let e4m3 = of(wgmma_e4m3_tn_128x128.name(), [Scale::Each, Scale::EachOfBatch]);
+            check::<F8E4M3, bf16>(&device, &e4m3, 4e-3, 1, |product| product);
+            check::<F8E4M3, f32>(&device, &e4m3, 2e-6, 1, |product| product);
         }
     }
 }

@@ -90,9 +90,15 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
 
 #[test]
 fn results_of_16_bits_go_to_shared_memory_by_stmatrix() {
-    for name in
-        ["wgmma_f16_tn", "wgmma_bf16_tn", "wgmma_f16_tn_256x128", "wgmma_bf16_tn_256x128", "wgmma_e4m3_tn"]
-    {
+    for name in [
+        "wgmma_f16_tn",
+        "wgmma_bf16_tn",
+        "wgmma_f16_tn_256x128",
+        "wgmma_bf16_tn_256x128",
+        "wgmma_e4m3_tn",
+        "wgmma_e4m3_tn_128x128",
+        "wgmma_e5m2_tn_128x128",
+    ] {
         let kernel = function("sm_90a", name);
         assert!(kernel.count("stmatrix") > 0, "{name}: {:?}", kernel.instructions);
     }

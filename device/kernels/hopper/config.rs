@@ -6,7 +6,7 @@ use crate::atom::wgmma::{SharedOperand, WgmmaAtom};
 use crate::kernels::mma::{Arguments, Convertible, Scalar};
 use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, shared_memory_atom};
 use crate::memory::{Element, SharedStorage};
-use crate::pipeline::{Pipeline, PipelineStorage, Readers, bytes_of};
+use crate::pipeline::{Pipeline, PipelineStorage, Readers, mbarrier_bytes};
 use core::marker::PhantomData;
 
 /// Bytes of a row of shared memory that is swizzled as a whole, and that a box has along its contiguous mode.
@@ -98,7 +98,7 @@ pub trait WgmmaConfig: Sized + 'static {
     const CLUSTER: u32;
     /// Rows of shared memory that a stage has along K, of 128 bytes each.
     const DEPTH: u32 = 1;
-    /// Stages in shared memory, of kernels whose blocks have many tiles.
+    /// Stages in shared memory.
     const STAGES: u32 = 4;
 
     /// Instructions that a warpgroup has below each other.
@@ -262,7 +262,7 @@ impl<G> Copy for Parts<G> {}
 impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
     const BYTES: usize = {
         let stages = G::STAGES * (G::BYTES_A + G::BYTES_B);
-        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize + bytes_of(G::STAGES) as usize
+        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize + mbarrier_bytes(G::STAGES) as usize
     };
     /// What a swizzle of 128 bytes repeats after.
     const ALIGN: usize = 1024;
@@ -304,7 +304,7 @@ impl<G: WgmmaConfig> Parts<G> {
     /// The word in which a thread of a consuming warpgroup tells the others something.
     #[inline(always)]
     pub fn told(self, consumer: u32) -> u32 {
-        self.c(G::CONSUMERS) + bytes_of(G::STAGES) + consumer * TOLD
+        self.c(G::CONSUMERS) + mbarrier_bytes(G::STAGES) + consumer * TOLD
     }
 
     /// The mbarriers of the stages.

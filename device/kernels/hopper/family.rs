@@ -171,6 +171,7 @@ macro_rules! wgmma_parts {
                 const BLK_M: u32 = $rows;
                 const CLUSTER: u32 = 1;
                 const DEPTH: u32 = $depth;
+                const STAGES: u32 = $stages;
                 const PING_PONG: bool = false;
                 const SCALED: bool = false;
             }
@@ -186,7 +187,7 @@ macro_rules! wgmma_parts {
             /// A and B, fitted to M, N and K; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
             /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of
             #[doc = concat!(stringify!($parts), " blocks (1: none).")]
-            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $parts, $stages>)]
+            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $parts, { Tiling::STAGES }>)]
             pub unsafe fn $name(
                 a: TensorMap,
                 b: TensorMap,
@@ -195,7 +196,7 @@ macro_rules! wgmma_parts {
                 _sharing: Sharing<$sum>,
             ) {
                 // SAFETY: the caller's contract.
-                unsafe { matmul_parts::<Tiling, $parts, $stages>((&a, &b), &arguments) }
+                unsafe { matmul_parts::<Tiling, $parts, { Tiling::STAGES }>((&a, &b), &arguments) }
             }
         }
         pub use $name::$name;

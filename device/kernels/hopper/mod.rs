@@ -21,13 +21,13 @@
 //! instructions below each other, as many sums, and as much to load: 4097 x 4096 has 17 x 32 tiles of 256 x 128 and 33 x 16 of 128 x 256, of which the
 //! second fill the rounds of 132 multiprocessors, and 4096 x 4097 is the other way round.
 //!
-//! Kernels of 64 x 256 are *ping-pong*: each of the two consuming warpgroups has tiles of its own, and one multiplies while the other
+//! Kernels of 64 x 256, and of 128 x 128 of 8-bit elements, are *ping-pong*: each of the two consuming warpgroups has tiles of its own, and one multiplies while the other
 //! one writes C. `ping_pong.rs` says how they take turns.
 //!
 //! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Schedule`] and
 //! [`gather()`].
 //!
-//! Products with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
+//! Products of f16 and bf16 with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
 //! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`). With large tiles it is for products that have one round of
 //! them (`_once`): there a block has one, and ends.
 //!
