@@ -555,9 +555,14 @@ mod tests {
             assert_eq!(names, expected, "{m} x {n} x {k}");
         }
         // Fewer, or smaller ones, of int8, which has smaller tiles too.
-        for (m, n, k) in
-            [(128, 128, 128), (512, 512, 512), (640, 640, 640), (64, 4096, 4096), (128, 4096, 4096)]
-        {
+        for (m, n, k) in [
+            (128, 128, 128),
+            (512, 512, 512),
+            (640, 640, 640),
+            (64, 4096, 4096),
+            (4096, 64, 4096),
+            (128, 4096, 4096),
+        ] {
             let plan = plan::<i8>(&of_8_bits(m, n, k)).unwrap();
             assert_eq!(plan.variant.kernel.name(), "matmul_s8_tn_64x64", "{m} x {n} x {k}");
         }
