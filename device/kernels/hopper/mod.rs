@@ -21,8 +21,8 @@
 //! instructions below each other, as many sums, and as much to load: 4097 x 4096 has 17 x 32 tiles of 256 x 128 and 33 x 16 of 128 x 256, of which the
 //! second fill the rounds of 132 multiprocessors, and 4096 x 4097 is the other way round.
 //!
-//! Kernels of 64 x 256, and of 128 x 128 of 8-bit elements, are *ping-pong*: each of the two consuming warpgroups has tiles of its own, and one multiplies while the other
-//! one writes C. `ping_pong.rs` says how they take turns.
+//! Kernels of 64 x 256, and of 128 x 128 of 8-bit elements, are *ping-pong*: each of the two consuming warpgroups has tiles of its own,
+//! and one multiplies while the other one writes C. `ping_pong.rs` says how they take turns.
 //!
 //! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Schedule`] and
 //! [`gather()`].

@@ -64,8 +64,8 @@ const OF_WARPGROUP: u32 = 2;
 /// What a block keeps in shared memory: stages of A and of B, which its sums replace, where it is one of `PARTS` the exchange with the
 /// other one, and mbarriers.
 ///
-/// Stages fill it, or they and what a pair exchanges: 192 KB or more, so that a multiprocessor has one block. Where it has room for two, those of the next launch take the places of
-/// the first that end, and crowd there.
+/// Stages fill it, or they and what a pair exchanges: 192 KB or more, so that a multiprocessor has one block. Where it has room for two,
+/// those of the next launch take the places of the first that end, and crowd there.
 pub struct PartsStorage<G, const PARTS: u32, const STAGES: u32>(PhantomData<G>);
 
 /// The stages: A's part of each, then B's.

@@ -25,7 +25,8 @@
 //! - The turn for a tile is given by whoever multiplies the one before, when it has waited for the last stage of that, and before it
 //!   writes: so it depends on no later turn, nor on how C is written.
 //! - A stage becomes full when the producers of all blocks of the cluster have loaded it. They go through the same stages in the same
-//!   order, and wait for no more than the release of what was in the same place, [`STAGES`](WgmmaConfig::STAGES) stages earlier, in all blocks.
+//!   order, and wait for no more than the release of what was in the same place, [`STAGES`](WgmmaConfig::STAGES) stages earlier, in all
+//!   blocks.
 //! - A stage is released by the one warpgroup of each block that reads it, when the next one of the tile has been waited for. A tile's last
 //!   one is released when its instructions have ended and TMA has read what the warpgroup has stored before: neither depends on a stage.
 //!

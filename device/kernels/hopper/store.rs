@@ -7,8 +7,8 @@
 //! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128 and 128 x 192, two of 128 x 256.
 //! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied, those in the
 //! stage first, which is waited for. Of 4 bytes they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below
-//! each other, and the other two boxes in A's part, where its own rows were. Warpgroups that take turns have their own two boxes alone, since the other one's stages go on:
-//! as many rounds as boxes take, of 128 x 128 elements two, or of 4 bytes four.
+//! each other, and the other two boxes in A's part, where its own rows were. Warpgroups that take turns have their own two boxes alone,
+//! since the other one's stages go on: of 128 x 128 elements there are two rounds, or of 4 bytes four.
 
 use super::config::{ATOM_M, BOX_C, BOXES_C, OF_TILE, ROW, Sums as _, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
