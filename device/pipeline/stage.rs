@@ -2,7 +2,7 @@
 
 use super::Barriers;
 use crate::arch::{
-    lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx,
+    behind, lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx,
     mbarrier_wait_parity,
 };
 
@@ -169,7 +169,30 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release(&self, full: Full) {
-        let barrier = self.barriers.empty(full.stage);
+        // SAFETY: the caller's contract.
+        unsafe { self.arrive(self.barriers.empty(full.stage)) };
+    }
+
+    /// [`release`](Self::release) for a warp that reads the stage itself, by `ldmatrix` or loads: `read` is something that is made of what
+    /// was read last. An arrival may pass a load that is on its way, so that the stage is overwritten before it is read;
+    /// this one waits until `read` is there.
+    ///
+    /// # Safety
+    /// As [`release`](Self::release); of lanes that load by themselves, all have what they read (`sync_warp`).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn release_read(&self, full: Full, read: u32) {
+        // SAFETY: the caller's contract.
+        unsafe { self.arrive(behind(self.barriers.empty(full.stage), read)) };
+    }
+
+    /// Arrives at a stage's empty barrier for the warp.
+    ///
+    /// # Safety
+    /// As [`release`](Self::release).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn arrive(&self, barrier: u32) {
         // Relaxed: nobody reads what this warp wrote to the stage. Where it wrote there, it has seen it read by what reads it, behind a
         // fence between its writes and those of TMA, so that no write of its own comes behind the copy that fills the stage anew.
         // One lane for each block that may fill it.

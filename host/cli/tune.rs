@@ -195,7 +195,7 @@ mod tests {
     use std::time::Duration;
 
     const SHORT: Plan =
-        Plan { warm_up: Duration::ZERO, rounds: 1, batch: Duration::from_nanos(1), flush_l2: false };
+        Plan { warm_up: Duration::ZERO, rounds: 1, batch: Duration::from_nanos(1), ..Plan::default() };
 
     /// On the simulator, whose times mean nothing, but whose results are those of a GPU.
     #[test]

@@ -1,7 +1,7 @@
 //! Which elements a product may have, and the kernels for them.
 
-use super::hopper::WgmmaProduct;
-use crate::kernels::hopper::{self, Boxes, WgmmaConfig};
+use super::hopper::TmaProduct;
+use crate::kernels::hopper::{self, Boxes, WarpMmaConfig, WgmmaConfig};
 use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
@@ -107,8 +107,9 @@ pub struct Variant<T: Operand> {
     pub per_multiprocessor: u32,
     /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes: the `sgemm` kernels.
     pub plain: bool,
-    /// Whether its warpgroups have whole tiles in turn: the ping-pong kernels, which share no tiles.
-    pub ping_pong: bool,
+    /// Whether all of its tiles are whole, of those with a persistent grid: the ping-pong kernels and those by `mma.sync` share none by pieces
+    /// of K.
+    pub whole: bool,
     /// Whether a block has one tile and ends, of those of large tiles.
     pub once: bool,
     /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others rearranged: kernels whose large tiles
@@ -126,8 +127,8 @@ pub struct Variant<T: Operand> {
 pub enum Code<T: Operand> {
     /// By `mma.sync` or FMA: a block for each tile, operands by their addresses.
     Blocks(Product<T>),
-    /// By `wgmma`: operands by tensor maps of these boxes.
-    Wgmma(WgmmaProduct<T>, [Boxes; 2], Clusters),
+    /// On Hopper, most by `wgmma`: operands by tensor maps of these boxes.
+    Tma(TmaProduct<T>, [Boxes; 2], Clusters),
 }
 
 /// What the blocks of a cluster are.
@@ -168,7 +169,7 @@ impl<T: Operand> Code<T> {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Blocks(kernel) => kernel.name(),
-            Self::Wgmma(kernel, ..) => kernel.name(),
+            Self::Tma(kernel, ..) => kernel.name(),
         }
     }
 
@@ -176,7 +177,7 @@ impl<T: Operand> Code<T> {
     pub fn shared_bytes(&self) -> usize {
         match self {
             Self::Blocks(kernel) => kernel.shared_bytes(),
-            Self::Wgmma(kernel, ..) => kernel.shared_bytes(),
+            Self::Tma(kernel, ..) => kernel.shared_bytes(),
         }
     }
 
@@ -184,13 +185,13 @@ impl<T: Operand> Code<T> {
     pub fn clusters(&self) -> Clusters {
         match self {
             Self::Blocks(_) => Clusters::Rows(1),
-            Self::Wgmma(_, _, clusters) => *clusters,
+            Self::Tma(_, _, clusters) => *clusters,
         }
     }
 
-    /// Whether only sm_90a has its instructions.
-    pub fn is_wgmma(&self) -> bool {
-        matches!(self, Self::Wgmma(..))
+    /// Whether it loads by TMA, and is there for sm_90a alone.
+    pub fn is_tma(&self) -> bool {
+        matches!(self, Self::Tma(..))
     }
 }
 
@@ -201,7 +202,7 @@ pub(super) fn variants<T: Operand>(
 ) -> impl Iterator<Item = &'static Variant<T>> {
     T::VARIANTS
         .iter()
-        .filter(move |variant| variant.precision == precision && (wgmma || !variant.kernel.is_wgmma()))
+        .filter(move |variant| variant.precision == precision && (wgmma || !variant.kernel.is_tma()))
 }
 
 /// The names of these kernels.
@@ -255,6 +256,13 @@ const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clu
     boxes
 }
 
+/// The same of a kernel by `mma.sync`, whose operands have K contiguous.
+const fn boxes_by_warps<G: WarpMmaConfig>(tile: [u32; 3], majors: [Major; 2]) -> [Boxes; 2] {
+    assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
+    assert!(matches!(majors, [Major::K, Major::K]), "the contiguous modes of the kernel's operands");
+    G::BOXES
+}
+
 /// [`Variant::fill`] of most kernels.
 const FILL_OF_PERSISTENT: f64 = 2.0;
 
@@ -263,7 +271,8 @@ macro_rules! variants {
     (@fill) => { FILL_OF_PERSISTENT };
     (@fill $fill:literal) => { $fill };
     (@is plain plain) => { true };
-    (@is ping_pong wgmma_ping_pong) => { true };
+    (@is whole wgmma_ping_pong) => { true };
+    (@is whole tma) => { true };
     (@is lines wgmma_alone) => { true };
     (@is once wgmma_once) => { true };
     (@is $what:ident $other:ident) => { false };
@@ -288,8 +297,11 @@ macro_rules! variants {
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_halves) => {
         variants!(@code $kernel [$a $b] $m $n $k Parts 2)
     };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal tma) => {
+        Code::Tma(hopper::$kernel, boxes_by_warps::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b]), Clusters::Rows(1))
+    };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $clusters:ident $blocks:expr) => {
-        Code::Wgmma(hopper::$kernel, boxes::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b], Clusters::$clusters($blocks)), Clusters::$clusters($blocks))
+        Code::Tma(hopper::$kernel, boxes::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b], Clusters::$clusters($blocks)), Clusters::$clusters($blocks))
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
         Code::Blocks(mma::$kernel)
@@ -302,7 +314,7 @@ macro_rules! variants {
             tile: [$m, $n, $k],
             per_multiprocessor: $per,
             plain: false $(|| variants!(@is plain $plain))?,
-            ping_pong: false $(|| variants!(@is ping_pong $plain))?,
+            whole: false $(|| variants!(@is whole $plain))?,
             lines: false $(|| variants!(@is lines $plain))?,
             once: false $(|| variants!(@is once $plain))?,
             rate: $rate,
@@ -314,13 +326,13 @@ macro_rules! variants {
 /// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
 /// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
 /// or 256 x 128 by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
-/// 192 x 192 with a block for each; `few`: 64 x 64, and in
+/// 192 x 192 with a block for each, and 128 x 256 by `mma.sync` whose stages TMA fills; `few`: 64 x 64, and in
 /// pairs; and what a type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
         tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $pair_between:ident, $half:ident, $half_pair:ident,
-            $once_square:ident, $once_between:ident, $once_large:ident;
+            $once_square:ident, $once_between:ident, $once_large:ident, $by_warps:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
     })+) => { $(
@@ -347,6 +359,7 @@ macro_rules! half_precision {
                 $once_square [K K] Full 128 x 128 x 64, 1, 616.0, wgmma_once;
                 $once_between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_once;
                 $once_large [K K] Full 192 x 192 x 64, 1, 600.0, wgmma_once;
+                $by_warps [K K] Full 128 x 256 x 64, 1, 450.0, tma;
                 $(
                     $one [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
                     $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
@@ -364,7 +377,7 @@ half_precision! {
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
         tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2, wgmma_f16_tn_128x192_k2,
             wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2,
-            wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once;
+            wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once, matmul_f16_tn_tma;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
         few [MN K] wgmma_f16_nn_64x64, wgmma_f16_nn_64x64_k2;
         few [K MN] wgmma_f16_tt_64x64, wgmma_f16_tt_64x64_k2;
@@ -378,7 +391,7 @@ half_precision! {
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
         tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2, wgmma_bf16_tn_128x192_k2,
             wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2,
-            wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once;
+            wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once, matmul_bf16_tn_tma;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;
         few [MN K] wgmma_bf16_nn_64x64, wgmma_bf16_nn_64x64_k2;
         few [K MN] wgmma_bf16_tt_64x64, wgmma_bf16_tt_64x64_k2;

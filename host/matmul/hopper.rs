@@ -16,7 +16,7 @@ use moye_device::memory::{GlobalMut, TensorMap as Map};
 use moye_sim::{TensorElement, TensorMap as Fields, TensorPromotion, TensorSwizzle};
 
 /// A kernel of [`moye_device::kernels::hopper`].
-pub type WgmmaProduct<T> = Kernel<(
+pub type TmaProduct<T> = Kernel<(
     Map,
     Map,
     Map,
@@ -132,7 +132,7 @@ pub(super) struct Target {
 /// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
-    (kernel, boxes, blocks): (&WgmmaProduct<T>, [Boxes; 2], Clusters),
+    (kernel, boxes, blocks): (&TmaProduct<T>, [Boxes; 2], Clusters),
     tile: (u32, u32),
     pieces: Option<Pieces>,
     operands: [&View; 2],

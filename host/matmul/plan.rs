@@ -154,7 +154,7 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
         leading[i] = view.leading(major, extent, k, align);
         let others = if major == Major::K { extent } else { k };
-        if variant.kernel.is_wgmma() {
+        if variant.kernel.is_tma() {
             leading[i] = leading[i].filter(|&leading| hopper::takes(view, leading, others));
             if variant.lines {
                 leading[i] = leading[i].filter(|&leading| view.lies_in(LINE, leading, others));
@@ -281,7 +281,7 @@ fn product_cost<T: Operand>(
             ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream) + few, (0, 0))
         }
         Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), within), (0, 0)),
-        Clusters::Rows(_) if variant.kernel.is_wgmma() => {
+        Clusters::Rows(_) if variant.kernel.is_tma() => {
             let alone = variant.kernel.clusters().blocks() == 1;
             let step = step * if alone { within.longer(ACROSS_LINES_ALONE) } else { 1.0 };
             let (cost, shared) = persistent_cost(question, variant, splits, (steps, step));
@@ -353,7 +353,7 @@ fn persistent_cost<T: Operand>(
     // Where few run, most of the chip is idle, and each has more of memory and power; in turn, one of two waits for the other anyway.
     let of_busy = |busy: f64| {
         let step =
-            if variant.ping_pong { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
+            if variant.whole { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
         let together = if cluster > 1 { TOGETHER } else { 0.0 };
         move |rounds: f64, steps: f64| {
             LAUNCH + together + (rounds * variant.fill + steps + variant.fill) * step
@@ -362,7 +362,7 @@ fn persistent_cost<T: Operand>(
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (of_busy(tiles as f64)(rounds, rounds * steps), (0, 0));
     let rest = (tiles % u64::from(clusters)) as u32;
-    if variant.ping_pong || splits > 1 || rest == 0 || !hopper::can_count(rest, cluster, (tile_m, tile_n)) {
+    if variant.whole || splits > 1 || rest == 0 || !hopper::can_count(rest, cluster, (tile_m, tile_n)) {
         return whole;
     }
     // A last round that is not full is shared, by as many clusters as there are for each of its tiles, or fewer.

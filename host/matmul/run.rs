@@ -89,7 +89,7 @@ fn planned<T: Operand, U: Element>(
     };
     let measured = request.measured.and_then(|forced| plan(&Question { forced, ..question }));
     let plan = measured.or_else(|| plan(&question)).ok_or_else(|| {
-        if !question.wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_wgmma()) {
+        if !question.wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_tma()) {
             let detail = format!(
                 "{} is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and {} is {}; convert the matrices to f16, \
                  or take such a GPU",
@@ -246,7 +246,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
     let tiles = blocks("tiles of c", tiles)?;
     let at_once = match variant.kernel {
         Code::Blocks(_) => MAX_Y / plan.splits,
-        Code::Wgmma(_, _, clusters) => {
+        Code::Tma(_, _, clusters) => {
             hopper::batches_at_once(u64::from(tiles) * u64::from(plan.splits) * u64::from(clusters.parts()))?
         }
     };
@@ -305,7 +305,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                     let grid = if fills || variant.per_multiprocessor == 1 { grid.dependent() } else { grid };
                     stream.launch(kernel, grid, (arguments,))?;
                 }
-                Code::Wgmma(kernel, boxes, clusters) => {
+                Code::Tma(kernel, boxes, clusters) => {
                     let target = Target {
                         address: arguments.c.address(),
                         wide: sums.is_some() || U::WIDE,

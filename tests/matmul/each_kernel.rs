@@ -29,11 +29,12 @@ where
     for device in devices() {
         for kernel in asked(setup, &device, |product, device| product.kernels(device)) {
             // Rows of whole pieces of 16 bytes in A and B. More than a tile of 64; few rows and columns, many stages of K, which are for small
-            // tiles; more rows than a tile of 256, whose warpgroups have them below each other twice.
+            // tiles; more rows than a tile of 256, whose warpgroups have them below each other twice; a ring of stages filled more than twice.
             let shapes = [
                 (true, (80, 144, 208)),
                 (kernel.contains("_64x64"), (16, 32, 1936)),
                 (kernel.contains("_tn_256x128"), (472, 144, 208)),
+                (kernel.ends_with("_tma"), (136, 264, 600)),
             ];
             for (i, (of_kernel, shape)) in shapes.into_iter().enumerate() {
                 if !of_kernel {

@@ -6,8 +6,8 @@ use crate::common::devices;
 use crate::common::matrix::rng;
 use half::f16;
 use moye::kernels::hopper::{
-    Sharing, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192, wgmma_f16_tn_256x128,
-    wgmma_f16_tn_alone,
+    Sharing, matmul_f16_tn_tma, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192,
+    wgmma_f16_tn_256x128, wgmma_f16_tn_alone,
 };
 use moye::kernels::mma::Arguments;
 use moye::{
@@ -364,6 +364,7 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
                 launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (136, 264 - odd, k), grid, written);
                 launch(&device, &wgmma_f16_tn_128x192, (128, 192, 2), (264, 392 - odd, k), grid, written);
                 launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (328, 264 - odd, k), grid, written);
+                launch(&device, &matmul_f16_tn_tma, (128, 256, 1), (136, 520 - odd, k), grid, written);
             }
             // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole; pieces and nothing else.
             launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (600, 72 - odd, 200), (2, 1, 2), written);

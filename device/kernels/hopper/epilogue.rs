@@ -10,9 +10,9 @@ use super::words::Corner;
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp};
 use crate::kernels::mma::Convertible as _;
-use crate::kernels::mma::{Place, Staged, write_rows};
+use crate::kernels::mma::{Arguments, Place, Staged, write_rows};
 use crate::layout::{Layout, Swizzle, layout};
-use crate::memory::{Shared, TensorMapPointer};
+use crate::memory::{Element, Shared, TensorMapPointer};
 use crate::pipeline::Full;
 use crate::tensor::{StaticLayout, Tensor};
 use core::marker::PhantomData;
@@ -103,22 +103,26 @@ pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, 
 
 /// Elements of C from its first one to those of a batch and a part of K.
 #[inline(always)]
-fn offset<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part) -> i64 {
+fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>, part: Part) -> i64 {
     i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
 }
 
 /// Whether elements of C are of the type that is computed in, where there is another.
 #[inline(always)]
-pub(super) fn is_wide<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
-    size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0
+pub(super) fn is_wide<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>) -> bool {
+    size_of::<O>() != size_of::<S>() && arguments.wide != 0
 }
 
-/// Where a part lies in C, of elements `G::Scalar` where they are `wide`.
+/// Where a part lies in C, of elements `S` where they are `wide`.
 #[inline(always)]
-pub(super) fn corner<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, part: Part, wide: bool) -> Corner {
-    let bytes = if wide { size_of::<G::Scalar>() } else { size_of::<G::Output>() } as i64;
+pub(super) fn corner<T: Element, O: Element, S: Element>(
+    arguments: &Arguments<T, O, S>,
+    part: Part,
+    wide: bool,
+) -> Corner {
+    let bytes = if wide { size_of::<S>() } else { size_of::<O>() } as i64;
     let (row, column) = part.first;
-    let element = offset::<G>(arguments, part) + i64::from(row) * arguments.ldc + i64::from(column);
+    let element = offset(arguments, part) + i64::from(row) * arguments.ldc + i64::from(column);
     Corner {
         address: arguments.c.address().wrapping_add_signed(element * bytes),
         row: arguments.ldc * bytes,
@@ -178,7 +182,7 @@ impl<G: WgmmaConfig> Writer<G> {
                     #[inline(always)]
                     |m, sums| finish::<G>(sums, arguments, part.below(m), thread),
                 );
-                let wide = is_wide::<G>(arguments);
+                let wide = is_wide(arguments);
                 let to = Destination {
                     mapped: arguments.tensor_c != 0,
                     map: self.map,
@@ -187,7 +191,7 @@ impl<G: WgmmaConfig> Writer<G> {
                         part.first.0 as i32,
                         (part.batch * arguments.splits + part.split) as i32,
                     ],
-                    corner: corner::<G>(arguments, part, wide),
+                    corner: corner(arguments, part, wide),
                     boxes: self.parts.c(self.consumer),
                     // Where K has no stage, nothing is loaded into any.
                     spare: self
@@ -215,7 +219,7 @@ impl<G: WgmmaConfig> Writer<G> {
     #[inline(always)]
     unsafe fn write_rows(&self, sums: &G::Sums, arguments: &ArgumentsOf<G>, part: Part, thread: u32) {
         let base = self.parts.c(self.consumer);
-        let offset = offset::<G>(arguments, part);
+        let offset = offset(arguments, part);
         // The ends are known at run time, so that these stay loops: their body is long, and runs little.
         let below = const { if G::MMA_M > 1 { Some(G::MMA_M) } else { None } };
         let mut m = 0;

@@ -41,7 +41,7 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     if arguments.bias.address() != 0 {
         // SAFETY: the caller's contract; elements are as wide as they are asked for.
         unsafe {
-            if is_wide::<G>(arguments) {
+            if is_wide(arguments) {
                 add_bias::<G, G::Scalar>(values, arguments.bias.cast(), arguments, place);
             } else {
                 add_bias::<G, G::Output>(values, arguments.bias, arguments, place);

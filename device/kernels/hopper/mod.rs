@@ -53,6 +53,7 @@ mod ping_pong;
 mod scale;
 mod schedule;
 mod store;
+mod warp_mma;
 mod words;
 
 pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
@@ -62,3 +63,4 @@ pub use matmul::matmul;
 pub use parts::{PartsStorage, matmul_parts};
 pub use schedule::{Job, Schedule, Sharing, Turn, Work};
 pub use store::Staging;
+pub use warp_mma::*;

@@ -264,7 +264,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
             if PARTS > 1 && keeps() {
                 exchange.receive(&mut sums, consumer, thread);
             }
-            if has_pieces::<G>(arguments) {
+            if has_pieces(arguments) {
                 if keeps() {
                     let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
                     write_pieces::<G>(

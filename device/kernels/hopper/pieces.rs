@@ -22,19 +22,20 @@ use super::finish::finish;
 use super::store::Staging;
 use super::words::Corner;
 use crate::arch::wgmma::Accumulators as _;
-use crate::arch::{FULL_WARP, Fma as _, Word as _, Word128, shuffle_xor};
-use crate::kernels::mma::Convertible as _;
+use crate::arch::{FULL_WARP, Word as _, Word128, shuffle_xor};
+use crate::kernels::mma::{Arguments, Convertible as _, Scalar};
+use crate::memory::Element;
 
 /// Bytes of a piece.
 const PIECE: u64 = size_of::<Word128>() as u64;
 
 /// Whether C can be written so: it is not read, and its rows are whole pieces that begin at multiples of their size.
 #[inline(always)]
-pub(super) fn has_pieces<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> bool {
-    let bytes = if is_wide::<G>(arguments) { size_of::<G::Scalar>() } else { size_of::<G::Output>() } as u64;
+pub(super) fn has_pieces<T: Element, O: Element, S: Scalar>(arguments: &Arguments<T, O, S>) -> bool {
+    let bytes = if is_wide(arguments) { size_of::<S>() } else { size_of::<O>() } as u64;
     let strides = (arguments.ldc | arguments.batch_c) as u64 | u64::from(arguments.n);
     let begins = arguments.c.address() | strides.wrapping_mul(bytes);
-    arguments.beta == G::Scalar::ZERO && begins.is_multiple_of(PIECE)
+    arguments.beta == S::ZERO && begins.is_multiple_of(PIECE)
 }
 
 /// Writes a thread's share of a warpgroup's part of a tile, of which it has the sums.
@@ -51,8 +52,8 @@ pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
 ) {
     // SAFETY: the caller's contract.
     unsafe { finish::<G>(sums, arguments, part, thread) };
-    let wide = is_wide::<G>(arguments);
-    let corner = corner::<G>(arguments, part, wide);
+    let wide = is_wide(arguments);
+    let corner = corner(arguments, part, wide);
     // SAFETY: the caller's contract; elements are as wide as they are asked for.
     unsafe {
         if wide {
@@ -73,29 +74,46 @@ unsafe fn write<G: WgmmaConfig, O: Staging<G::Scalar>>(
     corner: &Corner,
     thread: u32,
 ) {
-    // Blocks of eight columns that four lanes have pieces of.
-    let blocks = const {
-        assert!(O::BYTES == 2 || O::BYTES == 4, "a piece is eight elements, or four");
-        let blocks = if O::BYTES == 2 { 4 } else { 2 };
-        assert!(G::BLK_N.is_multiple_of(8 * blocks), "lanes have pieces of all blocks");
-        blocks
-    };
+    const { assert!(G::BLK_N.is_multiple_of(8 * blocks_at_once::<O>()), "lanes have pieces of all blocks") };
     let sums = sums.as_slice();
-    let (warp, lane) = (thread / 32, thread % 32);
+    let pair = |block: u32, below: u32| {
+        let at = (4 * block + 2 * below) as usize;
+        O::pair(sums[at].widen(), sums[at + 1].widen())
+    };
+    // SAFETY: the caller's contract.
+    unsafe { write_blocks::<O>(pair, const { G::BLK_N / 8 }, corner, (16 * (thread / 32), thread % 32)) };
+}
+
+/// Blocks of eight columns that four lanes have pieces of.
+pub(super) const fn blocks_at_once<O: Element>() -> u32 {
+    assert!(O::BYTES == 2 || O::BYTES == 4, "a piece is eight elements, or four");
+    if O::BYTES == 2 { 4 } else { 2 }
+}
+
+/// Writes what a warp has of C: 16 rows of `blocks` times eight columns, from row `first` of the corner on. `pair` gives the results of a lane, two
+/// neighbours of a block, as elements `O`: in row `lane / 4`, and with `below` 1 eight rows below.
+///
+/// # Safety
+/// All lanes of the warp come together. C has elements `O` and pieces, and may be written; `blocks` is a multiple of
+/// [`blocks_at_once`].
+#[inline(always)]
+pub(super) unsafe fn write_blocks<O: Element>(
+    pair_of: impl Fn(u32, u32) -> u64,
+    all: u32,
+    corner: &Corner,
+    (first, lane): (u32, u32),
+) {
+    let blocks = const { blocks_at_once::<O>() };
     let (odd, high) = (lane % 2 == 1, lane % 4 >= 2);
     // The lane's columns of those of a piece's blocks.
     let column = if const { O::BYTES == 2 } { 8 * (lane % 4) } else { 8 * (lane % 2) + 4 * (lane % 4 / 2) };
     let mut below = 0;
     while below < 2 {
-        let row = 16 * warp + lane / 4 + 8 * below;
+        let row = first + lane / 4 + 8 * below;
         let line = corner.address.wrapping_add_signed(i64::from(row) * corner.row);
         let mut block = 0;
-        while block < const { G::BLK_N / 8 } {
-            let of = |at: usize| sums[at].widen();
-            let pair = |b: u32| {
-                let at = (4 * (block + b) + 2 * below) as usize;
-                O::pair(of(at), of(at + 1))
-            };
+        while block < all {
+            let pair = |b: u32| pair_of(block + b, below);
             let piece = if const { O::BYTES == 2 } {
                 let [p0, p1, p2, p3] = [pair(0), pair(1), pair(2), pair(3)].map(|pair| [pair as u32]);
                 let (first, second) = (joined(p0, p1, 1, odd), joined(p2, p3, 1, odd));

@@ -34,3 +34,5 @@ pub use pipeline::matmul;
 pub use rows::{Place, Staged, write_rows};
 pub use scalar::{Convertible, Scalar};
 pub use sgemm::*;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub(crate) use smem::k_major;

@@ -71,6 +71,10 @@ pub struct Bench {
     /// Throw everything out of the L2 cache before each launch, and time each by itself.
     #[arg(long)]
     flush_l2: bool,
+    /// How long the device rests before each batch of launches of 20 ms, in milliseconds: with a few hundred it runs at its full clock, which
+    /// its limit of power lowers otherwise.
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    rest: u64,
     /// Take the tiles and parts of K that `moye tune` has kept in this file.
     #[arg(long, value_name = "FILE.json")]
     tuning: Option<PathBuf>,
@@ -209,6 +213,7 @@ impl Bench {
                 warm_up: Duration::from_millis(self.warm_up),
                 rounds: self.rounds as usize,
                 flush_l2: self.flush_l2,
+                rest: Duration::from_millis(self.rest),
                 ..Plan::default()
             },
             peer: peer.as_ref().ok(),
@@ -357,6 +362,7 @@ impl Bench {
             date: results::date(now),
             rounds: self.rounds as usize,
             flush_l2: self.flush_l2,
+            rest_ms: self.rest,
             before: monitor.map_or_else(|_| Seen::default(), Monitor::look),
             unseen: monitor.err().cloned(),
             moye: env!("CARGO_PKG_VERSION"),
@@ -379,7 +385,14 @@ fn tell(
     report.line("device", format_args!("{device} ({arch}, {multiprocessors} multiprocessors){driver}"));
     report.line("date", date);
     let flushed = if conditions.flush_l2 { ", L2 flushed before each launch" } else { "" };
-    report.line("how", format_args!("medians of {rounds} rounds in turn, {warm_up} ms of warm-up{flushed}"));
+    let rested = match conditions.rest_ms {
+        0 => String::new(),
+        rest => format!(", {rest} ms of rest before each batch"),
+    };
+    report.line(
+        "how",
+        format_args!("medians of {rounds} rounds in turn, {warm_up} ms of warm-up{flushed}{rested}"),
+    );
     match facts {
         Ok(facts) if facts.clock > 0.0 && facts.memory_rate > 0.0 => report.line(
             "limits",
@@ -437,7 +450,7 @@ mod tests {
                 warm_up: Duration::ZERO,
                 rounds: 1,
                 batch: Duration::from_nanos(1),
-                flush_l2: false,
+                ..Plan::default()
             },
             peer: None,
             no_peer: Some("a test".to_owned()),

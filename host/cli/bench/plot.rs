@@ -94,9 +94,10 @@ pub fn svg(conditions: &Conditions, rows: &[Row]) -> Result<String> {
     {
         let root = SVGBackend::with_string(&mut picture, size).into_drawing_area();
         root.fill(&WHITE).map_err(failed)?;
-        let how = if conditions.flush_l2 { ", L2 flushed" } else { "" };
+        let flushed = if conditions.flush_l2 { ", L2 flushed" } else { "" };
+        let rested = if conditions.rest_ms > 0 { ", rested" } else { "" };
         let title = format!(
-            "{}, {}, medians of {} rounds{how}",
+            "{}, {}, medians of {} rounds{flushed}{rested}",
             conditions.device, conditions.date, conditions.rounds
         );
         write(&root, &title, (16, 14), 21, BLACK)?;

@@ -80,6 +80,8 @@ pub struct Conditions {
     pub date: String,
     pub rounds: usize,
     pub flush_l2: bool,
+    /// How long the device rested before each batch of launches, in milliseconds.
+    pub rest_ms: u64,
     /// What was seen before.
     pub before: Seen,
     /// Why nothing could be seen.
@@ -326,6 +328,7 @@ pub mod tests {
             date: "2026-11-21".to_owned(),
             rounds: 11,
             flush_l2: false,
+            rest_ms: 0,
             before: Seen { celsius: Some(30), ..Seen::default() },
             unseen: None,
             moye: "0.1.0",

@@ -15,6 +15,9 @@ pub struct Plan {
     pub batch: Duration,
     /// Whether everything is thrown out of the L2 cache before each launch, which is timed by itself then.
     pub flush_l2: bool,
+    /// How long the device rests before each batch. A GPU at its limit of power lowers its clock after some tens of milliseconds; with a rest
+    /// of several times a batch each batch runs at the full one.
+    pub rest: Duration,
 }
 
 impl Default for Plan {
@@ -24,6 +27,7 @@ impl Default for Plan {
             rounds: 11,
             batch: Duration::from_millis(20),
             flush_l2: false,
+            rest: Duration::ZERO,
         }
     }
 }
@@ -102,6 +106,7 @@ pub fn in_turn(
     for _ in 0..plan.rounds.max(1) {
         for (i, side) in sides.iter_mut().enumerate() {
             device.synchronize()?;
+            std::thread::sleep(plan.rest);
             let mut seconds = 0.0;
             if let Some(flushed) = &mut flushed {
                 for launch in 0..batches[i] {
@@ -147,7 +152,13 @@ mod tests {
     fn every_side_is_run_in_every_round_and_watched_once() {
         let device = Device::sim();
         for flush_l2 in [false, true] {
-            let plan = Plan { warm_up: Duration::ZERO, rounds: 3, batch: Duration::from_nanos(1), flush_l2 };
+            let plan = Plan {
+                warm_up: Duration::ZERO,
+                rounds: 3,
+                batch: Duration::from_nanos(1),
+                flush_l2,
+                ..Plan::default()
+            };
             let (mut first, mut second, mut watched) = (0, 0, 0);
             let times = in_turn(
                 &device,
@@ -169,6 +180,33 @@ mod tests {
             // Once to load, once to estimate, and a batch of one in each round.
             assert_eq!((first, second, watched), (5, 5, 3), "flushed: {flush_l2}");
             assert!(times[0].least() >= 2e-3 && times[1].median() < 2e-3, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn the_device_rests_before_each_batch() {
+        let rest = Duration::from_millis(5);
+        let plan = Plan {
+            warm_up: Duration::ZERO,
+            rounds: 3,
+            batch: Duration::from_nanos(1),
+            rest,
+            ..Plan::default()
+        };
+        let mut called = Vec::new();
+        in_turn(
+            &Device::sim(),
+            &plan,
+            &mut [&mut || {
+                called.push(Instant::now());
+                Ok(())
+            }],
+            &mut || {},
+        )
+        .unwrap();
+        // The first two are those that load and estimate; each of the others has a rest in front.
+        for pair in called[1..].windows(2) {
+            assert!(pair[1] - pair[0] >= rest, "{:?} between two batches", pair[1] - pair[0]);
         }
     }
 

@@ -1,0 +1,635 @@
+//! Products by `mma.sync` whose stages TMA fills: the older tensor-core instruction in Hopper's pipeline.
+//!
+//! `mma.sync` reads its operands from registers, so that each warp brings what it multiplies from shared memory by `ldmatrix`. The kernels of
+//! [`mma`](crate::kernels::mma) fill that memory by `cp.async`, which all threads start, and meet at a barrier for each tile along K. Here one
+//! thread has TMA do it, and eight warps that multiply wait for stages and release them one by one:
+//!
+//! ```text
+//! warpgroup 0          one thread: for each tile, for each 128 bytes of K: acquire a stage, have TMA load A's and B's part
+//! warpgroups 1 and 2   eight warps, 2 x 4, of 64 x 64 sums each: ldmatrix of step k + 1 beside the 32 mma.sync of step k; then write C
+//! ```
+//!
+//! Nobody computes addresses of copies, and no warp waits for another one's product. So `mma.sync` runs at nine tenths of what it does from
+//! registers alone (record 7); `wgmma` is half as fast again, and is what a product takes on sm_90a. These are for comparison, and for whoever
+//! wants a kernel of TMA and `mma.sync` to start from.
+//!
+//! **When a stage is free.** `ldmatrix` is on its way when the instruction behind it starts, and an arrival at an mbarrier may pass it: a stage
+//! that is released right behind the last `ldmatrix` is overwritten under it now and then (seen on an H200: some thousand wrong
+//! elements of 4096 x 4096). So the arrival is made of what was read ([`Consumer::release_read`]).
+//!
+//! **C** leaves the registers by pieces of 16 bytes where it is the product and nothing else (`pieces.rs`). All else goes through 2 KB of
+//! shared memory for each warp, 16 rows of 32 columns at a time, and on in rows with all that can be asked for ([`write_rows`]). No barrier
+//! but the warp's own is needed, so that one warp writes while the others multiply, and the stages of the next tile are filled meanwhile.
+
+use super::config::{Boxes, WARPGROUP};
+use super::epilogue::{Part, corner, is_wide};
+use super::matmul::load_boxes;
+use super::pieces::{blocks_at_once, has_pieces, write_blocks};
+use super::schedule::{Job, Schedule, Sharing, Work};
+use super::store::Staging;
+use super::words::Corner;
+use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
+use crate::arch::{
+    FULL_WARP, Fma as _, Word as _, block_idx, decrease_registers, elect, grid_dim, increase_registers,
+    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_threads, sync_warp, thread_idx,
+};
+use crate::atom::copy::{CopyAtom, SM75_U32x4_LDSM_N};
+use crate::atom::mma::{AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN};
+use crate::atom::{
+    AccumulatorOf, PartitionS, Permutation, StaticTiledCopy, StaticTiledMma, TiledMma, make_tiled_copy_a,
+    make_tiled_copy_b,
+};
+use crate::kernels::mma::{Activation, Arguments, Place, Staged, k_major, write_rows};
+use crate::layout::{Layout, Major, Swizzle, layout};
+use crate::memory::{Element, Shared, SharedArray, SharedStorage, TensorMap, TensorMapPointer};
+use crate::pipeline::{Consumer, PipelineStorage, Producer, Readers};
+use crate::tensor::{
+    AllButLast, Fragment, Part as PartOfTensor, RegistersMut, SharedTensor, StaticLayout, Tensor,
+};
+use core::marker::PhantomData;
+use half::{bf16, f16};
+
+/// Registers of a thread that loads, and of one that multiplies: 128 * (40 + 2 * 232) are the 64,512 that the block of 384 threads starts with.
+const FEW: u32 = 40;
+/// See [`FEW`].
+const MANY: u32 = 232;
+
+/// Rows and columns of C that a warp brings into shared memory at a time: the rows of one instruction, and 32 columns, one for each lane where
+/// C is written by elements.
+const STRIP: (u32, u32) = (16, 32);
+/// Bytes of a strip's sums.
+const STRIP_BYTES: u32 = STRIP.0 * STRIP.1 * 4;
+
+/// How such a product is tiled: `mma.sync` of 16-bit elements with sums in f32, K contiguous in both operands.
+pub trait WarpMmaConfig: Sized + 'static {
+    /// The elements of A and B, of 16 bits.
+    type Operand: Element<Bits = u16>;
+    /// The elements of C.
+    type Output: Staging<f32>;
+    /// A block's tile of C, (BLK_M, BLK_N).
+    type TileC: StaticLayout;
+    /// A's stages in shared memory as TMA leaves them, (BLK_M, BLK_K, PIPE).
+    type SmemA: StaticLayout;
+    /// B's stages, (BLK_N, BLK_K, PIPE).
+    type SmemB: StaticLayout;
+    /// A from shared memory to fragments.
+    type CopyA: StaticTiledCopy<Element = Self::Operand>;
+    /// B from shared memory to fragments.
+    type CopyB: StaticTiledCopy<Element = Self::Operand>;
+    /// The product, by two warpgroups.
+    type Mma: StaticTiledMma;
+
+    /// Rows of a block's tile of C.
+    const BLK_M: u32 = Self::TileC::LAYOUT.extent(0) as u32;
+    /// Columns of it.
+    const BLK_N: u32 = Self::TileC::LAYOUT.extent(1) as u32;
+    /// What a stage has of K.
+    const BLK_K: u32 = Self::SmemA::LAYOUT.extent(1) as u32;
+    /// The boxes in which TMA loads a stage of A and of B.
+    const BOXES: [Boxes; 2] = [
+        Boxes::new(Self::BLK_M, Self::BLK_K, 1, Major::K),
+        Boxes::new(Self::BLK_N, Self::BLK_K, 1, Major::K),
+    ];
+    /// Warps that multiply.
+    const WARPS: u32 = Self::Mma::MMA.threads() as u32 / 32;
+    /// Threads of a block.
+    const THREADS: u32 = WARPGROUP + 32 * Self::WARPS;
+    /// Atoms of a warp along M and along N.
+    const ATOMS: (u32, u32) = (Self::BLK_M / (16 * WARPS_M), Self::BLK_N / (8 * WARPS_N));
+}
+
+/// Warps that multiply, along M and along N.
+const WARPS_M: u32 = 2;
+/// See [`WARPS_M`].
+const WARPS_N: u32 = 4;
+
+/// The tile's columns as warps have them: eight of an atom, four warps 64 apart, and eight atoms of a warp beside each other. So
+/// a warp has 64 columns without a gap, and writes runs of them.
+const COLUMNS_BY_WARPS: Layout = layout!((8, 4, 8):(1, 64, 8));
+
+/// Where atom `i` along M of a warp lies in the tile: its first row; and the first of the warp's columns.
+#[inline(always)]
+const fn place_in_tile(warp: u32, i: u32) -> (u32, u32) {
+    (16 * (warp % WARPS_M) + 16 * WARPS_M * i, 64 * (warp / WARPS_M))
+}
+
+/// Who releases a stage: all warps that multiply.
+pub struct WarpsOf<G>(PhantomData<G>);
+
+impl<G: WarpMmaConfig> Readers for WarpsOf<G> {
+    const WARPS: u32 = G::WARPS;
+}
+
+/// What a block keeps in shared memory: the stages of A and of B, a strip of sums for each warp that multiplies, and mbarriers.
+pub type WarpMmaStorage<G, const STAGES: u32> = (
+    SharedArray<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemA>,
+    SharedArray<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemB>,
+    Strips<G>,
+    PipelineStorage<STAGES, WarpsOf<G>>,
+);
+
+/// The strips of all warps: shared addresses.
+pub struct Strips<G>(u32, PhantomData<G>);
+
+impl<G> Clone for Strips<G> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<G> Copy for Strips<G> {}
+
+impl<G: WarpMmaConfig> SharedStorage for Strips<G> {
+    const BYTES: usize = (G::WARPS * STRIP_BYTES) as usize;
+    /// What a strip's swizzle repeats after.
+    const ALIGN: usize = 512;
+
+    type Tensors = Self;
+
+    #[inline(always)]
+    unsafe fn at(base: u32) -> Self {
+        Self(base, PhantomData)
+    }
+}
+
+crate::static_layout! {
+    /// A strip of C.
+    pub Strip = layout!((16, 32));
+}
+
+/// Its sums in shared memory, N contiguous. Threads write pairs of neighbours of four rows at a time, and groups of eight are exchanged by
+/// the row's number modulo 4, so that they meet no bank twice.
+#[derive(Clone, Copy)]
+pub struct StripSums;
+
+impl StaticLayout for StripSums {
+    const LAYOUT: Layout = layout!((16, 32):(32, 1));
+    const SWIZZLE: Swizzle = Swizzle::new(2, 3, 2);
+}
+
+/// A warp's strip as [`Staged`] sums.
+struct StripOf<G>(PhantomData<G>);
+
+impl<G: WarpMmaConfig> Staged for StripOf<G> {
+    type Operand = G::Operand;
+    type Sum = f32;
+    type Scalar = f32;
+    type Output = G::Output;
+    type TileC = Strip;
+    type Sums = StripSums;
+    const THREADS: u32 = 32;
+}
+
+/// A configuration's arguments. `a` and `b` are not read: tensor maps stand for them.
+type ArgumentsOf<G> = Arguments<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::Output, f32>;
+/// A step's part of an operand in shared memory.
+type PartOf<G, L, C> = PartOfTensor<<G as WarpMmaConfig>::Operand, AllButLast<PartitionS<L, C>>>;
+type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
+type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
+/// The stages of A and of B, (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE).
+type StagesOf<G> = (
+    SharedTensor<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemA>,
+    SharedTensor<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemB>,
+);
+/// What a thread sums, (MMA, MMA_M, MMA_N).
+type SumsOf<G> = Fragment<f32, AccumulatorOf<<G as WarpMmaConfig>::TileC, <G as WarpMmaConfig>::Mma>>;
+
+/// `c = activation(alpha * a * b + beta * c + bias)`, a persistent grid.
+///
+/// # Safety
+/// All threads of the block come by together, and the kernel declares [`WarpMmaStorage<G, STAGES>`] and `G::THREADS` threads. `a` and `b` are
+/// maps of [`WarpMmaConfig::BOXES`]. The matrices lie in memory of the device; `c` overlaps none of the others.
+#[inline(always)]
+pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
+    (a, b): (&TensorMap, &TensorMap),
+    arguments: &ArgumentsOf<G>,
+) where
+    <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = f32> + AddsInPlace,
+    PartOf<G, G::SmemA, G::CopyA>: CopySource<SourceOf<G::CopyA>>,
+    PartOf<G, G::SmemB, G::CopyB>: CopySource<SourceOf<G::CopyB>>,
+    for<'a> RegistersMut<'a, G::Operand>:
+        CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
+{
+    const {
+        assert!(G::WARPS == WARPS_M * WARPS_N, "warps that multiply, as they have the tile");
+        assert!(
+            G::SmemA::LAYOUT.extent(2) == STAGES as i64 && G::SmemB::LAYOUT.extent(2) == STAGES as i64,
+            "the configuration's stages"
+        );
+    };
+    let thread = thread_idx().x;
+    // The same in all lanes, and the compiler is to know it.
+    let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
+    // SAFETY: the kernel declares the storage.
+    let (s_a, s_b, strips, pipeline) = unsafe { WarpMmaStorage::<G, STAGES>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    if thread == 0 {
+        // SAFETY: one thread, and a barrier follows.
+        unsafe { pipeline.init() };
+    }
+    sync_threads();
+    // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
+    overlap_launches();
+    // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
+    unsafe {
+        if warpgroup == 0 {
+            decrease_registers::<FEW>();
+            if thread < 32 && elect(FULL_WARP) {
+                let stages = (s_a.into_engine(), s_b.into_engine());
+                load::<G, STAGES>(pipeline.producer(), stages, (a.pointer(), b.pointer()), arguments);
+            }
+        } else {
+            increase_registers::<MANY>();
+            let thread = thread - WARPGROUP;
+            let mut consumer = pipeline.consumer();
+            let mut schedule = Schedule::new(&job::<G>(arguments));
+            while let Some(turn) = schedule.take_next(&job::<G>(arguments)) {
+                let sums = multiply::<G, STAGES>(&mut consumer, (s_a, s_b), turn.stages, thread);
+                write::<G>(&sums, arguments, strips, job::<G>(arguments).work(turn), opaque(thread));
+            }
+        }
+    }
+}
+
+/// What the block has to do, read anew: the compiler is not to keep it in registers beside the sums.
+#[inline(always)]
+fn job<G: WarpMmaConfig>(arguments: &ArgumentsOf<G>) -> Job {
+    let k = opaque(arguments.k);
+    Job {
+        cluster: block_idx().x,
+        clusters: grid_dim().x,
+        extents: (opaque(arguments.m), opaque(arguments.n)),
+        tile: (G::BLK_M, G::BLK_N),
+        stages: (k.div_ceil(G::BLK_K), opaque(arguments.k_chunk).div_ceil(G::BLK_K)),
+        splits: opaque(arguments.splits),
+        batches: opaque(arguments.batches),
+        shared: (0, 0),
+    }
+}
+
+/// Loads all stages of all tiles.
+///
+/// # Safety
+/// One thread; the kernel's contract.
+#[inline(always)]
+unsafe fn load<G: WarpMmaConfig, const STAGES: u32>(
+    mut producer: Producer<STAGES, 1>,
+    (s_a, s_b): (Shared<G::Operand>, Shared<G::Operand>),
+    (a, b): (TensorMapPointer, TensorMapPointer),
+    arguments: &ArgumentsOf<G>,
+) {
+    let [boxes_a, boxes_b] = const { G::BOXES };
+    let (bytes_a, bytes_b) = const { (G::BOXES[0].bytes(), G::BOXES[1].bytes()) };
+    // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the matrices as zeros.
+    unsafe {
+        prefetch_tensor_map(a);
+        prefetch_tensor_map(b);
+        let mut schedule = Schedule::new(&job::<G>(arguments));
+        while let Some(turn) = schedule.take_next(&job::<G>(arguments)) {
+            let work = job::<G>(arguments).work(turn);
+            let (row, column) = ((work.m * G::BLK_M) as i32, (work.n * G::BLK_N) as i32);
+            // One batch is the same for all where they have no distance.
+            let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
+            let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
+            let mut stage = turn.first;
+            while stage < turn.first + turn.stages {
+                let k = (stage * G::BLK_K) as i32;
+                let filling = producer.acquire(bytes_a + bytes_b);
+                let (to_a, to_b) =
+                    (s_a.address() + filling.index() * bytes_a, s_b.address() + filling.index() * bytes_b);
+                let barrier = filling.barrier();
+                load_boxes(boxes_a, a, [row, k, batch_a], (to_a, barrier), None, None);
+                load_boxes(boxes_b, b, [column, k, batch_b], (to_b, barrier), None, None);
+                stage += 1;
+            }
+        }
+    }
+}
+
+/// Multiplies the stages of a tile.
+///
+/// # Safety
+/// All threads that multiply, each with its number among them; the kernel's contract.
+#[inline(always)]
+unsafe fn multiply<G: WarpMmaConfig, const STAGES: u32>(
+    consumer: &mut Consumer<STAGES, 1>,
+    (s_a, s_b): StagesOf<G>,
+    stages: u32,
+    thread: u32,
+) -> SumsOf<G>
+where
+    <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = f32> + AddsInPlace,
+    PartOf<G, G::SmemA, G::CopyA>: CopySource<SourceOf<G::CopyA>>,
+    PartOf<G, G::SmemB, G::CopyB>: CopySource<SourceOf<G::CopyB>>,
+    for<'a> RegistersMut<'a, G::Operand>:
+        CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
+{
+    let mma = G::Mma::get_slice(thread);
+    let mut t_r_c = mma.accumulator::<G::TileC>(); // (MMA, MMA_M, MMA_N)
+    // SAFETY: each step's part is read from shared memory before its product.
+    let (mut t_r_a, mut t_r_b) = unsafe {
+        (
+            // (MMA, MMA_M, MMA_K)
+            mma.partition_fragment_a(&s_a.slice_last(0)),
+            // (MMA, MMA_N, MMA_K)
+            mma.partition_fragment_b(&s_b.slice_last(0)),
+        )
+    };
+    let (copy_a, copy_b) = (G::CopyA::get_slice(thread), G::CopyB::get_slice(thread));
+    let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
+    let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
+    let steps = const { G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) as u32 };
+    // The fragments of a step of a stage.
+    macro_rules! read {
+        ($stage:expr, $step:expr) => {
+            // SAFETY: the stage is full.
+            unsafe {
+                let (stage, step): (u32, u32) = ($stage, $step);
+                let (a, b) =
+                    (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
+                copy_tiled(G::CopyA::default(), &a, &mut copy_a.retile_d(&mut t_r_a).slice_last(step));
+                copy_tiled(G::CopyB::default(), &b, &mut copy_b.retile_d(&mut t_r_b).slice_last(step));
+            }
+        };
+    }
+    macro_rules! multiply {
+        ($step:expr) => {
+            // SAFETY: the step's fragments have been read.
+            unsafe { gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c) }
+        };
+    }
+    // All steps of a stage but the last one's product; gives what was read last.
+    macro_rules! steps_of {
+        ($full:expr) => {{
+            let mut step = 0;
+            while step < steps - 1 {
+                read!($full.index(), step + 1);
+                multiply!(step);
+                step += 1;
+            }
+            last_read::<G, _, _>(&t_r_a, &t_r_b, steps - 1)
+        }};
+    }
+    if stages == 0 {
+        return t_r_c;
+    }
+    // SAFETY: the caller's contract.
+    let mut full = unsafe { consumer.wait() };
+    read!(full.index(), 0);
+    let mut stage = 1;
+    while stage < stages {
+        let read = steps_of!(full);
+        // The next stage's first fragments are read beside this one's last product.
+        // SAFETY: the caller's contract.
+        let next = unsafe { consumer.wait() };
+        read!(next.index(), 0);
+        multiply!(steps - 1);
+        // SAFETY: all lanes of a warp, behind their last reads.
+        unsafe { consumer.release_read(full, read) };
+        full = next;
+        stage += 1;
+    }
+    let read = steps_of!(full);
+    multiply!(steps - 1);
+    // SAFETY: as above.
+    unsafe { consumer.release_read(full, read) };
+    t_r_c
+}
+
+/// Something that is made of every register which `ldmatrix` wrote for a step.
+#[inline(always)]
+fn last_read<G: WarpMmaConfig, A: StaticLayout, B: StaticLayout>(
+    t_r_a: &Fragment<G::Operand, A>, // (MMA, MMA_M, MMA_K)
+    t_r_b: &Fragment<G::Operand, B>, // (MMA, MMA_N, MMA_K)
+    step: u32,
+) -> u32 {
+    let (a, b) = (t_r_a.at_last(step), t_r_b.at_last(step));
+    let (m, n) = const { G::ATOMS };
+    let mut read = 0;
+    // SAFETY: the step was read; an atom has 8 elements of A and 4 of B for a thread, and one of each tells of its registers.
+    unsafe {
+        let mut i = 0;
+        while i < m {
+            read ^= u32::from(a.get(8 * i as usize).to_bits());
+            i += 1;
+        }
+        let mut j = 0;
+        while j < n {
+            read ^= u32::from(b.get(4 * j as usize).to_bits());
+            j += 1;
+        }
+    }
+    read
+}
+
+/// Writes what the thread's warp has of a tile.
+///
+/// # Safety
+/// All lanes of the warp come together, `thread` is one's number among those that multiply; the kernel's contract.
+#[inline(always)]
+unsafe fn write<G: WarpMmaConfig>(
+    sums: &SumsOf<G>, // (MMA, MMA_M, MMA_N)
+    arguments: &ArgumentsOf<G>,
+    strips: Strips<G>,
+    work: Work,
+    thread: u32,
+) {
+    let (warp, lane) = (thread / 32, thread % 32);
+    let (m, n) = const { G::ATOMS };
+    let place = |i: u32| {
+        let in_tile = place_in_tile(warp, i);
+        (work.m * G::BLK_M + in_tile.0, work.n * G::BLK_N + in_tile.1)
+    };
+    let is_plain = arguments.bias.address() == 0 && arguments.activation == Activation::None as u32;
+    if is_plain && has_pieces(arguments) {
+        let part = Part { first: place(0), batch: work.batch, split: work.split };
+        // SAFETY: the caller's contract; elements are as wide as they are asked for.
+        unsafe {
+            if is_wide(arguments) {
+                write_plain::<G, f32>(sums, arguments.alpha, &corner(arguments, part, true), lane);
+            } else {
+                write_plain::<G, G::Output>(sums, arguments.alpha, &corner(arguments, part, false), lane);
+            }
+        }
+        return;
+    }
+    let base = strips.0 + warp * STRIP_BYTES;
+    let offset = i64::from(work.batch) * arguments.batch_c + i64::from(work.split) * arguments.split_c;
+    let across = const { 8 * G::ATOMS.1 / STRIP.1 };
+    // The end is known at run time, so that this stays a loop: its body is long, and runs little.
+    let mut strip = 0;
+    while strip < opaque(m * across) {
+        let (i, part) = (strip / across, strip % across);
+        let (row, column) = place(i);
+        let first = (row, column + part * STRIP.1);
+        if first.0 < arguments.m && first.1 < arguments.n {
+            // SAFETY: the strip's memory is the warp's, whose lanes meet before it is written again and before it is read; each pair belongs
+            // to one thread; the caller's contract.
+            unsafe {
+                sync_warp(FULL_WARP);
+                let mut this = 0;
+                while this < m * across {
+                    // Registers are named by constants: so each strip's are behind a branch.
+                    if this == strip {
+                        leave::<G>(sums, (this / across, this % across * (STRIP.1 / 8)), (m, n), base, lane);
+                    }
+                    this += 1;
+                }
+                sync_warp(FULL_WARP);
+                let s_c = Tensor::shared(Shared::from_address(base)); // (16, 32)
+                write_rows::<StripOf<G>>(arguments, s_c, Place { first, offset, thread: opaque(lane) });
+            }
+        }
+        strip += 1;
+    }
+}
+
+/// Writes `alpha` times the sums of a warp, from the registers that hold them, by pieces of 16 bytes (`pieces.rs`).
+///
+/// # Safety
+/// All lanes of the warp come together; C [has pieces](has_pieces) of elements `O`, and may be written.
+#[inline(always)]
+unsafe fn write_plain<G: WarpMmaConfig, O: Staging<f32>>(
+    sums: &SumsOf<G>, // (MMA, MMA_M, MMA_N)
+    alpha: f32,
+    corner: &Corner,
+    lane: u32,
+) {
+    let (m, n) = const {
+        assert!(G::ATOMS.1.is_multiple_of(blocks_at_once::<O>()), "lanes have pieces of all blocks");
+        G::ATOMS
+    };
+    let mut i = 0;
+    while i < m {
+        let pair = |block: u32, below: u32| {
+            let at = (4 * (i + m * block) + 2 * below) as usize;
+            // SAFETY: inside the sums.
+            let of = |at| unsafe { alpha.fma(sums.get(at), 0.0) };
+            O::pair(of(at), of(at + 1))
+        };
+        // SAFETY: the caller's contract.
+        unsafe { write_blocks::<O>(pair, n, corner, (16 * WARPS_M * i, lane)) };
+        i += 1;
+    }
+}
+
+/// Leaves a strip's sums in shared memory, as [`StripSums`] has them: of atom `i` along M those from atom `j` along N on, of `m` by `n`.
+///
+/// # Safety
+/// The memory from `base` on is the warp's, all lanes of which come by.
+#[inline(always)]
+unsafe fn leave<G: WarpMmaConfig>(
+    sums: &SumsOf<G>,
+    (i, j): (u32, u32),
+    (m, _): (u32, u32),
+    base: u32,
+    lane: u32,
+) {
+    let mut block = 0;
+    while block < STRIP.1 / 8 {
+        let at = 4 * (i + m * (j + block)) as usize;
+        let column = 8 * block + 2 * (lane % 4);
+        let address = |row: u32| base + 4 * StripSums::SWIZZLE.apply((row * STRIP.1 + column) as i64) as u32;
+        // SAFETY: inside the sums; the caller's contract; each pair belongs to one thread.
+        unsafe {
+            u64::store_shared(address(lane / 4), f32::pair(sums.get(at), sums.get(at + 1)));
+            u64::store_shared(address(lane / 4 + 8), f32::pair(sums.get(at + 2), sums.get(at + 3)));
+        }
+        block += 1;
+    }
+}
+
+/// The configuration and the kernel of each entry.
+macro_rules! by_warps {
+    ($($(#[$doc:meta])* $name:ident = $t:ty, $atom:ty;)+) => { $(
+        /// The kernel of this name, and its configuration.
+        pub mod $name {
+            use super::*;
+
+            crate::static_layout! {
+                /// A block's tile of C.
+                pub TileC = layout!((128, 256));
+            }
+            crate::swizzled_layout! {
+                /// A's stages.
+                pub SmemA = k_major::<$t>(128, 64, 4);
+                /// B's stages.
+                pub SmemB = k_major::<$t>(256, 64, 4);
+            }
+            crate::tiled_mma! {
+                /// Eight warps of 64 x 64.
+                pub Mma: TiledMma<$atom> = TiledMma::permuted(
+                    layout!((2, 4, 1)),
+                    [Permutation::Tile(32), Permutation::Layout(COLUMNS_BY_WARPS), Permutation::Tile(16)],
+                );
+            }
+            crate::tiled_copy! {
+                /// A's fragments.
+                pub CopyA: TiledCopy<SM75_U32x4_LDSM_N, $t> = make_tiled_copy_a(&Mma::MMA);
+                /// B's fragments.
+                pub CopyB: TiledCopy<SM75_U32x4_LDSM_N, $t> = make_tiled_copy_b(&Mma::MMA);
+            }
+
+            /// The configuration.
+            pub struct Tiling;
+
+            impl WarpMmaConfig for Tiling {
+                type Operand = $t;
+                type Output = $t;
+                type TileC = TileC;
+                type SmemA = SmemA;
+                type SmemB = SmemB;
+                type CopyA = CopyA;
+                type CopyB = CopyB;
+                type Mma = Mma;
+            }
+
+            $(#[$doc])*
+            ///
+            /// A grid of as many blocks as the device has multiprocessors, or fewer; each has tiles until none is left.
+            ///
+            /// # Safety
+            /// The tensor maps are of matrices in memory of the device, of the boxes that [`WarpMmaConfig::BOXES`] tells of A and B; that of C
+            /// and `sharing` are not used. `c` overlaps none of the others. Every split has something of K. Each extent is at
+            /// most 2^31 - 256.
+            #[crate::kernel(threads = 384, min_blocks = 1, shared = WarpMmaStorage<Tiling, 4>)]
+            pub unsafe fn $name(
+                a: TensorMap,
+                b: TensorMap,
+                _c: TensorMap,
+                arguments: Arguments<$t, $t, f32>,
+                _sharing: Sharing<f32>,
+            ) {
+                // SAFETY: the caller's contract.
+                unsafe { matmul_by_warps::<Tiling, 4>((&a, &b), &arguments) }
+            }
+        }
+        pub use $name::$name;
+    )+ };
+}
+by_warps! {
+    /// `c = a * b` in f16 with K contiguous in both, sums in f32, by `mma.sync` in tiles of 128 x 256 that TMA loads.
+    matmul_f16_tn_tma = f16, SM80_16x8x16_F32F16F16F32_TN;
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, by `mma.sync` in tiles of 128 x 256 that TMA loads.
+    matmul_bf16_tn_tma = bf16, SM80_16x8x16_F32BF16BF16F32_TN;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matmul_f16_tn_tma::Mma;
+    use super::*;
+    use crate::atom::Operand;
+
+    #[test]
+    fn warps_have_the_elements_of_c_that_they_write() {
+        let layout = Mma::MMA.layout_tv(Operand::C); // (thread, value) to the index in 32 x 256
+        for thread in 0..256u32 {
+            for value in 0..32u32 {
+                let index = layout.at(i64::from(thread + 256 * value)) as u32;
+                let (warp, lane, atom, of_atom) = (thread / 32, thread % 32, value / 4, value % 4);
+                let (row, column) = place_in_tile(warp, 0);
+                let row = row + lane / 4 + 8 * (of_atom / 2);
+                let column = column + 8 * atom + 2 * (lane % 4) + of_atom % 2;
+                assert_eq!((index % 32, index / 32), (row, column), "thread {thread}, value {value}");
+            }
+        }
+    }
+}
