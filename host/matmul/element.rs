@@ -453,7 +453,7 @@ impl Operand for i8 {
     const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
     const TENSOR_SCALAR: TensorElement = TensorElement::I32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
-        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1338.0 fill 4.4, wgmma_pairs;
+        wgmma_s8_tn [K K] Full 128 x 256 x 128, 1, 1331.0 fill 3.2, wgmma_pairs;
         wgmma_s8_tn_128x128 [K K] Full 128 x 128 x 128, 1, 1275.0 fill 2.8, wgmma_ping_pong;
         matmul_s8_tn [K K] Full 256 x 128 x 128, 1, 800.0;
         matmul_s8_tn_64x64 [K K] Full 64 x 64 x 128, 3, 520.0;

@@ -101,6 +101,10 @@ pub trait WgmmaConfig: Sized + 'static {
     /// Stages in shared memory.
     const STAGES: u32 = 4;
 
+    /// Whether C leaves the registers by pieces of 16 bytes where it can (`pieces.rs`), and not through boxes: where elements have 4 bytes boxes
+    /// take two rounds, and where there is one round of tiles nothing is multiplied while TMA stores them.
+    const PIECES: bool = size_of::<Self::Output>() == 4 && !Self::PING_PONG;
+
     /// Instructions that a warpgroup has below each other.
     const MMA_M: u32 = Self::Sums::MMA_M;
     /// Rows of a tile of C that a warpgroup multiplies.

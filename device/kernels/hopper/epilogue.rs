@@ -4,6 +4,7 @@
 use super::config::{ATOM_M, ArgumentsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
 use super::finish::finish;
 use super::gather::Warpgroup;
+use super::pieces::{has_pieces, write_finished};
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, make_room, store};
 use super::words::Corner;
@@ -183,6 +184,20 @@ impl<G: WgmmaConfig> Writer<G> {
                     |m, sums| finish::<G>(sums, arguments, part.below(m), thread),
                 );
                 let wide = is_wide(arguments);
+                if const { G::PIECES } && has_pieces(arguments) {
+                    sums.each(
+                        #[inline(always)]
+                        |m, sums| {
+                            let corner = corner(arguments, part.below(m), wide);
+                            if wide {
+                                write_finished::<G, G::Scalar>(sums, &corner, thread);
+                            } else {
+                                write_finished::<G, G::Output>(sums, &corner, thread);
+                            }
+                        },
+                    );
+                    return;
+                }
                 let to = Destination {
                     mapped: arguments.tensor_c != 0,
                     map: self.map,

@@ -21,6 +21,7 @@ macro_rules! wgmma {
     (@is scaled scaled) => { true };
     (@is ping_pong ping_pong) => { true };
     (@is tall tall) => { true };
+    (@is pieces pieces) => { true };
     (@is $what:ident $other:ident) => { false };
     ($(
         $(#[$doc:meta])*
@@ -47,6 +48,7 @@ macro_rules! wgmma {
                 const PING_PONG: bool = false $(|| wgmma!(@is ping_pong $option))*;
                 const SCALED: bool = false $(|| wgmma!(@is scaled $option))*;
                 $(const STAGES: u32 = $stages;)?
+                const PIECES: bool = size_of::<$output>() == 4 && !Self::PING_PONG $(|| wgmma!(@is pieces $option))*;
             }
 
             const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows, or 128, or two in turn");
@@ -110,19 +112,19 @@ wgmma! {
     /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
     wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
-    wgmma_f16_tn_alone = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_f16_tn_alone = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, pieces }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 256 x 128, a block by itself each, of which a warpgroup has two
     /// instructions below each other.
-    wgmma_f16_tn_256x128 = f16 => f32, f16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, tall }
+    wgmma_f16_tn_256x128 = f16 => f32, f16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, tall, pieces }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 192.
     wgmma_f16_tn_128x192 = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
     wgmma_f16_tn_64x256 = f16 => f32, f16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, ping_pong }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
-    wgmma_bf16_tn_alone = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    wgmma_bf16_tn_alone = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, pieces }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 256 x 128, a block by itself each, of which a warpgroup has two
     /// instructions below each other.
-    wgmma_bf16_tn_256x128 = bf16 => f32, bf16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, tall }
+    wgmma_bf16_tn_256x128 = bf16 => f32, bf16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, tall, pieces }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 192.
     wgmma_bf16_tn_128x192 = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.

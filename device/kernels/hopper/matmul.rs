@@ -3,6 +3,7 @@
 use super::config::{ArgumentsOf, Boxes, Parts, Sums as _, WARPGROUP, WgmmaConfig, WgmmaStorage};
 use super::epilogue::Writer;
 use super::gather::gather;
+use super::pieces::has_pieces;
 use super::ping_pong::take_turns;
 use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Sharing};
@@ -222,6 +223,13 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
                 }
             }
             scale::<G>(&mut sums, arguments, factors, part, writer.thread);
+            // C that leaves the registers by pieces needs no room in the last stage.
+            if const { G::PIECES }
+                && has_pieces(arguments)
+                && let Some(last) = held.take()
+            {
+                consumer.release(last);
+            }
             writer.write(&mut sums, arguments, part, (held.as_ref(), met));
         }
         writer.wait_for_stores::<0>();

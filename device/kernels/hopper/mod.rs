@@ -31,6 +31,8 @@
 //! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`). With large tiles it is for products that have one round of
 //! them (`_once`): there a block has one, and ends.
 //!
+//! `mma.sync` can be had in this pipeline too: see [`matmul_by_warps`].
+//!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
 //! C goes through shared memory, in swizzled boxes, which TMA stores if the rows of C start at multiples of 16 bytes, and warps write by

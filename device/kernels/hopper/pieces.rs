@@ -57,19 +57,19 @@ pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
     // SAFETY: the caller's contract; elements are as wide as they are asked for.
     unsafe {
         if wide {
-            write::<G, G::Scalar>(sums, &corner, thread);
+            write_finished::<G, G::Scalar>(sums, &corner, thread);
         } else {
-            write::<G, G::Output>(sums, &corner, thread);
+            write_finished::<G, G::Output>(sums, &corner, thread);
         }
     }
 }
 
-/// [`write_pieces`] as elements `O`.
+/// [`write_pieces`] of sums that are finished, as elements `O`.
 ///
 /// # Safety
 /// As [`write_pieces`], of a C that has elements `O`.
 #[inline(always)]
-unsafe fn write<G: WgmmaConfig, O: Staging<G::Scalar>>(
+pub(super) unsafe fn write_finished<G: WgmmaConfig, O: Staging<G::Scalar>>(
     sums: &AccumulatorsOf<G>,
     corner: &Corner,
     thread: u32,
