@@ -35,7 +35,7 @@
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
-//! C goes through shared memory, in swizzled boxes, which TMA stores if the rows of C start at multiples of 16 bytes, and warps write by
+//! C goes through shared memory, or leaves registers by words of 16 bytes ([`WgmmaConfig::PIECES`], `pieces.rs`). It goes in swizzled boxes, which TMA stores if the rows of C start at multiples of 16 bytes, and warps write by
 //! words if not (`words.rs`). A bias and an activation come before that, in the registers that hold the sums (`finish.rs`). Where what was
 //! in C is added (`beta`), all is done by rows, as for [`mma`](super::mma)'s kernels.
 //!

@@ -1,7 +1,10 @@
-//! C of small tiles by pieces of 16 bytes, from the registers that hold the sums.
+//! C by pieces of 16 bytes, from the registers that hold the sums: of small tiles, and of large ones where boxes would be slower.
 //!
 //! A block that has one tile writes it and ends, a few kilobytes of small tiles, so that what C takes is the way there, and not its bytes.
 //! By rows that is two barriers, shared memory, and code for all that can be asked for. Here four lanes exchange what they have.
+//!
+//! Large tiles go through boxes of shared memory, which TMA stores while the next tile is multiplied, where their elements have 2 bytes and a block has
+//! more of them. Else the boxes are waited for: see [`WgmmaConfig::PIECES`].
 //!
 //! Threads hold the sums of a 64 x N tile as `wgmma` leaves them (`store.rs`): the four lanes of a row have two of each eight columns. With
 //! elements of 2 bytes a piece is eight columns, which the lanes bring together in two steps, each with another lane: a lane has
