@@ -35,9 +35,10 @@
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
-//! C goes through shared memory, or leaves registers by words of 16 bytes ([`WgmmaConfig::PIECES`], `pieces.rs`). It goes in swizzled boxes, which TMA stores if the rows of C start at multiples of 16 bytes, and warps write by
-//! words if not (`words.rs`). A bias and an activation come before that, in the registers that hold the sums (`finish.rs`). Where what was
-//! in C is added (`beta`), all is done by rows, as for [`mma`](super::mma)'s kernels.
+//! C leaves the registers by words of 16 bytes ([`WgmmaConfig::PIECES`], `pieces.rs`), or goes through shared memory, in swizzled boxes, which TMA
+//! stores if the rows of C start at multiples of 16 bytes, and warps write by words if not (`words.rs`). A bias and an activation come before
+//! that, in the registers that hold the sums (`finish.rs`). Where what was in C is added (`beta`), all is done by rows, as for
+//! [`mma`](super::mma)'s kernels.
 //!
 //! The kernels take tensor maps as parameters (see [`Boxes`] for what they must say) and begin before the kernel in front has
 //! ended, where the launch allows it.
