@@ -136,14 +136,14 @@ fn row(family: &Family, n: usize) -> TokenStream {
     let (kind, sum) = (format_ident!("{}", family.kind), format_ident!("{}", family.sum));
     let count = n * family.d_bits / 64;
     let list = (0..count).map(|i| format!("{{{i}}}")).collect::<Vec<_>>().join(", ");
-    let indices = (0..count).map(Literal::usize_unsuffixed);
+    let registers = (0..count).map(|i| format_ident!("r{i}"));
     let count = Literal::usize_unsuffixed(count);
     let version = Literal::f32_unsuffixed(family.version);
     let (n, k) = (Literal::usize_unsuffixed(n), Literal::usize_unsuffixed(k));
     quote! {
         wgmma {
             #kind; #ss #ss_function; #rs #rs_function; #text; needs #version; [64, #n, #k]; #sum;
-            d #d #count #list [#(#indices)*]; a #a; b #b
+            d #d #count #list [#(#registers)*]; a #a; b #b
         }
     }
 }

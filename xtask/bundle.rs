@@ -24,6 +24,7 @@ const HOST_ONLY: &[&str] = &[
     "moye-macros",
     "xtask",
     "moye-compile-errors",
+    "moye-launch-errors",
     "moye-kernels-copy",
     "moye-kernels-hopper",
     "moye-kernels-mma",
@@ -38,13 +39,9 @@ const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "faults", "draw", "
 /// The program of this package shows how a crate has kernels of its own.
 const OWN_KERNELS: &str = "own-kernels";
 
-/// What is built of crates that are no members of the workspace: the program with kernels of its own; and of the guide's steps on
-/// Hopper the program, which measures, and the test by device.
-const OTHER_CRATES: [(&str, &[&str]); 3] = [
-    (test::OWN_KERNELS, &["build", "--release", "--bins"]),
-    (test::HOPPER_STEPS, &["build", "--release", "--bins"]),
-    (test::HOPPER_STEPS, &["test", "--release", "--no-run", "--test", "steps"]),
-];
+/// The guide's steps on Hopper: the program, which measures, and of the tests the one by device.
+const HOPPER_STEPS: &str = "hopper-steps";
+const HOPPER_TEST: &str = "steps";
 
 /// Where files that a test may read are kept in each package.
 const DATA: &[&str] = &["tests", "benches", "examples"];
@@ -78,12 +75,16 @@ struct Program {
 pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     let root = &checkout.root;
     let mut programs = build(checkout, root, &["build", "--release", "--bins", "--examples"])?;
+    programs.append(&mut build(
+        checkout,
+        root,
+        &["build", "--release", "--package", HOPPER_STEPS, "--bins"],
+    )?);
     let tests = ["test", "--release", "--no-run", "--workspace", "--lib", "--tests"];
     programs.append(&mut build(checkout, root, &tests)?);
     programs.append(&mut build(checkout, root, &["bench", "--no-run", "--workspace", "--bench", "*"])?);
-    for (folder, arguments) in OTHER_CRATES {
-        programs.append(&mut build(checkout, &root.join(folder), arguments)?);
-    }
+    let own = root.join(test::OWN_KERNELS);
+    programs.append(&mut build(checkout, &own, &["build", "--release", "--bins"])?);
     // A program may be built by more than one of these; the first stands for it.
     let mut seen = BTreeSet::new();
     programs.retain(|program| seen.insert((program.kind, program.name.clone())));
@@ -153,7 +154,10 @@ impl Program {
         };
         // Benchmarks measure the machine that they run on, whatever they are of.
         let measures = message["target"]["kind"][0] == "bench";
-        if !measures && (HOST_ONLY.contains(&package_name.as_str()) || LEFT_OUT.contains(&target.as_str())) {
+        let other = kind == "test" && package_name == HOPPER_STEPS && target != HOPPER_TEST;
+        if !measures
+            && (other || HOST_ONLY.contains(&package_name.as_str()) || LEFT_OUT.contains(&target.as_str()))
+        {
             return Ok(None);
         }
         let name = match kind {
@@ -281,6 +285,11 @@ mod tests {
         assert_eq!(
             read("examples/hopper-steps", steps, "steps", "test", true),
             named("test", "hopper-steps-steps")
+        );
+        assert_eq!(
+            read("examples/hopper-steps", steps, "page", "test", true),
+            None,
+            "it is about the sources"
         );
         assert_eq!(read("xtask", "path+file:///moye/xtask#0.1.0", "xtask", "bin", false), None);
     }

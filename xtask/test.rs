@@ -26,10 +26,13 @@ const EXAMPLES: &[&str] = &[
     "ladder_multistage",
 ];
 
-/// Crates of their own: no members of the workspace.
+/// Builds the examples and programs, those of the whole workspace: as the tests have built them, or as they will.
+const PROGRAMS: &[&str] = &["build", "--quiet", "--workspace", "--examples", "--bins"];
+
+/// A crate of its own: no member of the workspace.
 pub const OWN_KERNELS: &str = "examples/own-kernels";
-/// See [`OWN_KERNELS`].
-pub const HOPPER_STEPS: &str = "examples/hopper-steps";
+/// The package of the guide's steps on Hopper.
+const HOPPER_STEPS: &str = "hopper-steps";
 
 pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     if let Some(unknown) = wanted.iter().find(|step| !STEPS.contains(&step.as_str())) {
@@ -75,8 +78,7 @@ fn run_step(
             Some(reason) => summary.skip(reason),
             None => summary.step("format: all code is as rustfmt writes it", || {
                 shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))?;
-                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(HOPPER_STEPS)))
+                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))
             }),
         },
         "lints" => {
@@ -89,12 +91,9 @@ fn run_step(
                     shown(&mut lints(&["--workspace", "--all-targets"]))?;
                     // The library as other crates use it, without what only the program needs.
                     shown(&mut lints(&["--package", "moye", "--lib", "--no-default-features"]))?;
-                    for own in [OWN_KERNELS, HOPPER_STEPS] {
-                        let mut lints = lints(&["--all-targets"]);
-                        lints.current_dir(checkout.root.join(own));
-                        shown(lints.env("CARGO_TARGET_DIR", &checkout.target))?;
-                    }
-                    Ok(())
+                    let mut lints = lints(&["--all-targets"]);
+                    lints.current_dir(checkout.root.join(OWN_KERNELS));
+                    shown(lints.env("CARGO_TARGET_DIR", &checkout.target))
                 }),
             }
             summary.step("lints: device code compiled for the GPU has no warnings", || {
@@ -103,7 +102,7 @@ fn run_step(
         }
         "tests" => {
             summary.step("tests of all crates", || {
-                shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas))
+                shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, None))
             });
             if let Some(reason) = no_gpu(checkout) {
                 summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));
@@ -117,8 +116,7 @@ fn run_step(
             shown(doc.env("RUSTDOCFLAGS", "-D warnings"))
         }),
         "examples" => summary.step("examples: each runs on the simulator and asserts its result", || {
-            // With the whole workspace: as the tests have built them, or as they will.
-            shown(&mut cargo(&["build", "--quiet", "--workspace", "--examples"]))?;
+            shown(&mut cargo(PROGRAMS))?;
             for example in EXAMPLES {
                 let program = checkout.target.join("debug/examples").join(example);
                 shown(Command::new(program).env(DEVICE, "sim"))?;
@@ -135,26 +133,31 @@ fn run_step(
         }
         "hopper-steps" => {
             summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {
-                for command in [&["test", "--quiet"][..], &["run", "--quiet", "--", "--device", "sim"]] {
-                    let mut cargo = cargo(command);
-                    cargo.current_dir(checkout.root.join(HOPPER_STEPS));
-                    require(&mut cargo, has_ptxas);
-                    shown(cargo.env("CARGO_TARGET_DIR", &checkout.target))?;
-                }
-                Ok(())
+                shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, Some(HOPPER_STEPS)))?;
+                shown(&mut cargo(PROGRAMS))?;
+                let program = checkout.target.join("debug").join(HOPPER_STEPS);
+                shown(Command::new(program).args(["--device", "sim"]).env_remove(DEVICE))
             })
         }
         _ => unreachable!("`run` lets only known steps through"),
     }
 }
 
-/// Runs all tests, none of which may leave out what was set up.
-fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool) -> Command {
+/// Runs all tests, or those of one package, none of which may leave out what was set up. nextest builds all for either, with the same
+/// features, so that nothing is built twice.
+fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool, package: Option<&str>) -> Command {
     let mut cargo = checkout.cargo();
-    if with_nextest {
-        cargo.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
-    } else {
-        cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]);
+    match (with_nextest, package) {
+        (true, _) => {
+            cargo.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
+            cargo.args(package.into_iter().flat_map(|name| ["-E".to_owned(), format!("package({name})")]));
+        }
+        (false, None) => {
+            cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]);
+        }
+        (false, Some(name)) => {
+            cargo.args(["test", "--package", name, "--quiet"]);
+        }
     }
     require(&mut cargo, has_ptxas);
     cargo.env_remove(DEVICE);
@@ -219,11 +222,14 @@ mod tests {
     fn no_test_may_leave_out_what_was_set_up() {
         let checkout = Checkout::find().unwrap();
         for (with_nextest, has_ptxas) in [(false, false), (false, true), (true, false), (true, true)] {
-            let cargo = tests(&checkout, with_nextest, has_ptxas);
-            let sets = |name: &str| cargo.get_envs().any(|set| set == (name.as_ref(), Some("1".as_ref())));
-            assert!(sets("MOYE_REQUIRE_PTX"));
-            assert_eq!(sets("MOYE_REQUIRE_PTXAS"), has_ptxas);
-            assert!(cargo.get_envs().any(|set| set == (DEVICE.as_ref(), None)), "no device is left out");
+            for package in [None, Some(HOPPER_STEPS)] {
+                let cargo = tests(&checkout, with_nextest, has_ptxas, package);
+                let sets =
+                    |name: &str| cargo.get_envs().any(|set| set == (name.as_ref(), Some("1".as_ref())));
+                assert!(sets("MOYE_REQUIRE_PTX"));
+                assert_eq!(sets("MOYE_REQUIRE_PTXAS"), has_ptxas);
+                assert!(cargo.get_envs().any(|set| set == (DEVICE.as_ref(), None)), "no device is left out");
+            }
         }
     }
 }

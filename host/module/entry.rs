@@ -1,6 +1,7 @@
 //! The parameters of an entry point as its PTX declares them, and whether a kernel has the same.
 
 use moye_device::kernel::ParamType;
+use std::collections::HashMap;
 use std::fmt;
 
 /// The parameters of an entry point, in order.
@@ -22,20 +23,16 @@ impl EntryParams {
     /// The syntax is `.entry NAME (.param .TYPE name, .param .u64 .ptr .align 8 name, .param .align 8 .b8 name[16])`, with
     /// the list left out where it is empty ("Kernel Function Parameters" in NVIDIA's "PTX ISA").
     pub fn of(text: &str, name: &str) -> Option<Self> {
-        let list = text.match_indices(".entry").find_map(|(at, entry)| {
-            if is_comment(&text[..at]) {
-                return None;
-            }
-            let rest = &text[at + entry.len()..];
-            let head = head(rest);
-            let head = head.trim_start();
-            let (found, after) = head.split_at(head.find(ends_name)?);
-            (found == name).then(|| {
-                let list = after.trim_start().strip_prefix('(').and_then(|list| list.split(')').next());
-                list.unwrap_or_default().to_owned()
-            })
-        })?;
-        Some(Self(list.split(',').filter(|param| !param.trim().is_empty()).map(EntryParam::read).collect()))
+        declarations(text).find(|(found, _)| found == name).map(|(_, params)| params)
+    }
+
+    /// The same for all entry points of a text, by their names.
+    pub fn of_all(text: &str) -> HashMap<String, Self> {
+        let mut all = HashMap::new();
+        for (name, params) in declarations(text) {
+            all.entry(name).or_insert(params);
+        }
+        all
     }
 
     /// Whether a kernel with these parameters can be launched by this entry point.
@@ -44,6 +41,21 @@ impl EntryParams {
     pub fn accept(&self, kernel: &[ParamType]) -> bool {
         self.0.len() == kernel.len() && self.0.iter().zip(kernel).all(|(entry, kernel)| entry.accepts(kernel))
     }
+}
+
+/// The entry points of a text, in order.
+fn declarations(text: &str) -> impl Iterator<Item = (String, EntryParams)> {
+    text.match_indices(".entry").filter_map(|(at, entry)| {
+        if is_comment(&text[..at]) {
+            return None;
+        }
+        let head = head(&text[at + entry.len()..]);
+        let head = head.trim_start();
+        let (name, after) = head.split_at(head.find(ends_name)?);
+        let list = after.trim_start().strip_prefix('(').and_then(|list| list.split(')').next());
+        let params = list.unwrap_or_default().split(',').filter(|param| !param.trim().is_empty());
+        Some((name.to_owned(), EntryParams(params.map(EntryParam::read).collect())))
+    })
 }
 
 impl EntryParam {
@@ -147,6 +159,7 @@ mod tests {
         for name in ["copy", "bare", "empty", "struct_and_half"] {
             assert!(EntryParams::of(TEXT, name).is_some(), "{name}");
         }
+        assert_eq!(EntryParams::of_all(TEXT).len(), 4);
         for name in ["cop", "copy_async", "struct", "", "copy_param_0"] {
             assert_eq!(EntryParams::of(TEXT, name), None, "{name}");
         }
@@ -154,7 +167,12 @@ mod tests {
 
     #[test]
     fn a_list_is_read_without_names_alignments_and_comments() {
-        let list = |name| EntryParams::of(TEXT, name).unwrap().to_string();
+        let all = EntryParams::of_all(TEXT);
+        let list = |name| {
+            let params = EntryParams::of(TEXT, name).unwrap();
+            assert_eq!(all[name], params, "{name} among all of the text");
+            params.to_string()
+        };
         assert_eq!(list("copy"), ".u64, .f32, .u32");
         assert_eq!((list("bare"), list("empty")), (String::new(), String::new()));
         assert_eq!(list("struct_and_half"), ".b8[8], .b16");

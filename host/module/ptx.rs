@@ -3,6 +3,8 @@
 use super::entry::EntryParams;
 use crate::device::Arch;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The PTX of one crate with kernels: a text for each architecture that it was compiled for.
 ///
@@ -59,8 +61,20 @@ impl Ptx {
     /// The parameters of the entry point of this name, where a text declares one. All texts that do have the same ones; some
     /// kernels are there for some architectures only.
     pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
-        self.images.iter().find_map(|(_, text)| EntryParams::of(text, kernel))
+        self.images.iter().find_map(|(_, text)| declared(text).get(kernel).cloned())
     }
+}
+
+/// The parameters of all entry points of a text, which is read once: a launch on the simulator asks, and the texts of the shipped
+/// kernels have megabytes.
+fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
+    type Declared = Arc<HashMap<String, EntryParams>>;
+    /// By where a text begins, and its length.
+    static READ: Mutex<BTreeMap<(usize, usize), Declared>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    read.entry((text.as_ptr().addr(), text.len()))
+        .or_insert_with(|| Arc::new(EntryParams::of_all(text)))
+        .clone()
 }
 
 /// The [`Ptx`](crate::Ptx) that this crate's build script compiled with `moye_build::PtxBuilder`, by the name of the crate

@@ -3,6 +3,7 @@
 use super::descriptor::MatrixDescriptor;
 use crate::mma::MmaSum;
 use crate::mma::{extract, insert};
+use std::ops::Range;
 
 /// Rows of D that a warp computes.
 const ROWS: usize = 16;
@@ -69,9 +70,6 @@ pub(crate) struct WarpInput<'a> {
     pub(crate) d: Option<&'a [Vec<u32>]>,
 }
 
-/// Where an element lies in shared memory: the address of its 16 bytes, and the element in them.
-type Place = (u32, usize);
-
 impl Wgmma {
     /// Columns of A: 32 bytes of them.
     pub const fn k(&self) -> usize {
@@ -83,26 +81,40 @@ impl Wgmma {
         self.n * self.d.bits / 64
     }
 
-    /// Where element (`row`, `k`) of an operand in shared memory is: `row` counts along m or n.
-    fn place(descriptor: MatrixDescriptor, mn_major: bool, bits: usize, row: usize, k: usize) -> Place {
+    /// The 16-byte pieces in which rows of an operand lie in shared memory, with elements of so many bits: the address of each, and
+    /// the row, along m or n and counted from the first of `rows`, and k of its first element. The others follow that one along the
+    /// rows where the operand is MN-major, along k otherwise.
+    fn for_each_piece(
+        &self,
+        descriptor: u64,
+        mn_major: bool,
+        bits: usize,
+        rows: Range<usize>,
+        mut visit: impl FnMut(u32, usize, usize),
+    ) {
+        let descriptor = MatrixDescriptor::of(descriptor);
         let per_piece = 128 / bits;
         if mn_major {
-            (descriptor.mn_major((row / per_piece) as u32, k as u32), row % per_piece)
+            // `rows` begin with a piece: they are counted by eights, and only numbers of 16 bits lie so.
+            for row in rows.clone().step_by(per_piece) {
+                for k in 0..self.k() {
+                    visit(descriptor.mn_major((row / per_piece) as u32, k as u32), row - rows.start, k);
+                }
+            }
         } else {
-            (descriptor.k_major(row as u32, (k / per_piece) as u32), k % per_piece)
+            for row in rows.clone() {
+                for k in (0..self.k()).step_by(per_piece) {
+                    visit(descriptor.k_major(row as u32, (k / per_piece) as u32), row - rows.start, k);
+                }
+            }
         }
     }
 
     /// The addresses of the 16-byte pieces that a warp reads, each once.
     pub(crate) fn pieces(&self, input: &WarpInput<'_>) -> Vec<u32> {
         let mut addresses = Vec::new();
-        let mut add = |descriptor: u64, mn_major: bool, bits: usize, rows: std::ops::Range<usize>| {
-            let descriptor = MatrixDescriptor::of(descriptor);
-            for row in rows {
-                for k in 0..self.k() {
-                    addresses.push(Self::place(descriptor, mn_major, bits, row, k).0);
-                }
-            }
+        let mut add = |descriptor: u64, mn_major: bool, bits: usize, rows: Range<usize>| {
+            self.for_each_piece(descriptor, mn_major, bits, rows, |address, _, _| addresses.push(address));
         };
         add(input.b, self.mn_major[1], self.b.bits, 0..self.n);
         if let WgmmaA::Shared(descriptor) = input.a[0] {
@@ -151,20 +163,23 @@ impl Wgmma {
         descriptor: u64,
         mn_major: bool,
         number: WgmmaNumber,
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
         read: impl Fn(u32) -> u128,
         negate: bool,
     ) -> Vec<f64> {
-        let descriptor = MatrixDescriptor::of(descriptor);
-        let mut values = Vec::with_capacity(rows.len() * self.k());
-        for row in rows {
-            for k in 0..self.k() {
-                let (address, at) = Self::place(descriptor, mn_major, number.bits, row, k);
-                let bits = (read(address) >> (at * number.bits)) as u64 & (u64::MAX >> (64 - number.bits));
-                let value = (number.decode)(bits);
-                values.push(if negate { -value } else { value });
+        let WgmmaNumber { bits, decode } = number;
+        let k_extent = self.k();
+        // From one element of a piece to the next.
+        let step = if mn_major { k_extent } else { 1 };
+        let mut values = vec![0.0; rows.len() * k_extent];
+        self.for_each_piece(descriptor, mn_major, bits, rows, |address, row, k| {
+            let mut piece = read(address);
+            for value in values[row * k_extent + k..].iter_mut().step_by(step).take(128 / bits) {
+                let number = decode(piece as u64 & (u64::MAX >> (64 - bits)));
+                *value = if negate { -number } else { number };
+                piece >>= bits;
             }
-        }
+        });
         values
     }
 

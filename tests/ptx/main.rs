@@ -16,16 +16,23 @@ use moye::number::{F8E4M3, F8E5M2};
 use moye::{Device, Element, Kernel, Matmul, Matrix, Operand, Params, SHIPPED_PTX, kernels};
 use moye_build::ptx::{Function, Module};
 use rstest::rstest;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The module for an architecture, read once.
+/// The module for an architecture, read once, and only where a test asks for it: each may be a process of its own.
 fn module(arch: &str) -> &'static Module {
-    static MODULES: LazyLock<BTreeMap<&str, Module>> = LazyLock::new(|| {
-        SHIPPED_PTX.images().iter().map(|&(arch, text)| (arch, Module::parse(text).unwrap())).collect()
-    });
-    &MODULES[arch]
+    fn read(arch: &str) -> Module {
+        let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
+        Module::parse(text).unwrap()
+    }
+    static SM_80: LazyLock<Module> = LazyLock::new(|| read("sm_80"));
+    static SM_90A: LazyLock<Module> = LazyLock::new(|| read("sm_90a"));
+    match arch {
+        "sm_80" => &SM_80,
+        "sm_90a" => &SM_90A,
+        _ => panic!("no text is for {arch}"),
+    }
 }
 
 /// The kernels of the text for an architecture.

@@ -15,16 +15,21 @@ use half::f16;
 use moye_sim::intrinsics::{MmaSum, Wgmma, WgmmaA, WgmmaNumber, WgmmaResult};
 
 /// What the immediate operands of an instruction say of a sign: 1, or -1 where it is negated.
-#[cfg(target_arch = "nvptx64")]
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 const fn sign(negated: bool) -> i32 {
     if negated { -1 } else { 1 }
 }
 
 /// The instruction as inline assembly. Accumulators are `inout`: each stays in its register over a whole loop
 /// (seen; docs/decisions/0004 on why it is never `pure`).
-#[cfg(target_arch = "nvptx64")]
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 macro_rules! assembly {
-    ($text:literal, $list:literal [$($i:literal)*], $d:ident, $a:literal ($($a_operand:tt)*), $b:ident, $adds:ident, $tail:literal ($($operand:tt)*)) => {
+    (
+        $text:literal, $list:literal [$($register:ident)*], $d:ident,
+        $a:literal ($($a_operand:tt)*) $a_parameter:ident, $b:ident, $adds:ident, $tail:literal ($($operand:tt)*)
+    ) => {
+        // Taken apart by one pattern: a hundred indices each take the compiler longer.
+        let [$($register),*] = $d;
         // SAFETY: the caller's contract.
         unsafe {
             core::arch::asm!(
@@ -32,13 +37,24 @@ macro_rules! assembly {
                     "{{ .reg .pred p; setp.ne.b32 p, {adds}, 0; wgmma.mma_async.sync.aligned.", $text, " {{", $list, "}}, ",
                     $a, ", {b}, p", $tail, "; }}"
                 ),
-                $(inout(reg32) $d[$i],)*
+                $(inout(reg32) *$register,)*
                 $($a_operand)*
                 b = in(reg64) $b, adds = in(reg32) $adds as u32,
                 $($operand)*
                 options(nostack)
             )
         }
+    };
+}
+
+/// On other GPUs no call compiles. There the assembly of all of them would only be read, which takes the compiler seconds.
+#[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_90a")))]
+macro_rules! assembly {
+    (
+        $text:literal, $list:literal $registers:tt, $d:ident,
+        $a:literal $a_operand:tt $a_parameter:ident, $b:ident, $adds:ident, $tail:literal $operands:tt
+    ) => {
+        let _ = ($d, $a_parameter, $b, $adds);
     };
 }
 
@@ -77,7 +93,7 @@ macro_rules! emulation {
 macro_rules! instruction {
     (
         $kind:literal, $atom:ident, $function:ident, $text:literal $ptx:literal, $n:literal, $sum:ident,
-        $d:ident $count:literal $list:literal $indices:tt, $a:ident, $b:ident,
+        $d:ident $count:literal $list:literal $registers:tt, $a:ident, $b:ident,
         $a_parameter:ident $a_register:ty, $a_text:literal $a_operand:tt, $a_simulated:expr,
         <$($generic:ident),*> $tail:literal $tail_operands:tt, $majors:tt, $negates:tt
     ) => {
@@ -99,7 +115,7 @@ macro_rules! instruction {
         ) {
             needs!(concat!("wgmma.mma_async.sync.aligned.", $text, " (the atom ", stringify!($atom), ")"), sm_90a $ptx);
             #[cfg(target_arch = "nvptx64")]
-            assembly!($text, $list $indices, d, $a_text $a_operand, b, adds, $tail $tail_operands);
+            assembly!($text, $list $registers, d, $a_text $a_operand $a_parameter, b, adds, $tail $tail_operands);
             #[cfg(not(target_arch = "nvptx64"))]
             emulation!($text, $n, $sum, $d, $a, $b, $majors, $negates, d, $a_simulated($a_parameter), b, adds);
         }
@@ -109,9 +125,9 @@ macro_rules! instruction {
 macro_rules! instructions {
     ($(wgmma {
         $kind:ident; $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal; needs $ptx:literal;
-        [$m:literal, $n:literal, $k:literal]; $sum:ident; d $d:ident $count:literal $list:literal $indices:tt; a $a:ident; b $b:ident
+        [$m:literal, $n:literal, $k:literal]; $sum:ident; d $d:ident $count:literal $list:literal $registers:tt; a $a:ident; b $b:ident
     })*) => { $(
-        both!($kind, $ss $ss_function, $rs $rs_function, $text $ptx, $n, $sum, $d $count $list $indices, $a, $b);
+        both!($kind, $ss $ss_function, $rs $rs_function, $text $ptx, $n, $sum, $d $count $list $registers, $a, $b);
     )* };
 }
 
@@ -144,17 +160,17 @@ macro_rules! both {
     };
     (
         @ $ss:ident $ss_function:ident, $rs:ident $rs_function:ident,
-        ($text:literal $ptx:literal, $n:literal, $sum:ident, $d:ident $count:literal $list:literal $indices:tt, $a:ident, $b:ident),
+        ($text:literal $ptx:literal, $n:literal, $sum:ident, $d:ident $count:literal $list:literal $registers:tt, $a:ident, $b:ident),
         <$($ss_generic:ident),*> $ss_tail:literal $ss_operands:tt, $ss_majors:tt, $ss_negates:tt;
         <$($rs_generic:ident),*> $rs_tail:literal $rs_operands:tt, $rs_majors:tt, $rs_negates:tt
     ) => {
         instruction!(
-            "with A in shared memory", $ss, $ss_function, $text $ptx, $n, $sum, $d $count $list $indices, $a, $b,
+            "with A in shared memory", $ss, $ss_function, $text $ptx, $n, $sum, $d $count $list $registers, $a, $b,
             a u64, "{a}" (a = in(reg64) a,), WgmmaA::Shared,
             <$($ss_generic),*> $ss_tail $ss_operands, $ss_majors, $ss_negates
         );
         instruction!(
-            "with A in registers", $rs, $rs_function, $text $ptx, $n, $sum, $d $count $list $indices, $a, $b,
+            "with A in registers", $rs, $rs_function, $text $ptx, $n, $sum, $d $count $list $registers, $a, $b,
             a [u32; 4], "{{{a0}, {a1}, {a2}, {a3}}}"
             (a0 = in(reg32) a[0], a1 = in(reg32) a[1], a2 = in(reg32) a[2], a3 = in(reg32) a[3],), WgmmaA::Registers,
             <$($rs_generic),*> $rs_tail $rs_operands, $rs_majors, $rs_negates

@@ -1,0 +1,1 @@
+//! Nothing: the programs that must not compile are compiled by the test, and a package needs a library.
