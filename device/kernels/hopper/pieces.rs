@@ -36,7 +36,7 @@ const PIECE: u64 = size_of::<Word128>() as u64;
 #[inline(always)]
 pub(super) fn has_pieces<T: Element, O: Element, S: Scalar>(arguments: &Arguments<T, O, S>) -> bool {
     let bytes = if is_wide(arguments) { size_of::<S>() } else { size_of::<O>() } as u64;
-    let strides = (arguments.ldc | arguments.batch_c) as u64 | u64::from(arguments.n);
+    let strides = (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(arguments.n);
     let begins = arguments.c.address() | strides.wrapping_mul(bytes);
     arguments.beta == S::ZERO && begins.is_multiple_of(PIECE)
 }
