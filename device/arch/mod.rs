@@ -87,7 +87,7 @@ pub use mbarrier::{
 };
 pub use movmatrix::movmatrix_trans;
 pub use mul_add::MulAdd;
-pub use opaque::{behind, opaque};
+pub use opaque::opaque;
 pub(crate) use parameter::parameter_address;
 pub use reduce::{
     ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,

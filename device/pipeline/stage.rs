@@ -2,7 +2,7 @@
 
 use super::Barriers;
 use crate::arch::{
-    behind, lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx,
+    lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx,
     mbarrier_wait_parity,
 };
 
@@ -173,17 +173,17 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
         unsafe { self.arrive(self.barriers.empty(full.stage)) };
     }
 
-    /// [`release`](Self::release) for a warp that reads the stage itself, by `ldmatrix` or loads: `read` is something that is made of what
-    /// was read last. An arrival may pass a load that is on its way, so that the stage is overwritten before it is read;
-    /// this one waits until `read` is there.
+    /// [`release`](Self::release) for a warp that reads the stage itself, by instructions of the whole warp (`ldmatrix`): `read` is something that
+    /// is made of every register that was read last. An arrival may pass an `ldmatrix` that is on its way, so that the stage is overwritten before
+    /// it is read; this one needs `read` for its address, of which it takes the bits of `zero`.
     ///
     /// # Safety
-    /// As [`release`](Self::release); of lanes that load by themselves, all have what they read (`sync_warp`).
+    /// As [`release`](Self::release). `zero` is 0, and no compiler is to know it: a number that the kernel was given.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn release_read(&self, full: Full, read: u32) {
-        // SAFETY: the caller's contract.
-        unsafe { self.arrive(behind(self.barriers.empty(full.stage), read)) };
+    pub unsafe fn release_read(&self, full: Full, read: u32, zero: u32) {
+        // SAFETY: the caller's contract: the address is the barrier's.
+        unsafe { self.arrive(self.barriers.empty(full.stage) + (read & zero)) };
     }
 
     /// Arrives at a stage's empty barrier for the warp.

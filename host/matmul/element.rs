@@ -103,6 +103,8 @@ pub struct Variant<T: Operand> {
     pub precision: Precision,
     /// The tile of C that a block computes, as the kernel counts its rows and columns, and of K at a time.
     pub tile: [u32; 3],
+    /// Whether it is taken by its name alone: where there is one that is always faster.
+    pub named: bool,
     /// Blocks that a multiprocessor has at a time.
     pub per_multiprocessor: u32,
     /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes: the `sgemm` kernels.
@@ -273,6 +275,7 @@ macro_rules! variants {
     (@is plain plain) => { true };
     (@is whole wgmma_ping_pong) => { true };
     (@is whole tma) => { true };
+    (@is named tma) => { true };
     (@is lines wgmma_alone) => { true };
     (@is once wgmma_once) => { true };
     (@is $what:ident $other:ident) => { false };
@@ -313,6 +316,7 @@ macro_rules! variants {
             precision: Precision::$precision,
             tile: [$m, $n, $k],
             per_multiprocessor: $per,
+            named: false $(|| variants!(@is named $plain))?,
             plain: false $(|| variants!(@is plain $plain))?,
             whole: false $(|| variants!(@is whole $plain))?,
             lines: false $(|| variants!(@is lines $plain))?,

@@ -132,7 +132,9 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
         variants::<T>(question.precision, question.wgmma)
             .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
             .filter(tile_fits)
-            .filter(|variant| question.forced.kernel.is_none_or(|name| variant.kernel.name() == name))
+            .filter(|variant| {
+                question.forced.kernel.map_or(!variant.named, |name| variant.kernel.name() == name)
+            })
             .filter_map(move |variant| with(question, variant, fewer))
     };
     let cheapest = ways(false).min_by(|a, b| a.cost.total_cmp(&b.cost));

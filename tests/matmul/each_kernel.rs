@@ -54,7 +54,7 @@ where
                     ..Case::new(shape, lies(kernel, 5))
                 };
                 check(&device, &all, bound, i as u64, setup);
-                if !kernel.starts_with("wgmma") {
+                if !kernel.starts_with("wgmma") && !kernel.ends_with("_tma") {
                     continue;
                 }
                 // In registers, where C is not read: rows of C that TMA stores or that are whole words, and others.
@@ -193,6 +193,7 @@ where
 fn by_mma_sync_adds_up_a_very_long_k() {
     let cut = |k: usize, per_step: f64| k as f64 / per_step * 2f64.powi(-23) * 2.0 / 3.0;
     long::<f16>("matmul_f16_tn", |k| 5e-4 + cut(k, 16.0), |product| product);
+    long::<f16>("matmul_f16_tn_tma", |k| 5e-4 + cut(k, 16.0), |product| product);
     long::<bf16>("matmul_bf16_tn", |k| 4e-3 + cut(k, 16.0), |product| product);
     long::<f32>("matmul_tf32_tn", |k| 2e-6 + cut(k, 8.0), |product| product.tf32());
 }

@@ -82,13 +82,15 @@ fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_
             .iter()
             .any(|family| name.starts_with(family))
             && !name.contains("_acc_")
+            && !name.ends_with("_tma")
     };
     let mut older: BTreeSet<_> = ladder::LADDER.iter().map(|(name, _)| *name).collect();
     older.extend(old.iter().copied().filter(|name| faster(name)));
     assert_eq!(&old - &new, older, "in the text for sm_80 alone");
     // Two tiles of f16 and bf16 in four orders each, and of tf32 and s8 in one.
     assert_eq!(older.len(), ladder::LADDER.len() + 2 * (4 + 4 + 1 + 1));
-    let of_hopper: BTreeSet<_> = new.iter().copied().filter(|name| name.starts_with("wgmma_")).collect();
+    let of_hopper: BTreeSet<_> =
+        new.iter().copied().filter(|name| name.starts_with("wgmma_") || name.ends_with("_tma")).collect();
     assert_eq!(&new - &old, of_hopper, "in the text for sm_90a alone");
     assert!(!of_hopper.is_empty() && !(&old & &new).is_empty(), "there are kernels of each kind");
 }
@@ -177,7 +179,15 @@ fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
 /// writes is not to be touched in front of the wait.
 #[test]
 fn whatever_may_begin_early_waits_before_it_touches_memory() {
-    const FAMILIES: [&str; 5] = ["matmul_f16_acc", "matmul_f64", "sgemm", "wgmma", "finish"];
+    const FAMILIES: [&str; 7] = [
+        "matmul_f16_acc",
+        "matmul_f16_tn_tma",
+        "matmul_bf16_tn_tma",
+        "matmul_f64",
+        "sgemm",
+        "wgmma",
+        "finish",
+    ];
     let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == "sm_90a").unwrap();
     for family in FAMILIES {
         let mut seen = 0;

@@ -36,6 +36,24 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
 }
 
 #[rstest]
+fn the_products_by_mma_whose_stages_tma_fills_multiply_all_the_time(
+    #[values(("matmul_f16_tn_tma", "f16"), ("matmul_bf16_tn_tma", "bf16"))] (name, t): (&str, &str),
+) {
+    let kernel = function("sm_90a", name);
+    let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
+    // A warp has 4 x 8 atoms in 4 steps of a stage: in the loop over stages, and of the last one behind it.
+    assert_eq!(kernel.count(&mma), 2 * 4 * 4 * 8, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("mma"), kernel.count(&mma), "it has no other: {:?}", kernel.instructions);
+    // 4 for A and 4 for B a step: the first one ahead of the loop, four in it, of which one is the next stage's, and three behind it.
+    assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), (1 + 4 + 3) * 8);
+    let loads = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor"));
+    assert_eq!(loads, 2, "a box of A and one of B: {:?}", kernel.instructions);
+    assert_eq!(kernel.count("setmaxnreg"), 2, "{:?}", kernel.instructions);
+    // Stages are waited for, and not the block: one barrier behind the mbarriers' making.
+    assert_eq!(kernel.count("bar.sync"), 1, "{:?}", kernel.instructions);
+}
+
+#[rstest]
 #[case("sgemm_nt", (16, 8, 8), (5, 3))]
 #[case("sgemm_nt_128x128", (8, 8, 16), (3, 4))]
 fn the_f32_products_are_fma_over_words_of_16_bytes(
@@ -133,7 +151,8 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
             family.iter().any(|(name, ..)| *name == kernel.name)
                 || OTHERS.contains(&kernel.name.as_str())
                 // Of these the tests of their own tables count how many there are.
-                || ["ladder_", "wgmma_"].iter().any(|table| kernel.name.starts_with(table)),
+                || ["ladder_", "wgmma_"].iter().any(|table| kernel.name.starts_with(table))
+                || kernel.name.ends_with("_tma"),
             "{} is in no table: a test of its instructions belongs beside it",
             kernel.name
         );

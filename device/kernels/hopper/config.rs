@@ -101,8 +101,8 @@ pub trait WgmmaConfig: Sized + 'static {
     /// Stages in shared memory.
     const STAGES: u32 = 4;
 
-    /// Whether C leaves the registers by pieces of 16 bytes where it can (`pieces.rs`), and not through boxes: where elements have 4 bytes boxes
-    /// take two rounds, and where there is one round of tiles nothing is multiplied while TMA stores them.
+    /// Whether C leaves the registers by pieces of 16 bytes where it can (`pieces.rs`), and not through boxes: where `Output` has 4 bytes boxes
+    /// take two rounds, and behind a block's last tile nothing is multiplied while TMA stores them.
     const PIECES: bool = size_of::<Self::Output>() == 4 && !Self::PING_PONG;
 
     /// Instructions that a warpgroup has below each other.

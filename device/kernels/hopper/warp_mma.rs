@@ -9,13 +9,13 @@
 //! warpgroups 1 and 2   eight warps, 2 x 4, of 64 x 64 sums each: ldmatrix of step k + 1 beside the 32 mma.sync of step k; then write C
 //! ```
 //!
-//! Nobody computes addresses of copies, and no warp waits for another one's product. So `mma.sync` runs at nine tenths of what it does from
-//! registers alone (record 7); `wgmma` is half as fast again, and is what a product takes on sm_90a. These are for comparison, and for whoever
-//! wants a kernel of TMA and `mma.sync` to start from.
+//! Nobody computes addresses of copies, and no warp waits for another one's product. Record 7 has what that gives: nine tenths of what `mma.sync` does
+//! from registers alone, of zeros, and with random numbers what the limit of power leaves. `wgmma` is faster, and is what a product takes on
+//! sm_90a. These are taken by their names alone, for comparison, and for whoever wants a kernel of TMA and `mma.sync` to start from.
 //!
 //! **When a stage is free.** `ldmatrix` is on its way when the instruction behind it starts, and an arrival at an mbarrier may pass it: a stage
-//! that is released right behind the last `ldmatrix` is overwritten under it now and then (seen on an H200: some thousand wrong
-//! elements of 4096 x 4096). So the arrival is made of what was read ([`Consumer::release_read`]).
+//! that is released right behind the last `ldmatrix` is overwritten under it now and then (record 7: seen of a prototype on an H200). So the
+//! arrival is made of what was read ([`Consumer::release_read`]).
 //!
 //! **C** leaves the registers by pieces of 16 bytes where it is the product and nothing else (`pieces.rs`). All else goes through 2 KB of
 //! shared memory for each warp, 16 rows of 32 columns at a time, and on in rows with all that can be asked for ([`write_rows`]). No barrier
@@ -30,8 +30,8 @@ use super::store::Staging;
 use super::words::Corner;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
 use crate::arch::{
-    FULL_WARP, Fma as _, Word as _, block_idx, decrease_registers, elect, grid_dim, increase_registers,
-    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_threads, sync_warp, thread_idx,
+    FULL_WARP, Word as _, block_idx, decrease_registers, elect, grid_dim, increase_registers, opaque,
+    overlap_launches, prefetch_tensor_map, shuffle, sync_threads, sync_warp, thread_idx,
 };
 use crate::atom::copy::{CopyAtom, SM75_U32x4_LDSM_N};
 use crate::atom::mma::{AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN};
@@ -197,7 +197,8 @@ type SumsOf<G> = Fragment<f32, AccumulatorOf<<G as WarpMmaConfig>::TileC, <G as 
 ///
 /// # Safety
 /// All threads of the block come by together, and the kernel declares [`WarpMmaStorage<G, STAGES>`] and `G::THREADS` threads. `a` and `b` are
-/// maps of [`WarpMmaConfig::BOXES`]. The matrices lie in memory of the device; `c` overlaps none of the others.
+/// maps of [`WarpMmaConfig::BOXES`]. The matrices and the bias lie in memory of the device; `c` overlaps none of the others. Every split has
+/// something of K, `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
 pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
     (a, b): (&TensorMap, &TensorMap),
@@ -211,9 +212,20 @@ pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
 {
     const {
         assert!(G::WARPS == WARPS_M * WARPS_N, "warps that multiply, as they have the tile");
+        assert!(G::BLK_N == 64 * WARPS_N, "a warp has 64 columns");
+        assert!(G::BLK_M.is_multiple_of(16 * WARPS_M), "a warp has whole atoms along M");
+        assert!(STAGES > 1, "the next stage is waited for before one is released");
+        let (a, b) = (G::SmemA::LAYOUT, G::SmemB::LAYOUT);
+        assert!(a.extent(2) == STAGES as i64 && b.extent(2) == STAGES as i64, "the configuration's stages");
+        let bytes = G::Operand::BYTES as u32;
         assert!(
-            G::SmemA::LAYOUT.extent(2) == STAGES as i64 && G::SmemB::LAYOUT.extent(2) == STAGES as i64,
-            "the configuration's stages"
+            G::BOXES[0].bytes() == G::BLK_M * G::BLK_K * bytes
+                && G::BOXES[1].bytes() == G::BLK_N * G::BLK_K * bytes,
+            "stages follow each other as boxes fill them"
+        );
+        assert!(
+            G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) > 1,
+            "a stage's first step is read while another one is multiplied"
         );
     };
     let thread = thread_idx().x;
@@ -242,7 +254,8 @@ pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
             let mut consumer = pipeline.consumer();
             let mut schedule = Schedule::new(&job::<G>(arguments));
             while let Some(turn) = schedule.take_next(&job::<G>(arguments)) {
-                let sums = multiply::<G, STAGES>(&mut consumer, (s_a, s_b), turn.stages, thread);
+                let sums =
+                    multiply::<G, STAGES>(&mut consumer, (s_a, s_b), turn.stages, thread, arguments.reserved);
                 write::<G>(&sums, arguments, strips, job::<G>(arguments).work(turn), opaque(thread));
             }
         }
@@ -307,13 +320,14 @@ unsafe fn load<G: WarpMmaConfig, const STAGES: u32>(
 /// Multiplies the stages of a tile.
 ///
 /// # Safety
-/// All threads that multiply, each with its number among them; the kernel's contract.
+/// All threads that multiply, each with its number among them; `zero` is 0, as [`Consumer::release_read`] wants it; the kernel's contract.
 #[inline(always)]
 unsafe fn multiply<G: WarpMmaConfig, const STAGES: u32>(
     consumer: &mut Consumer<STAGES, 1>,
     (s_a, s_b): StagesOf<G>,
     stages: u32,
     thread: u32,
+    zero: u32,
 ) -> SumsOf<G>
 where
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = f32> + AddsInPlace,
@@ -383,14 +397,14 @@ where
         read!(next.index(), 0);
         multiply!(steps - 1);
         // SAFETY: all lanes of a warp, behind their last reads.
-        unsafe { consumer.release_read(full, read) };
+        unsafe { consumer.release_read(full, read, zero) };
         full = next;
         stage += 1;
     }
     let read = steps_of!(full);
     multiply!(steps - 1);
     // SAFETY: as above.
-    unsafe { consumer.release_read(full, read) };
+    unsafe { consumer.release_read(full, read, zero) };
     t_r_c
 }
 
@@ -438,6 +452,10 @@ unsafe fn write<G: WarpMmaConfig>(
         let in_tile = place_in_tile(warp, i);
         (work.m * G::BLK_M + in_tile.0, work.n * G::BLK_N + in_tile.1)
     };
+    // Columns that are not there: the tile's last warps may have none else.
+    if place(0).1 >= arguments.n {
+        return;
+    }
     let is_plain = arguments.bias.address() == 0 && arguments.activation == Activation::None as u32;
     if is_plain && has_pieces(arguments) {
         let part = Part { first: place(0), batch: work.batch, split: work.split };
@@ -502,7 +520,7 @@ unsafe fn write_plain<G: WarpMmaConfig, O: Staging<f32>>(
         let pair = |block: u32, below: u32| {
             let at = (4 * (i + m * block) + 2 * below) as usize;
             // SAFETY: inside the sums.
-            let of = |at| unsafe { alpha.fma(sums.get(at), 0.0) };
+            let of = |at| unsafe { alpha * sums.get(at) };
             O::pair(of(at), of(at + 1))
         };
         // SAFETY: the caller's contract.

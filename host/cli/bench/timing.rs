@@ -15,8 +15,8 @@ pub struct Plan {
     pub batch: Duration,
     /// Whether everything is thrown out of the L2 cache before each launch, which is timed by itself then.
     pub flush_l2: bool,
-    /// How long the device rests before each batch. A GPU at its limit of power lowers its clock after some tens of milliseconds; with a rest
-    /// of several times a batch each batch runs at the full one.
+    /// How long the device rests before each batch. A GPU at its limit of power lowers its clock after some tens of milliseconds, and a
+    /// rest brings it back (300 ms in front of 20 ms did on an H200: record 7).
     pub rest: Duration,
 }
 
