@@ -194,8 +194,13 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const SHORT: Plan =
-        Plan { warm_up: Duration::ZERO, rounds: 1, batch: Duration::from_nanos(1), ..Plan::default() };
+    const SHORT: Plan = Plan {
+        warm_up: Duration::ZERO,
+        rounds: 1,
+        batch: Duration::from_nanos(1),
+        flush_l2: false,
+        rest: Duration::ZERO,
+    };
 
     /// On the simulator, whose times mean nothing, but whose results are those of a GPU.
     #[test]
