@@ -70,9 +70,8 @@ pub struct Compiled {
 }
 
 pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
-    // Each architecture has its own target directory: they build at the same time, and none waits for another's lock.
-    let target_dir = job.target_dir.join(arch.to_string());
     let rustflags = job.rustflags_for(arch);
+    let target_dir = job.target_dir.join(folder(arch, &rustflags));
     let asm = target_dir.join("asm").join(format!("{}-{:016x}.s", job.library, fingerprint(job, &rustflags)));
     let release = target_dir.join(TARGET).join("release");
     let linked = release.join("deps").join(format!("{}.ptx", job.library));
@@ -100,6 +99,17 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     let dep_info = release.join(format!("{}.d", job.library));
     let sources = depinfo::sources(&fs::read_to_string(&dep_info).map_err(io_error(&dep_info))?);
     Ok(Compiled { ptx, sources, manifests: messages.manifests, warnings: messages.rendered })
+}
+
+/// The target directory for an architecture and the caller's options, inside that for all. Builds with others go on at the same time:
+/// cargo would compile `core` and all else for each of them anyway, and one that waits for another's lock keeps a core from work.
+fn folder(arch: Arch, rustflags: &[String]) -> String {
+    if rustflags.is_empty() {
+        return arch.to_string();
+    }
+    let mut hasher = DefaultHasher::new();
+    rustflags.hash(&mut hasher);
+    format!("{arch}-{:016x}", hasher.finish())
 }
 
 impl Job<'_> {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// depends on come along, unless they are behind a feature that is off.
 ///
 /// The nested build uses a target directory of its own, `ptx` inside the outer one, so that `core` is compiled once
-/// per architecture for all crates and profiles.
+/// for all crates and profiles that have the same architecture and options.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled before `build` or `build_or_exit`"]
 pub struct PtxBuilder {
