@@ -15,7 +15,7 @@ pub struct Explanation {
     /// The last tiles, each of which several blocks sum up in pieces of K, where a last round of tiles would leave many
     /// multiprocessors idle; of kernels with clusters, tiles of a cluster.
     pub shared_tiles: u32,
-    /// The pieces of each of those.
+    /// The pieces of each of those, at most.
     pub pieces: u32,
     /// Whether `a`, and whether `b`, is rearranged first.
     pub rearranged: [bool; 2],
@@ -23,14 +23,14 @@ pub struct Explanation {
     pub workspace_bytes: usize,
 }
 
-/// The kernel, and how K is cut: `wgmma_f16_tn, 12 tiles in 5 pieces each`.
+/// The kernel, and how K is cut: `wgmma_f16_tn, 12 tiles in up to 5 pieces each`.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kernel.unwrap_or("none"))?;
         match (self.splits, self.shared_tiles) {
             (0 | 1, 0) => Ok(()),
             (0 | 1, 1) => write!(f, ", 1 tile in {} pieces", self.pieces),
-            (0 | 1, tiles) => write!(f, ", {tiles} tiles in {} pieces each", self.pieces),
+            (0 | 1, tiles) => write!(f, ", {tiles} tiles in up to {} pieces each", self.pieces),
             (parts, _) => write!(f, ", K in {parts} parts"),
         }
     }

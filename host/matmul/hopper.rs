@@ -9,7 +9,7 @@ use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
-use moye_device::kernels::hopper::{Boxes, Sharing};
+use moye_device::kernels::hopper::{Boxes, Cut, Sharing};
 use moye_device::kernels::mma::Arguments;
 use moye_device::layout::Major;
 use moye_device::memory::{GlobalMut, TensorMap as Map};
@@ -196,13 +196,12 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     };
     let (clusters, counters, sharing) = match pieces {
         None => (at_once.min(tiles) as u32, None, Sharing::NONE),
-        Some(Pieces { clusters, tiles, pieces, sums }) => {
+        Some(Pieces { clusters, cut, sums }) => {
             let counters = Counters::of(stream)?;
             let sharing = Sharing {
                 sums: GlobalMut::from_address(sums),
                 counters: GlobalMut::from_address(counters.address()),
-                tiles,
-                pieces,
+                cut,
             };
             (clusters, Some(counters), sharing)
         }
@@ -220,10 +219,8 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
 pub(super) struct Pieces {
     /// Clusters of the grid.
     pub clusters: u32,
-    /// Tiles of clusters that are shared, and the pieces of each.
-    pub tiles: u32,
-    /// See `tiles`.
-    pub pieces: u32,
+    /// How the last tiles are cut.
+    pub cut: Cut,
     /// Where their sums go: [`bytes_of_pieces`].
     pub sums: u64,
 }

@@ -1,6 +1,7 @@
 //! Matrix multiplication.
 
 mod builder;
+mod cost;
 mod element;
 mod explanation;
 mod hopper;

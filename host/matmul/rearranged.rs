@@ -47,11 +47,11 @@ impl Layout {
                 let parts = u128::from(plan.splits) * u128::from(problem.batches);
                 layout.sums = Some(layout.take(u128::from(m) * u128::from(row) * parts)?);
             }
-            if plan.shared_tiles > 0 {
+            if plan.cut.tiles > 0 {
                 let (cluster, [tile_m, tile_n, _]) =
                     (plan.variant.kernel.clusters().blocks(), plan.variant.tile);
-                let bytes =
-                    hopper::bytes_of_pieces(plan.shared_tiles * plan.pieces, cluster, (tile_m, tile_n));
+                let pieces = plan.cut.tiles * plan.cut.most_pieces(plan.stages(k));
+                let bytes = hopper::bytes_of_pieces(pieces, cluster, (tile_m, tile_n));
                 layout.pieces = Some(layout.take(bytes.into())?);
             }
         }

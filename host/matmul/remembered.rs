@@ -93,18 +93,8 @@ mod tests {
 
     /// All that a plan says.
     fn told<T: Operand>(plan: Plan<T>) -> impl std::fmt::Debug {
-        let Plan { variant, leading, majors, splits, k_chunk, apart, shared_tiles, pieces, clusters, cost } =
-            plan;
-        (
-            variant.kernel.name(),
-            leading,
-            majors,
-            splits,
-            k_chunk,
-            apart,
-            shared_tiles,
-            (pieces, clusters, cost),
-        )
+        let Plan { variant, leading, majors, splits, k_chunk, apart, cut, clusters, cost } = plan;
+        (variant.kernel.name(), leading, majors, splits, k_chunk, apart, (cut, clusters, cost))
     }
 
     #[test]

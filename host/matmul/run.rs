@@ -16,6 +16,7 @@ use crate::memory::Workspace;
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::arch::Fma;
+use moye_device::kernels::hopper::Cut;
 use moye_device::kernels::mma::Scalar;
 use moye_device::memory::{Element, Global, GlobalMut};
 
@@ -63,8 +64,8 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
         kernel: (problem.extents[2] > 0).then(|| plan.variant.kernel.name()),
         tile: (tile_m, tile_n),
         splits: plan.splits * plan.variant.kernel.clusters().parts(),
-        shared_tiles: plan.shared_tiles,
-        pieces: plan.pieces,
+        shared_tiles: plan.cut.tiles,
+        pieces: plan.cut.most_pieces(plan.stages(problem.extents[2])),
         rearranged: layout.packed.map(|packed| packed.is_some()),
         workspace_bytes: layout.bytes as usize,
     })
@@ -130,7 +131,7 @@ fn planned<T: Operand, U: Element>(
     })?;
     Ok(match in_one_launch(problem.extents, problem.batches, plan.variant.tile, plan.splits) {
         true => plan,
-        false => Plan { shared_tiles: 0, pieces: 0, ..plan },
+        false => Plan { cut: Cut::NONE, ..plan },
     })
 }
 
@@ -319,12 +320,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                     };
                     let operands = [&operands[0], &operands[1]];
                     let tile = (tile_m, tile_n);
-                    let pieces = pieces.map(|sums| Pieces {
-                        clusters: plan.clusters,
-                        tiles: plan.shared_tiles,
-                        pieces: plan.pieces,
-                        sums,
-                    });
+                    let pieces = pieces.map(|sums| Pieces { clusters: plan.clusters, cut: plan.cut, sums });
                     hopper::launch::<T, U>(
                         stream,
                         (kernel, *boxes, *clusters),

@@ -6,7 +6,7 @@ use crate::common::devices;
 use crate::shared_tiles::{Written, has_wgmma, launch};
 use half::{bf16, f16};
 use moye::kernels::hopper::{
-    wgmma_bf16_tn_64x256, wgmma_e4m3_tn_128x128, wgmma_e5m2_tn_128x128, wgmma_f16_tn_64x256,
+    Cut, wgmma_bf16_tn_64x256, wgmma_e4m3_tn_128x128, wgmma_e5m2_tn_128x128, wgmma_f16_tn_64x256,
     wgmma_s8_tn_128x128,
 };
 use moye::kernels::mma::Activation;
@@ -44,7 +44,7 @@ fn any_number_of_tiles_for_each_warpgroup(#[case] shape: (u32, u32, u32), #[case
                 &wgmma_f16_tn_64x256,
                 (tile_m, tile_n, CLUSTER),
                 shape,
-                (clusters, 0, 0),
+                (clusters, Cut::NONE),
                 Written::Words,
             );
         }

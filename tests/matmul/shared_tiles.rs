@@ -6,7 +6,7 @@ use crate::common::devices;
 use crate::common::matrix::rng;
 use half::f16;
 use moye::kernels::hopper::{
-    Sharing, matmul_f16_tn_tma, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192,
+    Cut, Sharing, matmul_f16_tn_tma, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192,
     wgmma_f16_tn_256x128, wgmma_f16_tn_alone,
 };
 use moye::kernels::mma::Arguments;
@@ -16,6 +16,7 @@ use moye::{
 };
 use moye_device::memory::TensorMap as TensorMapParameter;
 use rand::RngExt;
+use rstest::rstest;
 
 /// Whole numbers from -4 to 4.
 pub fn whole(count: usize, seed: usize) -> Vec<f16> {
@@ -146,7 +147,15 @@ pub enum Written {
     NarrowBoxes,
 }
 
-/// A launch of a kernel by itself: with clusters, shared tiles and pieces that no device's plan has, or none.
+/// What a stage has of K.
+const STAGE: u32 = 64;
+
+/// Tiles in so many pieces each, as long as each other.
+fn even(k: u32, tiles: u32, pieces: u32) -> Cut {
+    Cut { tiles, even: pieces, stages: k.div_ceil(STAGE).div_ceil(pieces), run: 0 }
+}
+
+/// A launch of a kernel by itself: with clusters, and shared tiles and pieces that no device's plan has, or none.
 pub struct Launch<'d> {
     device: &'d Device,
     kernel: &'d Shared,
@@ -171,7 +180,7 @@ impl<'d> Launch<'d> {
         kernel: &'d Shared,
         (tile_m, tile_n, cluster): (u32, u32, u32),
         (m, n, k): (u32, u32, u32),
-        (clusters, tiles, pieces): (u32, u32, u32),
+        (clusters, cut): (u32, Cut),
         written: Written,
     ) -> Self {
         let (a, b) = (whole((m * k) as usize, 6), whole((n * k) as usize, 7));
@@ -208,7 +217,7 @@ impl<'d> Launch<'d> {
             TensorMap::new(device, &fields.with_swizzle(TensorSwizzle::B128)).unwrap()
         };
         let maps = [map_a, map(&device_b, n, tile_n / cluster), map_c];
-        let held = tiles * pieces * cluster * tile_m * tile_n;
+        let held = cut.tiles * cut.most_pieces(k.div_ceil(STAGE)) * cluster * tile_m * tile_n;
         let sums = device.alloc_zeroed::<f32>(held.max(1) as usize).unwrap();
         let counters = device.alloc_zeroed::<u32>(1024).unwrap();
         let pointers = (
@@ -220,8 +229,7 @@ impl<'d> Launch<'d> {
         let sharing = Sharing {
             sums: GlobalMut::from_address(sums.address()),
             counters: GlobalMut::from_address(counters.address()),
-            tiles,
-            pieces,
+            cut,
         };
         Self {
             device,
@@ -268,11 +276,10 @@ pub fn launch(
     kernel: &Shared,
     tile: (u32, u32, u32),
     shape: (u32, u32, u32),
-    grid: (u32, u32, u32),
+    grid: (u32, Cut),
     written: Written,
 ) {
-    let what =
-        format!("{shape:?}: {} tiles in {} pieces each by {} clusters of {}", grid.1, grid.2, grid.0, tile.2);
+    let what = format!("{shape:?}: {:?} by {} clusters of {}", grid.1, grid.0, tile.2);
     let mut launch = Launch::new(device, kernel, tile, shape, grid, written);
     let mut first: Option<Vec<f32>> = None;
     for _ in 0..2 {
@@ -298,7 +305,7 @@ fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {
         for (kernel, tile_m) in [(&wgmma_f16_tn_128x128, 128), (&wgmma_f16_tn_256x128, 256)] {
             let (m, n, k) = (tile_m, 128, 512);
             let of = (tile_m, 128, 1);
-            let mut launch = Launch::new(&device, kernel, of, (m, n, k), (1, 1, 2), Written::Words);
+            let mut launch = Launch::new(&device, kernel, of, (m, n, k), (1, even(k, 1, 2)), Written::Words);
             // The other piece of the second warpgroup's rows is there, of zeros.
             launch.counters.upload_from(&[&[0, 1][..], &[0; 1022]].concat()).unwrap();
             let got = launch.run();
@@ -326,22 +333,71 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
         }
         // Pairs of blocks: one tile of six stages in three pieces and in six; one of three in two; all of four, of uneven pieces;
         // two of two, by more clusters than have any.
-        for (shape, grid) in [
-            ((130, 48, 384), (3, 1, 3)),
-            ((100, 256, 384), (6, 1, 6)),
-            ((600, 72, 384), (2, 1, 2)),
-            ((300, 300, 328), (12, 4, 3)),
-            ((257, 72, 200), (5, 2, 2)),
+        for (shape, clusters, (tiles, pieces)) in [
+            ((130, 48, 384), 3, (1, 3)),
+            ((100, 256, 384), 6, (1, 6)),
+            ((600, 72, 384), 2, (1, 2)),
+            ((300, 300, 328), 12, (4, 3)),
+            ((257, 72, 200), 5, (2, 2)),
         ] {
+            let grid = (clusters, even(shape.2, tiles, pieces));
             launch(&device, &wgmma_f16_tn, (128, 256, 2), shape, grid, Written::Words);
         }
-        for (shape, grid) in
-            [((100, 40, 512), (4, 1, 4)), ((129, 130, 264), (8, 4, 2)), ((384, 128, 192), (2, 1, 2))]
+        for (shape, clusters, (tiles, pieces)) in
+            [((100, 40, 512), 4, (1, 4)), ((129, 130, 264), 8, (4, 2)), ((384, 128, 192), 2, (1, 2))]
         {
+            let grid = (clusters, even(shape.2, tiles, pieces));
             launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), shape, grid, Written::Words);
         }
-        for (shape, grid) in [((330, 40, 512), (4, 2, 2)), ((256, 130, 264), (6, 2, 3))] {
+        for (shape, clusters, (tiles, pieces)) in [((330, 40, 512), 4, (2, 2)), ((256, 130, 264), 6, (2, 3))]
+        {
+            let grid = (clusters, even(shape.2, tiles, pieces));
             launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), shape, grid, Written::Words);
+        }
+    }
+}
+
+/// A cluster with a run has a piece of one tile after the other: it leaves one, and goes on; or it is the last, writes C, and goes on.
+#[rstest]
+fn clusters_with_runs_have_pieces_of_several_tiles(
+    #[values(Written::Words, Written::NarrowWords, Written::Boxes, Written::NarrowBoxes)] written: Written,
+) {
+    let cut = |tiles, even, stages, run| Cut { tiles, even, stages, run };
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        // Rows that begin anywhere leave by words, and not by pieces.
+        let odd = u32::from(written == Written::NarrowWords);
+        for (k, clusters, cut) in [
+            // Four tiles: one whole each, then heads of four stages of six, and two runs of two tails.
+            (384, 6, cut(4, 1, 4, 4)),
+            // Tails of four stages, runs of three: tiles of two and of three pieces.
+            (584, 6, cut(2, 1, 6, 4)),
+            (584, 5, cut(2, 1, 6, 3)),
+            // Two even pieces of each; one run, of one stage of each.
+            (320, 7, cut(3, 2, 2, 3)),
+            // The cluster of the run is alone with it, and so always the last: all tails of one stage.
+            (192, 4, cut(3, 1, 2, 3)),
+            // Runs that end within a tail: of three stages and two, and of one and three.
+            (576, 5, cut(3, 1, 6, 5)),
+        ] {
+            let tiles_m = |rows: u32, tiles: u32| rows * (tiles - 1) + 40;
+            // As many whole tiles in front as there are clusters.
+            let all = clusters + cut.tiles;
+            let n = 72 - odd;
+            launch(
+                &device,
+                &wgmma_f16_tn,
+                (128, 256, 2),
+                (tiles_m(256, all), n, k),
+                (clusters, cut),
+                written,
+            );
+            let shape = (tiles_m(128, cut.tiles), n, k);
+            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), shape, (clusters, cut), written);
+            let shape = (tiles_m(256, cut.tiles), n, k);
+            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), shape, (clusters, cut), written);
         }
     }
 }
@@ -363,7 +419,7 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
             (Written::NarrowBoxes, 0),
         ] {
             for (k, clusters) in [(40, 1), (256, 2), (304, 1)] {
-                let grid = (clusters, 0, 0);
+                let grid = (clusters, Cut::NONE);
                 launch(&device, &wgmma_f16_tn, (128, 256, 2), (264, 520 - odd, k), grid, written);
                 launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (136, 520 - odd, k), grid, written);
                 launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (136, 264 - odd, k), grid, written);
@@ -372,11 +428,39 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
                 launch(&device, &matmul_f16_tn_tma, (128, 256, 1), (136, 520 - odd, k), grid, written);
             }
             // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole; pieces and nothing else.
-            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (600, 72 - odd, 200), (2, 1, 2), written);
-            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (600, 72 - odd, 200), (2, 1, 2), written);
-            launch(&device, &wgmma_f16_tn, (128, 256, 2), (500, 72 - odd, 200), (1, 0, 0), written);
-            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), (200, 72 - odd, 200), (4, 2, 2), written);
-            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (400, 72 - odd, 200), (4, 2, 2), written);
+            launch(
+                &device,
+                &wgmma_f16_tn_alone,
+                (128, 256, 1),
+                (600, 72 - odd, 200),
+                (2, even(200, 1, 2)),
+                written,
+            );
+            launch(
+                &device,
+                &wgmma_f16_tn_256x128,
+                (256, 128, 1),
+                (600, 72 - odd, 200),
+                (2, even(200, 1, 2)),
+                written,
+            );
+            launch(&device, &wgmma_f16_tn, (128, 256, 2), (500, 72 - odd, 200), (1, Cut::NONE), written);
+            launch(
+                &device,
+                &wgmma_f16_tn_alone,
+                (128, 256, 1),
+                (200, 72 - odd, 200),
+                (4, even(200, 2, 2)),
+                written,
+            );
+            launch(
+                &device,
+                &wgmma_f16_tn_256x128,
+                (256, 128, 1),
+                (400, 72 - odd, 200),
+                (4, even(200, 2, 2)),
+                written,
+            );
         }
     }
 }

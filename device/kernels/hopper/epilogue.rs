@@ -104,7 +104,7 @@ pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, 
 
 /// Elements of C from its first one to those of a batch and a part of K.
 #[inline(always)]
-fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>, part: Part) -> i64 {
+pub(super) fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>, part: Part) -> i64 {
     i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
 }
 
@@ -183,21 +183,14 @@ impl<G: WgmmaConfig> Writer<G> {
                     #[inline(always)]
                     |m, sums| finish::<G>(sums, arguments, part.below(m), thread),
                 );
-                let wide = is_wide(arguments);
                 if const { G::PIECES } && has_pieces(arguments) {
                     sums.each(
                         #[inline(always)]
-                        |m, sums| {
-                            let corner = corner(arguments, part.below(m), wide);
-                            if wide {
-                                write_finished::<G, G::Scalar>(sums, &corner, thread);
-                            } else {
-                                write_finished::<G, G::Output>(sums, &corner, thread);
-                            }
-                        },
+                        |m, sums| write_finished::<G>(sums, arguments, part.below(m), thread),
                     );
                     return;
                 }
+                let wide = is_wide(arguments);
                 let to = Destination {
                     mapped: arguments.tensor_c != 0,
                     map: self.map,

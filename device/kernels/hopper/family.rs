@@ -3,7 +3,7 @@
 use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig, WgmmaStorage};
 use super::matmul::matmul;
 use super::parts::{PartsStorage, matmul_parts};
-use super::schedule::Sharing;
+use super::sharing::Sharing;
 use crate::atom::wgmma::{
     K_MAJOR, MN_MAJOR, SM90_64x64x16_F32BF16BF16_SS, SM90_64x64x16_F32F16F16_SS,
     SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS, SM90_64x128x32_F32E4M3E4M3_SS_TN,
@@ -21,7 +21,9 @@ macro_rules! wgmma {
     (@is scaled scaled) => { true };
     (@is ping_pong ping_pong) => { true };
     (@is tall tall) => { true };
-    (@is pieces pieces) => { true };
+    // Where it is no option the configuration says it itself.
+    (@pieces pieces) => { const PIECES: bool = true; };
+    (@pieces $other:ident) => {};
     (@is $what:ident $other:ident) => { false };
     ($(
         $(#[$doc:meta])*
@@ -48,7 +50,7 @@ macro_rules! wgmma {
                 const PING_PONG: bool = false $(|| wgmma!(@is ping_pong $option))*;
                 const SCALED: bool = false $(|| wgmma!(@is scaled $option))*;
                 $(const STAGES: u32 = $stages;)?
-                const PIECES: bool = size_of::<$output>() == 4 && !Self::PING_PONG $(|| wgmma!(@is pieces $option))*;
+                $(wgmma!(@pieces $option);)*
             }
 
             const _: () = assert!(Tiling::THREADS == $threads, "a warpgroup loads, and one multiplies for every 64 rows, or 128, or two in turn");

@@ -6,7 +6,8 @@
 //! own too, in the order of K. So the result is the same whoever is last.
 
 use super::config::{AccumulatorsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
-use super::schedule::Sharing;
+use super::schedule::Share;
+use super::sharing::Sharing;
 use crate::arch::wgmma::Accumulators;
 use crate::arch::{
     AtomicAdd as _, FULL_WARP, Fma as _, Word as _, Word128, fence_gpu, opaque, sync_barrier, sync_warp,
@@ -33,8 +34,8 @@ const fn part<G: WgmmaConfig>() -> u32 {
     WARPGROUP * G::MMA_M * AccumulatorsOf::<G>::COUNT as u32
 }
 
-/// Brings a warpgroup's sums of a piece, a shared tile's number and its own, together with those of the tile's other pieces. Whether
-/// they are the tile's now: if not, another cluster writes it.
+/// Brings a warpgroup's sums of a piece together with those of the tile's other pieces. Whether they are the tile's now: if not, another
+/// cluster writes it.
 ///
 /// # Safety
 /// All threads of the warpgroup come together; no instruction that writes the sums is on its way. `sharing` has the memory that
@@ -43,11 +44,11 @@ const fn part<G: WgmmaConfig>() -> u32 {
 pub unsafe fn gather<G: WgmmaConfig>(
     sums: &mut G::Sums,
     sharing: &Sharing<G::Sum>,
-    (tile, own): (u32, u32),
+    Share { tile, number: own, pieces }: Share,
     parts: Parts<G>,
     place: Warpgroup,
 ) -> bool {
-    let (tiles, pieces) = (opaque(sharing.tiles), opaque(sharing.pieces));
+    let tiles = opaque(sharing.cut.tiles);
     let of_block = |number: u32| (number * G::CLUSTER + place.rank) * G::CONSUMERS + place.consumer;
     let counter = sharing.counters.offset(of_block(tile).into()).address();
     let piece = |number: u32| {
@@ -81,15 +82,13 @@ pub unsafe fn gather<G: WgmmaConfig>(
         if place.thread == 0 {
             u32::store_global(counter, 0);
         }
-        if pieces == 2 {
-            add::<G>(sums, piece(1 - own));
-        } else {
-            *sums = G::Sums::ZERO;
-            let mut number = 0;
-            while number < pieces {
-                add::<G>(sums, piece(number));
-                number += 1;
+        // One loop for both ways: with a branch for each, ptxas keeps the sums twice, and spills.
+        let mut number = 0;
+        while number < pieces {
+            if pieces > 2 || number != own {
+                add::<G>(sums, piece(number), pieces > 2 && number == 0);
             }
+            number += 1;
         }
     }
     true
@@ -121,12 +120,12 @@ unsafe fn leave<G: WgmmaConfig>(sums: &G::Sums, to: u64) {
     );
 }
 
-/// Adds what [`leave`] has left.
+/// Adds what [`leave`] has left, to nothing if it is the `first`.
 ///
 /// # Safety
 /// The words may be read.
 #[inline(always)]
-unsafe fn add<G: WgmmaConfig>(sums: &mut G::Sums, from: u64) {
+unsafe fn add<G: WgmmaConfig>(sums: &mut G::Sums, from: u64, first: bool) {
     sums.each_mut(
         #[inline(always)]
         |m, sums| {
@@ -138,7 +137,8 @@ unsafe fn add<G: WgmmaConfig>(sums: &mut G::Sums, from: u64) {
                 let mut j = 0;
                 while j < 4 {
                     let left = G::Sum::from_bits(word.0[j]).widen();
-                    sums[i + j] = G::Sum::narrow(G::Scalar::ONE.fma(sums[i + j].widen(), left));
+                    let sum = if first { G::Scalar::ZERO } else { sums[i + j].widen() };
+                    sums[i + j] = G::Sum::narrow(G::Scalar::ONE.fma(left, sum));
                     j += 1;
                 }
                 i += 4;

@@ -6,7 +6,8 @@ use super::gather::gather;
 use super::pieces::has_pieces;
 use super::ping_pong::take_turns;
 use super::scale::{load_factors, scale};
-use super::schedule::{Job, Schedule, Sharing};
+use super::schedule::{Job, Schedule};
+use super::sharing::{Cut, Sharing};
 use super::store::{OWN_GROUPS, meet};
 use crate::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use crate::arch::{
@@ -106,7 +107,12 @@ pub(super) fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<
         stages: (k.div_ceil(G::BLK_K), opaque(arguments.k_chunk).div_ceil(G::BLK_K)),
         splits: opaque(arguments.splits),
         batches: opaque(arguments.batches),
-        shared: if G::PING_PONG { (0, 0) } else { (opaque(sharing.tiles), opaque(sharing.pieces)) },
+        cut: if G::PING_PONG {
+            Cut::NONE
+        } else {
+            let Cut { tiles, even, stages, run } = sharing.cut;
+            Cut { tiles: opaque(tiles), even: opaque(even), stages: opaque(stages), run: opaque(run) }
+        },
     }
 }
 
@@ -216,9 +222,8 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             let met = job.is_piece(turn);
             if met {
                 meet::<G>(writer.place().barrier);
-                if let Some(piece) = job.piece()
-                    && !gather::<G>(&mut sums, sharing, piece, parts, writer.place())
-                {
+                let share = self::job::<G>(arguments, sharing).share(turn);
+                if !gather::<G>(&mut sums, sharing, share, parts, writer.place()) {
                     continue;
                 }
             }

@@ -24,7 +24,7 @@
 //! Kernels of 64 x 256, and of 128 x 128 of 8-bit elements, are *ping-pong*: each of the two consuming warpgroups has tiles of its own,
 //! and one multiplies while the other one writes C. `ping_pong.rs` says how they take turns.
 //!
-//! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Schedule`] and
+//! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Cut`] and
 //! [`gather()`].
 //!
 //! Products of f16 and bf16 with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
@@ -55,6 +55,7 @@ mod pieces;
 mod ping_pong;
 mod scale;
 mod schedule;
+mod sharing;
 mod store;
 mod warp_mma;
 mod words;
@@ -64,6 +65,7 @@ pub use family::*;
 pub use gather::gather;
 pub use matmul::matmul;
 pub use parts::{PartsStorage, matmul_parts};
-pub use schedule::{Job, Schedule, Sharing, Turn, Work};
+pub use schedule::{Job, Schedule, Share, Turn, Work};
+pub use sharing::{Cut, Piece, Sharing};
 pub use store::Staging;
 pub use warp_mma::*;

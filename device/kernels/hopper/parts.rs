@@ -24,7 +24,8 @@ use super::epilogue::{COLUMNS, ChunkSums, Part, leave_columns};
 use super::exchange::Exchange;
 use super::matmul::load_boxes;
 use super::pieces::{has_pieces, write_pieces};
-use super::schedule::{Job, piece_of};
+use super::schedule::Job;
+use super::sharing::Cut;
 use crate::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
@@ -225,7 +226,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     overlap_launches();
 
     let tile = tile_of::<G, PARTS>(arguments);
-    let piece = piece_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
+    let piece = part_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
     let consumer = warpgroup.wrapping_sub(1);
     // SAFETY: each warpgroup goes one way as a whole, and waits once for the cluster to have begun; the caller's contract.
     unsafe {
@@ -314,7 +315,7 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile
         stages: (stages, stages),
         splits: 1,
         batches: arguments.batches,
-        shared: (0, 0),
+        cut: Cut::NONE,
     }
     .own();
     let moves = arguments.beta == G::Scalar::ZERO;
@@ -530,6 +531,14 @@ unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
         }
         chunk += 1;
     }
+}
+
+/// The first stage of a block's part of K, and how many it has: as even as can be, the first blocks have one more.
+#[inline(always)]
+const fn part_of(stages: u32, parts: u32, part: u32) -> (u32, u32) {
+    let (least, more) = (stages / parts, stages % parts);
+    let first = part * least + if part < more { part } else { more };
+    (first, least + if part < more { 1 } else { 0 })
 }
 
 #[cfg(test)]

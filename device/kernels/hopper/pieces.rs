@@ -54,25 +54,41 @@ pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
     thread: u32,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { finish::<G>(sums, arguments, part, thread) };
+    unsafe {
+        finish::<G>(sums, arguments, part, thread);
+        write_finished::<G>(sums, arguments, part, thread);
+    }
+}
+
+/// [`write_pieces`] of sums that are finished.
+///
+/// # Safety
+/// As [`write_pieces`].
+#[inline(always)]
+pub(super) unsafe fn write_finished<G: WgmmaConfig>(
+    sums: &AccumulatorsOf<G>,
+    arguments: &ArgumentsOf<G>,
+    part: Part,
+    thread: u32,
+) {
     let wide = is_wide(arguments);
     let corner = corner(arguments, part, wide);
     // SAFETY: the caller's contract; elements are as wide as they are asked for.
     unsafe {
         if wide {
-            write_finished::<G, G::Scalar>(sums, &corner, thread);
+            write_as::<G, G::Scalar>(sums, &corner, thread);
         } else {
-            write_finished::<G, G::Output>(sums, &corner, thread);
+            write_as::<G, G::Output>(sums, &corner, thread);
         }
     }
 }
 
-/// [`write_pieces`] of sums that are finished, as elements `O`.
+/// [`write_finished`] as elements `O`.
 ///
 /// # Safety
 /// As [`write_pieces`], of a C that has elements `O`.
 #[inline(always)]
-pub(super) unsafe fn write_finished<G: WgmmaConfig, O: Staging<G::Scalar>>(
+unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Scalar>>(
     sums: &AccumulatorsOf<G>,
     corner: &Corner,
     thread: u32,

@@ -37,7 +37,8 @@ use super::config::{ArgumentsOf, Sums as _, WARPGROUP, WgmmaConfig};
 use super::epilogue::Writer;
 use super::matmul::{complete, issue, job};
 use super::scale::{load_factors, scale};
-use super::schedule::{Job, Schedule, Sharing, Turn};
+use super::schedule::{Job, Schedule, Turn};
+use super::sharing::Sharing;
 use crate::arch::{arrive_barrier, sync_barrier};
 use crate::pipeline::Consumer;
 
@@ -128,6 +129,7 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use super::super::sharing::Cut;
     use super::*;
     use std::vec::Vec;
 
@@ -142,7 +144,7 @@ mod tests {
             stages: (10, chunk),
             splits,
             batches,
-            shared: (0, 0),
+            cut: Cut::NONE,
         }
     }
 

@@ -1,50 +1,20 @@
 //! Which tiles a cluster has, one after the other, and which parts of K of them.
 //!
-//! Most tiles are whole: one cluster sums all of K. Where the last round of tiles would leave most of the chip idle, those tiles
-//! are *shared*: each is cut along K into as many pieces as there are clusters for it, which meet in memory (see
-//! [`gather`](super::gather)):
+//! Most tiles are whole: one cluster sums all of K. Where the last round of tiles would leave much of the chip idle, those tiles
+//! are *shared*: each is cut along K into pieces for several clusters (see [`Cut`]), which meet in memory (see
+//! [`gather`](super::gather())):
 //!
 //! ```text
 //! eight tiles, six clusters    cluster   0    1    2    3    4    5
 //!                              round 1   t0   t1   t2   t3   t4   t5
 //!                              round 2   t6   t7   t6   t7   t6   t7    a third of K each
 //! ```
-//!
-//! Clusters that have the same part of K have it at the same time, so that the L2 cache brings the rows and columns that their
-//! tiles have in common once. ("Stream-K" of Osama et al., PPoPP 2023, deals out equal runs of stages instead, which begin anywhere:
-//! tried here, and slower, since nobody reads what others do.)
 
-use crate::kernel::{KernelParam, ParamType};
-use crate::memory::{Element, GlobalMut};
+use super::sharing::Cut;
 
 /// Rows of C that a group of tiles has. Blocks go along a group's rows first, so that those that run at the same time share
 /// rows of A and columns of B, which the L2 cache keeps for them.
 const GROUP: u32 = 2048;
-
-/// How the last tiles are shared, and where their pieces meet.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Sharing<S: Element> {
-    /// Sums of pieces: for each piece of each shared tile as many as the tile has elements.
-    pub sums: GlobalMut<S>,
-    /// A counter for each shared tile, each block of a cluster and each consuming warpgroup: 0 before and after.
-    pub counters: GlobalMut<u32>,
-    /// Tiles of clusters that are shared, the last of all; 0 where none is. With them K is in one part.
-    pub tiles: u32,
-    /// The pieces of each, at most one for each stage of K; there are as many clusters as pieces of all at least.
-    pub pieces: u32,
-}
-
-impl<S: Element> Sharing<S> {
-    /// Nothing is shared.
-    pub const NONE: Self =
-        Self { sums: GlobalMut::from_address(0), counters: GlobalMut::from_address(0), tiles: 0, pieces: 0 };
-}
-
-// SAFETY: `repr(C)` of two addresses and two numbers of 32 bits, without gaps, the same on host and device.
-unsafe impl<S: Element> KernelParam for Sharing<S> {
-    const TYPE: ParamType = ParamType::Struct { name: "Sharing", size: size_of::<Self>() };
-}
 
 /// A cluster's next tile, or piece of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +25,17 @@ pub struct Turn {
     pub first: u32,
     /// See `first`.
     pub stages: u32,
+}
+
+/// Which piece of a shared tile it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The tile, of those that are shared.
+    pub tile: u32,
+    /// Which of its pieces, in the order of K.
+    pub number: u32,
+    /// How many there are.
+    pub pieces: u32,
 }
 
 /// Where a tile of C of a cluster lies, in one part of K of one batch.
@@ -90,8 +71,8 @@ pub struct Job {
     pub splits: u32,
     /// See `splits`.
     pub batches: u32,
-    /// Tiles that are shared, and the pieces of each.
-    pub shared: (u32, u32),
+    /// How the last tiles are cut.
+    pub cut: Cut,
 }
 
 impl Job {
@@ -105,22 +86,22 @@ impl Job {
     #[inline(always)]
     fn whole(&self) -> u32 {
         let (m, n) = self.tiles();
-        m * n * self.splits * self.batches - self.shared.0
+        m * n * self.splits * self.batches - self.cut.tiles
     }
 
-    /// The cluster's piece of a shared tile: the tile's number among those, and the piece's. `None` where it has none.
-    #[inline(always)]
-    #[must_use]
-    pub fn piece(&self) -> Option<(u32, u32)> {
-        let (tiles, pieces) = self.shared;
-        if self.cluster < tiles * pieces { Some((self.cluster % tiles, self.cluster / tiles)) } else { None }
-    }
-
-    /// Whether a turn is a piece.
+    /// Whether a turn is a piece of a shared tile.
     #[inline(always)]
     #[must_use]
     pub fn is_piece(&self, turn: Turn) -> bool {
-        self.shared.0 > 0 && turn.number >= self.whole()
+        self.cut.tiles > 0 && turn.number >= self.whole()
+    }
+
+    /// Which piece a turn of the cluster is, that is one.
+    #[inline(always)]
+    #[must_use]
+    pub fn share(&self, turn: Turn) -> Share {
+        let (all, tile) = (self.stages.0, turn.number - self.whole());
+        Share { tile, number: self.cut.number(all, self.cluster, tile), pieces: self.cut.pieces(all, tile) }
     }
 
     /// Where the cluster's tile lies, in a grid that has a cluster for each.
@@ -150,12 +131,15 @@ impl Job {
     }
 }
 
-/// The tiles of a cluster of a persistent grid: every so many of the whole ones, then its piece of a shared one.
+/// The tiles of a cluster of a persistent grid: every so many of the whole ones, then its pieces of shared ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// The next whole tile; one that there is not when all is done.
+    /// The next whole tile; or, behind those, [`BEHIND`] and the stages of pieces that are done. It is one register.
     next: u32,
 }
+
+/// See [`Schedule`]; there are fewer tiles, and fewer stages of a cluster's pieces.
+const BEHIND: u32 = 1 << 31;
 
 impl Schedule {
     /// The tiles of the job's cluster.
@@ -185,23 +169,11 @@ impl Schedule {
             let stages = if all - first < chunk { all - first } else { chunk };
             return Some(Turn { number, first, stages });
         }
-        if number == u32::MAX {
-            return None;
-        }
-        self.next = u32::MAX;
-        let (tile, piece) = job.piece()?;
-        let (first, stages) = piece_of(all, job.shared.1, piece);
-        Some(Turn { number: whole + tile, first, stages })
+        let done = if number < BEHIND { 0 } else { number - BEHIND };
+        let piece = job.cut.piece(all, job.cluster, done)?;
+        self.next = BEHIND + done + piece.stages;
+        Some(Turn { number: whole + piece.tile, first: piece.first, stages: piece.stages })
     }
-}
-
-/// The first stage of a piece, and how many it has: as even as can be, the first pieces have one more.
-#[inline(always)]
-#[must_use]
-pub const fn piece_of(stages: u32, pieces: u32, piece: u32) -> (u32, u32) {
-    let (least, more) = (stages / pieces, stages % pieces);
-    let first = piece * least + if piece < more { piece } else { more };
-    (first, least + if piece < more { 1 } else { 0 })
 }
 
 #[cfg(test)]
@@ -220,10 +192,11 @@ mod tests {
         for cluster in 0..clusters {
             let job = Job { cluster, clusters, ..job };
             let mut schedule = Schedule::new(&job);
-            let mut last = false;
+            let mut behind = false;
             while let Some(turn) = schedule.take_next(&job) {
-                assert!(!last, "cluster {cluster} goes on after its piece, {job:?}");
-                last = job.is_piece(turn);
+                let is_shared = job.is_piece(turn);
+                assert!(is_shared || !behind, "cluster {cluster} has a whole tile behind a piece, {job:?}");
+                behind = is_shared;
                 let work = job.work(turn);
                 let key = (work.m, work.n, work.batch, work.split);
                 tiles.entry(key).or_default().push((turn.first, turn.stages));
@@ -242,7 +215,7 @@ mod tests {
             stages: (10, 10),
             splits: 1,
             batches: 1,
-            shared: (0, 0),
+            cut: Cut::NONE,
         }
     }
 
@@ -268,29 +241,40 @@ mod tests {
         }
     }
 
+    /// Cuts of `rest` tiles for so many clusters: into even pieces, and into these and runs.
+    fn cuts(rest: u32, clusters: u32, all: u32) -> Vec<Cut> {
+        let mut cuts = Vec::new();
+        for even in 1..=(clusters / rest).min(8) {
+            for stages in 1..=all.div_ceil(even) {
+                let (left, tails) = (clusters - rest * even, rest * all.saturating_sub(even * stages));
+                let run = if tails > 0 && left > 0 { tails.div_ceil(left) } else { 0 };
+                if (tails == 0) == (run == 0) && (even - 1) * stages < all {
+                    cuts.push(Cut { tiles: rest, even, stages, run });
+                }
+            }
+        }
+        cuts
+    }
+
     #[test]
-    fn pieces_of_shared_tiles_make_up_all_of_k_and_differ_by_one_stage_at_most() {
+    fn whole_tiles_come_first_and_pieces_make_up_all_of_k_of_those_that_are_shared() {
         for (extents, clusters) in [((384, 512), 7), ((1536, 1536), 66), ((4095, 4097), 66), ((100, 100), 7)]
         {
             let tiles = u32::div_ceil(extents.0, 128) * u32::div_ceil(extents.1, 256);
             for (batches, stages) in [(1, 8), (3, 9), (1, 65)] {
                 let rest = tiles * batches % clusters;
-                for pieces in (2..=8).filter(|pieces| rest * pieces <= clusters) {
-                    let job =
-                        Job { batches, stages: (stages, stages), shared: (rest, pieces), ..job(extents) };
+                for cut in cuts(rest, clusters, stages) {
+                    let job = Job { batches, stages: (stages, stages), cut, ..job(extents) };
                     let dealt = dealt(clusters, job);
                     assert_eq!(dealt.len() as u32, tiles * batches, "{job:?}");
-                    let shared = dealt.values().filter(|of| of.len() > 1).count() as u32;
-                    assert_eq!(shared, rest, "{job:?}");
-                    for (tile, of) in &dealt {
+                    let whole = dealt.values().filter(|of| of[..] == [(0, stages)]).count() as u32;
+                    let shared_by_one = if cut.even == 1 && cut.run == 0 { rest } else { 0 };
+                    assert_eq!(whole, tiles * batches - rest + shared_by_one, "{job:?}");
+                    for (tile, mut of) in dealt {
+                        of.sort_unstable();
                         let mut next = 0;
-                        for &(first, count) in of {
+                        for &(first, count) in &of {
                             assert_eq!(first, next, "{tile:?} of {job:?} has {of:?}");
-                            let all = of.len() as u32;
-                            assert!(
-                                count == stages / all || count == stages.div_ceil(all),
-                                "{tile:?} of {job:?} has {of:?}"
-                            );
                             next += count;
                         }
                         assert_eq!(next, stages, "{tile:?} of {job:?} has {of:?}");

@@ -22,10 +22,11 @@
 //! but the warp's own is needed, so that one warp writes while the others multiply, and the stages of the next tile are filled meanwhile.
 
 use super::config::{Boxes, WARPGROUP};
-use super::epilogue::{Part, corner, is_wide};
+use super::epilogue::{Part, corner, is_wide, offset};
 use super::matmul::load_boxes;
 use super::pieces::{blocks_at_once, has_pieces, write_blocks};
-use super::schedule::{Job, Schedule, Sharing, Work};
+use super::schedule::{Job, Schedule, Work};
+use super::sharing::{Cut, Sharing};
 use super::store::Staging;
 use super::words::Corner;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
@@ -274,7 +275,7 @@ fn job<G: WarpMmaConfig>(arguments: &ArgumentsOf<G>) -> Job {
         stages: (k.div_ceil(G::BLK_K), opaque(arguments.k_chunk).div_ceil(G::BLK_K)),
         splits: opaque(arguments.splits),
         batches: opaque(arguments.batches),
-        shared: (0, 0),
+        cut: Cut::NONE,
     }
 }
 
@@ -447,7 +448,7 @@ unsafe fn write<G: WarpMmaConfig>(
     thread: u32,
 ) {
     let (warp, lane) = (thread / 32, thread % 32);
-    let (m, n) = const { G::ATOMS };
+    let m = const { G::ATOMS.0 };
     let place = |i: u32| {
         let in_tile = place_in_tile(warp, i);
         (work.m * G::BLK_M + in_tile.0, work.n * G::BLK_N + in_tile.1)
@@ -456,9 +457,9 @@ unsafe fn write<G: WarpMmaConfig>(
     if place(0).1 >= arguments.n {
         return;
     }
+    let part = Part { first: place(0), batch: work.batch, split: work.split };
     let is_plain = arguments.bias.address() == 0 && arguments.activation == Activation::None as u32;
     if is_plain && has_pieces(arguments) {
-        let part = Part { first: place(0), batch: work.batch, split: work.split };
         // SAFETY: the caller's contract; elements are as wide as they are asked for.
         unsafe {
             if is_wide(arguments) {
@@ -469,15 +470,14 @@ unsafe fn write<G: WarpMmaConfig>(
         }
         return;
     }
-    let base = strips.0 + warp * STRIP_BYTES;
-    let offset = i64::from(work.batch) * arguments.batch_c + i64::from(work.split) * arguments.split_c;
+    let (base, offset) = (strips.0 + warp * STRIP_BYTES, offset(arguments, part));
     let across = const { 8 * G::ATOMS.1 / STRIP.1 };
     // The end is known at run time, so that this stays a loop: its body is long, and runs little.
     let mut strip = 0;
     while strip < opaque(m * across) {
-        let (i, part) = (strip / across, strip % across);
+        let (i, columns) = (strip / across, strip % across * STRIP.1);
         let (row, column) = place(i);
-        let first = (row, column + part * STRIP.1);
+        let first = (row, column + columns);
         if first.0 < arguments.m && first.1 < arguments.n {
             // SAFETY: the strip's memory is the warp's, whose lanes meet before it is written again and before it is read; each pair belongs
             // to one thread; the caller's contract.
@@ -487,7 +487,7 @@ unsafe fn write<G: WarpMmaConfig>(
                 while this < m * across {
                     // Registers are named by constants: so each strip's are behind a branch.
                     if this == strip {
-                        leave::<G>(sums, (this / across, this % across * (STRIP.1 / 8)), (m, n), base, lane);
+                        leave::<G>(sums, (this / across, this % across * (STRIP.1 / 8)), base, lane);
                     }
                     this += 1;
                 }
@@ -529,21 +529,15 @@ unsafe fn write_plain<G: WarpMmaConfig, O: Staging<f32>>(
     }
 }
 
-/// Leaves a strip's sums in shared memory, as [`StripSums`] has them: of atom `i` along M those from atom `j` along N on, of `m` by `n`.
+/// Leaves a strip's sums in shared memory, as [`StripSums`] has them: of atom `i` along M those from atom `j` along N on.
 ///
 /// # Safety
 /// The memory from `base` on is the warp's, all lanes of which come by.
 #[inline(always)]
-unsafe fn leave<G: WarpMmaConfig>(
-    sums: &SumsOf<G>,
-    (i, j): (u32, u32),
-    (m, _): (u32, u32),
-    base: u32,
-    lane: u32,
-) {
+unsafe fn leave<G: WarpMmaConfig>(sums: &SumsOf<G>, (i, j): (u32, u32), base: u32, lane: u32) {
     let mut block = 0;
     while block < STRIP.1 / 8 {
-        let at = 4 * (i + m * (j + block)) as usize;
+        let at = 4 * (i + const { G::ATOMS.0 } * (j + block)) as usize;
         let column = 8 * block + 2 * (lane % 4);
         let address = |row: u32| base + 4 * StripSums::SWIZZLE.apply((row * STRIP.1 + column) as i64) as u32;
         // SAFETY: inside the sums; the caller's contract; each pair belongs to one thread.

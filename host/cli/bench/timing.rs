@@ -148,17 +148,16 @@ mod tests {
         assert_eq!(Times::new(vec![7.0]).median(), 7.0);
     }
 
+    /// Three rounds of one call each.
+    fn short() -> Plan {
+        Plan { warm_up: Duration::ZERO, rounds: 3, batch: Duration::from_nanos(1), ..Plan::default() }
+    }
+
     #[test]
     fn every_side_is_run_in_every_round_and_watched_once() {
         let device = Device::sim();
         for flush_l2 in [false, true] {
-            let plan = Plan {
-                warm_up: Duration::ZERO,
-                rounds: 3,
-                batch: Duration::from_nanos(1),
-                flush_l2,
-                ..Plan::default()
-            };
+            let plan = Plan { flush_l2, ..short() };
             let (mut first, mut second, mut watched) = (0, 0, 0);
             let times = in_turn(
                 &device,
@@ -186,13 +185,7 @@ mod tests {
     #[test]
     fn the_device_rests_before_each_batch() {
         let rest = Duration::from_millis(5);
-        let plan = Plan {
-            warm_up: Duration::ZERO,
-            rounds: 3,
-            batch: Duration::from_nanos(1),
-            rest,
-            ..Plan::default()
-        };
+        let plan = Plan { rest, ..short() };
         let mut called = Vec::new();
         in_turn(
             &Device::sim(),
