@@ -344,6 +344,26 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn kernels_that_are_taken_by_name_alone_are_taken_for_nothing_else() {
+        let question = Question { wgmma: true, ..question(4096, 4096, 4096) };
+        let named: Vec<_> = variants::<f16>(Precision::Full, true).filter(|variant| variant.named).collect();
+        assert!(!named.is_empty(), "there are some");
+        for variant in named {
+            let name = variant.kernel.name();
+            let [m, n, _] = variant.tile;
+            for splits in [None, Some(1), Some(3)] {
+                let forced = Forced { tile: Some((m, n)), splits, kernel: None };
+                if let Some(plan) = plan::<f16>(&Question { forced, ..question }) {
+                    assert_ne!(plan.variant.kernel.name(), name, "{forced:?}");
+                }
+            }
+            let forced = Forced { kernel: Some(name), ..Forced::default() };
+            let plan = plan::<f16>(&Question { forced, ..question }).unwrap();
+            assert_eq!(plan.variant.kernel.name(), name);
+        }
+    }
+
+    #[test]
     fn kernels_that_need_more_shared_memory_than_there_is_are_left_out() {
         let question = Question { shared_bytes: 101_376, ..question(8192, 8192, 8192) };
         let plan = plan::<f16>(&question).unwrap();

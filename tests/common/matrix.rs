@@ -137,6 +137,19 @@ pub fn rng(parts: &[usize]) -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
+/// The sum of products, by several sums beside each other: one alone would wait for each of its additions.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in a.zip(b) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += a * b;
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
 /// The Frobenius norm.
 pub fn norm(elements: impl IntoIterator<Item = f64>) -> f64 {
     elements.into_iter().map(|x| x * x).sum::<f64>().sqrt()

@@ -1,6 +1,6 @@
 //! One product: how its matrices lie, what is asked of it, and what must come out.
 
-use crate::common::matrix::rng;
+use crate::common::matrix::{dot, rng};
 use crate::common::product::Number;
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
@@ -291,12 +291,14 @@ pub fn check<T, U>(
     let mut touched = vec![false; got.len()];
     let (mut error, mut norm, mut largest) = (0.0, 0.0, (0.0f64, 0, 0, 0));
     for batch_of in 0..case.batches {
+        let at = |of: usize, row: usize, col: usize| {
+            case.offsets[of] + batch_of * batch[of] + row * strides[of].0 + col * strides[of].1
+        };
+        let rows_a: Vec<f64> = (0..m * k).map(|of| a[at(0, of / k, of % k)].value()).collect();
+        let columns_b: Vec<f64> = (0..n * k).map(|of| b[at(1, of % k, of / k)].value()).collect();
         for i in 0..m {
             for j in 0..n {
-                let at = |of: usize, row: usize, col: usize| {
-                    case.offsets[of] + batch_of * batch[of] + row * strides[of].0 + col * strides[of].1
-                };
-                let sum: f64 = (0..k).map(|l| a[at(0, i, l)].value() * b[at(1, l, j)].value()).sum();
+                let sum = dot(&rows_a[i * k..][..k], &columns_b[j * k..][..k]);
                 let scale = |of: usize, index: usize| match case.scales[of] {
                     Scale::None => 1.0,
                     scale => f64::from(scales[of][scale.at([m, n][of], batch_of, index)]),

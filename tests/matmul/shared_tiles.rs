@@ -3,7 +3,7 @@
 //! Operands are small whole numbers, so that every sum is exact in f32 and any two ways to add it up give the same bits.
 
 use crate::common::devices;
-use crate::common::matrix::rng;
+use crate::common::matrix::{dot, rng};
 use half::f16;
 use moye::kernels::hopper::{
     Cut, Sharing, matmul_f16_tn_tma, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192,
@@ -33,10 +33,11 @@ pub fn compare(
     finish: impl Fn(f64, usize) -> f64,
 ) {
     let step = m.div_ceil(24);
+    let columns: Vec<f64> = b.iter().map(|x| x.to_f64()).collect();
     for i in (0..m).filter(|i| i % step == 0 || *i + 1 == m) {
         let row: Vec<f64> = a[i * k..(i + 1) * k].iter().map(|x| x.to_f64()).collect();
         for j in 0..n {
-            let sum: f64 = row.iter().zip(&b[j * k..(j + 1) * k]).map(|(a, b)| a * b.to_f64()).sum();
+            let sum = dot(&row, &columns[j * k..][..k]);
             let (got, want) = (f64::from(c[i * n + j]), finish(sum, j));
             assert!(got == want, "{what}: element ({i}, {j}) is {got}, and not {want}");
         }

@@ -20,11 +20,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
+/// The text for an architecture.
+fn text(arch: &str) -> &'static str {
+    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
+    text
+}
+
 /// The module for an architecture, read once, and only where a test asks for it: each may be a process of its own.
 fn module(arch: &str) -> &'static Module {
     fn read(arch: &str) -> Module {
-        let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
-        Module::parse(text).unwrap()
+        Module::parse(text(arch)).unwrap()
     }
     static SM_80: LazyLock<Module> = LazyLock::new(|| read("sm_80"));
     static SM_90A: LazyLock<Module> = LazyLock::new(|| read("sm_90a"));
@@ -132,7 +137,7 @@ fn every_kernel_that_a_product_can_take_on_hopper_is_in_a_text_that_runs_there()
 #[rstest]
 fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch: &str) {
     let Some(ptxas) = assembler::ptxas() else { return };
-    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
+    let text = text(arch);
     let assembled = ptxas.assemble(text, arch.parse().unwrap()).unwrap();
     assert_eq!(assembled.warnings, [] as [String; 0], "{arch}");
     assert_eq!(assembled.kernels.len(), module(arch).kernels.len(), "{arch}: a report for each kernel");
@@ -188,7 +193,7 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
         "wgmma",
         "finish",
     ];
-    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == "sm_90a").unwrap();
+    let text = text("sm_90a");
     for family in FAMILIES {
         let mut seen = 0;
         for kernel in module("sm_90a").kernels.iter().filter(|kernel| kernel.name.starts_with(family)) {
@@ -211,7 +216,7 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
 /// from the L2 cache.
 #[test]
 fn realigning_waits_in_front_or_behind() {
-    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == "sm_90a").unwrap();
+    let text = text("sm_90a");
     let body = kernel_text(text, "realign");
     let at = |what: &str| body.match_indices(what).map(|(at, _)| at).collect::<Vec<_>>();
     let (waits, launches) = (at("griddepcontrol.wait"), at("griddepcontrol.launch_dependents"));

@@ -1,7 +1,8 @@
 //! Products by multiply-adds and by `mma.sync`: their instructions for each step, and what feeds them.
 
-use super::{FMA, ORDERS, TF32, function, module};
+use super::{FMA, ORDERS, TF32, function, kernel_text, module, text};
 use rstest::rstest;
+use std::collections::{BTreeSet, HashMap};
 
 #[rstest]
 fn the_matmuls_are_fma_over_fragments(
@@ -51,6 +52,58 @@ fn the_products_by_mma_whose_stages_tma_fills_multiply_all_the_time(
     assert_eq!(kernel.count("setmaxnreg"), 2, "{:?}", kernel.instructions);
     // Stages are waited for, and not the block: one barrier behind the mbarriers' making.
     assert_eq!(kernel.count("bar.sync"), 1, "{:?}", kernel.instructions);
+}
+
+/// An arrival passes an `ldmatrix` that is on its way, unless its address is made of what that brings: so whoever fills the stage next would
+/// overwrite it.
+#[rstest]
+fn a_stage_that_ldmatrix_reads_is_released_behind_what_it_brought(
+    #[values("matmul_f16_tn_tma", "matmul_bf16_tn_tma")] name: &str,
+) {
+    let text = kernel_text(text("sm_90a"), name);
+    // A producer's arrivals announce bytes, a consumer's do not: in the loop over stages, and of the last one behind it.
+    let releases: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("mbarrier.arrive") && !line.contains("expect_tx"))
+        .map(|line| line.split(['[', ']']).nth(1).expect("an arrival has an address"))
+        .collect();
+    assert_eq!(releases.len(), 2, "{releases:?}");
+    for address in releases {
+        let made_of = made_of(text, address);
+        assert!(
+            made_of.iter().any(|instruction| instruction.starts_with("ldmatrix")),
+            "{address} is made by {made_of:?}"
+        );
+    }
+}
+
+/// The names of the instructions that a register of a kernel is made by, and of those that make what they read.
+fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<&'a str> {
+    let registers = |operands: &'a str| {
+        operands
+            .split(|c: char| !(c.is_alphanumeric() || "%_$".contains(c)))
+            .filter(|word| word.starts_with('%'))
+    };
+    let mut makers: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
+    for line in text.lines().map(str::trim).filter(|line| line.ends_with(';')) {
+        let Some((name, operands)) = line.split_once(char::is_whitespace) else { continue };
+        // What is written comes first, in braces where it is more than one.
+        let end = if operands.trim_start().starts_with('{') { '}' } else { ',' };
+        let Some((written, read)) = operands.split_once(end) else { continue };
+        for register in registers(written) {
+            makers.entry(register).or_default().push((name, read));
+        }
+    }
+    let (mut names, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![register]);
+    while let Some(register) = next.pop() {
+        if seen.insert(register) {
+            for &(name, read) in makers.get(register).into_iter().flatten() {
+                names.insert(name);
+                next.extend(registers(read));
+            }
+        }
+    }
+    names
 }
 
 #[rstest]

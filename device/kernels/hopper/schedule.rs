@@ -169,7 +169,7 @@ impl Schedule {
             let stages = if all - first < chunk { all - first } else { chunk };
             return Some(Turn { number, first, stages });
         }
-        let done = if number < BEHIND { 0 } else { number - BEHIND };
+        let done = number.saturating_sub(BEHIND);
         let piece = job.cut.piece(all, job.cluster, done)?;
         self.next = BEHIND + done + piece.stages;
         Some(Turn { number: whole + piece.tile, first: piece.first, stages: piece.stages })
