@@ -62,9 +62,11 @@ const TOO_FEW: f64 = 1e6;
 const PIECES: f64 = 4.0e4;
 /// The same of what a run leaves before its last piece, and goes on: it was fitted to where 8192^3 of f16 and of 8-bit floats is fastest.
 const PIECES_OF_RUNS: f64 = 1.75e4;
+/// What tiles are cut for: less would be within the model's error, and takes memory.
+const WORTH: f64 = 0.995;
 /// The most even pieces of a tile.
 const MOST_PIECES: u32 = 8;
-/// The lengths of even pieces that are tried beside runs: up to a quarter more than if all clusters had as much.
+/// The lengths of even pieces that are tried beside runs: as if all clusters had as much, and so many longer ones, up to a quarter or so longer.
 const MOST_MORE: u32 = 8;
 /// What it costs to rearrange an operand of so many bytes.
 pub(super) fn rearrangement_cost(bytes: f64) -> f64 {
@@ -223,24 +225,30 @@ fn persistent_cost<T: Operand>(
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (of_busy(tiles as f64)(rounds, rounds * steps), Cut::NONE);
     let rest = (tiles % u64::from(clusters)) as u32;
-    if variant.whole || splits > 1 || rest == 0 || !hopper::can_count(rest, cluster, (tile_m, tile_n)) {
+    // A cluster counts its tiles and its place in its pieces in 31 bits.
+    let too_many = tiles >= 1 << 30 || !hopper::can_count(rest, cluster, (tile_m, tile_n));
+    if variant.whole || splits > 1 || rest == 0 || too_many {
         return whole;
     }
     // A last round that is not full is shared. Whoever comes last leaves its own piece and takes all, one after the other.
     let bytes = f64::from(tile_m * tile_n) * 4.0;
-    let shared = cuts(rest, clusters, steps as u32).map(|(cut, clusters_of, pieces_of_run)| {
+    let shared = cuts(rest, clusters, steps as u32).map(|(cut, clusters_of, pieces_of_runs)| {
         let pieces = cut.most_pieces(steps as u32);
         let busy = (tiles - u64::from(rest)) as f64 + f64::from(clusters_of);
         let until = |stages: u32| of_busy(busy)(rounds, (rounds - 1.0) * steps + f64::from(stages));
-        let left = f64::from(pieces_of_run.saturating_sub(1)) * bytes / PIECES_OF_RUNS;
+        // What a run leaves in the mean, before its last piece.
+        let runs = clusters_of - rest * cut.even;
+        let left = if runs > 0 { f64::from(pieces_of_runs - runs) / f64::from(runs) } else { 0.0 };
+        let left = left * bytes / PIECES_OF_RUNS;
         let cost = until(cut.stages).max(until(cut.run) + left);
         (cost + (1.0 + f64::from(pieces)) * bytes / PIECES, cut)
     });
-    shared.fold(whole, |best, other| if other.0 < best.0 { other } else { best })
+    let best = shared.fold(whole, |best, other| if other.0 < best.0 { other } else { best });
+    if best.0 < WORTH * whole.0 { best } else { whole }
 }
 
 /// Ways to cut `rest` tiles of so many stages for so many clusters, more than that: with how many of them have something to do, and how many pieces
-/// a run has at most.
+/// all runs have.
 fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u32)> {
     let most = (clusters / rest).min(all).min(MOST_PIECES);
     // Stages of tails are counted in 32 bits.
@@ -256,11 +264,23 @@ fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u
             let tail = all.checked_sub(even * stages).filter(|&tail| tail > 0 && left > 0 && can_run)?;
             let run = (rest * tail).div_ceil(left);
             let cut = Cut { tiles: rest, even, stages, run };
-            Some((cut, rest * even + (rest * tail).div_ceil(run), run.div_ceil(tail) + 1))
+            Some((cut, rest * even + (rest * tail).div_ceil(run), pieces_of_runs(rest, tail, run)))
         });
         let alone = (even > 1).then_some((alone, rest * alone.even, 0));
         alone.into_iter().chain(runs)
     })
+}
+
+/// The pieces that all runs have of so many tails that follow each other: where a tail ends or a run does, a piece ends.
+fn pieces_of_runs(tails: u32, tail: u32, run: u32) -> u32 {
+    let (all, mut a, mut b) = (tails * tail, tail, run);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    // Where both end, one piece does; and so at the end, whatever the last run would have.
+    let both = u64::from(tail / a) * u64::from(run);
+    let common = u64::from(all) / both + u64::from(!u64::from(all).is_multiple_of(both));
+    tails + all.div_ceil(run) - common as u32
 }
 
 #[cfg(test)]
@@ -274,11 +294,11 @@ mod tests {
         for clusters in [2, 7, 66, 132] {
             for rest in 1..clusters {
                 for all in [1, 2, 3, 16, 63, 128, 1000] {
-                    for (cut, busy, of_run) in cuts(rest, clusters, all) {
+                    for (cut, busy, of_runs) in cuts(rest, clusters, all) {
                         let what = format!("{rest} tiles of {all} stages for {clusters} clusters: {cut:?}");
                         assert_eq!(cut.tiles, rest, "{what}");
                         assert!(busy <= clusters, "{busy} clusters, {what}");
-                        let mut stages = 0;
+                        let (mut stages, mut pieces_of_runs) = (0, 0);
                         for cluster in 0..clusters {
                             let (mut done, mut pieces) = (0, 0);
                             while let Some(piece) = cut.piece(all, cluster, done) {
@@ -286,11 +306,14 @@ mod tests {
                                 (done, pieces) = (done + piece.stages, pieces + 1);
                             }
                             assert!(done <= cut.stages.max(cut.run), "{what}");
-                            assert!(pieces <= of_run.max(1), "{pieces} pieces of cluster {cluster}, {what}");
+                            if cluster >= rest * cut.even {
+                                pieces_of_runs += pieces;
+                            }
                             assert_eq!(done > 0, cluster < busy, "cluster {cluster}, {what}");
                             stages += done;
                         }
                         assert_eq!(stages, rest * all, "{what}");
+                        assert_eq!(pieces_of_runs, of_runs, "pieces of runs, {what}");
                     }
                 }
             }
@@ -307,8 +330,9 @@ mod tests {
         // Four of 66: even pieces are enough.
         let few = cut(16384, 16384);
         assert!(few.tiles == 4 && few.even > 3, "{few:?}");
-        // 58 of 66, and 34 whose K is short.
+        // 58 of 66, 48 of 66 to little avail, and 34 whose K is short.
         assert_eq!(cut(4096, 4096), Cut::NONE);
+        assert_eq!(cut(6144, 6144), Cut::NONE);
         assert_eq!(cut(8192, 512), Cut::NONE);
     }
 }

@@ -15,7 +15,7 @@ pub struct Explanation {
     /// The last tiles, each of which several blocks sum up in pieces of K, where a last round of tiles would leave many
     /// multiprocessors idle; of kernels with clusters, tiles of a cluster.
     pub shared_tiles: u32,
-    /// The pieces of each of those, at most.
+    /// None of those has more pieces than so many.
     pub pieces: u32,
     /// Whether `a`, and whether `b`, is rearranged first.
     pub rearranged: [bool; 2],

@@ -4,15 +4,17 @@
 
 use crate::common::devices;
 use crate::common::matrix::{dot, rng};
+use crate::common::product::Number;
 use half::f16;
 use moye::kernels::hopper::{
     Cut, Sharing, matmul_f16_tn_tma, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192,
     wgmma_f16_tn_256x128, wgmma_f16_tn_alone,
 };
 use moye::kernels::mma::Arguments;
+use moye::number::{F8E4M3, F8E5M2};
 use moye::{
-    Buffer, Device, Global, GlobalMut, Grid, Kernel, Matmul, Matrix, MatrixMut, SHIPPED_PTX, TensorElement,
-    TensorMap, TensorMapFields, TensorSwizzle,
+    Buffer, Device, Global, GlobalMut, Grid, Kernel, Matmul, Matrix, MatrixMut, Operand, Output, SHIPPED_PTX,
+    TensorElement, TensorMap, TensorMapFields, TensorSwizzle,
 };
 use moye_device::memory::TensorMap as TensorMapParameter;
 use rand::RngExt;
@@ -25,20 +27,20 @@ pub fn whole(count: usize, seed: usize) -> Vec<f16> {
 }
 
 /// Compares some rows of C, the first and the last among them, with sums in f64.
-pub fn compare(
+pub fn compare<T: Number, U: Number>(
     what: &str,
-    (a, b): (&[f16], &[f16]),
-    c: &[f32],
+    (a, b): (&[T], &[T]),
+    c: &[U],
     (m, n, k): (usize, usize, usize),
     finish: impl Fn(f64, usize) -> f64,
 ) {
     let step = m.div_ceil(24);
-    let columns: Vec<f64> = b.iter().map(|x| x.to_f64()).collect();
+    let columns: Vec<f64> = b.iter().map(|x| x.value()).collect();
     for i in (0..m).filter(|i| i % step == 0 || *i + 1 == m) {
-        let row: Vec<f64> = a[i * k..(i + 1) * k].iter().map(|x| x.to_f64()).collect();
+        let row: Vec<f64> = a[i * k..(i + 1) * k].iter().map(|x| x.value()).collect();
         for j in 0..n {
             let sum = dot(&row, &columns[j * k..][..k]);
-            let (got, want) = (f64::from(c[i * n + j]), finish(sum, j));
+            let (got, want) = (c[i * n + j].value(), finish(sum, j));
             assert!(got == want, "{what}: element ({i}, {j}) is {got}, and not {want}");
         }
     }
@@ -55,6 +57,8 @@ fn shapes(device: &Device) -> Vec<ShapeAndTile> {
             ((700, 500, 4096), (128, 256)),
             ((1536, 1536, 1536), (128, 128)),
             ((130, 200, 8000), (128, 128)),
+            // 34 tiles of pairs for 66, of more than a round: even pieces, and runs.
+            ((25_600, 256, 8192), (128, 256)),
         ]
     } else {
         // Three tiles, where 132 run at the same time.
@@ -96,6 +100,52 @@ fn shared_tiles_have_the_sums_of_all_their_pieces() {
             compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, j| {
                 (2.0 * sum + f64::from(bias[j])).max(0.0)
             });
+        }
+    }
+}
+
+/// Tiles of pairs of which 34 are left for 66, in one batch and in the last of two, with sums of integers and scaled ones too. The simulator has no time for
+/// as many.
+#[test]
+fn half_of_a_round_is_dealt_out_to_all_clusters() {
+    fn check<T: Number + Operand, U: Number + Output<T>>(
+        device: &Device,
+        batches: usize,
+        draw: fn(i32) -> T,
+    ) {
+        let (m, n, k) = (25_600 / batches, 256, 8192);
+        let mut rng = rng(&[m, n, k]);
+        let mut drawn = |count: usize| (0..count).map(|_| draw(rng.random_range(-2..=2))).collect::<Vec<T>>();
+        let (a, b) = (drawn(batches * m * k), drawn(n * k));
+        let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let mut c = device.alloc_uninit::<U>(batches * m * n).unwrap();
+        c.fill_bytes(0xFF).unwrap();
+        let product = Matmul::new(
+            Matrix::row_major(&device_a, m, k).unwrap(),
+            Matrix::col_major(&device_b, k, n).unwrap(),
+        )
+        .batch(batches, [m * k, 0, m * n])
+        .tile(128, 256)
+        .split_k(1);
+        let plan = product.explain(device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+        let what = format!("{batches} x {m} x {n} x {k} of {} by {plan} on {}", T::NAME, device.name());
+        assert_eq!(plan.shared_tiles, 34, "{what}");
+        product.run(device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+        let got = c.download().unwrap();
+        for batch in 0..batches {
+            let a = &a[batch * m * k..][..m * k];
+            compare(&what, (a, &b), &got[batch * m * n..][..m * n], (m, n, k), |sum, _| sum);
+        }
+    }
+    for device in devices().into_iter().filter(|device| device.is_gpu() && has_wgmma(device)) {
+        if device.properties().multiprocessors != 132 {
+            continue;
+        }
+        for batches in [1, 2] {
+            check::<f16, f32>(&device, batches, |x| f16::from_f32(x as f32));
+            check::<i8, i32>(&device, batches, |x| x as i8);
+            check::<F8E4M3, f32>(&device, batches, |x| F8E4M3::from_f32(x as f32));
+            check::<F8E5M2, f32>(&device, batches, |x| F8E5M2::from_f32(x as f32));
         }
     }
 }
@@ -165,7 +215,7 @@ pub struct Launch<'d> {
     maps: [TensorMap; 3],
     operands: [Vec<f16>; 2],
     // What the maps and arguments lead to.
-    _operands: [Buffer<f16>; 2],
+    buffers: [Buffer<f16>; 2],
     _sums: Buffer<f32>,
     c: Buffer<f32>,
     narrow: Option<Buffer<f16>>,
@@ -243,7 +293,7 @@ impl<'d> Launch<'d> {
                 tensor_c: u32::from(!by_words),
                 ..Arguments::product(pointers, (m, n, k), leading)
             },
-            _operands: [device_a, device_b],
+            buffers: [device_a, device_b],
             _sums: sums,
             c,
             narrow,
@@ -378,7 +428,7 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
             (584, 5, cut(2, 1, 6, 3)),
             // Two even pieces of each; one run, of one stage of each.
             (320, 7, cut(3, 2, 2, 3)),
-            // The cluster of the run is alone with it, and so always the last: all tails of one stage.
+            // All tails of one stage.
             (192, 4, cut(3, 1, 2, 3)),
             // Runs that end within a tail: of three stages and two, and of one and three.
             (576, 5, cut(3, 1, 6, 5)),
@@ -395,10 +445,64 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
                 (clusters, cut),
                 written,
             );
+            // These leave by pieces of 16 bytes where they can, whatever else there is.
+            if [Written::Boxes, Written::NarrowBoxes].contains(&written) {
+                continue;
+            }
             let shape = (tiles_m(128, cut.tiles), n, k);
             launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), shape, (clusters, cut), written);
             let shape = (tiles_m(256, cut.tiles), n, k);
             launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), shape, (clusters, cut), written);
+        }
+    }
+}
+
+/// Whoever has a piece that is not the last to come leaves it, and goes on with the next one, whatever the order in which clusters run.
+#[test]
+fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        // Two tiles of six stages: four of each for a pair, and a run of what remains of both.
+        let (m, n, k) = (512, 72, 384);
+        let cut = Cut { tiles: 2, even: 1, stages: 4, run: 4 };
+        for written in [Written::Words, Written::Boxes] {
+            let mut launch = Launch::new(&device, &wgmma_f16_tn, (128, 256, 2), (m, n, k), (3, cut), written);
+            // The first tile has four counters, of two blocks with two warpgroups each. Its pieces are told that one more is to come.
+            launch.counters.upload_from(&[&[u32::MAX; 4][..], &[0; 1020]].concat()).unwrap();
+            let got = launch.run();
+            let (rows, n, k) = (m as usize / 2, n as usize, k as usize);
+            let (first, second) = got.split_at(rows * n);
+            assert!(first.iter().all(|x| x.is_nan()), "the first tile was written on {}", device.name());
+            let [a, b] = &launch.operands;
+            compare("the second tile", (&a[rows * k..], b), second, (rows, n, k), |sum, _| sum);
+            let counters = launch.counters.download().unwrap();
+            assert_eq!(counters[..8], [1, 1, 1, 1, 0, 0, 0, 0], "what counts the pieces");
+        }
+    }
+}
+
+/// Sums that are not exact are added up in the order of K, whoever comes last: a GPU has another order of clusters each time.
+#[test]
+fn tiles_of_three_pieces_have_the_same_bits_each_time() {
+    for device in devices() {
+        if !has_wgmma(&device) {
+            continue;
+        }
+        // Tails of four stages, runs of three: tiles of two pieces and of three.
+        let cut = Cut { tiles: 2, even: 1, stages: 6, run: 3 };
+        let shape = (512, 256, 640);
+        let mut launch = Launch::new(&device, &wgmma_f16_tn, (128, 256, 2), shape, (5, cut), Written::Words);
+        let mut rng = rng(&[8]);
+        for operand in &mut launch.buffers {
+            let random = (0..operand.len()).map(|_| f16::from_f32(rng.random_range(-1.0..1.0)));
+            operand.upload_from(&random.collect::<Vec<_>>()).unwrap();
+        }
+        let bits = |c: Vec<f32>| c.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let first = bits(launch.run());
+        for _ in 0..if device.is_gpu() { 50 } else { 1 } {
+            assert!(bits(launch.run()) == first, "another result on {}", device.name());
         }
     }
 }

@@ -68,17 +68,25 @@ fn a_stage_that_ldmatrix_reads_is_released_behind_what_it_brought(
         .map(|line| line.split(['[', ']']).nth(1).expect("an arrival has an address"))
         .collect();
     assert_eq!(releases.len(), 2, "{releases:?}");
+    // All that a step reads: 4 of A and 4 of B.
     for address in releases {
-        let made_of = made_of(text, address);
-        assert!(
-            made_of.iter().any(|instruction| instruction.starts_with("ldmatrix")),
-            "{address} is made by {made_of:?}"
-        );
+        let (count, made_of) = reads_in(text, address);
+        assert!(count >= 8, "{address} is made by {count} `ldmatrix`, {made_of:?}");
     }
+    // What is not made of them: the address at which a producer announces bytes.
+    let announced = text.lines().find(|line| line.contains("mbarrier.arrive.expect_tx")).unwrap();
+    let address = announced.split(['[', ']']).nth(1).expect("an arrival has an address");
+    assert_eq!(reads_in(text, address).0, 0, "{announced}");
 }
 
-/// The names of the instructions that a register of a kernel is made by, and of those that make what they read.
-fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<&'a str> {
+/// How many `ldmatrix` a register is made by, and all instructions that it is made by.
+fn reads_in<'a>(text: &'a str, register: &'a str) -> (usize, BTreeSet<(&'a str, &'a str)>) {
+    let made_of = made_of(text, register);
+    (made_of.iter().filter(|(name, _)| name.starts_with("ldmatrix")).count(), made_of)
+}
+
+/// The instructions that a register of a kernel is made by, and those that make what they read: their names, and their operands behind what they write.
+fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<(&'a str, &'a str)> {
     let registers = |operands: &'a str| {
         operands
             .split(|c: char| !(c.is_alphanumeric() || "%_$".contains(c)))
@@ -98,7 +106,7 @@ fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<&'a str> {
     while let Some(register) = next.pop() {
         if seen.insert(register) {
             for &(name, read) in makers.get(register).into_iter().flatten() {
-                names.insert(name);
+                names.insert((name, read));
                 next.extend(registers(read));
             }
         }

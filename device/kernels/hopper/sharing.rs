@@ -44,7 +44,7 @@ pub struct Cut {
     pub even: u32,
     /// Stages of each of these; the last one may have fewer, where they are all of K, but not none.
     pub stages: u32,
-    /// Stages of a run; 0 where even pieces are all of K. All runs together have as many as the tails.
+    /// Stages of a run; 0 where even pieces are all of K, and only there. All runs together have as many as the tails.
     pub run: u32,
 }
 
