@@ -68,6 +68,7 @@ const WORTH: f64 = 0.995;
 const MOST_PIECES: u32 = 8;
 /// The lengths of even pieces that are tried beside runs: as if all clusters had as much, and so many longer ones, up to a quarter or so longer.
 const MOST_MORE: u32 = 8;
+
 /// What it costs to rearrange an operand of so many bytes.
 pub(super) fn rearrangement_cost(bytes: f64) -> f64 {
     LAUNCH + 2.0 * bytes / BANDWIDTH

@@ -2,9 +2,9 @@
 //!
 //! Operands are small whole numbers, so that every sum is exact in f32 and any two ways to add it up give the same bits.
 
-use crate::common::devices;
 use crate::common::matrix::{dot, rng};
 use crate::common::product::Number;
+use crate::common::{devices, gpu, say};
 use half::f16;
 use moye::kernels::hopper::{
     Cut, Sharing, matmul_f16_tn_tma, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192,
@@ -137,16 +137,20 @@ fn half_of_a_round_is_dealt_out_to_all_clusters() {
             compare(&what, (a, &b), &got[batch * m * n..][..m * n], (m, n, k), |sum, _| sum);
         }
     }
-    for device in devices().into_iter().filter(|device| device.is_gpu() && has_wgmma(device)) {
-        if device.properties().multiprocessors != 132 {
-            continue;
-        }
-        for batches in [1, 2] {
-            check::<f16, f32>(&device, batches, |x| f16::from_f32(x as f32));
-            check::<i8, i32>(&device, batches, |x| x as i8);
-            check::<F8E4M3, f32>(&device, batches, |x| F8E4M3::from_f32(x as f32));
-            check::<F8E5M2, f32>(&device, batches, |x| F8E5M2::from_f32(x as f32));
-        }
+    let Some(device) = gpu() else { return };
+    let multiprocessors = device.properties().multiprocessors;
+    if !has_wgmma(&device) || multiprocessors != 132 {
+        say(&format!(
+            "skipped: {} has {multiprocessors} multiprocessors, and not Hopper's 132",
+            device.name()
+        ));
+        return;
+    }
+    for batches in [1, 2] {
+        check::<f16, f32>(&device, batches, |x| f16::from_f32(x as f32));
+        check::<i8, i32>(&device, batches, |x| x as i8);
+        check::<F8E4M3, f32>(&device, batches, |x| F8E4M3::from_f32(x as f32));
+        check::<F8E5M2, f32>(&device, batches, |x| F8E5M2::from_f32(x as f32));
     }
 }
 
@@ -536,39 +540,13 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
                 launch(&device, &matmul_f16_tn_tma, (128, 256, 1), (136, 520 - odd, k), grid, written);
             }
             // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole; pieces and nothing else.
-            launch(
-                &device,
-                &wgmma_f16_tn_alone,
-                (128, 256, 1),
-                (600, 72 - odd, 200),
-                (2, even(200, 1, 2)),
-                written,
-            );
-            launch(
-                &device,
-                &wgmma_f16_tn_256x128,
-                (256, 128, 1),
-                (600, 72 - odd, 200),
-                (2, even(200, 1, 2)),
-                written,
-            );
-            launch(&device, &wgmma_f16_tn, (128, 256, 2), (500, 72 - odd, 200), (1, Cut::NONE), written);
-            launch(
-                &device,
-                &wgmma_f16_tn_alone,
-                (128, 256, 1),
-                (200, 72 - odd, 200),
-                (4, even(200, 2, 2)),
-                written,
-            );
-            launch(
-                &device,
-                &wgmma_f16_tn_256x128,
-                (256, 128, 1),
-                (400, 72 - odd, 200),
-                (4, even(200, 2, 2)),
-                written,
-            );
+            let of = |rows: u32| (rows, 72 - odd, 200);
+            let (one, both) = ((2, even(200, 1, 2)), (4, even(200, 2, 2)));
+            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), of(600), one, written);
+            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), of(600), one, written);
+            launch(&device, &wgmma_f16_tn, (128, 256, 2), of(500), (1, Cut::NONE), written);
+            launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), of(200), both, written);
+            launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), of(400), both, written);
         }
     }
 }
