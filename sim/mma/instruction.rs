@@ -108,16 +108,17 @@ impl Mma {
         result: &mut [Words; LANES],
     ) {
         let [m, n, k] = self.shape;
-        // A and B are turned so that the elements of one sum follow each other.
+        // A and C are turned, so that the elements of a row follow each other, as those of B for one k do.
         let a = transposed(&gather(&self.a, &tables.a, m * k, set, |lane| &lanes[lane][0]), m);
-        let b = transposed(&gather(&self.b, &tables.b, n * k, set, |lane| &lanes[lane][1]), n);
-        let c = gather(&self.c, &tables.c, m * n, set, |lane| &lanes[lane][2]);
+        let b = gather(&self.b, &tables.b, n * k, set, |lane| &lanes[lane][1]);
+        let mut sums = transposed(&gather(&self.c, &tables.c, m * n, set, |lane| &lanes[lane][2]), m);
+        for (a, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
+            self.sum.row(a, &b, sums);
+        }
         for (thread, &lane) in set.iter().enumerate() {
             for value in 0..self.d.values {
                 let place = tables.d[thread * self.d.values + value];
-                let (row, column) = (place % m, place / m);
-                let (row, column) = (&a[row * k..][..k], &b[column * k..][..k]);
-                let element = self.sum.element(row, column, c[place]);
+                let element = sums[place % m * n + place / m];
                 let bits =
                     if element.is_nan() { canonical_nan(self.d.bits) } else { (self.d.encode)(element) };
                 insert(&mut result[lane], self.d.bits, value, bits);

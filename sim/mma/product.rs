@@ -1,4 +1,4 @@
-//! The arithmetic of `mma.sync`: one element of D from a row of A, a column of B and an element of C.
+//! The arithmetic of tensor cores: a row of D from a row of A, all of B and a row of C.
 
 /// How products are summed.
 ///
@@ -24,20 +24,32 @@ pub enum MmaSum {
 }
 
 impl MmaSum {
-    /// One element of the result, as a value: products of `row` and `column`, and `c`. Integers come out within 32 bits.
-    pub fn element(self, row: &[f64], column: &[f64], c: f64) -> f64 {
-        let pairs = || row.iter().zip(column);
+    /// Adds the products of a row of A to a row of C: `b` has for each of A's numbers as many as `sums` has. Integers come out
+    /// within 32 bits.
+    ///
+    /// Each sum takes its products in the order of k; neighbouring sums take them beside each other, which a processor does
+    /// several times as fast as one sum after the other.
+    pub fn row(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
         // Integers are exact: the largest sum is below 2^33, far from 2^53.
         match self {
-            Self::Float => pairs().fold(c, |sum, (a, b)| sum + a * b),
-            Self::Fused => pairs().fold(c, |sum, (a, b)| a.mul_add(*b, sum)),
-            Self::Wrap => wrap(pairs().fold(c, |sum, (a, b)| sum + a * b)),
-            Self::Saturate => {
-                let sum = pairs().fold(c, |sum, (a, b)| sum + a * b);
-                sum.clamp(f64::from(i32::MIN), f64::from(i32::MAX))
+            Self::Float => add(a, b, sums, |sum, a, b| sum + a * b),
+            Self::Fused => add(a, b, sums, |sum, a, b| a.mul_add(b, sum)),
+            Self::Wrap => {
+                add(a, b, sums, |sum, a, b| sum + a * b);
+                sums.iter_mut().for_each(|sum| *sum = wrap(*sum));
             }
-            Self::XorPopc => wrap(c + pairs().filter(|(a, b)| a != b).count() as f64),
-            Self::AndPopc => wrap(c + pairs().filter(|&(&a, &b)| a != 0.0 && b != 0.0).count() as f64),
+            Self::Saturate => {
+                add(a, b, sums, |sum, a, b| sum + a * b);
+                sums.iter_mut().for_each(|sum| *sum = sum.clamp(f64::from(i32::MIN), f64::from(i32::MAX)));
+            }
+            Self::XorPopc => {
+                add(a, b, sums, |sum, a, b| sum + f64::from(u8::from(a != b)));
+                sums.iter_mut().for_each(|sum| *sum = wrap(*sum));
+            }
+            Self::AndPopc => {
+                add(a, b, sums, |sum, a, b| sum + f64::from(u8::from(a != 0.0 && b != 0.0)));
+                sums.iter_mut().for_each(|sum| *sum = wrap(*sum));
+            }
         }
     }
 
@@ -77,6 +89,16 @@ impl MmaSum {
     }
 }
 
+/// Takes each number of A, and the row of B that belongs to it, into all sums.
+#[inline(always)]
+fn add(a: &[f64], b: &[f64], sums: &mut [f64], step: impl Fn(f64, f64, f64) -> f64) {
+    for (&a, b) in a.iter().zip(b.chunks_exact(sums.len())) {
+        for (sum, &b) in sums.iter_mut().zip(b) {
+            *sum = step(*sum, a, b);
+        }
+    }
+}
+
 /// The low 32 bits of a whole number, as a signed integer.
 fn wrap(sum: f64) -> f64 {
     f64::from(sum as i64 as i32)
@@ -85,6 +107,26 @@ fn wrap(sum: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl MmaSum {
+        /// A row of one element.
+        fn element(self, a: &[f64], b: &[f64], c: f64) -> f64 {
+            let mut sum = [c];
+            self.row(a, b, &mut sum);
+            sum[0]
+        }
+    }
+
+    #[test]
+    fn each_sum_of_a_row_takes_its_products_in_the_order_of_k() {
+        // 1 is lost beside 2^53 and kept where it comes first: so the order can be seen.
+        let (large, a) = (2_f64.powi(53), [1.0; 3]);
+        // (3 products, 4 sums)
+        let b = [large, 1.0, 0.0, 1.0, 1.0, 1.0, large, -large, -large, -large, -large, large];
+        let mut sums = [0.0, 0.0, 1.0, 0.0];
+        MmaSum::Float.row(&a, &b, &mut sums);
+        assert_eq!(sums, [0.0, 2.0 - large, 0.0, 0.0 + (1.0 - large) + large]);
+    }
 
     #[test]
     fn integers_wrap_or_saturate_at_32_bits() {

@@ -128,24 +128,36 @@ impl Wgmma {
 
     /// The lanes' registers of D after the instruction; `read` gives the 16 bytes at a shared address.
     pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<Vec<u32>> {
-        let k = self.k();
-        let b = self.shared_rows(input.b, self.mn_major[1], self.b, 0..self.n, read, self.negate[1]);
+        let (n, k) = (self.n, self.k());
+        // (N, K), with N contiguous
+        let b = self.shared_rows(input.b, self.mn_major[1], self.b, 0..n, [1, n], read, self.negate[1]);
+        // (M, K), with K contiguous
         let a = match input.a[0] {
             WgmmaA::Shared(descriptor) => {
                 let first = ROWS * input.warp;
                 let rows = first..first + ROWS;
-                self.shared_rows(descriptor, self.mn_major[0], self.a, rows, read, self.negate[0])
+                self.shared_rows(descriptor, self.mn_major[0], self.a, rows, [k, 1], read, self.negate[0])
             }
             WgmmaA::Registers(_) => self.register_rows(input.a),
         };
+        // Pairs along a row, rows 8 apart, then the next 8 columns.
+        let place = |lane: usize, value: usize| {
+            let row = lane / 4 + 8 * (value / 2 % 2);
+            row * n + 2 * (lane % 4) + value % 2 + 8 * (value / 4)
+        };
+        let mut sums = vec![0.0; ROWS * n]; // (N, M)
+        for (lane, words) in input.d.into_iter().flatten().enumerate() {
+            for value in 0..n / 2 {
+                sums[place(lane, value)] = (self.d.decode)(extract(words, self.d.bits, value));
+            }
+        }
+        for (a, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
+            self.sum.row(a, &b, sums);
+        }
         let mut result = vec![vec![0; self.words()]; LANES];
         for (lane, words) in result.iter_mut().enumerate() {
-            for value in 0..self.n / 2 {
-                // Pairs along a row, rows 8 apart, then the next 8 columns.
-                let row = lane / 4 + 8 * (value / 2 % 2);
-                let column = 2 * (lane % 4) + value % 2 + 8 * (value / 4);
-                let before = input.d.map_or(0.0, |d| (self.d.decode)(extract(&d[lane], self.d.bits, value)));
-                let element = self.sum.element(&a[row * k..][..k], &b[column * k..][..k], before);
+            for value in 0..n / 2 {
+                let element = sums[place(lane, value)];
                 let bits = if element.is_nan() {
                     u64::MAX >> (64 - self.d.bits) >> 1
                 } else {
@@ -157,24 +169,25 @@ impl Wgmma {
         result
     }
 
-    /// The values of rows of an operand in shared memory, row by row.
+    /// The values of rows of an operand in shared memory, with these strides along rows and along k.
+    #[expect(clippy::too_many_arguments, reason = "an operand, as an instruction has it")]
     fn shared_rows(
         &self,
         descriptor: u64,
         mn_major: bool,
         number: WgmmaNumber,
         rows: Range<usize>,
+        strides: [usize; 2],
         read: impl Fn(u32) -> u128,
         negate: bool,
     ) -> Vec<f64> {
         let WgmmaNumber { bits, decode } = number;
-        let k_extent = self.k();
         // From one element of a piece to the next.
-        let step = if mn_major { k_extent } else { 1 };
-        let mut values = vec![0.0; rows.len() * k_extent];
+        let step = if mn_major { strides[0] } else { strides[1] };
+        let mut values = vec![0.0; rows.len() * self.k()];
         self.for_each_piece(descriptor, mn_major, bits, rows, |address, row, k| {
-            let mut piece = read(address);
-            for value in values[row * k_extent + k..].iter_mut().step_by(step).take(128 / bits) {
+            let (mut piece, first) = (read(address), row * strides[0] + k * strides[1]);
+            for value in values[first..].iter_mut().step_by(step).take(128 / bits) {
                 let number = decode(piece as u64 & (u64::MAX >> (64 - bits)));
                 *value = if negate { -number } else { number };
                 piece >>= bits;
