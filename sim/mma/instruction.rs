@@ -1,6 +1,6 @@
 //! One `mma.sync` as a value, and its emulation.
 
-use super::operand::{MmaOperand, MmaResult, extract, insert, places};
+use super::operand::{MmaOperand, MmaResult, extract, insert_sum, places};
 use super::product::MmaSum;
 use crate::block::{ExitedLanes, WARP_SIZE, current};
 use std::panic::Location;
@@ -118,10 +118,8 @@ impl Mma {
         for (thread, &lane) in set.iter().enumerate() {
             for value in 0..self.d.values {
                 let place = tables.d[thread * self.d.values + value];
-                let element = sums[place % m * n + place / m];
-                let bits =
-                    if element.is_nan() { canonical_nan(self.d.bits) } else { (self.d.encode)(element) };
-                insert(&mut result[lane], self.d.bits, value, bits);
+                let sum = sums[place % m * n + place / m];
+                insert_sum(&mut result[lane], self.d.bits, value, self.d.encode, sum);
             }
         }
     }
@@ -148,9 +146,4 @@ fn gather<'a>(
 /// A tile of `rows`, kept column by column, row by row.
 fn transposed(tile: &[f64], rows: usize) -> Vec<f64> {
     (0..rows).flat_map(|row| tile[row..].iter().step_by(rows).copied()).collect()
-}
-
-/// The NaN that floating-point instructions of a GPU give: all bits but the sign.
-fn canonical_nan(bits: usize) -> u64 {
-    u64::MAX >> (64 - bits) >> 1
 }

@@ -10,5 +10,5 @@ mod product;
 
 pub use instruction::{MMA_WORDS, Mma, MmaTables};
 pub use operand::{MmaOperand, MmaResult};
-pub(crate) use operand::{extract, insert};
+pub(crate) use operand::{extract, insert_sum};
 pub use product::MmaSum;

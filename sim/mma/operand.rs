@@ -36,7 +36,7 @@ pub fn extract(registers: &[u32], bits: usize, index: usize) -> u64 {
 }
 
 /// Replaces element `index` of a lane's registers, which were zero there.
-pub fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
+fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
     let at = index * bits;
     if bits == 64 {
         registers[at / 32] = element as u32;
@@ -44,6 +44,13 @@ pub fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
     } else {
         registers[at / 32] |= (element as u32) << (at % 32);
     }
+}
+
+/// Replaces element `index` of a lane's registers, as [`insert`], by the bits of a sum: `encode` gives those of the nearest number.
+/// What is no number gets the NaN that a GPU's floating-point instructions give, all bits but the sign.
+pub fn insert_sum(registers: &mut [u32], bits: usize, index: usize, encode: fn(f64) -> u64, sum: f64) {
+    let nan = u64::MAX >> (64 - bits) >> 1;
+    insert(registers, bits, index, if sum.is_nan() { nan } else { encode(sum) });
 }
 
 /// For each thread and value the element's place.

@@ -1,8 +1,7 @@
 //! One `wgmma.mma_async` as a value, and what a warp of it computes.
 
 use super::descriptor::MatrixDescriptor;
-use crate::mma::MmaSum;
-use crate::mma::{extract, insert};
+use crate::mma::{MmaSum, extract, insert_sum};
 use std::ops::Range;
 
 /// Rows of D that a warp computes.
@@ -130,13 +129,12 @@ impl Wgmma {
     pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<Vec<u32>> {
         let (n, k) = (self.n, self.k());
         // (N, K), with N contiguous
-        let b = self.shared_rows(input.b, self.mn_major[1], self.b, 0..n, [1, n], read, self.negate[1]);
+        let b = self.shared_rows(1, input.b, 0..n, [1, n], read);
         // (M, K), with K contiguous
         let a = match input.a[0] {
             WgmmaA::Shared(descriptor) => {
                 let first = ROWS * input.warp;
-                let rows = first..first + ROWS;
-                self.shared_rows(descriptor, self.mn_major[0], self.a, rows, [k, 1], read, self.negate[0])
+                self.shared_rows(0, descriptor, first..first + ROWS, [k, 1], read)
             }
             WgmmaA::Registers(_) => self.register_rows(input.a),
         };
@@ -145,7 +143,8 @@ impl Wgmma {
             let row = lane / 4 + 8 * (value / 2 % 2);
             row * n + 2 * (lane % 4) + value % 2 + 8 * (value / 4)
         };
-        let mut sums = vec![0.0; ROWS * n]; // (N, M)
+        // (M, N), with N contiguous
+        let mut sums = vec![0.0; ROWS * n];
         for (lane, words) in input.d.into_iter().flatten().enumerate() {
             for value in 0..n / 2 {
                 sums[place(lane, value)] = (self.d.decode)(extract(words, self.d.bits, value));
@@ -157,31 +156,23 @@ impl Wgmma {
         let mut result = vec![vec![0; self.words()]; LANES];
         for (lane, words) in result.iter_mut().enumerate() {
             for value in 0..n / 2 {
-                let element = sums[place(lane, value)];
-                let bits = if element.is_nan() {
-                    u64::MAX >> (64 - self.d.bits) >> 1
-                } else {
-                    (self.d.encode)(element)
-                };
-                insert(words, self.d.bits, value, bits);
+                insert_sum(words, self.d.bits, value, self.d.encode, sums[place(lane, value)]);
             }
         }
         result
     }
 
-    /// The values of rows of an operand in shared memory, with these strides along rows and along k.
-    #[expect(clippy::too_many_arguments, reason = "an operand, as an instruction has it")]
+    /// The values of rows of an operand in shared memory, of A (0) or B (1), with these strides along rows and along k.
     fn shared_rows(
         &self,
+        operand: usize,
         descriptor: u64,
-        mn_major: bool,
-        number: WgmmaNumber,
         rows: Range<usize>,
         strides: [usize; 2],
         read: impl Fn(u32) -> u128,
-        negate: bool,
     ) -> Vec<f64> {
-        let WgmmaNumber { bits, decode } = number;
+        let WgmmaNumber { bits, decode } = [self.a, self.b][operand];
+        let (mn_major, negate) = (self.mn_major[operand], self.negate[operand]);
         // From one element of a piece to the next.
         let step = if mn_major { strides[0] } else { strides[1] };
         let mut values = vec![0.0; rows.len() * self.k()];
