@@ -25,6 +25,11 @@ pub mod guide;
 pub mod kernel;
 #[cfg(feature = "kernels")]
 pub mod kernels;
+/// The ladder of the kernels that moye ships, without the others.
+#[cfg(all(feature = "ladder", not(feature = "kernels")))]
+pub mod kernels {
+    pub mod ladder;
+}
 pub mod layout;
 pub mod memory;
 pub mod number;
