@@ -25,7 +25,7 @@ pub mod guide;
 pub mod kernel;
 #[cfg(feature = "kernels")]
 pub mod kernels;
-/// The ladder of the kernels that moye ships, without the others.
+/// The kernels that moye ships: the ladder alone, as the feature `ladder` has them.
 #[cfg(all(feature = "ladder", not(feature = "kernels")))]
 pub mod kernels {
     pub mod ladder;
