@@ -74,12 +74,8 @@ struct Program {
 
 pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     let root = &checkout.root;
-    let mut programs = build(checkout, root, &["build", "--release", "--bins", "--examples"])?;
-    programs.append(&mut build(
-        checkout,
-        root,
-        &["build", "--release", "--package", HOPPER_STEPS, "--bins"],
-    )?);
+    // All of them for the whole workspace: what they depend on has the same features then, and is built once.
+    let mut programs = build(checkout, root, &["build", "--release", "--workspace", "--bins", "--examples"])?;
     let tests = ["test", "--release", "--no-run", "--workspace", "--lib", "--tests"];
     programs.append(&mut build(checkout, root, &tests)?);
     programs.append(&mut build(checkout, root, &["bench", "--no-run", "--workspace", "--bench", "*"])?);

@@ -373,6 +373,12 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, Elsewhere(d, c)) }
 }
 
+/// Whether B's element is kept for a column of sums, and not A's for a row of them: in products of single threads, where columns are shorter
+/// (record 7). Matrix instructions go by rows.
+const fn keeps_b<M: StaticTiledMma>(extents: Extents) -> bool {
+    M::Atom::THR_ID.size() == 1 && extents.n > extents.m
+}
+
 /// The products of all atoms, added to the sums of layout `LC`.
 ///
 /// # Safety
@@ -406,14 +412,26 @@ where
             gather::<RegistersA<M>, _, LA, _>(a.engine(), values[0], k * m, m, &mut column_a);
             gather::<RegistersB<M>, _, LB, _>(b.engine(), values[1], k * n, n, &mut column_b);
         }
-        for i in 0..m {
-            // SAFETY: set above.
-            let a: RegistersA<M> = unsafe { registers(&column_a, i) };
-            for step in 0..n {
-                // To and fro: the last column of a row is the first of the next.
-                let j = if i % 2 == 0 { step } else { n - 1 - step };
-                // SAFETY: set above; inside the sums; the caller's contract for the instruction.
-                unsafe { sums.add(k == 0, i + j * m, a, registers(&column_b, j)) };
+        if const { keeps_b::<M>(Product::<M, LA, LB, LC>::EXTENTS) } {
+            for j in 0..n {
+                // SAFETY: set above.
+                let b: RegistersB<M> = unsafe { registers(&column_b, j) };
+                for step in 0..m {
+                    let i = if j % 2 == 0 { step } else { m - 1 - step };
+                    // SAFETY: as below.
+                    unsafe { sums.add(k == 0, i + j * m, registers(&column_a, i), b) };
+                }
+            }
+        } else {
+            for i in 0..m {
+                // SAFETY: set above.
+                let a: RegistersA<M> = unsafe { registers(&column_a, i) };
+                for step in 0..n {
+                    // To and fro: the last column of a row is the first of the next.
+                    let j = if i % 2 == 0 { step } else { n - 1 - step };
+                    // SAFETY: set above; inside the sums; the caller's contract for the instruction.
+                    unsafe { sums.add(k == 0, i + j * m, a, registers(&column_b, j)) };
+                }
             }
         }
     }

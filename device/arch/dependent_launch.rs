@@ -41,7 +41,7 @@ fn wait_if_any() {
     wait_for_prior_kernels();
 }
 
-/// Both, first thing in a kernel: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing in a
+/// Both, in front of all that touches memory: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing in a
 /// kernel that is compiled for an older architecture than sm_90.
 ///
 /// No memory that another kernel touches may be touched in front of it.

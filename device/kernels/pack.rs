@@ -2,7 +2,7 @@
 //! bytes, so that what stands behind a row in its last word is written, too.
 
 use crate::algorithm::copy;
-use crate::arch::{block_idx, sync_threads, thread_idx};
+use crate::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
 use crate::layout::{IntTuple, Layout};
 use crate::memory::{Element, Global, GlobalMut, SharedArray};
 use crate::tensor::{Dense, Matrix, StaticLayout};
@@ -56,6 +56,7 @@ unsafe fn pack<T: Element>(
     let g_src = m_src.local_tile::<Tile, _>(tile); // (BLK_ROWS, BLK_K)
     let g_dst = m_dst.local_tile::<Tile, _>(tile); // (BLK_ROWS, BLK_K)
     let mut t_g_dst = g_dst.local_partition::<ThreadsAlongK>(thread); // (THR_ROWS, THR_K)
+    overlap_launches();
     if src_strides[1] <= src_strides[0] {
         let t_g_src = g_src.local_partition::<ThreadsAlongK>(thread); // (THR_ROWS, THR_K)
         // SAFETY: the caller's contract; each element belongs to one thread.

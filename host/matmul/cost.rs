@@ -17,7 +17,7 @@ const LAUNCH: f64 = 3.0;
 const BANDWIDTH: f64 = 3.0e6;
 /// Multiprocessors of the chip that the rates were measured on.
 const MEASURED_ON: f64 = 132.0;
-/// Tiles along K that fill a pipeline and empty it.
+/// Tiles along K that fill a pipeline by `mma.sync` and empty it.
 const FILL: f64 = 6.0;
 /// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
 /// no more than its stages hold, and waits.
@@ -151,7 +151,10 @@ pub(super) fn product_cost<T: Operand>(
             let (cost, cut) = persistent_cost(question, variant, splits, (steps, step));
             (cost.max(stream), cut)
         }
-        Clusters::Rows(_) => ((LAUNCH + rounds * (steps + FILL) * step).max(stream), Cut::NONE),
+        Clusters::Rows(_) => {
+            let fill = if variant.plain { variant.fill } else { FILL };
+            ((LAUNCH + rounds * (steps + fill) * step).max(stream), Cut::NONE)
+        }
     };
     let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
     let finish =

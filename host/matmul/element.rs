@@ -109,6 +109,8 @@ pub struct Variant<T: Operand> {
     pub per_multiprocessor: u32,
     /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes: the `sgemm` kernels.
     pub plain: bool,
+    /// Whether it reads an operand with K contiguous by pairs, of plain kernels: others read numbers by themselves.
+    pub turned: bool,
     /// Whether all of its tiles are whole, of those with a persistent grid: the ping-pong kernels and those by `mma.sync` share none by pieces
     /// of K.
     pub whole: bool,
@@ -120,7 +122,7 @@ pub struct Variant<T: Operand> {
     /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
     pub rate: f64,
     /// What a tile of a kernel by `wgmma` costs beside its product, as steps along K; where a block has one tile, half of what it costs to fill
-    /// the pipeline and to empty it. It was fitted together with the rate.
+    /// the pipeline and to empty it; of a plain kernel all of that. It was fitted together with the rate.
     pub fill: f64,
 }
 
@@ -273,6 +275,8 @@ macro_rules! variants {
     (@fill) => { FILL_OF_PERSISTENT };
     (@fill $fill:literal) => { $fill };
     (@is plain plain) => { true };
+    (@is plain turned) => { true };
+    (@is turned turned) => { true };
     (@is whole wgmma_ping_pong) => { true };
     (@is whole tma) => { true };
     (@is named tma) => { true };
@@ -306,7 +310,7 @@ macro_rules! variants {
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $clusters:ident $blocks:expr) => {
         Code::Tma(hopper::$kernel, boxes::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b], Clusters::$clusters($blocks)), Clusters::$clusters($blocks))
     };
-    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)?) => {
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $(plain)? $(turned)?) => {
         Code::Blocks(mma::$kernel)
     };
     ($($kernel:ident [$a:ident $b:ident] $precision:ident $m:literal x $n:literal x $k:literal, $per:literal, $rate:literal $(fill $fill:literal)? $(, $plain:ident)?;)+) => {
@@ -318,6 +322,7 @@ macro_rules! variants {
             per_multiprocessor: $per,
             named: false $(|| variants!(@is named $plain))?,
             plain: false $(|| variants!(@is plain $plain))?,
+            turned: false $(|| variants!(@is turned $plain))?,
             whole: false $(|| variants!(@is whole $plain))?,
             lines: false $(|| variants!(@is lines $plain))?,
             once: false $(|| variants!(@is once $plain))?,
@@ -430,11 +435,13 @@ impl Operand for f32 {
     const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
         wgmma_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 350.0, wgmma_pairs;
-        sgemm_nt [MN MN] Full 256 x 128 x 8, 1, 54.0, plain;
-        sgemm_nt_128x128 [MN MN] Full 128 x 128 x 16, 2, 52.0, plain;
-        sgemm_tn_128x128 [K K] Full 128 x 128 x 16, 2, 48.0, plain;
-        sgemm_nn_128x128 [MN K] Full 128 x 128 x 16, 2, 50.0, plain;
-        sgemm_tt_128x128 [K MN] Full 128 x 128 x 16, 2, 50.0, plain;
+        sgemm_nt [MN MN] Full 256 x 128 x 16, 1, 57.2 fill 1.4, plain;
+        sgemm_nn [MN K] Full 256 x 128 x 16, 1, 54.4 fill 1.2, turned;
+        sgemm_tt [K MN] Full 128 x 256 x 16, 1, 54.4 fill 1.2, turned;
+        sgemm_nt_128x128 [MN MN] Full 128 x 128 x 16, 2, 54.5 fill 1.1, plain;
+        sgemm_nn_128x128 [MN K] Full 128 x 128 x 16, 2, 52.3 fill 1.2, plain;
+        sgemm_tt_128x128 [K MN] Full 128 x 128 x 16, 2, 52.5 fill 1.2, plain;
+        sgemm_tn_128x128 [K K] Full 128 x 128 x 16, 2, 49.0 fill 0.9, plain;
         matmul_tf32_tn [K K] Tf32 256 x 128 x 32, 1, 180.0;
         matmul_tf32_tn_64x64 [K K] Tf32 64 x 64 x 32, 3, 110.0;
     };

@@ -4,7 +4,7 @@ use super::cost::{Begins, product_cost, rearrangement_cost};
 use super::element::{Clusters, Major, Operand, Precision, Variant, variants};
 use super::hopper;
 use super::operand::{LINE, View};
-use super::problem::MAX_Y;
+use super::problem::{MAX_Y, ROW_ALIGN};
 use moye_device::kernels::hopper::Cut;
 
 /// The product that is planned.
@@ -65,11 +65,51 @@ pub(super) struct Plan<T: Operand> {
 }
 
 impl<T: Operand> Plan<T> {
+    /// M and N as the product's kernel takes them.
+    pub fn whole_words(&self, extents: [u32; 2]) -> [u32; 2] {
+        whole_words(self.variant, self.leading, self.majors, self.apart, extents)
+    }
+
     /// Stages of all of K.
     pub fn stages(&self, k: u32) -> u32 {
         k.div_ceil(self.variant.tile[2])
     }
 }
+
+/// M and N as the product's kernel takes them. One that writes C by words of 16 bytes is fast where both end with a word. They may, where
+/// the operand is rearranged along that mode, whose rows end with zeros then, and C goes to a workspace.
+fn whole_words<T: Operand>(
+    variant: &Variant<T>,
+    leading: [Option<i64>; 2],
+    majors: [Major; 2],
+    apart: bool,
+    [m, n]: [u32; 2],
+) -> [u32; 2] {
+    let whole = |i: usize, extent: u32| {
+        let padded = leading[i].is_none() && majors[i] == Major::Mn;
+        if variant.plain && apart && padded { extent.next_multiple_of(word_of::<T>()) } else { extent }
+    };
+    [whole(0, m), whole(1, n)]
+}
+
+/// Elements of a word of 16 bytes.
+fn word_of<T>() -> u32 {
+    (ROW_ALIGN as usize / size_of::<T>()) as u32
+}
+
+/// Whether blocks at an edge ask at each step for what lies in the matrices: of plain kernels, where there is no whole tile, or none that
+/// ends with a word. In terms of these C has M contiguous, and N is the caller's M.
+fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: [u32; 2]) -> bool {
+    let (tile_of_columns, tile_of_rows) = variant.tile_of_operands();
+    let [of_columns, of_rows] = extents;
+    let ends = |extent: u32| extent.is_multiple_of(word_of::<T>());
+    let whole_rows = of_rows >= tile_of_rows && ends(of_rows);
+    let whole_columns = of_columns >= tile_of_columns && (majors[0] == Major::K || ends(of_columns));
+    variant.plain && !(whole_rows && whole_columns)
+}
+
+/// How much longer a product takes then: 1023 x 1025 x 1027 beside 1000^3 1.5 times as long, 4095 x 4097 x 4103 beside 4096^3 1.2 times.
+const ASKED: f64 = 1.3;
 
 /// The numbers of parts that are tried.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
@@ -103,8 +143,11 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
     let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
-        // Plain kernels copy what has K contiguous number by number, and need no more than that.
-        let align = if variant.plain && major == Major::K { view.bytes } else { 16 };
+        // Plain kernels copy what has K contiguous number by number, or by pairs, and need no more than that.
+        let align = match variant.plain && major == Major::K {
+            true => view.bytes * if variant.turned { 2 } else { 1 },
+            false => 16,
+        };
         leading[i] = view.leading(major, extent, k, align);
         let others = if major == Major::K { extent } else { k };
         if variant.kernel.is_tma() {
@@ -146,6 +189,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         let splits = k.div_ceil(k_chunk).max(1);
         let apart = splits > 1 || variant.plain && question.finished_apart;
         let (cost, cut) = product_cost(question, variant, splits, k_chunk, apart, within);
+        let extents = whole_words(variant, leading, majors, apart, [m, n]);
+        let cost = cost * if asks_at_edges(variant, majors, extents) { ASKED } else { 1.0 };
         let clusters = hopper::clusters(question.multiprocessors, variant.kernel.clusters().blocks());
         Plan { variant, leading, majors, splits, k_chunk, apart, cut, clusters, cost: cost + packing }
     });
@@ -361,6 +406,41 @@ pub(super) mod tests {
             let plan = plan::<f16>(&Question { forced, ..question }).unwrap();
             assert_eq!(plan.variant.kernel.name(), name);
         }
+    }
+
+    #[test]
+    fn what_is_turned_round_is_read_by_pairs_and_rearranged_where_rows_begin_at_none() {
+        for (name, turned) in [("sgemm_nn", 0), ("sgemm_tt", 1)] {
+            // In terms of the kernel C has M contiguous: what it takes as B is A here.
+            let forced = Forced { kernel: Some(name), ..Forced::default() };
+            let lies = |row: i64, address: u64| {
+                let question = Question { forced, ..question(256, 256, 100) };
+                let mut operands = question.operands.map(|view| View { mn: 1, k: 256, bytes: 4, ..view });
+                operands[turned] = View { mn: row, k: 1, bytes: 4, address, ..operands[turned] };
+                plan::<f32>(&Question { operands, ..question }).unwrap().leading[turned]
+            };
+            assert_eq!(lies(100, 256), Some(100), "{name}");
+            assert_eq!(lies(102, 256 + 8), Some(102), "{name}: by pairs, not by fours");
+            assert_eq!(lies(101, 256), None, "{name}: every other row begins within a pair");
+            assert_eq!(lies(100, 256 + 4), None, "{name}: all rows begin within a pair");
+        }
+    }
+
+    #[test]
+    fn extents_of_plain_kernels_end_with_words_where_operands_and_c_are_in_a_workspace() {
+        // M and N contiguous, lines so many elements apart.
+        let f32_of = |[m, n]: [u32; 2], lines: [i64; 2], finished_apart: bool| {
+            let question = question(m, n, 4103);
+            let of = |line| View { mn: 1, k: line, bytes: 4, ..question.operands[0] };
+            let plan =
+                plan::<f32>(&Question { operands: lines.map(of), finished_apart, ..question }).unwrap();
+            assert!(plan.variant.plain, "{plan:?}");
+            plan.whole_words([m, n])
+        };
+        assert_eq!(f32_of([4095, 4097], [4095, 4097], true), [4096, 4100]);
+        assert_eq!(f32_of([4095, 4097], [4095, 4097], false), [4095, 4097], "C has no room for more");
+        assert_eq!(f32_of([4095, 4097], [4096, 4097], true), [4095, 4100], "A's lines end where it says");
+        assert_eq!(f32_of([4096, 4100], [4097, 4101], true), [4096, 4100]);
     }
 
     #[test]

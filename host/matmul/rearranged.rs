@@ -45,7 +45,8 @@ impl Layout {
             if plan.apart {
                 let row = row_of(n, size_of::<T::Scalar>() as u64) * size_of::<T::Scalar>() as u64;
                 let parts = u128::from(plan.splits) * u128::from(problem.batches);
-                layout.sums = Some(layout.take(u128::from(m) * u128::from(row) * parts)?);
+                let [rows, _] = plan.whole_words([m, n]);
+                layout.sums = Some(layout.take(u128::from(rows) * u128::from(row) * parts)?);
             }
             if plan.cut.tiles > 0 {
                 let (cluster, [tile_m, tile_n, _]) =
@@ -191,7 +192,7 @@ unsafe fn rearrange_by<B: Element>(
     let arguments =
         (source, destination, rows, k, written, from.mn, from.k, from.batch, to.mn, to.k, to.batch);
     // SAFETY: the caller's contract.
-    unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256), arguments) }
+    unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256).dependent(), arguments) }
 }
 
 /// A kernel that copies between any strides.

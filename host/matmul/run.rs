@@ -232,6 +232,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
     let [m, n, k] = problem.extents;
     let variant = plan.variant;
     let row = row_of(n, size_of::<T::Scalar>() as u64) as i64;
+    let [m, n] = plan.whole_words([m, n]);
     let (address, ldc, split_c, batch_c, bytes) = match sums {
         Some(address) => {
             let part = row * i64::from(m);
@@ -299,10 +300,11 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                 Code::Blocks(kernel) => {
                     let threads = kernel.bounds().threads.unwrap_or(256);
                     let grid = Grid::new((tiles, count * plan.splits), threads);
-                    // Blocks that begin early go where others have ended. Where there are too few for all places they would
+                    // Blocks that begin early go where others have ended. Where there are too few for nearly all places they would
                     // crowd there, and leave the rest of the chip idle.
                     let places = variant.per_multiprocessor * stream.device().properties().multiprocessors;
-                    let fills = u64::from(tiles) * u64::from(count * plan.splits) >= u64::from(places);
+                    let fills =
+                        16 * u64::from(tiles) * u64::from(count * plan.splits) >= 15 * u64::from(places);
                     let grid = if fills || variant.per_multiprocessor == 1 { grid.dependent() } else { grid };
                     stream.launch(kernel, grid, (arguments,))?;
                 }
@@ -351,7 +353,7 @@ unsafe fn finish<T: Operand, U: Output<T>>(
 ) -> Result<()> {
     let [m, n, k] = problem.extents;
     let row = row_of(n, size_of::<T::Scalar>() as u64) as i64;
-    let part = row * i64::from(m);
+    let part = row * i64::from(plan.whole_words([m, n])[0]);
     let splits = if k == 0 { 0 } else { plan.splits };
     let tiles = blocks("tiles of c", u64::from(m.div_ceil(8)) * u64::from(n.div_ceil(128)))?;
     let (bias, bias_m, bias_n) = problem.bias;

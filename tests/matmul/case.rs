@@ -129,6 +129,8 @@ pub struct Case {
     pub lies: [Lie; 3],
     /// Elements in front of each matrix.
     pub offsets: [usize; 3],
+    /// Elements behind A and behind B, in the same buffers.
+    pub behind: usize,
     pub alpha: f64,
     pub beta: f64,
     /// None, for each row, or for each column.
@@ -152,6 +154,7 @@ impl Case {
             shape,
             lies,
             offsets: [0; 3],
+            behind: 0,
             alpha: 1.0,
             beta: 0.0,
             bias: None,
@@ -187,6 +190,7 @@ impl Case {
             shape,
             lies: std::array::from_fn(|_| Lie::any(rng)),
             offsets: std::array::from_fn(|_| [0, 0, 0, 1, 16][rng.random_range(0..5)]),
+            behind: 0,
             alpha: factors[rng.random_range(0..4)],
             beta: factors[[3, 3, 0, 1, 2][rng.random_range(0..5)]],
             bias: [None, None, Some(false), Some(true)][rng.random_range(0..4)],
@@ -231,8 +235,8 @@ pub fn check<T, U>(
     let batch: [usize; 3] = std::array::from_fn(|i| if i == 1 && case.same_b { 0 } else { spans[i] + gap });
     let lengths: [usize; 3] =
         std::array::from_fn(|i| case.offsets[i] + (case.batches - 1) * batch[i] + spans[i]);
-    let a: Vec<T> = (0..lengths[0]).map(|_| T::draw(&mut rng)).collect();
-    let b: Vec<T> = (0..lengths[1]).map(|_| T::draw(&mut rng)).collect();
+    let [a, b] =
+        [0, 1].map(|i| -> Vec<T> { (0..lengths[i] + case.behind).map(|_| T::draw(&mut rng)).collect() });
     // Sums of integers that large would wrap.
     let draw =
         |rng: &mut StdRng| if T::SMOOTH { U::draw(rng) } else { U::narrow(T::Scalar::from(rng.random())) };

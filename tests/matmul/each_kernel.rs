@@ -195,6 +195,65 @@ fn of_eight_bits_is_right() {
     each::<F8E5M2, f32>(2e-6, |product| product);
 }
 
+/// Whole tiles of 256 x 128 and of 128 x 256, with fewer steps of K than are begun ahead and with more, whole ones and others; tiles that
+/// move back from the edge, and tiles that hang over it; in parts and batches. What lies behind a row's end is no zero.
+#[test]
+fn of_f32_that_turn_an_operand_round_take_any_k() {
+    for device in devices() {
+        for kernel in ["sgemm_nn", "sgemm_tt"] {
+            let whole = [1_usize, 15, 16, 17, 32, 33, 48, 49, 64, 66].map(|k| (256, 256, k));
+            let other = [(260, 272, 40), (100, 60, 70), (128, 256, 99)];
+            for (i, shape) in whole.into_iter().chain(other).enumerate() {
+                // Rows of A and columns of B that begin with pairs, every second one at no multiple of 16 bytes.
+                let between = (6 - shape.2 % 4) % 4;
+                let [a, b, c] = lies(kernel, 0);
+                let (lies_of, turned) = match kernel {
+                    "sgemm_nn" => ([a, Lie::Columns(between), c], 1),
+                    _ => ([Lie::Rows(between), b, c], 0),
+                };
+                let row = shape.2 + between;
+                assert!(row % 4 == 2, "rows of {row}");
+                let mut offsets = [0; 3];
+                offsets[turned] = 2;
+                let case = Case {
+                    kernel: Some(kernel),
+                    offsets,
+                    behind: 4,
+                    alpha: 2.0,
+                    // Batches of whole words: gaps of sixteen elements, or five, with which they begin anywhere and are rearranged.
+                    batches: 1 + i % 2,
+                    splits: if shape.2 > 60 { Some(2) } else { None },
+                    ..Case::new(shape, lies_of)
+                };
+                check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
+                // Rows that begin at any number are rearranged first.
+                let anywhere = Case { kernel: Some(kernel), ..Case::new(shape, lies(kernel, 0)) };
+                check::<f32, f32>(&device, &anywhere, 2e-6, i as u64, |product| product);
+            }
+        }
+    }
+}
+
+/// Extents that are no words, of operands that are rearranged for it: their rows end with zeros, and C is in a workspace, in parts and batches.
+#[test]
+fn of_f32_take_extents_that_end_within_words() {
+    for device in devices() {
+        for kernel in ["sgemm_nt", "sgemm_nt_128x128", "sgemm_nn", "sgemm_tt"] {
+            for (i, (splits, batches)) in [(1, 1), (3, 1), (1, 2), (3, 3)].into_iter().enumerate() {
+                let case = Case {
+                    kernel: Some(kernel),
+                    splits: Some(splits),
+                    batches,
+                    beta: [0.0, 3.0][i % 2],
+                    bias: Some(i < 2),
+                    ..Case::new((261, 131, 150), lies(kernel, 0))
+                };
+                check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
+            }
+        }
+    }
+}
+
 /// Step 7 of the ladder, the pipeline by `mma.sync`, over thousands of tiles along K, which are one part.
 fn long<T>(kernel: &'static str, bound: impl Fn(usize) -> f64, setup: Setup<T, T>)
 where

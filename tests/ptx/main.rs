@@ -184,7 +184,7 @@ fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
 /// writes is not to be touched in front of the wait.
 #[test]
 fn whatever_may_begin_early_waits_before_it_touches_memory() {
-    const FAMILIES: [&str; 7] = [
+    const FAMILIES: [&str; 8] = [
         "matmul_f16_acc",
         "matmul_f16_tn_tma",
         "matmul_bf16_tn_tma",
@@ -192,6 +192,7 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
         "sgemm",
         "wgmma",
         "finish",
+        "pack",
     ];
     let text = text("sm_90a");
     for family in FAMILIES {
@@ -275,6 +276,8 @@ fn the_driver_agrees() {
     check(&device, &kernels::mma::matmul_s8_tn);
     check(&device, &kernels::mma::matmul_f64_tn);
     check(&device, &kernels::mma::sgemm_nt);
+    check(&device, &kernels::mma::sgemm_nn);
+    check(&device, &kernels::mma::sgemm_tt);
     check(&device, &kernels::mma::sgemm_tn_128x128);
     for step in [
         kernels::ladder::ladder_tiled,

@@ -115,7 +115,7 @@ fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<(&'a str, &'a str)>
 }
 
 #[rstest]
-#[case("sgemm_nt", (16, 8, 8), (5, 3))]
+#[case("sgemm_nt", (16, 8, 16), (3, 6))]
 #[case("sgemm_nt_128x128", (8, 8, 16), (3, 4))]
 fn the_f32_products_are_fma_over_words_of_16_bytes(
     #[values("sm_80", "sm_90a")] arch: &str,
@@ -134,7 +134,28 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
         "{:?}",
         kernel.instructions
     );
-    assert_eq!(kernel.count("st.global.v4.b32"), sums_m * sums_n / 4, "{:?}", kernel.instructions);
+    // Of a whole tile, and of one that hangs over an edge.
+    assert_eq!(kernel.count("st.global.v4.b32"), 2 * sums_m * sums_n / 4, "{:?}", kernel.instructions);
+}
+
+#[rstest]
+fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_of_large_tiles(
+    #[values("sm_80", "sm_90a")] arch: &str,
+    #[values("sgemm_nn", "sgemm_tt")] name: &str,
+) {
+    let kernel = function(arch, name);
+    let (sums, steps) = (16 * 8, 16);
+    assert_eq!(kernel.count(FMA), (steps + 1) * sums + sums, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.shared.v4.b32"), (steps + 1 + 1) * (16 + 8) / 4);
+    // The other operand: two stages ahead, and in both loops.
+    assert_eq!(kernel.count("cp.async.cg.shared.global"), 4 * (2 + 2), "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("cp.async.ca.shared.global"), 0, "{:?}", kernel.instructions);
+    // Pairs along K of four rows: three tiles ahead, whole ones or not, and in both loops.
+    assert_eq!(kernel.count("ld.global.b64"), 4 * (2 * 3 + 2), "{:?}", kernel.instructions);
+    // Fours along M or N of two columns. Nothing else is written to shared memory.
+    assert_eq!(kernel.count("st.shared.v4.b32"), 2 * (2 * 2 + 2), "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.shared"), 2 * (2 * 2 + 2), "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global.v4.b32"), 2 * sums / 4, "{:?}", kernel.instructions);
 }
 
 #[rstest]
@@ -228,7 +249,7 @@ const OTHERS: &[&str] = &[
     "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign",
     "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
     "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",
-    "sgemm_nt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",
+    "sgemm_nt", "sgemm_nn", "sgemm_tt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",
     "matmul_f16_tn_tma", "matmul_bf16_tn_tma",
 ];
 

@@ -32,8 +32,8 @@ use crate::arch::wgmma::{
 use crate::arch::{
     CachePolicy, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx, cluster_arrive_relaxed,
     cluster_rank, cluster_wait, decrease_registers, elect, fence_proxy_async_shared, increase_registers,
-    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
-    tensor_load, thread_idx,
+    launch_dependents, opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
+    tensor_load, thread_idx, wait_for_prior_kernels,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::kernels::mma::{Place, Staged, write_rows};
@@ -222,11 +222,12 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
         // SAFETY: all threads come by. What the other block is to see are mbarriers, which have a fence of their own.
         unsafe { cluster_arrive_relaxed() };
     }
-    // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
-    overlap_launches();
-
+    // What comes behind may prepare itself.
+    launch_dependents();
     let tile = tile_of::<G, PARTS>(arguments);
     let piece = part_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
+    // Whatever the kernel in front writes may be read from here on.
+    wait_for_prior_kernels();
     let consumer = warpgroup.wrapping_sub(1);
     // SAFETY: each warpgroup goes one way as a whole, and waits once for the cluster to have begun; the caller's contract.
     unsafe {

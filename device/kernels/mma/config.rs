@@ -2,6 +2,7 @@
 
 use super::arguments::Arguments;
 use super::epilogue::Epilogue;
+use super::load::Load;
 use super::scalar::{Convertible, Scalar};
 use crate::atom::{StaticTiledCopy, StaticTiledMma};
 use crate::layout::Text;
@@ -32,10 +33,10 @@ pub trait MmaConfig: Sized + 'static {
     type SmemA: StaticLayout;
     /// B's stages in shared memory, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
-    /// A from global to shared memory.
-    type LoadA: StaticTiledCopy<Element = Self::Operand>;
-    /// B from global to shared memory.
-    type LoadB: StaticTiledCopy<Element = Self::Operand>;
+    /// A from global to shared memory: [`Asynchronous`](super::Asynchronous), or [`Turned`](super::Turned).
+    type LoadA: Load<Self::Operand, Self::StridesA, Self::TileA, Self::SmemA>;
+    /// B from global to shared memory, likewise.
+    type LoadB: Load<Self::Operand, Self::StridesB, Self::TileB, Self::SmemB>;
     /// A from shared memory to fragments.
     type CopyA: StaticTiledCopy<Element = Self::Operand>;
     /// B from shared memory to fragments.

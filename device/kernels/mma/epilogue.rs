@@ -12,7 +12,7 @@ use crate::arch::{Fma as _, sync_threads};
 use crate::atom::mma::MmaAtom;
 use crate::atom::{AccumulatorOf, StaticTiledMma};
 use crate::memory::{Element, SharedArray, SharedStorage};
-use crate::tensor::{Aligned, Fragment, Matrix, UnitStride};
+use crate::tensor::{Aligned, Fragment, Matrix, StaticLayout as _, UnitStride};
 
 /// How a block's tile of C is written.
 pub trait Epilogue<G: MmaConfig> {
@@ -73,16 +73,24 @@ where
         let c =
             arguments.c.offset(place.offset + i64::from(first_n) * arguments.ldc).offset(i64::from(first_m));
         let strides = Aligned::<_, 16>(UnitStride::<0>(arguments.ldc));
-        let m_c = Matrix::new(c, (arguments.m - first_m, arguments.n - first_n), strides); // (M, N), from the tile on
+        let (m, n) = (arguments.m - first_m, arguments.n - first_n);
+        let m_c = Matrix::new(c, (m, n), strides); // (M, N), from the tile on
         let g_c = m_c.local_tile::<G::TileC, _>((0, 0)); // (BLK_M, BLK_N)
-        let mut t_g_c = G::Mma::get_slice(place.thread).partition_c(g_c); // (MMA, MMA_M, MMA_N)
+        let mma = G::Mma::get_slice(place.thread);
+        let mut t_g_c = mma.partition_c(g_c); // (MMA, MMA_M, MMA_N)
+        let whole = m >= const { G::TileC::LAYOUT.extent(0) as u32 }
+            && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
         // SAFETY: each element of C belongs to one thread; every element of the fragment is written before it is read.
         unsafe {
             let mut results = t_g_c.make_fragment_like();
             transform(sums, &mut results, |sum| {
                 G::Output::narrow(arguments.alpha.fma(sum.widen(), G::Scalar::ZERO))
             });
-            copy(&results, &mut t_g_c);
+            if whole {
+                copy(&results, &mut t_g_c.whole());
+            } else {
+                copy(&results, &mut t_g_c);
+            }
         }
     }
 }

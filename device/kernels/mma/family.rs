@@ -58,8 +58,8 @@ macro_rules! tensor_core {
                 type TileC = TileC;
                 type SmemA = SmemA;
                 type SmemB = SmemB;
-                type LoadA = LoadA;
-                type LoadB = LoadB;
+                type LoadA = crate::kernels::mma::Asynchronous<LoadA>;
+                type LoadB = crate::kernels::mma::Asynchronous<LoadB>;
                 type CopyA = CopyA;
                 type CopyB = CopyB;
                 type Mma = Mma;

@@ -12,6 +12,7 @@ mod exclusive;
 mod f16;
 mod family;
 mod finish;
+mod load;
 #[cfg(not(target_feature = "sm_90a"))]
 mod other;
 mod pipeline;
@@ -28,6 +29,7 @@ pub use exclusive::*;
 #[cfg(not(target_feature = "sm_90a"))]
 pub use f16::*;
 pub use finish::{finish_bf16, finish_f16, finish_f32, finish_f64, finish_i32};
+pub use load::{Asynchronous, Load, Loading, Turned};
 #[cfg(not(target_feature = "sm_90a"))]
 pub use other::*;
 pub use pipeline::matmul;

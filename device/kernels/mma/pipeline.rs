@@ -10,6 +10,7 @@
 
 use super::config::{ArgumentsOf, MmaConfig, Storage};
 use super::epilogue::Epilogue as _;
+use super::load::{Load as _, Loading as _};
 use super::raster::tile_of;
 use super::rows::Place;
 use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
@@ -20,13 +21,9 @@ use crate::arch::{
 use crate::atom::copy::CopyAtom;
 use crate::atom::mma::{AddsInPlace, MmaAtom};
 use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
-use crate::memory::{Element as _, Global, Shared, SharedStorage};
-use crate::tensor::{
-    All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strided, Strides as _, WholeTiles,
-};
+use crate::memory::{Element as _, SharedStorage};
+use crate::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strides as _};
 
-/// A tile of an operand in global memory.
-type OperandTile<T, S> = Strided<Global<T>, S>;
 /// A step's part of an operand in shared memory.
 type PartOf<G, L, C> = Part<<G as MmaConfig>::Operand, AllButLast<PartitionS<L, C>>>;
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
@@ -42,17 +39,11 @@ pub unsafe fn matmul<G: MmaConfig>(arguments: ArgumentsOf<G>)
 where
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
     G::Sum: Fma,
-    OperandTile<G::Operand, G::StridesA>: CopySource<SourceOf<G::LoadA>>,
-    OperandTile<G::Operand, G::StridesB>: CopySource<SourceOf<G::LoadB>>,
-    OperandTile<G::Operand, WholeTiles<G::StridesA>>: CopySource<SourceOf<G::LoadA>>,
-    OperandTile<G::Operand, WholeTiles<G::StridesB>>: CopySource<SourceOf<G::LoadB>>,
-    Shared<G::Operand>: CopyDestination<DestinationOf<G::LoadA>> + CopyDestination<DestinationOf<G::LoadB>>,
     PartOf<G, G::SmemA, G::CopyA>: CopySource<SourceOf<G::CopyA>>,
     PartOf<G, G::SmemB, G::CopyB>: CopySource<SourceOf<G::CopyB>>,
     for<'a> RegistersMut<'a, G::Operand>:
         CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
 {
-    overlap_launches();
     let thread = thread_idx().x;
     let (m, n) = (arguments.m, arguments.n);
     let (tile_m, tile_n) = tile_of::<G>(block_idx().x, m, n);
@@ -83,11 +74,8 @@ where
     // SAFETY: the kernel declares `Storage<G>`.
     let (s_a, s_b) = unsafe { Storage::<G>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
 
-    let (load_a, load_b) = (G::LoadA::get_slice(thread), G::LoadB::get_slice(thread));
-    let t_g_a = load_a.partition_s(g_a); // (CPY, CPY_M, CPY_K, k)
-    let t_g_b = load_b.partition_s(g_b); // (CPY, CPY_N, CPY_K, k)
-    let t_s_a = load_a.partition_d(s_a); // (CPY, CPY_M, CPY_K, PIPE)
-    let t_s_b = load_b.partition_d(s_b); // (CPY, CPY_N, CPY_K, PIPE)
+    let mut load_a = G::LoadA::part(thread, g_a, s_a); // (CPY, CPY_M, CPY_K, k) to (CPY, CPY_M, CPY_K, PIPE)
+    let mut load_b = G::LoadB::part(thread, g_b, s_b); // (CPY, CPY_N, CPY_K, k) to (CPY, CPY_N, CPY_K, PIPE)
     // Where K is no multiple of a tile's, the last tile is taken first: that one arrives with zeros beyond K, and all that
     // the loop loads are whole.
     let tiles = g_a.tiles();
@@ -97,18 +85,6 @@ where
     // Whether the block's tile lies in the matrices along M and N.
     let inside =
         m >= const { G::TileC::LAYOUT.extent(0) as u32 } && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
-    // Turns beyond the last load what nobody multiplies.
-    macro_rules! load {
-        ($load:ty, $from:ident, $to:ident, $tile:expr, $stage:expr, whole) => {
-            // SAFETY: a stage is overwritten only behind a barrier after its last read.
-            unsafe { copy_tiled(<$load>::default(), &$from.tile($tile).whole(), &mut $to.slice_last($stage)) }
-        };
-        ($load:ty, $from:ident, $to:ident, $tile:expr, $stage:expr, checked) => {
-            // SAFETY: as above.
-            unsafe { copy_tiled(<$load>::default(), &$from.tile($tile), &mut $to.slice_last($stage)) }
-        };
-    }
-
     let mma = G::Mma::get_slice(thread);
     // SAFETY: each step's part is read from shared memory before its product.
     let (mut t_r_a, mut t_r_b) = unsafe {
@@ -128,11 +104,59 @@ where
         same_threads::<G>();
         steps::<AllButLast<G::SmemA>, G::Mma>()
     };
+    // Where all of the first tiles lie in the matrices, nothing is asked of each load of what goes through registers.
+    let begins_inside = inside && ragged == 0 && G::STAGES <= tiles;
+    // What goes through registers is read a tile ahead from the first on, and may wait for global memory that long.
+    macro_rules! first_stages {
+        ($load:ty, $part:ident, $start:ident) => {
+            for stage in 0..G::STAGES - 1 {
+                let mut next = $part.clone();
+                // SAFETY: nobody has used the stages yet; each part finishes what it has started.
+                unsafe {
+                    next.$start(tile_of_turn(stage + 1), stage + 1);
+                    $part.finish(stage);
+                }
+                $part = next;
+            }
+        };
+        ($load:ty, $part:ident) => {
+            if <$load>::THROUGH_REGISTERS && begins_inside {
+                first_stages!($load, $part, start_whole);
+            } else if <$load>::THROUGH_REGISTERS {
+                first_stages!($load, $part, start);
+            }
+        };
+    }
+    macro_rules! first_tile {
+        ($load:ty, $part:ident) => {
+            // SAFETY: nobody has used the stages yet.
+            unsafe {
+                if <$load>::THROUGH_REGISTERS && begins_inside {
+                    $part.start_whole(0, 0);
+                } else if <$load>::THROUGH_REGISTERS {
+                    $part.start(tile_of_turn(0), 0);
+                }
+            }
+        };
+    }
+    // All that is to be computed of the block's place is, in front of what waits for other kernels.
+    overlap_launches();
+    first_tile!(G::LoadA, load_a);
+    first_tile!(G::LoadB, load_b);
     for stage in 0..G::STAGES - 1 {
-        load!(G::LoadA, t_g_a, t_s_a, tile_of_turn(stage), stage, checked);
-        load!(G::LoadB, t_g_b, t_s_b, tile_of_turn(stage), stage, checked);
+        // SAFETY: nobody has used the stages yet. Turns beyond the last load what nobody multiplies.
+        unsafe {
+            if !G::LoadA::THROUGH_REGISTERS {
+                load_a.start(tile_of_turn(stage), stage);
+            }
+            if !G::LoadB::THROUGH_REGISTERS {
+                load_b.start(tile_of_turn(stage), stage);
+            }
+        }
         cp_async_commit();
     }
+    first_stages!(G::LoadA, load_a);
+    first_stages!(G::LoadB, load_b);
     // The fragments of a step, from the stage that holds its tile, to the registers of step `$to`.
     macro_rules! read {
         ($stage:expr, $step:expr => $to:expr) => {
@@ -149,12 +173,21 @@ where
     wait(G::STAGES - 2);
 
     let (mut reading, mut writing) = (0, G::STAGES - 1);
-    // The loads that run `STAGES - 1` turns ahead.
+    // The loads that run `STAGES - 1` turns ahead. What goes through registers was read a turn before, and makes place for the next.
     macro_rules! load_ahead {
-        ($load:ty, $from:ident, $to:ident, $turn:expr, $check:ident) => {
+        ($load:ty, $part:ident, $turn:expr, $start:ident) => {
             let ahead = $turn + G::STAGES - 1;
-            if ahead < tiles {
-                load!($load, $from, $to, ahead - ragged, writing, $check);
+            // SAFETY: all have read the stage, which a barrier has told; what was started is finished before the next is.
+            unsafe {
+                if !<$load>::THROUGH_REGISTERS && ahead < tiles {
+                    $part.$start(ahead - ragged, writing);
+                }
+                if <$load>::THROUGH_REGISTERS && ahead < tiles {
+                    $part.finish(writing);
+                }
+                if <$load>::THROUGH_REGISTERS && ahead + 1 < tiles {
+                    $part.$start(ahead + 1 - ragged, writing);
+                }
             }
         };
     }
@@ -165,6 +198,13 @@ where
         };
     }
 
+    // The steps in which tiles of A and of B are loaded, and the later one.
+    let (step_a, step_b, last) = const {
+        let steps = self::steps::<AllButLast<G::SmemA>, G::Mma>();
+        let a = load_step(G::LoadA::EIGHTHS, 0, steps);
+        let b = load_step(G::LoadB::EIGHTHS, 1, steps);
+        (a, b, if a > b { a } else { b })
+    };
     if inside {
         // The fragments of a step are read beside the product of the step before.
         read!(reading, 0 => 0);
@@ -181,11 +221,17 @@ where
                     // Behind the barrier all have read the tile before this one, whose stage is the next to be written,
                     // and the tile after this one has arrived, a turn before it is read.
                     wait(G::STAGES - 3);
-                    load_ahead!(G::LoadA, t_g_a, t_s_a, turn, whole);
+                }
+                if step == step_a {
+                    load_ahead!(G::LoadA, load_a, turn, start_whole);
+                }
+                if step == step_b {
+                    load_ahead!(G::LoadB, load_b, turn, start_whole);
                 }
                 if step == 1 {
-                    load_ahead!(G::LoadB, t_g_b, t_s_b, turn, whole);
                     cp_async_commit();
+                }
+                if step == last {
                     writing = next::<G>(writing);
                 }
             }
@@ -202,8 +248,8 @@ where
                 multiply!(0);
             }
             wait(G::STAGES - 3);
-            load_ahead!(G::LoadA, t_g_a, t_s_a, turn, checked);
-            load_ahead!(G::LoadB, t_g_b, t_s_b, turn, checked);
+            load_ahead!(G::LoadA, load_a, turn, start);
+            load_ahead!(G::LoadB, load_b, turn, start);
             cp_async_commit();
             writing = next::<G>(writing);
             reading = next::<G>(reading);
@@ -254,6 +300,14 @@ fn wait(pending: u32) {
     sync_threads();
 }
 
+/// The step in which a tile is loaded: `first` by `cp.async`; what goes through registers is written so many eighths through the steps.
+const fn load_step(eighths: Option<u32>, first: u32, steps: u32) -> u32 {
+    match eighths {
+        Some(eighths) => steps * eighths / 8,
+        None => first,
+    }
+}
+
 /// The steps along K in a tile: two at least, since B is loaded behind the second.
 const fn steps<L: StaticLayout, M: StaticTiledMma>() -> u32 {
     let steps = M::MMA.partition_a(L::LAYOUT).extent(2);
@@ -274,12 +328,7 @@ const fn steps<L: StaticLayout, M: StaticTiledMma>() -> u32 {
 /// All copies and the product are made by the same threads.
 const fn same_threads<G: MmaConfig>() {
     let threads = G::Mma::MMA.threads();
-    let copies = [
-        G::LoadA::COPY.threads(),
-        G::LoadB::COPY.threads(),
-        G::CopyA::COPY.threads(),
-        G::CopyB::COPY.threads(),
-    ];
+    let copies = [G::LoadA::THREADS, G::LoadB::THREADS, G::CopyA::COPY.threads(), G::CopyB::COPY.threads()];
     let mut i = 0;
     while i < copies.len() {
         if copies[i] != threads {

@@ -2,9 +2,11 @@
 //!
 //! The same pipeline as on tensor cores, with [`UniversalFma`] as the atom: 256 threads, 16 x 16, so that operands come from
 //! shared memory 16 bytes at a time. In a tile of 128 x 128 each thread has 8 x 8 sums in four runs of 4 x 4: a step along K
-//! costs it 4 reads for 64 products. In a tile of 256 x 128 it has 16 x 8: 6 reads for 128. C has M contiguous.
+//! costs it 4 reads for 64 products. In a tile of 256 x 128 it has 16 x 8, in one of 128 x 256 8 x 16: 6 reads for 128. C has M
+//! contiguous.
 
 use super::config::{ArgumentsOf, MmaConfig, Storage};
+use super::load::{Asynchronous, Turned};
 use super::pipeline::matmul;
 use crate::atom::copy::{SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy};
 use crate::atom::mma::UniversalFma;
@@ -48,27 +50,58 @@ pub mod square {
     }
 }
 
-/// A tile of 256 x 128 x 8 in five stages.
+/// A tile of 256 x 128 x 16 in three stages.
 pub mod large {
     use super::*;
 
     static_layout! {
         /// (BLK_M, BLK_K)
-        pub TileA = layout!((256, 8));
+        pub TileA = layout!((256, 16));
         /// (BLK_N, BLK_K)
-        pub TileB = layout!((128, 8));
+        pub TileB = layout!((128, 16));
         /// (BLK_M, BLK_N)
         pub TileC = layout!((256, 128));
         /// M contiguous, (BLK_M, BLK_K, PIPE).
-        pub SmemA = layout!((256, 8, 5));
+        pub SmemA = layout!((256, 16, 3));
         /// N contiguous, (BLK_N, BLK_K, PIPE).
-        pub SmemB = layout!((128, 8, 5));
+        pub SmemB = layout!((128, 16, 3));
     }
     tiled_mma! {
         /// 16 x 16 threads, each with four neighbours along M in the quarters of the tile, and along N in its halves.
         pub Mma: TiledMma<UniversalFma<f32>> = TiledMma::permuted(
             layout!((16, 16, 1)),
             [Permutation::Layout(FOURS_OF_256), Permutation::Layout(FOURS_OF_128), Permutation::Tile(1)],
+        );
+    }
+    tiled_copy! {
+        /// Four neighbours along M.
+        pub CopyA: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_a(&Mma::MMA);
+        /// Four neighbours along N.
+        pub CopyB: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_b(&Mma::MMA);
+    }
+}
+
+/// A tile of 128 x 256 x 16 in three stages, for an A that is turned round: it is the smaller part.
+pub mod wide {
+    use super::*;
+
+    static_layout! {
+        /// (BLK_M, BLK_K)
+        pub TileA = layout!((128, 16));
+        /// (BLK_N, BLK_K)
+        pub TileB = layout!((256, 16));
+        /// (BLK_M, BLK_N)
+        pub TileC = layout!((128, 256));
+        /// M contiguous, (BLK_M, BLK_K, PIPE).
+        pub SmemA = layout!((128, 16, 3));
+        /// N contiguous, (BLK_N, BLK_K, PIPE).
+        pub SmemB = layout!((256, 16, 3));
+    }
+    tiled_mma! {
+        /// 16 x 16 threads, 8 x 4 a warp, each with four neighbours along M in the halves of the tile, and along N in its quarters.
+        pub Mma: TiledMma<UniversalFma<f32>> = TiledMma::permuted(
+            layout!(((8, 2), (4, 4), 1):((1, 32), (8, 64), 0)),
+            [Permutation::Layout(FOURS_OF_128), Permutation::Layout(FOURS_OF_256), Permutation::Tile(1)],
         );
     }
     tiled_copy! {
@@ -91,6 +124,31 @@ tiled_copy! {
     pub LoadAlongK: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<u32>, f32> = TiledCopy::new(layout!((32, 8):(8, 1)), layout!((1, 1)));
 }
 
+/// The threads that turn a tile of 128 x 16 round, over fours of rows and pairs along K: eight fours of rows by four pairs a warp, so that it
+/// reads whole sectors of 32 bytes, and eight lanes write 128 bytes that follow each other.
+const TURNING: Layout = layout!(((8, 4), (4, 2)):((1, 32), (8, 128)));
+tiled_copy! {
+    /// Pairs along K of four rows.
+    pub PairsAlongK: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(TURNING, layout!((4, 2):(2, 1)));
+    /// The same, as four neighbours along M of two columns.
+    pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(TURNING, layout!((4, 2)));
+}
+
+/// M (or N) contiguous, columns that begin at multiples of 16 bytes.
+type Words = Aligned<UnitStride<0>, 16>;
+/// K contiguous, rows that begin at multiples of 8 bytes.
+type Pairs = Aligned<UnitStride<1>, 8>;
+/// K contiguous, rows that begin anywhere.
+type Numbers = Aligned<UnitStride<1>, 4>;
+
+/// Along M (or N), 16 bytes at a time.
+type AlongM = Asynchronous<LoadAlongM>;
+/// Along K, 4 bytes at a time.
+type AlongK = Asynchronous<LoadAlongK>;
+/// Along K, turned round. When it is written is a matter of a twentieth of the time: by it `ptxas` gives the loop's sums one set of registers or
+/// another (record 7).
+type TurnedAlongK<const EIGHTHS: u32> = Turned<PairsAlongK, FoursAlongM, EIGHTHS>;
+
 macro_rules! sgemm {
     ($($name:ident $config:ident: $tile:ident, blocks = $blocks:literal, $strides_a:ty, $smem_a:ty, $load_a:ty; $strides_b:ty, $smem_b:ty, $load_b:ty, $doc:literal;)+) => { $(
         /// The configuration.
@@ -101,8 +159,8 @@ macro_rules! sgemm {
             type Sum = f32;
             type Scalar = f32;
             type Output = f32;
-            type StridesA = Aligned<$strides_a, 16>;
-            type StridesB = Aligned<$strides_b, 16>;
+            type StridesA = $strides_a;
+            type StridesB = $strides_b;
             type TileA = $tile::TileA;
             type TileB = $tile::TileB;
             type TileC = $tile::TileC;
@@ -130,8 +188,9 @@ macro_rules! sgemm {
         /// Along x a block of 256 threads for each tile of `c`, along y one for each split of each batch.
         ///
         /// # Safety
-        /// As for the kernels on tensor cores; the columns of `c` start at multiples of 16 bytes too. `beta`, the bias and the
-        /// activation are not looked at.
+        /// As for the kernels on tensor cores; the columns of `c` start at multiples of 16 bytes too. Of an operand with K contiguous that is
+        /// turned round in registers address, leading dimension, batches and parts of K are multiples of 8 bytes, of another one of 4. `beta`, the bias
+        /// and the activation are not looked at.
         #[kernel(threads = THREADS, min_blocks = $blocks, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: ArgumentsOf<$config>) {
             // SAFETY: the caller's contract.
@@ -140,14 +199,18 @@ macro_rules! sgemm {
     )+ };
 }
 sgemm! {
-    sgemm_nt Nt: large, blocks = 1, UnitStride<0>, large::SmemA, LoadAlongM; UnitStride<0>, large::SmemB, LoadAlongM,
+    sgemm_nt Nt: large, blocks = 1, Words, large::SmemA, AlongM; Words, large::SmemB, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 256 x 128";
-    sgemm_nt_128x128 NtSquare: square, blocks = 2, UnitStride<0>, square::SmemAlongM, LoadAlongM; UnitStride<0>, square::SmemAlongM, LoadAlongM,
+    sgemm_nn Nn: large, blocks = 1, Words, large::SmemA, AlongM; Pairs, large::SmemB, TurnedAlongK<6>,
+        "M contiguous in `a` and K in `b`, which is turned round in registers, by tiles of 256 x 128";
+    sgemm_tt Tt: wide, blocks = 1, Pairs, wide::SmemA, TurnedAlongK<4>; Words, wide::SmemB, AlongM,
+        "K contiguous in `a`, which is turned round in registers, and N in `b`, by tiles of 128 x 256";
+    sgemm_nt_128x128 NtSquare: square, blocks = 2, Words, square::SmemAlongM, AlongM; Words, square::SmemAlongM, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 128 x 128";
-    sgemm_nn_128x128 NnSquare: square, blocks = 2, UnitStride<0>, square::SmemAlongM, LoadAlongM; UnitStride<1>, square::SmemAlongK, LoadAlongK,
+    sgemm_nn_128x128 NnSquare: square, blocks = 2, Words, square::SmemAlongM, AlongM; Numbers, square::SmemAlongK, AlongK,
         "M contiguous in `a` and K in `b`, by tiles of 128 x 128";
-    sgemm_tt_128x128 TtSquare: square, blocks = 2, UnitStride<1>, square::SmemAlongK, LoadAlongK; UnitStride<0>, square::SmemAlongM, LoadAlongM,
+    sgemm_tt_128x128 TtSquare: square, blocks = 2, Numbers, square::SmemAlongK, AlongK; Words, square::SmemAlongM, AlongM,
         "K contiguous in `a` and N in `b`, by tiles of 128 x 128";
-    sgemm_tn_128x128 TnSquare: square, blocks = 2, UnitStride<1>, square::SmemAlongK, LoadAlongK; UnitStride<1>, square::SmemAlongK, LoadAlongK,
+    sgemm_tn_128x128 TnSquare: square, blocks = 2, Numbers, square::SmemAlongK, AlongK; Numbers, square::SmemAlongK, AlongK,
         "K contiguous in both, by tiles of 128 x 128";
 }
