@@ -373,10 +373,10 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, Elsewhere(d, c)) }
 }
 
-/// Whether B's element is kept for a column of sums, and not A's for a row of them: in products of single threads, where columns are shorter
-/// (record 7). Matrix instructions go by rows.
-const fn keeps_b<M: StaticTiledMma>(extents: Extents) -> bool {
-    M::Atom::THR_ID.size() == 1 && extents.n > extents.m
+/// Whether the atom is a single thread's. Matrix instructions go by rows of sums, for each of which A's fragment is kept; a thread's own products
+/// go by columns where these are shorter (record 7).
+const fn one_thread<M: StaticTiledMma>() -> bool {
+    M::Atom::THR_ID.size() == 1
 }
 
 /// The products of all atoms, added to the sums of layout `LC`.
@@ -412,7 +412,8 @@ where
             gather::<RegistersA<M>, _, LA, _>(a.engine(), values[0], k * m, m, &mut column_a);
             gather::<RegistersB<M>, _, LB, _>(b.engine(), values[1], k * n, n, &mut column_b);
         }
-        if const { keeps_b::<M>(Product::<M, LA, LB, LC>::EXTENTS) } {
+        if const { one_thread::<M>() } && n > m {
+            // B's element is kept for a column of sums, the shorter way: see record 7.
             for j in 0..n {
                 // SAFETY: set above.
                 let b: RegistersB<M> = unsafe { registers(&column_b, j) };

@@ -432,8 +432,9 @@ pub(super) mod tests {
         let f32_of = |[m, n]: [u32; 2], lines: [i64; 2], finished_apart: bool| {
             let question = question(m, n, 4103);
             let of = |line| View { mn: 1, k: line, bytes: 4, ..question.operands[0] };
-            let plan =
-                plan::<f32>(&Question { operands: lines.map(of), finished_apart, ..question }).unwrap();
+            let forced = Forced { splits: Some(1), ..Forced::default() };
+            let question = Question { operands: lines.map(of), finished_apart, forced, ..question };
+            let plan = plan::<f32>(&question).unwrap();
             assert!(plan.variant.plain, "{plan:?}");
             plan.whole_words([m, n])
         };

@@ -12,8 +12,8 @@ use super::store::{OWN_GROUPS, meet};
 use crate::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use crate::arch::{
     CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
-    decrease_registers, elect, grid_dim, increase_registers, launch_dependents, opaque, overlap_launches,
-    prefetch_tensor_map, shuffle, sync_threads, tensor_load, thread_idx, wait_for_prior_kernels,
+    decrease_registers, elect, grid_dim, increase_registers, opaque, overlap_launches, prefetch_tensor_map,
+    shuffle, sync_threads, tensor_load, thread_idx,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::layout::Major;
@@ -40,12 +40,6 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     sharing: &Sharing<G::Sum>,
 ) {
     const { assert!(CLUSTER == G::CLUSTER, "the configuration's blocks of a cluster") };
-    const {
-        assert!(
-            CLUSTER > 1 || !G::PING_PONG,
-            "warpgroups that take turns wait for the kernel in front together, as clusters do"
-        )
-    };
     let thread = thread_idx().x;
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
@@ -67,13 +61,8 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     } else {
         sync_threads();
     }
-    // Whatever the kernel in front writes may be read behind this; what comes behind may prepare itself. Blocks by themselves, of which most have
-    // one tile, wait where they have computed its place. Clusters, whose tiles are many, were no faster for it (record 11).
-    if CLUSTER > 1 {
-        overlap_launches();
-    } else {
-        launch_dependents();
-    }
+    // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
+    overlap_launches();
 
     // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
     unsafe {
@@ -148,7 +137,6 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
         let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
-        let mut waited = false;
         while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
             let work = job::<G>(arguments, sharing).work(turn);
             let row = (work.m * CLUSTER + rank) * G::BLK_M;
@@ -156,10 +144,6 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             // One batch is the same for all where they have no distance.
             let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
             let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
-            if CLUSTER == 1 && !waited {
-                wait_for_prior_kernels();
-                waited = true;
-            }
             let mut stage = turn.first;
             while stage < turn.first + turn.stages {
                 let k = (stage * G::BLK_K) as i32;
@@ -220,9 +204,6 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     let mut sums = G::Sums::ZERO;
     let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
     let mut next = schedule.take_next(&job::<G>(arguments, sharing));
-    if CLUSTER == 1 {
-        wait_for_prior_kernels();
-    }
     // The last stage of the tile in front, in which boxes of C may lie.
     let mut held = None;
     // SAFETY: the caller's contract; the stages are the tile's, and released when the warp's stores have read them.
