@@ -144,7 +144,9 @@ fn layouts() -> impl Strategy<Value = Layout> {
         prop_oneof![3 => leaf().boxed(), 1 => prop::collection::vec(leaf(), 0..3).prop_map(tuple).boxed()];
     let whole =
         prop_oneof![1 => leaf().boxed(), 8 => prop::collection::vec(mode, 0..5).prop_map(tuple).boxed()];
-    whole.prop_map(|(shape, stride)| parsed(&format!("{shape}:{stride}")))
+    whole
+        .prop_map(|(shape, stride)| parsed(&format!("{shape}:{stride}")))
+        .prop_filter("a picture holds MAX_CELLS cells", |layout| layout.size() <= draw::MAX_CELLS)
 }
 
 proptest! {
