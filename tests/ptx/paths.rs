@@ -1,0 +1,161 @@
+//! What a kernel may have done before it waits for the kernel in front: the ways from its entry through its branches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+const WAIT: &str = "griddepcontrol.wait";
+
+/// The instructions of `body` that some way from the entry reaches without a `griddepcontrol.wait`, in the order of the text.
+///
+/// Each branch that a predicate guards may go either way; a `brx.idx` goes to any label of its list.
+pub fn reached_before_waiting(body: &str) -> Vec<&str> {
+    let lines: Vec<&str> = body.lines().map(str::trim).collect();
+    let labels = labels(&lines);
+    let place =
+        |label: &str| *labels.get(label).unwrap_or_else(|| panic!("{label} is no label of the kernel"));
+
+    let mut reached = BTreeSet::new();
+    let mut open = vec![lines.iter().position(|line| *line == "{").expect("a kernel has a body")];
+    while let Some(at) = open.pop() {
+        let Some(line) = lines.get(at).filter(|_| reached.insert(at)) else { continue };
+        let (guarded, instruction) = unguarded(line);
+        assert!(!(guarded && instruction.starts_with(WAIT)), "a wait that not all come to is none: {line}");
+        let (name, operands) = instruction.split_once(char::is_whitespace).unwrap_or((instruction, ""));
+        let operands = operands.trim().trim_end_matches(';');
+        let ends = match name.trim_end_matches(';') {
+            "bra" | "bra.uni" => {
+                open.push(place(operands));
+                !guarded
+            }
+            "brx.idx" | "brx.idx.uni" => {
+                let list = operands.rsplit(',').next().expect("a list is named").trim();
+                open.extend(listed(&lines, place(list)).map(place));
+                true
+            }
+            "ret" | "exit" | "trap" | WAIT => !guarded,
+            _ => false,
+        };
+        if !ends {
+            open.push(at + 1);
+        }
+    }
+    reached.into_iter().map(|at| lines[at]).collect()
+}
+
+/// An instruction without the predicate that guards it, and whether there is one.
+pub fn unguarded(line: &str) -> (bool, &str) {
+    match line.trim_start().strip_prefix('@') {
+        Some(guarded) => {
+            (true, guarded.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start()))
+        }
+        None => (false, line.trim_start()),
+    }
+}
+
+/// The line of each label, also of those that name a list of others.
+fn labels<'a>(lines: &[&'a str]) -> BTreeMap<&'a str, usize> {
+    let mut labels = BTreeMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some((label, rest)) = line.split_once(':') else { continue };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_$%".contains(c);
+        if !label.is_empty() && label.chars().all(is_name) && !rest.starts_with(':') {
+            let before = labels.insert(label, at);
+            assert_eq!(before, None, "{label} is the label of two lines");
+        }
+    }
+    labels
+}
+
+/// The labels that the list which begins at a line names.
+fn listed<'a>(lines: &[&'a str], at: usize) -> impl Iterator<Item = &'a str> {
+    assert!(lines[at].ends_with(".branchtargets"), "{} begins a list", lines[at]);
+    let end = at + lines[at..].iter().position(|line| line.ends_with(';')).expect("a list ends");
+    lines[at + 1..=end]
+        .iter()
+        .flat_map(|line| line.split([',', ';']))
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reached(lines: &[&str]) -> Vec<String> {
+        let body = format!(".visible .entry k()\n{{\n\t{}\n}}\n", lines.join("\n\t"));
+        let of_interest = |line: &&str| line.starts_with("ld.") || line.starts_with("st.");
+        reached_before_waiting(&body).into_iter().filter(of_interest).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_all_wait_in_front_of_is_not_reached() {
+        assert_eq!(
+            reached(&[
+                "ld.param.u64 %rd1, [p];",
+                "griddepcontrol.wait;",
+                "ld.global.u32 %r1, [%rd1];",
+                "ret;"
+            ]),
+            ["ld.param.u64 %rd1, [p];"]
+        );
+    }
+
+    #[test]
+    fn a_way_round_the_wait_is_found_though_the_text_has_the_wait_first() {
+        let way = [
+            "@%p1 bra $L_2;",
+            "griddepcontrol.wait;",
+            "bra.uni $L_3;",
+            "$L_2:",
+            "ld.a;",
+            "$L_3:",
+            "st.b;",
+            "ret;",
+        ];
+        assert_eq!(reached(&way), ["ld.a;", "st.b;"]);
+    }
+
+    #[test]
+    fn the_other_arm_behind_a_branch_that_all_take_is_not_reached() {
+        assert_eq!(
+            reached(&["bra.uni $L_2;", "ld.a;", "$L_2:", "griddepcontrol.wait;", "st.b;", "ret;"]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn loops_end_and_what_stands_above_is_reached_from_below() {
+        let way =
+            ["bra $L_2;", "$L_1:", "st.a;", "ret;", "$L_2:", "ld.b;", "@!%p1 bra $L_2;", "bra.uni $L_1;"];
+        assert_eq!(reached(&way), ["st.a;", "ld.b;"]);
+    }
+
+    #[test]
+    fn a_branch_by_a_list_goes_to_each_of_its_labels() {
+        let way = [
+            "$L_list: .branchtargets",
+            "$L_1,",
+            "$L_2;",
+            "brx.idx %r1, $L_list;",
+            "ld.a;",
+            "$L_1:",
+            "ld.b;",
+            "ret;",
+            "$L_2:",
+            "griddepcontrol.wait;",
+            "ld.c;",
+            "ret;",
+        ];
+        assert_eq!(reached(&way), ["ld.b;"]);
+    }
+
+    #[test]
+    fn what_ends_a_thread_ends_its_way() {
+        assert_eq!(reached(&["@%p1 exit;", "ld.a;", "trap;", "ld.b;"]), ["ld.a;"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a wait that not all come to is none")]
+    fn a_guarded_wait_is_refused() {
+        reached(&["@%p1 griddepcontrol.wait;", "ret;"]);
+    }
+}
