@@ -60,6 +60,13 @@ pub enum BuildError {
         /// The compiler's version.
         version: String,
     },
+    /// `core` does not compile for the GPU.
+    Core {
+        /// The folder of its source.
+        library: PathBuf,
+        /// What cargo and rustc printed.
+        output: String,
+    },
     /// A tool could not be run or said something unexpected.
     Tool {
         /// The command.
@@ -139,6 +146,12 @@ impl fmt::Display for BuildError {
                  Mend or unset MOYE_RUST_SRC, or install the source with `rustup component add rust-src` or, in a \
                  checkout of moye, `cargo xtask setup`.",
                 path.display()
+            ),
+            Self::Core { library, output } => write!(
+                f,
+                "{output}\nerror: Rust's `core` in {} does not compile for the GPU; is it the compiler's own, and whole? Remove it and \
+                 install it again, with `rustup component add rust-src` or, in a checkout of moye, `cargo xtask setup`",
+                library.display()
             ),
             Self::Tool { command, reason } => write!(f, "`{command}` failed: {reason}"),
             Self::Compile { krate, arch, output } => {

@@ -21,11 +21,14 @@ pub mod core_source;
 mod depinfo;
 mod environment;
 mod error;
+mod files;
 mod known;
+mod nested;
 pub mod ptx;
 mod ptx_builder;
 pub mod report;
 mod settings;
+mod sysroot;
 
 pub use arch::Arch;
 pub use error::BuildError;

@@ -1,7 +1,8 @@
 //! [`PtxBuilder`]: what a build script calls.
 
-use crate::compile::{Compiled, Job, compile, create_dir, io_error};
-use crate::{Arch, BuildError, core_source, environment, known, ptx, settings};
+use crate::compile::{Compiled, Job, compile};
+use crate::files::{create_dir, io_error, write_if_changed};
+use crate::{Arch, BuildError, core_source, environment, known, ptx, settings, sysroot};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 /// The crate is an ordinary library without `std`; nothing in its manifest is special. Kernels of the crates that it
 /// depends on come along, unless they are behind a feature that is off.
 ///
-/// The nested build uses a target directory of its own, `ptx` inside the outer one, so that `core` is compiled once
-/// for all crates and profiles that have the same architecture and options.
+/// The nested build uses a target directory of its own, `ptx` inside the outer one. `core` is compiled once there, for all crates,
+/// profiles and architectures.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled before `build` or `build_or_exit`"]
 pub struct PtxBuilder {
@@ -88,7 +89,8 @@ impl PtxBuilder {
         self
     }
 
-    /// Passes one more option to rustc, for the crate and all that it depends on, `core` included.
+    /// Passes one more option to rustc, for the crate and all that it depends on. `core` is compiled without it; what kernels take of
+    /// it is compiled with them, and so with the option.
     pub fn rustflag(mut self, flag: impl Into<String>) -> Self {
         self.rustflags.push(flag.into());
         self
@@ -111,7 +113,8 @@ impl PtxBuilder {
     /// for a crate of another workspace.
     ///
     /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo names sources relative
-    /// to the workspace, and may build `core` anew each time that the other one was built.
+    /// to the workspace, and may build what both depend on anew each time that the other one was built.
+    /// `core` is compiled once for all folders in one target directory of cargo.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self
@@ -160,6 +163,7 @@ impl PtxBuilder {
                 target_dir_of(out_dir, &package.target_dir, &package.workspace)
             }
         };
+        let sysroot = sysroot::build(&core, &target_dir)?;
         let job = Job {
             krate: &krate,
             library: &name,
@@ -167,7 +171,7 @@ impl PtxBuilder {
             default_features: self.default_features,
             rustflags: &self.rustflags,
             rustflags_of: &rustflags_of,
-            core: &core,
+            sysroot: &sysroot,
             target_dir: &target_dir,
         };
         let compiled = compile_all(&job, &archs)?;
@@ -216,7 +220,7 @@ impl PtxBuilder {
         }
         built.unwrap_or_else(|error| {
             match error {
-                BuildError::Compile { .. } => eprintln!("{error}"),
+                BuildError::Compile { .. } | BuildError::Core { .. } => eprintln!("{error}"),
                 _ => eprintln!("error: {error}"),
             }
             std::process::exit(1)
@@ -224,7 +228,7 @@ impl PtxBuilder {
     }
 }
 
-/// All architectures at the same time: most of the work is `core`, once, and the optimiser, which use one core each.
+/// All architectures at the same time: most of the work is the optimiser on one module, which uses one core.
 fn compile_all(job: &Job<'_>, archs: &[Arch]) -> Result<Vec<Compiled>, BuildError> {
     std::thread::scope(|scope| {
         let runs: Vec<_> = archs.iter().map(|&arch| scope.spawn(move || compile(job, arch))).collect();
@@ -289,7 +293,7 @@ fn is_library(kind: &Value) -> bool {
 /// The folder `ptx` in the target directory of the build that this build script belongs to, which has its `OUT_DIR`: `own` where
 /// that is inside it, however deep (`--target` and `trybuild` put theirs below it), otherwise the nearest folder that cargo marked.
 /// Outside the workspace itself, others may build into the same: each has a folder of its own there, as its versions of dependencies
-/// are others, and `core` would be built anew by turns.
+/// are others, and what they have in common would be built anew by turns.
 fn target_dir_of(out_dir: Option<PathBuf>, own: &Path, workspace: &Path) -> PathBuf {
     let marked = out_dir
         .as_deref()
@@ -316,14 +320,6 @@ fn write_include(out_dir: &Path, name: &str, files: &[PtxFile]) -> Result<PathBu
     let path = out_dir.join(format!("{name}.rs"));
     write_if_changed(&path, &format!("&[\n{}]\n", pairs.concat()))?;
     Ok(path)
-}
-
-/// Leaves a file alone that is already right, so that nothing that depends on it is built again.
-fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
-    if fs::read_to_string(path).is_ok_and(|old| old == text) {
-        return Ok(());
-    }
-    fs::write(path, text).map_err(io_error(path))
 }
 
 #[cfg(test)]

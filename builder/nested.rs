@@ -1,0 +1,106 @@
+//! The cargo that compiles device code, and the options that all of it is compiled with.
+
+use crate::known::TARGET;
+use crate::{BuildError, environment};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Loops over fragments must unroll completely, or the fragment lands in local memory. LLVM's default gives up after
+/// 300 instructions and looks at no more than 10 iterations.
+const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000 -unroll-max-iteration-count-to-analyze=512";
+
+/// A function is compiled where it is used and not where it is written: a dependency costs nothing but what the kernels
+/// take of it. Without this the whole of every library, the layout algebra above all, would go through the optimiser
+/// with the limits above, which takes minutes.
+const LAZY: &str = "-Zcross-crate-inline-threshold=always";
+
+/// rustc's own optimiser knows nothing of instructions that a warp executes together: its jump threading copies the block
+/// with a `shfl.sync` or `bar.sync` into both arms of an `if` on the thread. LLVM's passes know, and do the same to all
+/// other code.
+const NO_COPIED_BLOCKS: &str = "-Zmir-enable-passes=-JumpThreading";
+
+/// There is nothing to link; the program does nothing.
+const NO_LINKER: &str = "-Clinker=true";
+
+/// The profile of device code, whatever the crate's own workspace says.
+const PROFILE: &[&str] = &[
+    "profile.release.opt-level=3",
+    "profile.release.lto=\"fat\"",
+    // Units are optimised beside each other; fat LTO makes one module of them again (record 1).
+    "profile.release.codegen-units=16",
+    "profile.release.incremental=false",
+    "profile.release.debug=0",
+    "profile.release.strip=false",
+    "profile.release.debug-assertions=false",
+    "profile.release.overflow-checks=false",
+    // A panic is a trap on the spot: no message is formatted, no function is called, and a bounds check in a kernel
+    // costs a comparison and a branch.
+    "profile.release.panic=\"immediate-abort\"",
+];
+
+/// A cargo that compiles for the GPU, what `subcommand` says, in `folder`. It tells what it did on its standard output, for
+/// [`messages`].
+pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &[String]) -> Command {
+    let mut flags = vec![NO_LINKER, UNROLL, LAZY, NO_COPIED_BLOCKS];
+    flags.extend(rustflags.iter().map(String::as_str));
+    let mut command = environment::clean(&environment::cargo());
+    command
+        .current_dir(folder)
+        .env(environment::NESTED, "1")
+        // The target and some options are not stable yet; rust-toolchain.toml holds the version that they are tested with.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+        .args(subcommand)
+        .args(["--quiet", "--lib", "--release", "-Zpanic-immediate-abort", "--target", TARGET])
+        .arg("--target-dir")
+        .arg(target_dir);
+    for setting in PROFILE {
+        command.args(["--config", setting]);
+    }
+    if environment::colour() {
+        command.args(["--color=always", "--message-format=json-diagnostic-rendered-ansi"]);
+    } else {
+        command.args(["--color=never", "--message-format=json"]);
+    }
+    command
+}
+
+/// Runs it.
+pub fn run(command: &mut Command) -> Result<Output, BuildError> {
+    command.output().map_err(|e| BuildError::Tool {
+        command: format!(
+            "{} {}",
+            environment::cargo().display(),
+            command.get_args().next().unwrap_or_default().display()
+        ),
+        reason: e.to_string(),
+    })
+}
+
+/// What cargo said on its standard output, one JSON value a line.
+pub fn messages(output: &Output) -> Vec<Value> {
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// What cargo and rustc said of an error, as they print it.
+pub fn error_text(output: &Output) -> String {
+    let messages = messages(output);
+    let rendered = messages.iter().filter_map(|message| message["message"]["rendered"].as_str());
+    let mut text: String = rendered.collect();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    text.trim_end().to_owned()
+}
+
+/// The files of this kind that cargo made, or found made, for one library.
+pub fn made(messages: &[Value], library: &str, extension: &str) -> Vec<PathBuf> {
+    let of_library = messages
+        .iter()
+        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == library);
+    let files = of_library.flat_map(|message| message["filenames"].as_array().into_iter().flatten());
+    let paths = files.filter_map(Value::as_str).map(PathBuf::from);
+    paths.filter(|path| path.extension().is_some_and(|e| e == extension)).collect()
+}
