@@ -128,17 +128,10 @@ impl Messages {
     fn read(messages: &[Value]) -> Self {
         let mut all = Self::default();
         for message in messages {
-            // Packages of a registry do not change and their warnings are nobody's here.
+            // Cargo itself keeps back what the compiler warns of in packages of a registry, which do not change.
             let local = message["package_id"].as_str().is_some_and(|id| id.starts_with("path+"));
             match message["reason"].as_str() {
-                Some("compiler-message") => {
-                    // That a PTX version is no stable feature of the compiler is nothing that its user could mend.
-                    let plain = message["message"]["message"].as_str().unwrap_or_default();
-                    let of_options = plain.starts_with("unstable feature specified for `-Ctarget-feature`");
-                    if let Some(text) = message["message"]["rendered"].as_str().filter(|_| !of_options) {
-                        all.rendered.push(text.to_owned());
-                    }
-                }
+                Some("compiler-message") => all.rendered.extend(nested::rendered(message).map(str::to_owned)),
                 Some("compiler-artifact") if local => {
                     all.manifests.extend(message["manifest_path"].as_str().map(PathBuf::from));
                 }

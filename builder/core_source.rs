@@ -1,5 +1,5 @@
-//! Where the source of `core` is. `core` is compiled for the GPU together with the kernels, from the source of exactly
-//! the compiler's version.
+//! Where the source of `core` is. `core` is compiled for the GPU before the kernels, from the source of exactly the compiler's
+//! version.
 //!
 //! It is looked for in
 //! 1. the toolchain, where `rustup component add rust-src` puts it;

@@ -149,8 +149,9 @@ impl fmt::Display for BuildError {
             ),
             Self::Core { library, output } => write!(
                 f,
-                "{output}\nerror: Rust's `core` in {} does not compile for the GPU; is it the compiler's own, and whole? Remove it and \
-                 install it again, with `rustup component add rust-src` or, in a checkout of moye, `cargo xtask setup`",
+                "{output}\nerror: Rust's `core` in {} does not compile for the GPU. If its source is damaged, or not the compiler's own: mend or \
+                 unset MOYE_RUST_SRC where that names it, or install it anew, with `rustup component add rust-src` or, in a checkout of moye, \
+                 `cargo xtask setup`",
                 library.display()
             ),
             Self::Tool { command, reason } => write!(f, "`{command}` failed: {reason}"),

@@ -89,18 +89,25 @@ pub fn messages(output: &Output) -> Vec<Value> {
 /// What cargo and rustc said of an error, as they print it.
 pub fn error_text(output: &Output) -> String {
     let messages = messages(output);
-    let rendered = messages.iter().filter_map(|message| message["message"]["rendered"].as_str());
-    let mut text: String = rendered.collect();
+    let mut text: String = messages.iter().filter_map(rendered).collect();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     text.trim_end().to_owned()
 }
 
-/// The files of this kind that cargo made, or found made, for one library.
-pub fn made(messages: &[Value], library: &str, extension: &str) -> Vec<PathBuf> {
+/// What the compiler printed, where a message is one of the compiler. That a PTX version is no stable feature of it is nothing that its
+/// user could mend.
+pub fn rendered(message: &Value) -> Option<&str> {
+    let plain = message["message"]["message"].as_str().unwrap_or_default();
+    let of_options = plain.starts_with("unstable feature specified for `-Ctarget-feature`");
+    message["message"]["rendered"].as_str().filter(|_| !of_options)
+}
+
+/// The libraries of this name that cargo made, or found made, with their code.
+pub fn rlibs(messages: &[Value], library: &str) -> Vec<PathBuf> {
     let of_library = messages
         .iter()
         .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == library);
     let files = of_library.flat_map(|message| message["filenames"].as_array().into_iter().flatten());
     let paths = files.filter_map(Value::as_str).map(PathBuf::from);
-    paths.filter(|path| path.extension().is_some_and(|e| e == extension)).collect()
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "rlib")).collect()
 }

@@ -89,8 +89,8 @@ impl PtxBuilder {
         self
     }
 
-    /// Passes one more option to rustc, for the crate and all that it depends on. `core` is compiled without it; what kernels take of
-    /// it is compiled with them, and so with the option.
+    /// Passes one more option to rustc, for the crate and all that it depends on. `core` is compiled without it; nearly all that kernels
+    /// take of it is compiled with them, and so with the option.
     pub fn rustflag(mut self, flag: impl Into<String>) -> Self {
         self.rustflags.push(flag.into());
         self
@@ -114,7 +114,7 @@ impl PtxBuilder {
     ///
     /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo names sources relative
     /// to the workspace, and may build what both depend on anew each time that the other one was built.
-    /// `core` is compiled once for all folders in one target directory of cargo.
+    /// `core` is compiled once for all folders in one target directory that cargo made.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self
@@ -163,7 +163,7 @@ impl PtxBuilder {
                 target_dir_of(out_dir, &package.target_dir, &package.workspace)
             }
         };
-        let sysroot = sysroot::build(&core, &target_dir)?;
+        let sysroot = sysroot::build(&core, &krate, &target_dir)?;
         let job = Job {
             krate: &krate,
             library: &name,

@@ -1,12 +1,12 @@
 //! `core` for the GPU, compiled once: a sysroot for all device code.
 //!
 //! Cargo's own way, `-Zbuild-std`, compiles `core` for each target directory, set of options and architecture, which takes longer
-//! than most kernels do. But nothing in it is for an architecture: with the options of [`nested`] its functions are compiled where they
-//! are used, by a compiler that is told the architecture there. So it is compiled without one, by that same way, for a crate that has
-//! nothing in it, and lies where the compiler looks for it with `--sysroot`.
+//! than most kernels do. But nothing in it is for an architecture: with the options of [`nested`] nearly all of its functions are compiled
+//! where they are used, by a compiler that is told the architecture there. So it is compiled without one, by that same way, for a crate
+//! that has nothing in it, and lies where the compiler looks for it with `--sysroot`.
 
 use crate::core_source::CoreSource;
-use crate::files::{create_dir, io_error, write_if_changed};
+use crate::files::{beside, create_dir, io_error, write_if_changed};
 use crate::known::TARGET;
 use crate::{BuildError, environment, nested};
 use std::fs;
@@ -16,25 +16,28 @@ use std::path::{Path, PathBuf};
 /// What is in `core`'s sysroot: `core`, and what the compiler calls for operations that the GPU has no instruction for.
 const LIBRARIES: [&str; 2] = ["core", "compiler_builtins"];
 
-/// Compiles `core` where that was not done yet, and gives the folder to name with `--sysroot`.
+/// Compiles `core` where that was not done yet, and gives the folder to name with `--sysroot`. Cargo and its configuration are those of
+/// the crate in `krate`.
 ///
 /// Nested target directories of one outer build share it, whatever workspaces they are of. The folder's name tells the compiled
 /// libraries apart, so that what was compiled with others is compiled again.
 ///
 /// # Errors
 /// `core` does not compile; a file cannot be written.
-pub fn build(core: &CoreSource, target_dir: &Path) -> Result<PathBuf, BuildError> {
+pub fn build(core: &CoreSource, krate: &Path, target_dir: &Path) -> Result<PathBuf, BuildError> {
     let folder = shared_folder(target_dir).join("core");
-    let krate = folder.join("crate");
-    create_dir(&krate)?;
+    let empty = folder.join("crate");
+    create_dir(&empty)?;
+    let manifest = empty.join("Cargo.toml");
     // A workspace of its own, wherever it lies.
     write_if_changed(
-        &krate.join("Cargo.toml"),
+        &manifest,
         "[workspace]\n\n[package]\nname = \"core-for-device-code\"\nedition = \"2024\"\n\n[lib]\npath = \"lib.rs\"\n",
     )?;
-    write_if_changed(&krate.join("lib.rs"), "#![no_std]\n")?;
+    write_if_changed(&empty.join("lib.rs"), "#![no_std]\n")?;
 
-    let mut cargo = nested::cargo(&["build", "-Zbuild-std=core"], &krate, &folder.join("target"), &[]);
+    let mut cargo = nested::cargo(&["build", "-Zbuild-std=core"], krate, &folder.join("target"), &[]);
+    cargo.arg("--manifest-path").arg(&manifest);
     if !core.in_sysroot {
         cargo.env("__CARGO_TESTS_ONLY_SRC_ROOT", &core.library);
     }
@@ -46,11 +49,14 @@ pub fn build(core: &CoreSource, target_dir: &Path) -> Result<PathBuf, BuildError
     let messages = nested::messages(&output);
     let mut libraries = Vec::new();
     for library in LIBRARIES {
-        let made = nested::made(&messages, library, "rlib");
+        let made = nested::rlibs(&messages, library);
         if made.is_empty() {
             return Err(BuildError::Tool {
                 command: format!("{} build -Zbuild-std=core", environment::cargo().display()),
-                reason: format!("it does not say where the library {library} is"),
+                reason: format!(
+                    "it made no library {library}; it said\n{}",
+                    String::from_utf8_lossy(&output.stdout)
+                ),
             });
         }
         libraries.extend(made);
@@ -65,22 +71,26 @@ pub fn build(core: &CoreSource, target_dir: &Path) -> Result<PathBuf, BuildError
 /// Copies the libraries to where the compiler looks for them in a sysroot; all are there as soon as one is.
 fn lay_out(libraries: &[PathBuf], sysroot: &Path) -> Result<(), BuildError> {
     // Other builds may do the same at the same time.
-    let work = sysroot.with_extension(std::process::id().to_string());
-    let lib = work.join("lib/rustlib").join(TARGET).join("lib");
-    create_dir(&lib)?;
-    for library in libraries {
-        let name = library.file_name().unwrap_or_default();
-        fs::copy(library, lib.join(name)).map_err(io_error(library))?;
-    }
-    let renamed = fs::rename(&work, sysroot);
-    if renamed.is_err() {
-        // Of one that the other build made there is no doubt that it is the same.
+    let work = beside(sysroot);
+    let laid_out = copy_into(libraries, &work).and_then(|()| match fs::rename(&work, sysroot) {
+        // Another was first; its libraries are the same ones.
+        Err(_) if sysroot.is_dir() => fs::remove_dir_all(&work).map_err(io_error(&work)),
+        renamed => renamed.map_err(io_error(sysroot)),
+    });
+    if laid_out.is_err() {
         let _ = fs::remove_dir_all(&work);
     }
-    match renamed {
-        Err(error) if !sysroot.is_dir() => Err(io_error(sysroot)(error)),
-        _ => Ok(()),
+    laid_out
+}
+
+fn copy_into(libraries: &[PathBuf], sysroot: &Path) -> Result<(), BuildError> {
+    let lib = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+    create_dir(&lib)?;
+    for library in libraries {
+        let copy = lib.join(library.file_name().unwrap_or_default());
+        fs::copy(library, &copy).map_err(io_error(&copy))?;
     }
+    Ok(())
 }
 
 /// What distinguishes compiled libraries: cargo's name for each, which the compiler's version is a part of, and when it was made.
@@ -94,8 +104,8 @@ fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
     Ok(hasher.finish())
 }
 
-/// The folder that nested target directories share: `ptx` in the outermost target directory of cargo that this one lies in, or this
-/// one itself.
+/// The folder that nested target directories share: `ptx` in the outermost target directory that cargo made and this one lies in. Where
+/// none is marked as made by cargo, which does not mark folders that were there before, it is this one itself.
 fn shared_folder(target_dir: &Path) -> PathBuf {
     let of_cargo = |folder: &Path| {
         let tag = fs::read_to_string(folder.join("CACHEDIR.TAG"));
@@ -108,6 +118,35 @@ fn shared_folder(target_dir: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_lay_out_the_same_libraries_find_them_whole() {
+        let root = std::env::temp_dir().join(format!("moye-lay-out-{}", std::process::id()));
+        create_dir(&root).unwrap();
+        let libraries = ["libcore-1.rlib", "libcompiler_builtins-2.rlib"].map(|name| root.join(name));
+        for (i, library) in libraries.iter().enumerate() {
+            fs::write(library, vec![i as u8; 1 << 20]).unwrap();
+        }
+        let sysroot = root.join("sysroot-3");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    lay_out(&libraries, &sysroot).unwrap();
+                    for library in &libraries {
+                        let copy = sysroot
+                            .join("lib/rustlib")
+                            .join(TARGET)
+                            .join("lib")
+                            .join(library.file_name().unwrap());
+                        assert!(fs::read(&copy).unwrap() == fs::read(library).unwrap(), "{}", copy.display());
+                    }
+                });
+            }
+        });
+        let left: Vec<_> = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(left.len(), 3, "two libraries and a sysroot: {left:?}");
+    }
 
     #[test]
     fn target_directories_inside_one_of_cargo_share_a_folder_and_others_have_their_own() {

@@ -146,7 +146,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
         prop_oneof![1 => leaf().boxed(), 8 => prop::collection::vec(mode, 0..5).prop_map(tuple).boxed()];
     whole
         .prop_map(|(shape, stride)| parsed(&format!("{shape}:{stride}")))
-        .prop_filter("a picture holds MAX_CELLS cells", |layout| layout.size() <= draw::MAX_CELLS)
+        .prop_filter("a picture holds at most MAX_CELLS cells", |layout| layout.size() <= draw::MAX_CELLS)
 }
 
 proptest! {

@@ -8,17 +8,18 @@ const WAIT: &str = "griddepcontrol.wait";
 ///
 /// Each branch that a predicate guards may go either way; a `brx.idx` goes to any label of its list.
 pub fn reached_before_waiting(body: &str) -> Vec<&str> {
-    let lines: Vec<&str> = body.lines().map(str::trim).collect();
-    let labels = labels(&lines);
+    let instructions = instructions(body);
+    let labels = labels(&instructions);
     let place =
         |label: &str| *labels.get(label).unwrap_or_else(|| panic!("{label} is no label of the kernel"));
 
     let mut reached = BTreeSet::new();
-    let mut open = vec![lines.iter().position(|line| *line == "{").expect("a kernel has a body")];
+    let mut open = vec![instructions.iter().position(|line| *line == "{").expect("a kernel has a body")];
     while let Some(at) = open.pop() {
-        let Some(line) = lines.get(at).filter(|_| reached.insert(at)) else { continue };
+        let Some(line) = instructions.get(at).filter(|_| reached.insert(at)) else { continue };
         let (guarded, instruction) = unguarded(line);
         assert!(!(guarded && instruction.starts_with(WAIT)), "a wait that not all come to is none: {line}");
+        assert!(!instruction.starts_with("call"), "what is called is not looked at: {line}");
         let (name, operands) = instruction.split_once(char::is_whitespace).unwrap_or((instruction, ""));
         let operands = operands.trim().trim_end_matches(';');
         let ends = match name.trim_end_matches(';') {
@@ -28,8 +29,8 @@ pub fn reached_before_waiting(body: &str) -> Vec<&str> {
             }
             "brx.idx" | "brx.idx.uni" => {
                 let list = operands.rsplit(',').next().expect("a list is named").trim();
-                open.extend(listed(&lines, place(list)).map(place));
-                true
+                open.extend(listed(&instructions, place(list)).map(place));
+                !guarded
             }
             "ret" | "exit" | "trap" | WAIT => !guarded,
             _ => false,
@@ -38,7 +39,18 @@ pub fn reached_before_waiting(body: &str) -> Vec<&str> {
             open.push(at + 1);
         }
     }
-    reached.into_iter().map(|at| lines[at]).collect()
+    reached.into_iter().map(|at| instructions[at]).collect()
+}
+
+/// The text line by line, and instructions that share a line one by one, without comments.
+fn instructions(body: &str) -> Vec<&str> {
+    let lines = body.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code));
+    let parts = lines.flat_map(|line| line.split_inclusive(';'));
+    // Assembly of several instructions opens a block of its own.
+    let opened = parts
+        .map(str::trim)
+        .map(|part| if part.len() > 1 { part.trim_start_matches('{').trim_start() } else { part });
+    opened.filter(|part| !part.is_empty()).collect()
 }
 
 /// An instruction without the predicate that guards it, and whether there is one.
@@ -151,6 +163,24 @@ mod tests {
     #[test]
     fn what_ends_a_thread_ends_its_way() {
         assert_eq!(reached(&["@%p1 exit;", "ld.a;", "trap;", "ld.b;"]), ["ld.a;"]);
+    }
+
+    #[test]
+    fn instructions_that_share_a_line_are_looked_at_each() {
+        let way = [
+            "{ .reg .pred p; @p bra $L_2; griddepcontrol.wait; }",
+            "ld.a;",
+            "ret;",
+            "$L_2: // a label",
+            "st.b; ret;",
+        ];
+        assert_eq!(reached(&way), ["st.b;"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "what is called is not looked at: call.uni f, ();")]
+    fn a_call_is_refused() {
+        reached(&["call.uni f, ();", "ret;"]);
     }
 
     #[test]

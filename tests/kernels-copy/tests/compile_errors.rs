@@ -11,7 +11,7 @@ fn check(arch: &str, ptx: Option<&str>, feature: Option<&str>, parts: &[&str]) -
         .default_features(false)
         .arch(arch)
         .out_dir(format!("{folder}/{arch}-{}", ptx.unwrap_or("ptx")))
-        // Where `core` has been compiled for the kernels that do compile.
+        // Where what they depend on has been compiled for the kernels that do compile.
         .target_dir(format!("{folder}/../ptx"));
     if let Some(feature) = feature {
         builder = builder.feature(feature);

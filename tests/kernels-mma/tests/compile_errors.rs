@@ -10,7 +10,7 @@ fn error(arch: &str, ptx: &str, feature: Option<&str>) -> String {
         .arch(arch)
         .rustflag(ptx)
         .out_dir(format!("{folder}/{arch}{ptx}"))
-        // Where `core` has been compiled for the kernels that do compile.
+        // Where what they depend on has been compiled for the kernels that do compile.
         .target_dir(format!("{folder}/../ptx"));
     if let Some(feature) = feature {
         builder = builder.feature(feature);
@@ -36,7 +36,7 @@ fn an_older_gpu_is_a_compile_error_that_names_the_atom_and_what_it_needs() {
 
 #[test]
 fn an_older_ptx_version_is_a_compile_error_for_those_that_need_a_newer_one() {
-    // An architecture that has them all, with a version for which `core` has been compiled for other kernels of the tests.
+    // An architecture that has them all, with a version that other kernels of the tests are compiled for.
     let message = error("sm_90a", "-Ctarget-feature=+ptx84", Some("sm_89"));
     assert!(message.contains("SM89_16x8x32_F16E4M3E4M3F16_TN"), "f16 accumulators need 8.7:\n{message}");
     assert!(!message.contains("SM89_16x8x32_F32E4M3E4M3F32_TN"), "f32 accumulators need 8.4:\n{message}");
