@@ -71,8 +71,7 @@ pub fn run(checkout: &Checkout, options: &Options) -> Result<()> {
     let ptxas = Ptxas::find();
     let mut reports = Vec::new();
     for file in &set.files {
-        let mut report = Report::of(file, ptxas.as_ref())?;
-        report.kernels.retain(|kernel| options.wants(&kernel.ptx.name));
+        let mut report = Report::of_kernels(file, ptxas.as_ref(), |name| options.wants(name))?;
         // The module's order follows the units that it was compiled by.
         report.kernels.sort_by(|first, second| first.ptx.name.cmp(&second.ptx.name));
         reports.push(report);

@@ -79,14 +79,31 @@ impl Report {
     /// # Errors
     /// The text is no PTX, or `ptxas` refuses it.
     pub fn of(file: &PtxFile, ptxas: Option<&Ptxas>) -> Result<Self, ReportError> {
+        Self::of_kernels(file, ptxas, |_| true)
+    }
+
+    /// The same of those kernels whose names are wanted; the others are not assembled.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_kernels(
+        file: &PtxFile,
+        ptxas: Option<&Ptxas>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Self, ReportError> {
         let arch = file.arch;
-        let module = Module::parse(&file.text).map_err(|source| ReportError::Ptx { arch, source })?;
-        let mut assembled = match ptxas {
-            Some(ptxas) => {
-                Some(ptxas.assemble(&file.text, arch).map_err(|source| ReportError::Ptxas { arch, source })?)
+        let mut module = Module::parse(&file.text).map_err(|source| ReportError::Ptx { arch, source })?;
+        let all = module.kernels.len();
+        module.kernels.retain(|kernel| wanted(&kernel.name));
+        let assemble = |ptxas: &Ptxas| {
+            if module.kernels.len() == all {
+                return ptxas.assemble(&file.text, arch);
             }
-            None => None,
+            let names: Vec<_> = module.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+            ptxas.assemble_kernels(&file.text, arch, &names)
         };
+        let mut assembled =
+            ptxas.map(assemble).transpose().map_err(|source| ReportError::Ptxas { arch, source })?;
         let kernels = module
             .kernels
             .into_iter()
