@@ -38,6 +38,11 @@ pub fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// Whether this is the top of a target directory that cargo made. It marks none that was there before.
+pub fn is_target_dir(folder: &Path) -> bool {
+    fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|text| text.contains("created by cargo"))
+}
+
 pub fn io_error(path: &Path) -> impl FnOnce(io::Error) -> BuildError + '_ {
     move |source| BuildError::Io { path: path.to_owned(), source }
 }

@@ -1,7 +1,7 @@
 //! [`PtxBuilder`]: what a build script calls.
 
 use crate::compile::{Compiled, Job, compile};
-use crate::files::{create_dir, io_error, write_if_changed};
+use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
 use crate::{Arch, BuildError, core_source, environment, known, ptx, settings, sysroot};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -298,7 +298,7 @@ fn target_dir_of(out_dir: Option<PathBuf>, own: &Path, workspace: &Path) -> Path
     let marked = out_dir
         .as_deref()
         .filter(|out_dir| !out_dir.starts_with(own))
-        .and_then(|out_dir| out_dir.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()));
+        .and_then(|out_dir| out_dir.ancestors().find(|folder| is_target_dir(folder)));
     let target = marked.unwrap_or(own);
     let folder = target.join("ptx");
     if target.starts_with(workspace) {
@@ -332,7 +332,7 @@ mod tests {
         let own = root.join("workspace/target");
         for marked in [&own, &own.join("x86_64-unknown-linux-gnu"), &root.join("elsewhere")] {
             create_dir(marked).unwrap();
-            fs::write(marked.join("CACHEDIR.TAG"), "").unwrap();
+            fs::write(marked.join("CACHEDIR.TAG"), "# This file is a tag created by cargo.\n").unwrap();
         }
         let of = |workspace: &str, own: &str, out_dir: &str| {
             target_dir_of(Some(root.join(out_dir)), &root.join(own), &root.join(workspace))

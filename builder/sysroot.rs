@@ -6,7 +6,7 @@
 //! that has nothing in it, and lies where the compiler looks for it with `--sysroot`.
 
 use crate::core_source::CoreSource;
-use crate::files::{beside, create_dir, io_error, write_if_changed};
+use crate::files::{beside, create_dir, io_error, is_target_dir, write_if_changed};
 use crate::known::TARGET;
 use crate::{BuildError, environment, nested};
 use std::fs;
@@ -104,14 +104,10 @@ fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
     Ok(hasher.finish())
 }
 
-/// The folder that nested target directories share: `ptx` in the outermost target directory that cargo made and this one lies in. Where
-/// none is marked as made by cargo, which does not mark folders that were there before, it is this one itself.
+/// The folder that nested target directories share: `ptx` in the outermost target directory of cargo that this one lies in, or this one
+/// itself where there is none.
 fn shared_folder(target_dir: &Path) -> PathBuf {
-    let of_cargo = |folder: &Path| {
-        let tag = fs::read_to_string(folder.join("CACHEDIR.TAG"));
-        tag.is_ok_and(|text| text.contains("created by cargo"))
-    };
-    let outermost = target_dir.ancestors().skip(1).filter(|folder| of_cargo(folder)).last();
+    let outermost = target_dir.ancestors().skip(1).filter(|folder| is_target_dir(folder)).last();
     outermost.map_or_else(|| target_dir.to_owned(), |folder| folder.join("ptx"))
 }
 

@@ -235,8 +235,9 @@ fn touches_memory(line: &str) -> bool {
     let is = |start| instruction.starts_with(start);
     // Of a generic address nobody knows where it leads.
     let elsewhere = [".param", ".shared", ".local", ".const"].iter().any(|space| instruction.contains(space));
-    let moves =
-        is("ld.") || is("st.") || is("ldu.") || is("prefetch") || is("applypriority") || is("discard");
+    // The host wrote tensor maps, among the parameters.
+    let fetches = is("prefetch") && !is("prefetch.tensormap");
+    let moves = is("ld.") || is("st.") || is("ldu.") || fetches;
     is("cp.async") || is("cp.reduce") || is("red.") || is("atom.") || moves && !elsewhere
 }
 
