@@ -20,6 +20,7 @@ mod pack;
 pub mod realign;
 mod transpose;
 pub mod transpose_words;
+pub mod turn;
 
 pub use copy::{copy, copy_async};
 pub use lines::{
@@ -30,3 +31,4 @@ pub use pack::{pack_u8, pack_u16, pack_u32, pack_u64, pack_u128};
 pub use realign::realign;
 pub use transpose::transpose;
 pub use transpose_words::{transpose_words_u8, transpose_words_u16};
+pub use turn::turn_u32;

@@ -162,6 +162,13 @@ impl<E: Engine, L> Tensor<E, L> {
         &mut self.engine
     }
 
+    /// The same elements, named by another layout with the same origin.
+    #[cfg(feature = "kernels")]
+    #[inline(always)]
+    pub(crate) fn renamed<N>(self) -> Tensor<E, N> {
+        Tensor::from_engine(self.engine)
+    }
+
     /// The engine, for partitions.
     #[inline(always)]
     pub(crate) fn into_engine(self) -> E {

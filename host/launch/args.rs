@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use moye_device::kernel::{KernelParam, Params};
 use moye_device::kernels::hopper::Sharing;
 use moye_device::kernels::mma::Arguments;
+use moye_device::kernels::turn::Turn;
 use moye_device::memory::{Element, Global, GlobalMut};
 
 /// A value that a launch takes where the kernel's parameter is a `P`.
@@ -107,6 +108,16 @@ impl<T: Element> KernelArg<Self> for GlobalMut<T> {
 
 /// The arguments of a product as one struct, whose addresses the caller vouches for.
 impl<T: Element, O: Element, S: Element> KernelArg<Self> for Arguments<T, O, S> {
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+    fn pass(self) -> Self {
+        self
+    }
+}
+
+/// A matrix that is turned round, likewise.
+impl KernelArg<Self> for Turn {
     fn device(&self) -> Option<&Device> {
         None
     }

@@ -69,9 +69,14 @@ const MOST_PIECES: u32 = 8;
 /// The lengths of even pieces that are tried beside runs: as if all clusters had as much, and so many longer ones, up to a quarter or so longer.
 const MOST_MORE: u32 = 8;
 
-/// What it costs to rearrange an operand of so many bytes.
-pub(super) fn rearrangement_cost(bytes: f64) -> f64 {
-    LAUNCH + 2.0 * bytes / BANDWIDTH
+/// What the L2 cache keeps of what is rearranged, and of where it goes, in bytes.
+const KEPT: f64 = 32e6;
+
+/// What it costs to rearrange so many bytes by so many launches.
+pub(super) fn rearrangement_cost(bytes: f64, launches: u32) -> f64 {
+    // What the L2 cache keeps is written and read again there.
+    let rate = if 2.0 * bytes < KEPT { 3.0 * BANDWIDTH } else { BANDWIDTH };
+    f64::from(launches) * LAUNCH + 2.0 * bytes / rate
 }
 
 /// Where rows of the operands begin, as they are read.

@@ -139,7 +139,7 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
 fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bool) -> Option<Plan<T>> {
     let [m, n, k] = question.extents;
     let mut leading = [None; 2];
-    let (mut packing, mut within) = (0.0, Begins::Lines);
+    let (mut packed_bytes, mut packed, mut turned, mut within) = (0.0, 0, 0, Begins::Lines);
     let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
@@ -166,10 +166,15 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
                 return None;
             }
             let batches = if view.batch == 0 { 1 } else { question.batches };
-            let bytes = f64::from(extent) * f64::from(k) * view.bytes as f64 * f64::from(batches);
-            packing += rearrangement_cost(bytes);
+            packed_bytes += f64::from(extent) * f64::from(k) * view.bytes as f64 * f64::from(batches);
+            packed += 1;
+            turned += u32::from(
+                major == Major::Mn && view.bytes == 4 && view.leading(Major::K, extent, k, 16).is_some(),
+            );
         }
     }
+    // One launch turns both round.
+    let packing = rearrangement_cost(packed_bytes, if packed == turned { packed.min(1) } else { packed });
     let most = k.div_ceil(variant.tile[2]).max(1);
     let candidates = match (question.forced.splits, variant.kernel.clusters()) {
         // Their clusters cut K, and nothing else does.
@@ -424,6 +429,14 @@ pub(super) mod tests {
             assert_eq!(lies(101, 256), None, "{name}: every other row begins within a pair");
             assert_eq!(lies(100, 256 + 4), None, "{name}: all rows begin within a pair");
         }
+    }
+
+    #[test]
+    fn both_operands_with_k_contiguous_are_turned_round_by_one_launch_where_that_is_fastest() {
+        let question = question(2048, 2048, 256);
+        let operands = question.operands.map(|view| View { mn: 256, k: 1, bytes: 4, ..view });
+        let plan = plan::<f32>(&Question { operands, ..question }).unwrap();
+        assert_eq!((plan.variant.kernel.name(), plan.leading), ("sgemm_nt", [None; 2]), "{plan:?}");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::operand::{LINE, View};
 use super::plan::Plan;
 use super::problem::{MAX_Y, OPERATION, Problem, ROW_ALIGN, blocks};
 use crate::kernels::realign::{RUN, RUNS};
-use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign};
+use crate::kernels::turn::Turn;
+use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign, turn_u32};
 use crate::launch::Grid;
 use crate::stream::Stream;
 use crate::{Error, Result};
@@ -112,6 +113,65 @@ impl Ends {
             Self::Words => k.next_multiple_of((WORD / bytes).max(1) as u32),
         }
     }
+}
+
+/// A matrix that is copied to another place, as [`rearrange`] takes it.
+pub(super) struct Move {
+    pub from: View,
+    pub to: View,
+    pub extents: (u32, u32),
+    pub batches: u32,
+}
+
+impl Move {
+    /// How the move turns numbers of 4 bytes round, by words of 16 bytes on both sides; `None` where it does something else, or words do not begin there.
+    fn turn(&self) -> Option<Turn> {
+        let Self { from, to, extents: (k, rows), batches } = *self;
+        let in_words = |view: &View, line: i64| {
+            let words = |stride: i64| (stride as u64).wrapping_mul(view.bytes).is_multiple_of(WORD);
+            view.address.is_multiple_of(WORD) && words(line) && (batches == 1 || words(view.batch))
+        };
+        // As they are named here, the columns of what is read are contiguous, and the rows of what is written.
+        let turned = from.bytes == 4 && from.mn == 1 && to.k == 1;
+        (turned && batches <= MAX_Y && in_words(&from, from.k) && in_words(&to, to.mn)).then(|| Turn {
+            src: Global::from_address(from.address),
+            dst: GlobalMut::from_address(to.address),
+            src_row: from.k,
+            dst_k: to.mn,
+            src_batch: from.batch,
+            dst_batch: to.batch,
+            rows,
+            k,
+            written: Ends::Words.of(rows, from.bytes),
+            batches,
+        })
+    }
+}
+
+/// Copies operands to the workspace, one launch for both where that can be.
+///
+/// # Safety
+/// All lie in memory that is there, up to whole words of 16 bytes of each row that is written, and do not overlap.
+pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Result<()> {
+    let turns: Option<Vec<Turn>> = moves.iter().map(Move::turn).collect();
+    let both = match turns.as_deref() {
+        Some(&[first]) => Some((first, Turn::NONE)),
+        // Of other numbers of batches many blocks would have nothing to do.
+        Some(&[first, second]) if first.batches == second.batches => Some((first, second)),
+        _ => None,
+    };
+    if let Some((first, second)) = both {
+        let tiles = blocks("tiles to turn round", first.tiles() + second.tiles())?;
+        let grid = Grid::new((tiles, first.batches), 256).dependent();
+        // SAFETY: the caller's contract; `turn` has looked at what the kernel asks for.
+        return unsafe { stream.launch(&turn_u32, grid, (first, second)) };
+    }
+    let mut beside = false;
+    for &Move { from, to, extents, batches } in moves {
+        // SAFETY: the caller's contract.
+        beside = unsafe { rearrange(stream, from, to, extents, Ends::Words, batches, beside)? };
+    }
+    Ok(())
 }
 
 /// Copies `(rows, k)` elements of each batch, whatever they are. Gives whether another copy may run beside this one.
@@ -227,6 +287,25 @@ unsafe fn rearrange_lines(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_turned_round_where_words_begin_on_both_sides() {
+        // 7 columns that begin 8 apart of 100 rows, which are contiguous in what is written.
+        let from = View { address: 256, mn: 1, k: 8, batch: 804, bytes: 4, batches: 2, end: u64::MAX };
+        let to = View { address: 512, mn: 128, k: 1, batch: 7 * 128, ..from };
+        let turn = |from: View, to: View, batches: u32| Move { from, to, extents: (7, 100), batches }.turn();
+        let turned = turn(from, to, 2).unwrap();
+        assert_eq!((turned.rows, turned.k, turned.written, turned.batches), (100, 7, 100, 2));
+        assert_eq!((turned.src_row, turned.dst_k, turned.src_batch, turned.dst_batch), (8, 128, 804, 896));
+        assert!(turn(View { address: 260, ..from }, to, 2).is_none(), "words begin elsewhere");
+        assert!(turn(View { k: 7, ..from }, to, 2).is_none(), "rows of 28 bytes");
+        assert!(turn(View { batch: 802, ..from }, to, 2).is_none(), "the second batch begins within a word");
+        assert!(turn(View { batch: 802, ..from }, to, 1).is_some(), "there is no second one");
+        assert!(turn(View { mn: 2, ..from }, to, 2).is_none(), "every other column");
+        assert!(turn(from, View { k: 2, ..to }, 2).is_none(), "every other row");
+        assert!(turn(View { bytes: 8, ..from }, View { bytes: 8, ..to }, 2).is_none(), "numbers of 8 bytes");
+        assert!(turn(View { batch: 0, ..from }, to, MAX_Y + 1).is_none(), "more than a grid has along y");
+    }
 
     #[test]
     fn lines_are_copied_by_words_where_those_that_are_written_begin_with_one_and_can_be_counted() {

@@ -6,7 +6,7 @@ use super::hopper::{self, Pieces, Target};
 use super::operand::View;
 use super::plan::{Plan, Question};
 use super::problem::{MAX_Y, OPERATION, Problem, Request, blocks};
-use super::rearranged::{Ends, Layout, lines, packed_row_of, rearrange, row_of};
+use super::rearranged::{Ends, Layout, Move, lines, packed_row_of, rearrange, rearrange_operands, row_of};
 use super::remembered::plan;
 use crate::device::Device;
 use crate::kernels::mma::{Arguments, Scales};
@@ -158,7 +158,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
     unsafe {
         let mut operands = problem.operands;
         let mut leading = [0; 2];
-        let mut beside = false;
+        let mut moves = Vec::with_capacity(2);
         for (i, extent) in [m, n].into_iter().enumerate() {
             leading[i] = plan.leading[i].unwrap_or_default();
             if let Some(offset) = layout.packed[i] {
@@ -175,17 +175,17 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                     ..from
                 };
                 let batches = if from.batch == 0 { 1 } else { problem.batches };
-                // The kernel is fastest where the second mode of what it writes is contiguous.
-                beside = match major {
-                    Major::K => rearrange(stream, from, to, (extent, k), Ends::Words, batches, beside)?,
+                // What copies is fastest where the second mode of what it writes is contiguous.
+                moves.push(match major {
+                    Major::K => Move { from, to, extents: (extent, k), batches },
                     Major::Mn => {
-                        let (from, to) = (from.exchanged(), to.exchanged());
-                        rearrange(stream, from, to, (k, extent), Ends::Words, batches, beside)?
+                        Move { from: from.exchanged(), to: to.exchanged(), extents: (k, extent), batches }
                     }
-                };
+                });
                 (operands[i], leading[i]) = (to, row);
             }
         }
+        rearrange_operands(stream, &moves)?;
         // C, or what stands for it.
         let mut c = problem.c;
         if let Some(offset) = layout.c {

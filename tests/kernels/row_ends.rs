@@ -3,7 +3,8 @@
 
 use crate::common::On;
 use crate::common::matrix::rng;
-use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, kernels};
+use moye::kernels::turn::Turn;
+use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, kernels};
 use rand::RngExt;
 use rstest::rstest;
 
@@ -98,4 +99,78 @@ fn rows_are_packed_with_zeros_up_to_what_is_written(
     pack::<u16>(&device, &kernels::pack_u16, extents);
     pack::<u32>(&device, &kernels::pack_u32, extents);
     pack::<u64>(&device, &kernels::pack_u64, extents);
+}
+
+/// Batches of `rows x k` numbers with K contiguous, and room for them turned round, both with more between their lines and batches than they need.
+struct Turned {
+    extents: [usize; 3],
+    before: Vec<u32>,
+    src: Buffer<u32>,
+    dst: Buffer<u32>,
+    lines: [usize; 2],
+    between: [usize; 2],
+    turn: Turn,
+}
+
+impl Turned {
+    fn new(device: &Device, [rows, k, batches]: [usize; 3], rng: &mut impl rand::Rng) -> Self {
+        let written = rows.next_multiple_of(4);
+        let lines = [(k + 5).next_multiple_of(4), written + 8];
+        let between = [rows * lines[0] + 4, k * lines[1] + 12];
+        let before: Vec<u32> = (0..batches * between[0]).map(|_| rng.random()).collect();
+        let src = device.upload(&before).unwrap();
+        let dst = device.upload(&vec![u32::from_ne_bytes([POISON; 4]); batches * between[1]]).unwrap();
+        let turn = Turn {
+            src: Global::from_address(src.address()),
+            dst: GlobalMut::from_address(dst.address()),
+            src_row: lines[0] as i64,
+            dst_k: lines[1] as i64,
+            src_batch: between[0] as i64,
+            dst_batch: between[1] as i64,
+            rows: rows as u32,
+            k: k as u32,
+            written: written as u32,
+            batches: batches as u32,
+        };
+        Self { extents: [rows, k, batches], before, src, dst, lines, between, turn }
+    }
+
+    /// Expects each number where it belongs, zeros behind the last row up to a word, and poison in between.
+    fn expect(&self) {
+        let ([rows, k, _], [src_row, dst_k]) = (self.extents, self.lines);
+        assert_eq!(self.src.download().unwrap(), self.before, "what was read is as it was");
+        for (i, got) in self.dst.download().unwrap().into_iter().enumerate() {
+            let (batch, at) = (i / self.between[1], i % self.between[1]);
+            let (column, row) = (at / dst_k, at % dst_k);
+            let wanted = if column < k && row < rows {
+                self.before[batch * self.between[0] + row * src_row + column]
+            } else if column < k && row < rows.next_multiple_of(4) {
+                0
+            } else {
+                u32::from_ne_bytes([POISON; 4])
+            };
+            assert_eq!(got, wanted, "batch {batch}, column {column}, row {row} of {:?}", self.extents);
+        }
+    }
+}
+
+#[rstest]
+fn two_matrices_are_turned_round_by_one_launch(
+    #[values(On::Sim, On::Gpu)] on: On,
+    #[values([1, 1, 1], [3, 7, 2], [64, 64, 1], [65, 63, 3], [130, 70, 1], [4, 200, 2])] first: [usize; 3],
+    #[values([0, 0, 0], [1, 1, 1], [67, 130, 1], [5, 3, 4])] second: [usize; 3],
+) {
+    let Some(device) = on.device() else { return };
+    let mut rng = rng(&[first, second].concat());
+    let first = Turned::new(&device, first, &mut rng);
+    let second = (second[0] > 0).then(|| Turned::new(&device, second, &mut rng));
+    let other = second.as_ref().map_or(Turn::NONE, |second| second.turn);
+    let tiles = (first.turn.tiles() + other.tiles()) as u32;
+    let grid = Grid::new((tiles, first.turn.batches.max(other.batches)), 256);
+    // SAFETY: each lies in a buffer of its own, whose lines and batches begin at multiples of 16 bytes.
+    unsafe { device.launch(&kernels::turn_u32, grid, (first.turn, other)) }.unwrap();
+    first.expect();
+    if let Some(second) = second {
+        second.expect();
+    }
 }

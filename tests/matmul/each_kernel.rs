@@ -234,6 +234,22 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
     }
 }
 
+/// Whole tiles of 256 x 128 as they lie, of which the last one along K is multiplied part by part: alone, behind one that ends within it, and behind others.
+#[test]
+fn of_f32_as_they_lie_take_any_k() {
+    for device in devices() {
+        for (i, k) in [1_usize, 15, 16, 17, 32, 33, 48, 49, 65].into_iter().enumerate() {
+            let case = Case {
+                kernel: Some("sgemm_nt"),
+                alpha: -3.0,
+                splits: if k > 60 { Some(2) } else { Some(1) },
+                ..Case::new((256, 512, k), lies("sgemm_nt", 0))
+            };
+            check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
+        }
+    }
+}
+
 /// Extents that are no words, of operands that are rearranged for it: their rows end with zeros, and C is in a workspace, in parts and batches.
 #[test]
 fn of_f32_take_extents_that_end_within_words() {

@@ -76,9 +76,15 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("ld.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         let (fences, turns) = if in_turn { (0, 1) } else { (3, 0) };
-        for (what, count) in
-            [("setmaxnreg", 2), ("griddepcontrol", 2), ("fence.acq_rel.gpu", fences), ("bar.arrive", turns)]
-        {
+        // Blocks by themselves wait where they have computed their tile, those that load and those that multiply.
+        let (launches, waits) = (1, if pairs { 1 } else { 2 });
+        for (what, count) in [
+            ("setmaxnreg", 2),
+            ("griddepcontrol.launch_dependents", launches),
+            ("griddepcontrol.wait", waits),
+            ("fence.acq_rel.gpu", fences),
+            ("bar.arrive", turns),
+        ] {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
         }
         assert!(kernel.count("cp.async.bulk.tensor.3d.global") > 0, "{name}: {:?}", kernel.instructions);

@@ -114,28 +114,37 @@ fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<(&'a str, &'a str)>
     names
 }
 
+/// Steps of a last tile's loop that stand one behind the other, see `by_parts.rs`.
+const LAST: usize = 8;
+
 #[rstest]
-#[case("sgemm_nt", (16, 8, 16), (3, 6))]
-#[case("sgemm_nt_128x128", (8, 8, 16), (3, 4))]
+#[case("sgemm_nt", (16, 8, 16), (3, 6), 2)]
+#[case("sgemm_nt_128x128", (8, 8, 16), (3, 4), 0)]
 fn the_f32_products_are_fma_over_words_of_16_bytes(
     #[values("sm_80", "sm_90a")] arch: &str,
     #[case] name: &str,
     #[case] (sums_m, sums_n, steps): (usize, usize, usize),
     #[case] (stages, copies): (usize, usize),
+    #[case] parts: usize,
 ) {
     let kernel = function(arch, name);
-    // All steps of a whole tile; at an edge one after the other.
-    let alpha = sums_m * sums_n;
-    assert_eq!(kernel.count(FMA), (steps + 1) * sums_m * sums_n + alpha, "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("ld.shared.v4.b32"), (steps + 1 + 1) * (sums_m + sums_n) / 4);
+    // All steps of a whole tile; at an edge one after the other; and those of a last tile, which has its own sums by alpha.
+    let (sums, last) = (sums_m * sums_n, if parts > 0 { LAST } else { 0 });
+    let by_alpha = if parts > 0 { 2 } else { 1 };
+    assert_eq!(kernel.count(FMA), (steps + 1 + last + by_alpha) * sums, "{:?}", kernel.instructions);
+    // What the parts, along M, have in common is read for each of them.
+    assert_eq!(
+        kernel.count("ld.shared.v4.b32"),
+        (steps + 1 + 1) * (sums_m + sums_n) / 4 + last * (sums_m + parts * sums_n) / 4
+    );
     assert_eq!(
         kernel.count("cp.async.cg.shared.global"),
         copies * (stages - 1 + 2),
         "{:?}",
         kernel.instructions
     );
-    // Of a whole tile, and of one that hangs over an edge.
-    assert_eq!(kernel.count("st.global.v4.b32"), 2 * sums_m * sums_n / 4, "{:?}", kernel.instructions);
+    // Of a whole tile, of one that hangs over an edge, and of one that is written by parts.
+    assert_eq!(kernel.count("st.global.v4.b32"), (1 + by_alpha) * sums / 4, "{:?}", kernel.instructions);
 }
 
 #[rstest]
@@ -144,9 +153,13 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
     #[values("sgemm_nn", "sgemm_tt")] name: &str,
 ) {
     let kernel = function(arch, name);
-    let (sums, steps) = (16 * 8, 16);
-    assert_eq!(kernel.count(FMA), (steps + 1) * sums + sums, "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("ld.shared.v4.b32"), (steps + 1 + 1) * (16 + 8) / 4);
+    let (sums, steps, parts) = (16 * 8, 16, 4);
+    assert_eq!(kernel.count(FMA), (steps + 1 + LAST + 2) * sums, "{:?}", kernel.instructions);
+    // The last tile's parts are of the longer side, and have the other in common.
+    assert_eq!(
+        kernel.count("ld.shared.v4.b32"),
+        (steps + 1 + 1) * (16 + 8) / 4 + LAST * (16 + parts * 8) / 4
+    );
     // The other operand: two stages ahead, and in both loops.
     assert_eq!(kernel.count("cp.async.cg.shared.global"), 4 * (2 + 2), "{:?}", kernel.instructions);
     assert_eq!(kernel.count("cp.async.ca.shared.global"), 0, "{:?}", kernel.instructions);
@@ -155,7 +168,7 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
     // Fours along M or N of two columns. Nothing else is written to shared memory.
     assert_eq!(kernel.count("st.shared.v4.b32"), 2 * (2 * 2 + 2), "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.shared"), 2 * (2 * 2 + 2), "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("st.global.v4.b32"), 2 * sums / 4, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.global.v4.b32"), 3 * sums / 4, "{:?}", kernel.instructions);
 }
 
 #[rstest]
@@ -246,7 +259,7 @@ const OTHERS: &[&str] = &[
     "copy", "copy_async", "copy_lines", "copy_long_lines",
     "transpose", "transpose_u8", "transpose_u16", "transpose_u32", "transpose_u64", "transpose_u128",
     "transpose_words_u8", "transpose_words_u16",
-    "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign",
+    "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign", "turn_u32",
     "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
     "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",
     "sgemm_nt", "sgemm_nn", "sgemm_tt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",

@@ -6,25 +6,29 @@ use super::gather::gather;
 use super::pieces::has_pieces;
 use super::ping_pong::take_turns;
 use super::scale::{load_factors, scale};
-use super::schedule::{Job, Schedule};
+use super::schedule::{Job, Schedule, Turn};
 use super::sharing::{Cut, Sharing};
 use super::store::{OWN_GROUPS, meet};
 use crate::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use crate::arch::{
     CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
-    decrease_registers, elect, grid_dim, increase_registers, opaque, overlap_launches, prefetch_tensor_map,
-    shuffle, sync_threads, tensor_load, thread_idx,
+    decrease_registers, elect, grid_dim, increase_registers, launch_dependents, opaque, overlap_launches,
+    prefetch_tensor_map, shuffle, sync_threads, tensor_load, thread_idx, wait_for_prior_kernels,
 };
 use crate::atom::wgmma::WgmmaAtom;
 use crate::layout::Major;
 use crate::memory::{SharedStorage, TensorMap, TensorMapPointer};
 use crate::pipeline::{Consumer, Full, Producer};
 
-/// Registers of a thread that loads, and of one that multiplies: with two consuming warpgroups, 128 * (40 + 2 * 232) are the 64,512
-/// that the block of 384 threads starts with.
+/// Registers of a thread that loads, and of one that multiplies, in a block of a cluster: with two consuming warpgroups,
+/// 128 * (40 + 2 * 232) are the 64,512 that the block of 384 threads starts with.
 const FEW: u32 = 40;
 /// See [`FEW`].
 const MANY: u32 = 232;
+/// As [`FEW`], of a block by itself, which computes its tile's place before it waits, so that more is kept meanwhile: 128 * (56 + 2 * 224).
+const FEW_ALONE: u32 = 56;
+/// See [`FEW_ALONE`].
+const MANY_ALONE: u32 = 224;
 
 /// `c = activation(alpha * a * b + beta * c + bias)`, a persistent grid; `a * b` times the scales, where there are any.
 ///
@@ -40,6 +44,12 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     sharing: &Sharing<G::Sum>,
 ) {
     const { assert!(CLUSTER == G::CLUSTER, "the configuration's blocks of a cluster") };
+    const {
+        assert!(
+            CLUSTER > 1 || !G::PING_PONG,
+            "warpgroups that take turns wait for the kernel in front together, as clusters do"
+        )
+    };
     let thread = thread_idx().x;
     // The same in all lanes, and the compiler is to know it.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
@@ -61,14 +71,23 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     } else {
         sync_threads();
     }
-    // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
-    overlap_launches();
+    // Whatever the kernel in front writes may be read behind this; what comes behind may prepare itself. Blocks by themselves, of which most have
+    // one tile, wait where they have computed its place. Clusters, whose tiles are many, were no faster for it (record 11).
+    if CLUSTER > 1 {
+        overlap_launches();
+    } else {
+        launch_dependents();
+    }
 
     // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
     unsafe {
         if warpgroup == 0 {
             if const { G::CONSUMERS == 2 } {
-                decrease_registers::<FEW>();
+                if CLUSTER > 1 {
+                    decrease_registers::<FEW>();
+                } else {
+                    decrease_registers::<FEW_ALONE>();
+                }
             }
             if thread < 32 && elect(FULL_WARP) {
                 load::<G, CLUSTER, STAGES>(
@@ -81,7 +100,11 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             }
         } else {
             if const { G::CONSUMERS == 2 } {
-                increase_registers::<MANY>();
+                if CLUSTER > 1 {
+                    increase_registers::<MANY>();
+                } else {
+                    increase_registers::<MANY_ALONE>();
+                }
             }
             let writer =
                 Writer { parts, map: c.pointer(), consumer: warpgroup - 1, thread: thread % WARPGROUP, rank };
@@ -137,22 +160,38 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
         let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
-        while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
+        // A turn, its first row and column, and its batches of A and B.
+        let place = |turn: Turn| {
             let work = job::<G>(arguments, sharing).work(turn);
             let row = (work.m * CLUSTER + rank) * G::BLK_M;
             let column = work.n * G::BLK_N + rank * from;
             // One batch is the same for all where they have no distance.
             let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
             let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
+            (turn, [row as i32, column as i32], [batch_a, batch_b])
+        };
+        let mut load_turn = |(turn, [row, column], [batch_a, batch_b]): (Turn, [i32; 2], [i32; 2])| {
             let mut stage = turn.first;
             while stage < turn.first + turn.stages {
                 let k = (stage * G::BLK_K) as i32;
                 let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
                 let (to_a, to_b) = (parts.a(filling.index()), parts.b(filling.index()) + rank * bytes);
                 let barrier = filling.barrier();
-                load_boxes(const { G::BOXES_A }, a, [row as i32, k, batch_a], (to_a, barrier), None, None);
-                load_boxes(const { G::BOXES_B }, b, [column as i32, k, batch_b], (to_b, barrier), all, None);
+                load_boxes(const { G::BOXES_A }, a, [row, k, batch_a], (to_a, barrier), None, None);
+                load_boxes(const { G::BOXES_B }, b, [column, k, batch_b], (to_b, barrier), all, None);
                 stage += 1;
+            }
+        };
+        if CLUSTER > 1 {
+            while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
+                load_turn(place(turn));
+            }
+        } else {
+            let mut next = schedule.take_next(&job::<G>(arguments, sharing)).map(place);
+            wait_for_prior_kernels();
+            while let Some(placed) = next {
+                load_turn(placed);
+                next = schedule.take_next(&job::<G>(arguments, sharing)).map(place);
             }
         }
         if CLUSTER > 1 {
@@ -204,6 +243,9 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     let mut sums = G::Sums::ZERO;
     let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
     let mut next = schedule.take_next(&job::<G>(arguments, sharing));
+    if CLUSTER == 1 {
+        wait_for_prior_kernels();
+    }
     // The last stage of the tile in front, in which boxes of C may lie.
     let mut held = None;
     // SAFETY: the caller's contract; the stages are the tile's, and released when the warp's stores have read them.

@@ -43,7 +43,7 @@ pub trait MmaConfig: Sized + 'static {
     type CopyB: StaticTiledCopy<Element = Self::Operand>;
     /// The product.
     type Mma: StaticTiledMma;
-    /// How C is written: [`ThroughShared`](super::ThroughShared) or [`Direct`](super::Direct).
+    /// How C is written: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or beside the last products, [`ByParts`](super::ByParts).
     type Epilogue: Epilogue<Self>;
     /// The strides of a matrix with this leading dimension.
     fn strides_a(leading: i64) -> Self::StridesA;

@@ -10,14 +10,25 @@ use super::smem::SumsOf;
 use crate::algorithm::{copy, transform};
 use crate::arch::{Fma as _, sync_threads};
 use crate::atom::mma::MmaAtom;
-use crate::atom::{AccumulatorOf, StaticTiledMma};
-use crate::memory::{Element, SharedArray, SharedStorage};
-use crate::tensor::{Aligned, Fragment, Matrix, StaticLayout as _, UnitStride};
+use crate::atom::{AccumulatorOf, OfC, PartitionMma, StaticTiledMma};
+use crate::memory::{Element, GlobalMut, SharedArray, SharedStorage};
+use crate::tensor::{
+    Aligned, Fragment, GlobalTensor, IdentityOf, Matrix, SharedTensor, StaticLayout as _, UnitStride,
+};
+
+/// The stages of A and of B, (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE).
+pub type StagesOf<G> = (
+    SharedTensor<<G as MmaConfig>::Operand, <G as MmaConfig>::SmemA>,
+    SharedTensor<<G as MmaConfig>::Operand, <G as MmaConfig>::SmemB>,
+);
 
 /// How a block's tile of C is written.
 pub trait Epilogue<G: MmaConfig> {
     /// A tile's first row is a multiple of so many.
     const GRANULE: usize = 1;
+    /// Whether blocks whose tile lies in C leave the last tile along K to [`last_tile`](Self::last_tile), and do not come to
+    /// [`store`](Self::store) then.
+    const TAKES_LAST_TILE: bool = false;
 
     /// Writes the tile from the accumulators `(MMA, MMA_M, MMA_N)` of all threads.
     ///
@@ -29,6 +40,21 @@ pub trait Epilogue<G: MmaConfig> {
         arguments: &ArgumentsOf<G>,
         place: Place,
     );
+
+    /// Multiplies the last tile along K, which is in `stage`, and writes the tile of C, all of which exists.
+    ///
+    /// # Safety
+    /// All threads of the block come by together; the tile along K has arrived for all of them, and nobody writes its stage; the tile of C may be
+    /// written, and what another block writes of it has the same values. Of epilogues with [`TAKES_LAST_TILE`](Self::TAKES_LAST_TILE) alone.
+    unsafe fn last_tile(
+        _sums: &mut Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
+        _stages: StagesOf<G>,
+        _stage: u32,
+        _arguments: &ArgumentsOf<G>,
+        _place: Place,
+    ) {
+        const { assert!(!Self::TAKES_LAST_TILE, "an epilogue that takes the last tile says how") };
+    }
 }
 
 /// Through shared memory, for atoms whose threads have pairs here and there.
@@ -56,6 +82,36 @@ where
 /// The columns of C start at multiples of 16 bytes.
 pub struct Direct;
 
+/// A thread's part of C where M is contiguous: (MMA, MMA_M, MMA_N).
+pub(super) type PartOfC<G> = PartitionMma<IdentityOf<<G as MmaConfig>::TileC>, <G as MmaConfig>::Mma, OfC>;
+
+impl Direct {
+    /// The thread's part of the tile of C, (MMA, MMA_M, MMA_N).
+    #[inline(always)]
+    pub(super) fn part_of<G: MmaConfig>(
+        arguments: &ArgumentsOf<G>,
+        place: Place,
+    ) -> GlobalTensor<GlobalMut<G::Output>, Aligned<UnitStride<0>, 16>, PartOfC<G>>
+    where
+        <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum>,
+    {
+        let (first_m, first_n) = place.first;
+        let c =
+            arguments.c.offset(place.offset + i64::from(first_n) * arguments.ldc).offset(i64::from(first_m));
+        let strides = Aligned::<_, 16>(UnitStride::<0>(arguments.ldc));
+        let (m, n) = (arguments.m - first_m, arguments.n - first_n);
+        let m_c = Matrix::new(c, (m, n), strides); // (M, N), from the tile on
+        let g_c = m_c.local_tile::<G::TileC, _>((0, 0)); // (BLK_M, BLK_N)
+        G::Mma::get_slice(place.thread).partition_c(g_c)
+    }
+
+    /// What becomes of a sum.
+    #[inline(always)]
+    pub(super) fn result<G: MmaConfig>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Output {
+        G::Output::narrow(arguments.alpha.fma(sum.widen(), G::Scalar::ZERO))
+    }
+}
+
 impl<G> Epilogue<G> for Direct
 where
     G: MmaConfig,
@@ -69,23 +125,14 @@ where
         arguments: &ArgumentsOf<G>,
         place: Place,
     ) {
-        let (first_m, first_n) = place.first;
-        let c =
-            arguments.c.offset(place.offset + i64::from(first_n) * arguments.ldc).offset(i64::from(first_m));
-        let strides = Aligned::<_, 16>(UnitStride::<0>(arguments.ldc));
-        let (m, n) = (arguments.m - first_m, arguments.n - first_n);
-        let m_c = Matrix::new(c, (m, n), strides); // (M, N), from the tile on
-        let g_c = m_c.local_tile::<G::TileC, _>((0, 0)); // (BLK_M, BLK_N)
-        let mma = G::Mma::get_slice(place.thread);
-        let mut t_g_c = mma.partition_c(g_c); // (MMA, MMA_M, MMA_N)
+        let (m, n) = (arguments.m - place.first.0, arguments.n - place.first.1);
         let whole = m >= const { G::TileC::LAYOUT.extent(0) as u32 }
             && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
+        let mut t_g_c = Self::part_of::<G>(arguments, place); // (MMA, MMA_M, MMA_N)
         // SAFETY: each element of C belongs to one thread; every element of the fragment is written before it is read.
         unsafe {
             let mut results = t_g_c.make_fragment_like();
-            transform(sums, &mut results, |sum| {
-                G::Output::narrow(arguments.alpha.fma(sum.widen(), G::Scalar::ZERO))
-            });
+            transform(sums, &mut results, |sum| Self::result::<G>(arguments, sum));
             if whole {
                 copy(&results, &mut t_g_c.whole());
             } else {

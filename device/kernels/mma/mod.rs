@@ -5,6 +5,7 @@
 //! operand, and come from the text for sm_80: each is launched behind the end of the kernel in front.
 
 mod arguments;
+mod by_parts;
 mod config;
 mod epilogue;
 mod exclusive;
@@ -23,13 +24,14 @@ mod sgemm;
 mod smem;
 
 pub use arguments::{Activation, Arguments, Scales};
+pub use by_parts::ByParts;
 pub use config::{ArgumentsOf, MmaConfig, Storage};
-pub use epilogue::{Direct, Epilogue, ThroughShared};
+pub use epilogue::{Direct, Epilogue, StagesOf, ThroughShared};
 pub use exclusive::*;
 #[cfg(not(target_feature = "sm_90a"))]
 pub use f16::*;
 pub use finish::{finish_bf16, finish_f16, finish_f32, finish_f64, finish_i32};
-pub use load::{Asynchronous, Load, Loading, Turned};
+pub use load::{Asynchronous, Load, Loading, Turned, TurnedOf};
 #[cfg(not(target_feature = "sm_90a"))]
 pub use other::*;
 pub use pipeline::matmul;

@@ -205,10 +205,13 @@ where
         let b = load_step(G::LoadB::EIGHTHS, 1, steps);
         (a, b, if a > b { a } else { b })
     };
+    // The epilogue multiplies the last tile along K itself, where it writes C meanwhile.
+    let by_parts = const { G::Epilogue::TAKES_LAST_TILE } && inside && tiles > 0;
+    let turns = tiles - u32::from(by_parts);
     if inside {
         // The fragments of a step are read beside the product of the step before.
         read!(reading, 0 => 0);
-        for turn in 0..tiles {
+        for turn in 0..turns {
             for step in 0..steps {
                 let next_step = (step + 1) % steps;
                 if next_step == 0 && turn + 1 < tiles {
@@ -256,11 +259,17 @@ where
         }
     }
     cp_async_wait_all();
-    sync_threads();
     let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
+    let place = Place { first: (first_m, first_n), offset, thread };
+    if by_parts {
+        // SAFETY: the last tile has arrived, which the barrier of the turn in front, or of the first tile, has told; for C as below.
+        unsafe { G::Epilogue::last_tile(&mut t_r_c, (s_a, s_b), reading, &arguments, place) };
+        return;
+    }
+    sync_threads();
     // SAFETY: nobody needs the stages any more; an element of C that two blocks write gets the same value from both, and is read by
     // neither.
-    unsafe { G::Epilogue::store(&t_r_c, &arguments, Place { first: (first_m, first_n), offset, thread }) };
+    unsafe { G::Epilogue::store(&t_r_c, &arguments, place) };
 }
 
 /// The first row (or column, with axis 1) of a block's tile: where the tile would reach over the edge, so many before the edge

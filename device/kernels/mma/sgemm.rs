@@ -5,7 +5,9 @@
 //! costs it 4 reads for 64 products. In a tile of 256 x 128 it has 16 x 8, in one of 128 x 256 8 x 16: 6 reads for 128. C has M
 //! contiguous.
 
+use super::by_parts::ByParts;
 use super::config::{ArgumentsOf, MmaConfig, Storage};
+use super::epilogue::Direct;
 use super::load::{Asynchronous, Turned};
 use super::pipeline::matmul;
 use crate::atom::copy::{SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy};
@@ -92,8 +94,6 @@ pub mod wide {
         pub TileB = layout!((256, 16));
         /// (BLK_M, BLK_N)
         pub TileC = layout!((128, 256));
-        /// M contiguous, (BLK_M, BLK_K, PIPE).
-        pub SmemA = layout!((128, 16, 3));
         /// N contiguous, (BLK_N, BLK_K, PIPE).
         pub SmemB = layout!((256, 16, 3));
     }
@@ -124,14 +124,18 @@ tiled_copy! {
     pub LoadAlongK: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<u32>, f32> = TiledCopy::new(layout!((32, 8):(8, 1)), layout!((1, 1)));
 }
 
-/// The threads that turn a tile of 128 x 16 round, over fours of rows and pairs along K: eight fours of rows by four pairs a warp, so that it
-/// reads whole sectors of 32 bytes, and eight lanes write 128 bytes that follow each other.
-const TURNING: Layout = layout!(((8, 4), (4, 2)):((1, 32), (8, 128)));
+/// The threads that turn a tile of 128 x 16 round, over fours of rows and pairs along K: a warp has all of the 64 bytes of 16 rows, since each
+/// row that one of its accesses touches takes L1 a turn.
+const TURNING: Layout = layout!(((4, 8), 8):((1, 32), 4));
 tiled_copy! {
     /// Pairs along K of four rows.
     pub PairsAlongK: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(TURNING, layout!((4, 2):(2, 1)));
     /// The same, as four neighbours along M of two columns.
     pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(TURNING, layout!((4, 2)));
+}
+static_layout! {
+    /// What is turned round, (BLK, BLK_K, PIPE): eight lanes write 64 bytes of each of two columns that are two apart, and so 16 banks.
+    pub SmemTurned = layout!((128, 16, 3):(1, 136, 2176));
 }
 
 /// M (or N) contiguous, columns that begin at multiples of 16 bytes.
@@ -145,12 +149,11 @@ type Numbers = Aligned<UnitStride<1>, 4>;
 type AlongM = Asynchronous<LoadAlongM>;
 /// Along K, 4 bytes at a time.
 type AlongK = Asynchronous<LoadAlongK>;
-/// Along K, turned round. When it is written is a matter of a twentieth of the time: by it `ptxas` gives the loop's sums one set of registers or
-/// another (record 7).
+/// Along K, turned round. When it is written is a matter of a twentieth of the time: `ptxas` schedules the loop well or badly by it (record 7).
 type TurnedAlongK<const EIGHTHS: u32> = Turned<PairsAlongK, FoursAlongM, EIGHTHS>;
 
 macro_rules! sgemm {
-    ($($name:ident $config:ident: $tile:ident, blocks = $blocks:literal, $strides_a:ty, $smem_a:ty, $load_a:ty; $strides_b:ty, $smem_b:ty, $load_b:ty, $doc:literal;)+) => { $(
+    ($($name:ident $config:ident: $tile:ident, blocks = $blocks:literal, $epilogue:ty, $strides_a:ty, $smem_a:ty, $load_a:ty; $strides_b:ty, $smem_b:ty, $load_b:ty, $doc:literal;)+) => { $(
         /// The configuration.
         pub struct $config;
 
@@ -171,7 +174,7 @@ macro_rules! sgemm {
             type CopyA = $tile::CopyA;
             type CopyB = $tile::CopyB;
             type Mma = $tile::Mma;
-            type Epilogue = super::Direct;
+            type Epilogue = $epilogue;
 
             #[inline(always)]
             fn strides_a(leading: i64) -> Self::StridesA {
@@ -199,18 +202,18 @@ macro_rules! sgemm {
     )+ };
 }
 sgemm! {
-    sgemm_nt Nt: large, blocks = 1, Words, large::SmemA, AlongM; Words, large::SmemB, AlongM,
+    sgemm_nt Nt: large, blocks = 1, ByParts<1, 2>, Words, large::SmemA, AlongM; Words, large::SmemB, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 256 x 128";
-    sgemm_nn Nn: large, blocks = 1, Words, large::SmemA, AlongM; Pairs, large::SmemB, TurnedAlongK<6>,
+    sgemm_nn Nn: large, blocks = 1, ByParts<1, 4>, Words, large::SmemA, AlongM; Pairs, SmemTurned, TurnedAlongK<5>,
         "M contiguous in `a` and K in `b`, which is turned round in registers, by tiles of 256 x 128";
-    sgemm_tt Tt: wide, blocks = 1, Pairs, wide::SmemA, TurnedAlongK<4>; Words, wide::SmemB, AlongM,
+    sgemm_tt Tt: wide, blocks = 1, ByParts<2, 4>, Pairs, SmemTurned, TurnedAlongK<5>; Words, wide::SmemB, AlongM,
         "K contiguous in `a`, which is turned round in registers, and N in `b`, by tiles of 128 x 256";
-    sgemm_nt_128x128 NtSquare: square, blocks = 2, Words, square::SmemAlongM, AlongM; Words, square::SmemAlongM, AlongM,
+    sgemm_nt_128x128 NtSquare: square, blocks = 2, Direct, Words, square::SmemAlongM, AlongM; Words, square::SmemAlongM, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 128 x 128";
-    sgemm_nn_128x128 NnSquare: square, blocks = 2, Words, square::SmemAlongM, AlongM; Numbers, square::SmemAlongK, AlongK,
+    sgemm_nn_128x128 NnSquare: square, blocks = 2, Direct, Words, square::SmemAlongM, AlongM; Numbers, square::SmemAlongK, AlongK,
         "M contiguous in `a` and K in `b`, by tiles of 128 x 128";
-    sgemm_tt_128x128 TtSquare: square, blocks = 2, Numbers, square::SmemAlongK, AlongK; Words, square::SmemAlongM, AlongM,
+    sgemm_tt_128x128 TtSquare: square, blocks = 2, Direct, Numbers, square::SmemAlongK, AlongK; Words, square::SmemAlongM, AlongM,
         "K contiguous in `a` and N in `b`, by tiles of 128 x 128";
-    sgemm_tn_128x128 TnSquare: square, blocks = 2, Numbers, square::SmemAlongK, AlongK; Numbers, square::SmemAlongK, AlongK,
+    sgemm_tn_128x128 TnSquare: square, blocks = 2, Direct, Numbers, square::SmemAlongK, AlongK; Numbers, square::SmemAlongK, AlongK,
         "K contiguous in both, by tiles of 128 x 128";
 }

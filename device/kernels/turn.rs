@@ -1,0 +1,131 @@
+//! Matrices turned round: rows of what is read are columns of what is written, by words of 16 bytes on both sides.
+//!
+//! A thread reads four numbers along K of each of four rows, and writes four neighbours along the rows for each of them: a block of
+//! registers, named in another order, as [`Turned`](super::mma::Turned) does. Nothing goes through shared memory, and no thread waits for another.
+//!
+//! Both operands of a product are turned by one launch: each launch costs the product some microseconds, which is more than turning a small operand
+//! takes.
+
+use super::mma::TurnedOf;
+use crate::algorithm::copy;
+use crate::arch::{block_idx, overlap_launches, thread_idx};
+use crate::atom::copy::UniversalCopy;
+use crate::atom::{StaticTiledCopy, TiledCopy};
+use crate::kernel::{KernelParam, ParamType};
+use crate::layout::{Layout, layout};
+use crate::memory::{Global, GlobalMut};
+use crate::tensor::{Aligned, IdentityOf, Matrix, UnitStride};
+use crate::{kernel, static_layout, tiled_copy};
+
+/// Rows of a block's tile, and its columns.
+pub const TILE: u32 = 64;
+
+static_layout! {
+    /// A block's tile, (BLK_ROWS, BLK_K).
+    pub Tile = layout!((64, 64));
+}
+
+/// Threads over fours of rows and fours along K: a warp has 64 bytes of each of 32 rows, and writes 128 bytes of each of 16 columns.
+const THREADS: Layout = layout!(((8, 2), (4, 4)):((1, 32), (8, 64)));
+tiled_copy! {
+    /// Four along K of four rows.
+    pub FoursAlongK: TiledCopy<UniversalCopy<u128>, u32> = TiledCopy::new(THREADS, layout!((4, 4):(4, 1)));
+    /// The same, as four neighbours along the rows of four columns.
+    pub FoursAlongRows: TiledCopy<UniversalCopy<u128>, u32> = TiledCopy::new(THREADS, layout!((4, 4)));
+}
+
+/// What is turned round: element `(row, k)` of `src`, with K contiguous, becomes that of `dst`, whose rows are contiguous.
+///
+/// Strides and distances are in elements, and multiples of 4; both begin at multiples of 16 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// What is read.
+    pub src: Global<u32>,
+    /// What is written.
+    pub dst: GlobalMut<u32>,
+    /// From a row of `src` to the next.
+    pub src_row: i64,
+    /// From a column of `dst` to the next.
+    pub dst_k: i64,
+    /// Between the batches of `src`.
+    pub src_batch: i64,
+    /// Between the batches of `dst`.
+    pub dst_batch: i64,
+    /// Rows of `src`.
+    pub rows: u32,
+    /// Elements of a row.
+    pub k: u32,
+    /// Elements of a column of `dst` that are written, at least as many as there are rows: zeros behind those.
+    pub written: u32,
+    /// How many there are; none where it is 0.
+    pub batches: u32,
+}
+
+// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields and pairs of 4-byte ones, the same on host and device.
+unsafe impl KernelParam for Turn {
+    const TYPE: ParamType = {
+        assert!(size_of::<Self>() == 6 * 8 + 4 * 4, "the struct has gaps");
+        ParamType::Struct { name: "Turn", size: size_of::<Self>() }
+    };
+}
+
+impl Turn {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        src: Global::from_address(0),
+        dst: GlobalMut::from_address(0),
+        src_row: 0,
+        dst_k: 0,
+        src_batch: 0,
+        dst_batch: 0,
+        rows: 0,
+        k: 0,
+        written: 0,
+        batches: 0,
+    };
+
+    /// The tiles of a batch.
+    #[must_use]
+    pub const fn tiles(&self) -> u64 {
+        self.written.div_ceil(TILE) as u64 * self.k.div_ceil(TILE) as u64
+    }
+}
+
+/// Turns two matrices of numbers of 32 bits round, or one: a block of 256 threads for each tile of the first and then of the second one along x, for
+/// each batch of whichever has more along y.
+///
+/// # Safety
+/// All batches of all matrices lie in memory of the device inside the buffers that the pointers come from, what is written overlaps nothing, and
+/// addresses, strides and distances are such multiples as [`Turn`] says. Extents are at most 2^31 - 64, `written` is at least `rows`, and there are fewer than 2^31 tiles of both.
+#[kernel(threads = 256)]
+pub unsafe fn turn_u32(first: Turn, second: Turn) {
+    let tiles = first.tiles() as u32;
+    let block = block_idx().x;
+    let (turn, tile) = if block < tiles { (first, block) } else { (second, block - tiles) };
+    let batch = block_idx().y;
+    let tiles_k = turn.k.div_ceil(TILE);
+    let tile = (tile / tiles_k, tile % tiles_k);
+    let (src, dst) = (
+        turn.src.offset(i64::from(batch) * turn.src_batch),
+        turn.dst.offset(i64::from(batch) * turn.dst_batch),
+    );
+    let m_src = Matrix::new(src, (turn.rows, turn.k), Aligned::<_, 16>(UnitStride::<1>(turn.src_row))); // (ROWS, K)
+    let m_dst = Matrix::new(dst, (turn.written, turn.k), Aligned::<_, 16>(UnitStride::<0>(turn.dst_k))); // (WRITTEN, K)
+    let thread = thread_idx().x;
+    let t_g_src = FoursAlongK::get_slice(thread).partition_s(m_src.local_tile::<Tile, _>(tile)); // (CPY, CPY_ROWS, CPY_K)
+    let mut t_g_dst = FoursAlongRows::get_slice(thread).partition_d(m_dst.local_tile::<Tile, _>(tile)); // (CPY, CPY_ROWS, CPY_K)
+    // All that is to be computed of the block's place is, in front of what waits for other kernels.
+    overlap_launches();
+    if batch >= turn.batches {
+        return;
+    }
+    // SAFETY: the caller's contract; each element belongs to one thread; all of a fragment is written before it is read.
+    unsafe {
+        let mut loaded = t_g_src.make_fragment_like(); // (CPY, CPY_ROWS, CPY_K)
+        let mut turned = t_g_dst.make_fragment_like(); // (CPY, CPY_ROWS, CPY_K)
+        copy(&t_g_src, &mut loaded);
+        copy(&loaded.view_as::<TurnedOf<FoursAlongK, FoursAlongRows, IdentityOf<Tile>>>(), &mut turned);
+        copy(&turned, &mut t_g_dst);
+    }
+}
