@@ -85,55 +85,33 @@ impl<T: Element> KernelArg<GlobalMut<T>> for BufferSliceMut<'_, T> {
     }
 }
 
-/// An address that the caller vouches for, where the borrow of a buffer would be in the way: a kernel that works in place
-/// takes the same buffer twice.
-impl<T: Element> KernelArg<Self> for Global<T> {
-    fn device(&self) -> Option<&Device> {
-        None
-    }
-    fn pass(self) -> Self {
-        self
-    }
+/// What is passed as it is, whose addresses the caller vouches for. (Numbers are not among these: the compiler shows the text of their implementation
+/// to whoever passes a wrong one.)
+macro_rules! as_they_are {
+    ($($(#[$doc:meta])* {$($generics:tt)*} $t:ty;)+) => { $(
+        $(#[$doc])*
+        impl<$($generics)*> KernelArg<Self> for $t {
+            fn device(&self) -> Option<&Device> {
+                None
+            }
+            fn pass(self) -> Self {
+                self
+            }
+        }
+    )+ };
 }
-
-/// An address that the caller vouches for, as for [`Global`].
-impl<T: Element> KernelArg<Self> for GlobalMut<T> {
-    fn device(&self) -> Option<&Device> {
-        None
-    }
-    fn pass(self) -> Self {
-        self
-    }
-}
-
-/// The arguments of a product as one struct, whose addresses the caller vouches for.
-impl<T: Element, O: Element, S: Element> KernelArg<Self> for Arguments<T, O, S> {
-    fn device(&self) -> Option<&Device> {
-        None
-    }
-    fn pass(self) -> Self {
-        self
-    }
-}
-
-/// A matrix that is turned round, likewise.
-impl KernelArg<Self> for Turn {
-    fn device(&self) -> Option<&Device> {
-        None
-    }
-    fn pass(self) -> Self {
-        self
-    }
-}
-
-/// Where the pieces of shared tiles meet, likewise.
-impl<S: Element> KernelArg<Self> for Sharing<S> {
-    fn device(&self) -> Option<&Device> {
-        None
-    }
-    fn pass(self) -> Self {
-        self
-    }
+as_they_are! {
+    /// An address that the caller vouches for, where the borrow of a buffer would be in the way: a kernel that works in place
+    /// takes the same buffer twice.
+    {T: Element} Global<T>;
+    /// An address that the caller vouches for, as for [`Global`].
+    {T: Element} GlobalMut<T>;
+    /// The arguments of a product as one struct, whose addresses the caller vouches for.
+    {T: Element, O: Element, S: Element} Arguments<T, O, S>;
+    /// A matrix that is turned round, likewise.
+    {} Turn;
+    /// Where the pieces of shared tiles meet, likewise.
+    {S: Element} Sharing<S>;
 }
 
 macro_rules! arguments {

@@ -183,6 +183,7 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             }
         };
         if CLUSTER > 1 {
+            // These have waited.
             while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
                 load_turn(place(turn));
             }
