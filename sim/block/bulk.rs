@@ -11,7 +11,7 @@ use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
-use crate::tensor_map::{TensorSwizzle, Tile, pieces};
+use crate::tensor_map::{Placement, Tile};
 use std::panic::Location;
 
 /// What faults call bulk copies and asynchronous stores.
@@ -51,19 +51,13 @@ pub(crate) enum LoadSource {
 }
 
 impl LoadSource {
-    fn bytes(&self) -> usize {
+    /// How the bytes are to lie in shared memory.
+    fn placement(&self) -> Placement {
         match self {
             Self::Bytes { bytes, .. } | Self::Shared { bytes, .. } | Self::Word { bytes, .. } => {
-                *bytes as usize
+                Placement::dense(*bytes as usize)
             }
-            Self::Tile(tile) => tile.bytes(),
-        }
-    }
-
-    fn swizzle(&self) -> TensorSwizzle {
-        match self {
-            Self::Tile(tile) => tile.map.swizzle,
-            Self::Bytes { .. } | Self::Shared { .. } | Self::Word { .. } => TensorSwizzle::None,
+            Self::Tile(tile) => tile.placement(),
         }
     }
 
@@ -79,8 +73,8 @@ impl LoadSource {
     /// The parts that it writes of shared memory from `destination` on, none of them larger than a piece: for each, where in the source
     /// it begins, its shared address, and its bytes.
     fn parts(&self, destination: u32) -> impl Iterator<Item = (usize, u32, usize)> + use<> {
-        let bytes = self.bytes();
-        pieces(destination, bytes, self.swizzle()).map(move |(at, address)| (at, address, PIECE.min(bytes)))
+        let placement = self.placement();
+        placement.pieces(destination).map(move |(at, address)| (at, address, PIECE.min(placement.bytes)))
     }
 }
 
@@ -200,7 +194,7 @@ impl BlockContext {
             LoadSource::Shared { rank, address, bytes } => {
                 check_bytes(operation, bytes, u64::from(address))?;
                 let block = self.peer_of_rank(Access::BulkSource, address, rank)?;
-                block.check_async_read(Access::BulkSource, address, bytes as usize, TensorSwizzle::None)
+                block.check_async_read(Access::BulkSource, address, Placement::dense(bytes as usize))
             }
             LoadSource::Word { .. } => Ok(()),
         }
@@ -242,7 +236,7 @@ impl BlockContext {
         }
         if let LoadSource::Shared { rank, address, bytes } = source {
             let clock = Clock::Copies { rank: self.rank, mbarrier };
-            let pieces = piece_numbers(address, bytes as usize, TensorSwizzle::None);
+            let pieces = piece_numbers(address, Placement::dense(bytes as usize));
             self.cluster().blocks()[rank as usize].begin_reads(
                 (clock, self.next_copy(mbarrier)),
                 issued,
@@ -298,7 +292,7 @@ impl BlockContext {
                     let offset = (address - SHARED_BASE) as usize;
                     self.shared.land(offset, &bytes[at..at + size], Proxy::Async);
                 }
-                self.bring(mbarrier, piece_numbers(load.destination, bytes.len(), load.source.swizzle()));
+                self.bring(mbarrier, piece_numbers(load.destination, load.source.placement()));
             }
             if let LoadSource::Shared { .. } = load.source {
                 self.end_copy(mbarrier);
@@ -331,16 +325,15 @@ impl BlockContext {
         }
     }
 
-    /// Whether an asynchronous operation may read a range of this block's shared memory: all of it was written, and fenced
-    /// where threads wrote it.
+    /// Whether an asynchronous operation may read what lies so in this block's shared memory from an address on: all of it was written,
+    /// and fenced where threads wrote it.
     pub(crate) fn check_async_read(
         &self,
         access: Access,
         address: u32,
-        bytes: usize,
-        swizzle: TensorSwizzle,
+        placement: Placement,
     ) -> Result<(), FaultKind> {
-        for (_, address) in pieces(address, bytes, swizzle) {
+        for (_, address) in placement.pieces(address) {
             let offset = address.wrapping_sub(SHARED_BASE) as usize;
             if offset >= self.shared.bytes()
                 || offset + PIECE > self.shared.bytes()
@@ -387,13 +380,9 @@ impl BlockContext {
     }
 }
 
-/// The numbers of the pieces that an operation reads of a range of shared addresses, which was checked.
-pub(crate) fn piece_numbers(
-    address: u32,
-    bytes: usize,
-    swizzle: TensorSwizzle,
-) -> impl Iterator<Item = usize> {
-    pieces(address, bytes, swizzle).map(|(_, address)| (address - SHARED_BASE) as usize / PIECE)
+/// The numbers of the pieces of what lies so in shared memory from an address on, which was checked.
+pub(crate) fn piece_numbers(address: u32, placement: Placement) -> impl Iterator<Item = usize> {
+    placement.pieces(address).map(|(_, address)| (address - SHARED_BASE) as usize / PIECE)
 }
 
 /// Whether a bulk copy takes this size and address.

@@ -10,7 +10,7 @@ use super::context::{BlockContext, RawFault};
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words::{self, atomic};
-use crate::tensor_map::{TensorElement, TensorSwizzle, Tile, pieces};
+use crate::tensor_map::{Placement, TensorElement, Tile};
 use half::{bf16, f16};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,17 +32,11 @@ pub(crate) enum BulkSink {
 }
 
 impl BulkSink {
-    fn bytes(&self) -> usize {
+    /// How the bytes lie in shared memory.
+    fn placement(&self) -> Placement {
         match self {
-            Self::Bytes { bytes, .. } => *bytes as usize,
-            Self::Tile(tile) => tile.bytes(),
-        }
-    }
-
-    fn swizzle(&self) -> TensorSwizzle {
-        match self {
-            Self::Tile(tile) => tile.map.swizzle,
-            Self::Bytes { .. } => TensorSwizzle::None,
+            Self::Bytes { bytes, .. } => Placement::dense(*bytes as usize),
+            Self::Tile(tile) => tile.placement(),
         }
     }
 }
@@ -108,9 +102,9 @@ impl BlockContext {
             }
             BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
         }
-        self.check_async_read(Access::BulkSource, source, sink.bytes(), sink.swizzle())?;
+        self.check_async_read(Access::BulkSource, source, sink.placement())?;
         let mut queue = self.thread().bulk_stores.borrow_mut();
-        let pieces = piece_numbers(source, sink.bytes(), sink.swizzle());
+        let pieces = piece_numbers(source, sink.placement());
         self.begin_reads((self.stores(), queue.committed + 1), (operation, location), pieces);
         queue.stores.push_back(BulkStore { source, sink, add, bytes: None });
         queue.uncommitted += 1;
@@ -158,8 +152,9 @@ impl BlockContext {
         if store.bytes.is_some() {
             return;
         }
-        let mut bytes = vec![0; store.sink.bytes()];
-        for (piece, address) in pieces(store.source, bytes.len(), store.sink.swizzle()) {
+        let placement = store.sink.placement();
+        let mut bytes = vec![0; placement.bytes];
+        for (piece, address) in placement.pieces(store.source) {
             self.shared.copy_out((address - SHARED_BASE) as usize, &mut bytes[piece..piece + 16]);
         }
         store.bytes = Some(bytes);

@@ -12,7 +12,7 @@ mod tile;
 
 pub use check::TensorMapError;
 pub use encode::{PARAMETER_SPACE, TENSOR_MAP_BYTES};
-pub(crate) use tile::{Tile, pieces};
+pub(crate) use tile::{Placement, Tile};
 
 /// The most dimensions of a tensor map.
 pub const MAX_TENSOR_RANK: usize = 5;
@@ -90,7 +90,8 @@ pub enum TensorSwizzle {
 }
 
 impl TensorSwizzle {
-    /// The most bytes that a box may have along dimension 0, if there is a limit.
+    /// The most bytes that a box may have along dimension 0, if there is a limit; as many lie from a row of a box to the next in shared
+    /// memory.
     pub const fn span(self) -> Option<u64> {
         match self {
             Self::None => None,
@@ -131,6 +132,10 @@ pub enum TensorPromotion {
 }
 
 /// A tensor in global memory and the boxes that tensor copies move. Dimensions from `rank` on are 1 and of no meaning.
+///
+/// In shared memory the rows of a box, its elements along dimension 0, follow each other without gaps. With a swizzle they begin a span
+/// apart ([`TensorSwizzle::span`]), shorter ones too: what is left of the span is neither written by loads nor read by stores, needs its
+/// place all the same, and does not count in [`box_bytes`](Self::box_bytes).
 ///
 /// ```
 /// use moye_sim::{TensorElement, TensorMap, TensorSwizzle};
@@ -197,7 +202,7 @@ impl TensorMap {
         }
     }
 
-    /// The same with a swizzle.
+    /// The same with a swizzle. Rows of boxes that are shorter than its span lie a span apart in shared memory, not densely.
     #[must_use]
     pub fn with_swizzle(self, swizzle: TensorSwizzle) -> Self {
         Self { swizzle, ..self }
@@ -215,7 +220,7 @@ impl TensorMap {
         self.box_extents[dimension].div_ceil(stride)
     }
 
-    /// The bytes that one copy moves, elements outside of the tensor included: what its mbarrier is told.
+    /// The bytes that one copy moves, elements outside of the tensor included and what lies between rows not: what its mbarrier is told.
     pub fn box_bytes(&self) -> u64 {
         (0..MAX_TENSOR_RANK).map(|d| u64::from(self.box_count(d))).product::<u64>() * self.element.bytes()
     }

@@ -20,13 +20,21 @@ struct Row {
 }
 
 impl Tile {
-    /// The bytes of the box.
-    pub(crate) fn bytes(&self) -> usize {
+    /// The bytes of the box, which is what its copy counts at an mbarrier.
+    fn bytes(&self) -> usize {
         self.map.box_bytes() as usize
     }
 
     fn row_bytes(&self) -> usize {
         (u64::from(self.map.box_extents[0]) * self.map.element.bytes()) as usize
+    }
+
+    /// How the box lies in shared memory. On an H200 loads lay the rows of a swizzled box a span apart, however short they are, and leave
+    /// the rest of the span as it was (seen with spans of 32, 64 and 128 bytes); stores are taken to read what loads write.
+    pub(crate) fn placement(&self) -> Placement {
+        let row = self.row_bytes();
+        let pitch = self.map.swizzle.span().map_or(row, |span| span as usize);
+        Placement { bytes: self.bytes(), row, pitch, swizzle: self.map.swizzle }
     }
 
     /// The rows of the box, dimension 1 running fastest; `None` for one that lies outside of the tensor.
@@ -87,14 +95,32 @@ impl Tile {
     }
 }
 
-/// The pieces of 16 bytes of a range of shared memory that begins at `address`, a multiple of 16: for each, where in the
-/// range it is before the swizzle, and its address.
-pub(crate) fn pieces(
-    address: u32,
-    bytes: usize,
+/// How the bytes that a copy moves lie in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placement {
+    /// How many are moved, row by row. What lies between rows is not among them.
+    pub(crate) bytes: usize,
+    /// The bytes of a row, and from the beginning of one to that of the next: both before the swizzle.
+    row: usize,
+    pitch: usize,
     swizzle: TensorSwizzle,
-) -> impl Iterator<Item = (usize, u32)> {
-    (0..bytes).step_by(16).map(move |at| (at, swizzle.apply(address + at as u32)))
+}
+
+impl Placement {
+    /// One after the other.
+    pub(crate) const fn dense(bytes: usize) -> Self {
+        Self { bytes, row: bytes, pitch: bytes, swizzle: TensorSwizzle::None }
+    }
+
+    /// The pieces of 16 bytes, where the first begins at the shared address `address`, a multiple of 16: for each, where in the bytes that
+    /// are moved it is, and its address.
+    pub(crate) fn pieces(self, address: u32) -> impl Iterator<Item = (usize, u32)> {
+        let Self { bytes, row, pitch, swizzle } = self;
+        (0..bytes).step_by(16).map(move |at| {
+            let place = at / row * pitch + at % row;
+            (at, swizzle.apply(address + place as u32))
+        })
+    }
 }
 
 /// The bytes of an element outside of the tensor.
@@ -164,13 +190,23 @@ mod tests {
         }
     }
 
+    const SPANS: [(TensorSwizzle, u32); 3] =
+        [(TensorSwizzle::B32, 32), (TensorSwizzle::B64, 64), (TensorSwizzle::B128, 128)];
+
+    /// How a box of 16 rows of so many bytes lies.
+    fn placement(swizzle: TensorSwizzle, row: u32) -> Placement {
+        let map = TensorMap::new(TensorElement::U8, 0, &[256, 16], &[256], &[row, 16]).with_swizzle(swizzle);
+        assert_eq!(map.check(), Ok(()), "{swizzle:?}, rows of {row} bytes");
+        Tile { map, start: [0; MAX_TENSOR_RANK] }.placement()
+    }
+
     #[test]
     fn a_swizzle_exchanges_pieces_within_its_span() {
-        for (swizzle, span) in
-            [(TensorSwizzle::B32, 32), (TensorSwizzle::B64, 64), (TensorSwizzle::B128, 128)]
-        {
-            let mut seen = [false; 64];
-            for (at, address) in pieces(1024, 1024, swizzle) {
+        for (swizzle, span) in SPANS {
+            let placement = placement(swizzle, span);
+            assert_eq!(placement.bytes as u32, 16 * span, "rows of {span} bytes");
+            let mut seen = vec![false; span as usize];
+            for (at, address) in placement.pieces(1024) {
                 assert_eq!(at as u32 / span, (address - 1024) / span, "within its span");
                 assert!(!std::mem::replace(&mut seen[(address - 1024) as usize / 16], true));
             }
@@ -181,6 +217,39 @@ mod tests {
             TensorSwizzle::B128.apply(0x400 + (0b110 << 7) + (0b101 << 4)),
             0x400 + (0b110 << 7) + (0b011 << 4)
         );
+    }
+
+    #[test]
+    fn pieces_of_a_short_row_lie_in_the_span_of_their_row() {
+        for (swizzle, span) in SPANS {
+            for row in (16..=span).step_by(16) {
+                let placement = placement(swizzle, row);
+                assert_eq!(placement.bytes as u32, 16 * row, "{swizzle:?}: what is moved is the box alone");
+                let got: Vec<_> = placement.pieces(1024).collect();
+                let mut expected = Vec::new();
+                for y in 0..16 {
+                    // The number of the line of 128 bytes is what exchanges pieces.
+                    let exchange = y * span / 128 % (span / 16);
+                    for piece in 0..row / 16 {
+                        let address = 1024 + y * span + 16 * (piece ^ exchange);
+                        expected.push(((y * row + 16 * piece) as usize, address));
+                    }
+                }
+                assert_eq!(got, expected, "{swizzle:?}, rows of {row} bytes");
+            }
+        }
+        // Of rows of 64 bytes, the fourth behind the first is in the upper half of its 128.
+        let pieces: Vec<_> = placement(TensorSwizzle::B128, 64).pieces(1024).skip(16).take(4).collect();
+        let upper = 1024 + 4 * 128 + 64;
+        assert_eq!(pieces, [(256, upper), (272, upper + 16), (288, upper + 32), (304, upper + 48)]);
+    }
+
+    #[test]
+    fn rows_without_a_swizzle_and_mere_bytes_follow_each_other() {
+        for placement in [placement(TensorSwizzle::None, 48), Placement::dense(16 * 48)] {
+            let expected: Vec<_> = (0..16 * 48).step_by(16).map(|at| (at, 1024 + at as u32)).collect();
+            assert_eq!(placement.pieces(1024).collect::<Vec<_>>(), expected, "{placement:?}");
+        }
     }
 
     #[test]

@@ -96,6 +96,189 @@ fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
     }
 }
 
+/// Swizzles, and the words of rows that are shorter than their spans.
+const SHORT_ROWS: [(TensorSwizzle, u32); 4] =
+    [(TensorSwizzle::B32, 4), (TensorSwizzle::B64, 8), (TensorSwizzle::B128, 16), (TensorSwizzle::B128, 4)];
+
+/// What lies in a word of shared memory before a copy comes.
+const BEFORE: u32 = 0xABCD_0000;
+
+#[test]
+fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
+    const ROWS: u32 = 9;
+    for (swizzle, columns) in SHORT_ROWS {
+        let memory = GlobalMemory::new();
+        let (source, target) = (counted(&memory, 20 * 10), Words::new(&memory, 20 * 10, 0));
+        let map = |address| {
+            TensorMap::new(TensorElement::U32, address, &[20, 10], &[80], &[columns, ROWS])
+                .with_swizzle(swizzle)
+        };
+        let (from, to) = (upload(&memory, &map(source.address())), upload(&memory, &map(target.address())));
+        let (from, to) = (from.address(), to.address());
+        let span = swizzle.span().unwrap() as u32;
+        // Where nobody has written between the rows, a store does not mind.
+        for (start, written) in [[0, 0], [4, 2], [-4, -1], [16, 9], [20, 0], [-40, 3]]
+            .into_iter()
+            .flat_map(|start| [true, false].map(|written| (start, written)))
+        {
+            (0..200).for_each(|i| target.write(i, 0));
+            let kernel = || {
+                if thread_idx().x == 0 && written {
+                    (0..span / 4 * ROWS).for_each(|i| store_shared(tile() + 4 * i, BEFORE + i));
+                    fence_proxy_async();
+                }
+                // The bytes of the box alone: with more or fewer the wait would not end.
+                load_and_wait(4 * columns * ROWS, || tensor_load(tile(), from, start, barrier(), None));
+                if thread_idx().x != 0 {
+                    return;
+                }
+                for i in 0..span / 4 * ROWS {
+                    // What is exchanged twice is where it was.
+                    let plain = swizzle.apply(tile() + 4 * i) - tile();
+                    let (x, y) = (plain % span / 4, plain / span);
+                    let (at_x, at_y) = (start[0] + x as i32, start[1] + y as i32);
+                    let expected = if x >= columns {
+                        BEFORE + i
+                    } else if (0..20).contains(&at_x) && (0..10).contains(&at_y) {
+                        (at_x + 20 * at_y) as u32 + 1
+                    } else {
+                        0
+                    };
+                    if x < columns || written {
+                        let got = load_shared::<u32>(tile() + 4 * i);
+                        assert_eq!(got, expected, "{swizzle:?}, {columns} words from {start:?}: ({x}, {y})");
+                    }
+                }
+                if start.iter().all(|&at| at >= 0) {
+                    tensor_store(to, start, tile());
+                    bulk_commit();
+                    bulk_wait_group(0);
+                }
+            };
+            launch(&memory).run(&kernel).unwrap();
+            let stores = start.iter().all(|&at| at >= 0);
+            for (i, value) in target.read().into_iter().enumerate() {
+                let (x, y) = (i as i32 % 20 - start[0], i as i32 / 20 - start[1]);
+                let inside = stores && (0..columns as i32).contains(&x) && (0..ROWS as i32).contains(&y);
+                let expected = if inside { i as u32 + 1 } else { 0 };
+                assert_eq!(value, expected, "{swizzle:?}, {columns} words to {start:?}: {i}");
+            }
+        }
+    }
+}
+
+/// A tensor map of boxes of `rows` rows of 64 bytes, which lie 128 apart.
+fn boxes_of_half_rows(memory: &GlobalMemory, words: &Words, rows: u32) -> Allocation {
+    let map = TensorMap::new(TensorElement::U32, words.address(), &[16, 4], &[64], &[16, rows]);
+    upload(memory, &map.with_swizzle(TensorSwizzle::B128))
+}
+
+#[test]
+fn a_box_whose_rows_reach_past_shared_memory_by_their_pitch_is_out_of_bounds() {
+    let memory = GlobalMemory::new();
+    let words = counted(&memory, 64);
+    // Behind the tile's address there is room for 56 rows, or 112 that were dense.
+    let run = |rows: u32, stores: bool| {
+        let map = boxes_of_half_rows(&memory, &words, rows);
+        let at = map.address();
+        let kernel = move || {
+            if stores && thread_idx().x == 0 {
+                (0..56 * 32).for_each(|i| store_shared(tile() + 4 * i, i));
+                fence_proxy_async();
+                tensor_store(at, [0, 0], tile());
+                bulk_commit();
+                bulk_wait_group(0);
+            } else if !stores {
+                load_and_wait(64 * rows, || tensor_load(tile(), at, [0, 0], barrier(), None));
+            }
+        };
+        launch(&memory).run(&kernel).map_err(|error| error.fault().unwrap().clone())
+    };
+    for (stores, told) in [(false, Access::BulkDestination), (true, Access::BulkSource)] {
+        assert!(run(56, stores).is_ok(), "56 rows, stored: {stores}: {:?}", run(56, stores));
+        let fault = run(57, stores).unwrap_err();
+        let FaultKind::SharedOutOfBounds { access, offset, shared_bytes, .. } = fault.kind else {
+            panic!("{fault}")
+        };
+        assert_eq!((access, offset, shared_bytes), (told, 8192, 8192), "{fault}");
+    }
+}
+
+#[test]
+fn what_lies_between_short_rows_is_no_part_of_a_copy_and_their_last_is() {
+    let memory = GlobalMemory::new();
+    let words = counted(&memory, 64);
+    let map = boxes_of_half_rows(&memory, &words, 4);
+    let at = map.address();
+    // Of row 3, the piece `x` before the swizzle; dense rows would end at 256.
+    let piece = |x: u32| TensorSwizzle::B128.apply(tile() + 3 * 128 + 16 * x);
+    let run = |stores: bool, x: u32| {
+        let kernel = move || {
+            if thread_idx().x != 0 {
+                return;
+            }
+            mbarrier_init(barrier(), 1);
+            (0..128).for_each(|i| store_shared(tile() + 4 * i, i));
+            fence_proxy_async();
+            if stores {
+                tensor_store(at, [0, 0], tile());
+                bulk_commit();
+            } else {
+                mbarrier_arrive_expect_tx(barrier(), 256);
+                tensor_load(tile(), at, [0, 0], barrier(), None);
+            }
+            store_shared(piece(x), 7_u32);
+            assert_eq!(load_shared::<u32>(piece(x)), 7);
+            if stores {
+                bulk_wait_group(0);
+            } else {
+                mbarrier_wait_parity(barrier(), 0);
+            }
+        };
+        launch(&memory).run(&kernel).map_err(|error| error.fault().unwrap().kind.clone())
+    };
+    for x in 0..8 {
+        let (load, store) = (run(false, x), run(true, x));
+        if x < 4 {
+            assert!(matches!(load, Err(FaultKind::SharedInFlight { .. })), "piece {x}: {load:?}");
+            assert!(matches!(store, Err(FaultKind::SharedBeingRead { .. })), "piece {x}: {store:?}");
+        } else {
+            assert!(load.is_ok() && store.is_ok(), "piece {x}: {load:?}, {store:?}");
+        }
+    }
+}
+
+#[test]
+fn multicast_lays_short_rows_a_span_apart_in_each_block() {
+    let memory = GlobalMemory::new();
+    let words = counted(&memory, 64);
+    let map = boxes_of_half_rows(&memory, &words, 4);
+    let at = map.address();
+    let kernel = || {
+        if thread_idx().x == 0 {
+            mbarrier_init(barrier(), 1);
+            mbarrier_arrive_expect_tx(barrier(), 256);
+            (0..128).for_each(|i| store_shared(tile() + 4 * i, BEFORE));
+            fence_proxy_async();
+        }
+        cluster_arrive();
+        cluster_wait();
+        if thread_idx().x == 0 && cluster_rank() == 0 {
+            tensor_load(tile(), at, [0, 0], barrier(), Some(0b11));
+        }
+        mbarrier_wait_parity(barrier(), 0);
+        for i in 0..128 {
+            let (x, y) = (i % 32, i / 32);
+            let got = load_shared::<u32>(TensorSwizzle::B128.apply(tile() + 4 * i));
+            let expected = if x < 16 { x + 16 * y + 1 } else { BEFORE };
+            assert_eq!(got, expected, "({x}, {y}) in block {}", cluster_rank());
+        }
+        cluster_arrive();
+        cluster_wait();
+    };
+    Launch::new("k", 2, 32, &memory).cluster(2).shared_bytes(8192).run(&kernel).unwrap();
+}
+
 /// Tensors whose last byte is past 2^64: by a dimension, and by a dimension or two whose reach is 0 modulo 2^64, so that the tensor would
 /// seem to be its first row.
 #[test]

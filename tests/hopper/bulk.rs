@@ -236,6 +236,77 @@ fn swizzles_exchange_pieces_of_rows() {
 }
 
 #[test]
+fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
+    const EXTENTS: [i32; 2] = [48, 40];
+    const ROWS: u32 = 32;
+    let short = [
+        (TensorSwizzle::B32, 4),
+        (TensorSwizzle::B64, 8),
+        (TensorSwizzle::B128, 16),
+        (TensorSwizzle::B128, 4),
+    ];
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let tensor = counted(48 * 40);
+        let buffer = device.upload(&tensor).unwrap();
+        for (swizzle, columns) in short {
+            let fields = |address| {
+                let extents = EXTENTS.map(|extent| extent as u64);
+                Description::new(TensorElement::U32, address, &extents, &[192], &[columns, ROWS])
+                    .with_swizzle(swizzle)
+            };
+            let map = TensorMap::new(&device, &fields(buffer.address())).unwrap();
+            let span = swizzle.span().unwrap() as u32 / 4;
+            let words = span * ROWS;
+            let image: Vec<u32> = counted(words as usize).iter().map(|word| word ^ 0x5555).collect();
+            // The word of shared memory that is a word of a row, or behind the row within the span.
+            let place = |x: u32, y: u32| swizzle.apply(4 * (x + span * y)) as usize / 4;
+            let inside = |x: i32, y: i32| (0..EXTENTS[0]).contains(&x) && (0..EXTENTS[1]).contains(&y);
+            for start in [[4, 3], [44, 20], [48, 0], [-8, -3]] {
+                let context = format!("{columns} words, {swizzle:?} at {start:?} on {}", device.name());
+                let mut loaded = device.upload(&image).unwrap();
+                let arguments = (&map, 4 * columns * ROWS, &mut loaded, words, start[0], start[1]);
+                // SAFETY: the buffer has as many words as are told, among which the box is; the map's tensor lives.
+                unsafe { module.launch(&kernels::load_2d_over, Grid::new(1, 128), arguments) }.unwrap();
+                let got = loaded.download().unwrap();
+                for y in 0..ROWS {
+                    for x in 0..span {
+                        let (at_x, at_y) = (start[0] + x as i32, start[1] + y as i32);
+                        let expected = if x >= columns {
+                            image[place(x, y)]
+                        } else if inside(at_x, at_y) {
+                            tensor[(at_x + EXTENTS[0] * at_y) as usize]
+                        } else {
+                            0
+                        };
+                        assert_eq!(got[place(x, y)], expected, "loaded ({x}, {y}), {context}");
+                    }
+                }
+                if !map.fields().stores_from(&start) {
+                    continue;
+                }
+                // To zeros, so that sums are what is stored.
+                let kernels: [&Kernel<_>; 2] = [&kernels::store_2d, &kernels::add_2d];
+                for kernel in kernels {
+                    let target = device.alloc_zeroed::<u32>(48 * 40).unwrap();
+                    let back = TensorMap::new(&device, &fields(target.address())).unwrap();
+                    let source = device.upload(&image).unwrap();
+                    let arguments = (&back, 4 * words, &source, start[0], start[1]);
+                    // SAFETY: as above.
+                    unsafe { module.launch(kernel, Grid::new(1, 128), arguments) }.unwrap();
+                    for (at, value) in target.download().unwrap().into_iter().enumerate() {
+                        let (x, y) = (at as i32 % EXTENTS[0] - start[0], at as i32 / EXTENTS[0] - start[1]);
+                        let moved = (0..columns as i32).contains(&x) && (0..ROWS as i32).contains(&y);
+                        let expected = if moved { image[place(x as u32, y as u32)] } else { 0 };
+                        assert_eq!(value, expected, "{at} by {}, {context}", kernel.name());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn prefetches_change_nothing() {
     for device in devices() {
         let module = device.load(&PTX).unwrap();

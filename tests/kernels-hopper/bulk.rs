@@ -112,6 +112,29 @@ tensors! {
     5 load_5d store_5d add_5d prefetch_5d: c0 c1 c2 c3 c4;
 }
 
+/// `words` words of `image` into shared memory by threads, a box of `bytes` bytes over them, and the words back: what is not the box's is
+/// as it was.
+#[kernel(threads = 128, shared = TileStorage)]
+pub unsafe fn load_2d_over(map: TensorMap, bytes: u32, image: GlobalMut<u32>, words: u32, c0: i32, c1: i32) {
+    let (tile, barrier) = storage();
+    // SAFETY: the kernel's own contract.
+    unsafe {
+        if thread_idx().x == 0 {
+            mbarrier_init(barrier, 1);
+            fence_mbarrier_init();
+        }
+        for_each(words, |at| tile.write(at as i32, image.read(at.into())));
+        fence_proxy_async_shared();
+        sync_threads();
+        if thread_idx().x == 0 {
+            mbarrier_arrive_expect_tx(barrier, bytes);
+            tensor_load(tile.address(), map.pointer(), [c0, c1], barrier, None, None);
+        }
+        mbarrier_wait_parity(barrier, 0);
+        for_each(words, |at| image.write(at.into(), tile.read(at as i32)));
+    }
+}
+
 /// As `load_2d`, with a policy for L2 and a fetch of the map before.
 #[kernel(threads = 128, shared = TileStorage)]
 pub unsafe fn load_2d_policy(map: TensorMap, bytes: u32, output: GlobalMut<u32>, c0: i32, c1: i32) {
