@@ -1,8 +1,8 @@
 //! Pipelines between warps: stages of shared memory that a producer fills by TMA and consumers read, as types.
 //!
 //! A stage is full or empty, and two mbarriers tell which. The *full* barrier's phase ends when the producer has announced the
-//! bytes of a stage (one arrival) and TMA has brought them. The *empty* barrier's phase ends when every consuming warp has
-//! released the stage (one arrival each). Both sides go through the stages in a ring and count turns by one bit, the *parity* of
+//! bytes of a stage (one arrival) and TMA has brought them; where warps write to the stage themselves, when each of them has, too (one arrival
+//! each, [`Readers::FILLERS`]). The *empty* barrier's phase ends when every consuming warp has released the stage (one arrival each). Both sides go through the stages in a ring and count turns by one bit, the *parity* of
 //! the phase that they wait for:
 //!
 //! ```text
@@ -18,9 +18,10 @@
 //!
 //! How many arrivals end a phase follows from the type: of `Pipeline<STAGES, Warps<8>, CLUSTER>` eight warps in each
 //! of `CLUSTER` blocks release a stage. A thread that takes a role gives the pipeline for it ([`Pipeline::producer`], [`Pipeline::consumer`]), so that it
-//! has no other.
+//! has no other, or two that go together ([`Pipeline::fillers`], [`Pipeline::both_sides`]).
 //!
-//! The stages come as values that cannot be copied. [`Producer::acquire`] gives a [`Filling`] after the wait for its release, and
+//! The stages come as values that cannot be copied. [`Producer::acquire`] gives a [`Filling`] after the wait for its release, [`Writer::acquire`] a
+//! [`Writing`], which [`Writer::fill`] takes back, and
 //! [`Consumer::wait`] a [`Full`] after the wait for its data, which [`Consumer::release`] takes back: a stage cannot be read
 //! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is released
 //! before the wait for the product that reads it, or read by a warp that has not waited for it, bytes that were announced and do
@@ -42,7 +43,7 @@
 
 mod stage;
 
-pub use stage::{Consumer, Filling, Full, Producer};
+pub use stage::{Consumer, Filling, Full, Producer, Writer, Writing};
 
 use crate::arch::{fence_mbarrier_init, mbarrier_init};
 use crate::memory::SharedStorage;
@@ -63,10 +64,12 @@ pub struct Pipeline<const STAGES: u32, R, const CLUSTER: u32 = 1> {
     readers: PhantomData<R>,
 }
 
-/// Who reads a stage of a [`Pipeline`].
+/// Who reads a stage of a [`Pipeline`], and who fills it.
 pub trait Readers: 'static {
     /// The warps of a block that read each stage, and release it: 1 to 31.
     const WARPS: u32;
+    /// Who fills each stage of a block, 1 to 31: the thread that announces what TMA brings, and each warp that writes to it itself.
+    const FILLERS: u32 = 1;
 }
 
 /// So many warps.
@@ -104,6 +107,13 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> PipelineStorage<STAGES, 
                 .str("WARPS is ")
                 .int(R::WARPS as i64)
                 .str("; a stage is released by 1 to 31 warps of a block, which has 32 and one that fills it")
+                .raise();
+        }
+        if R::FILLERS < 1 || R::FILLERS > 31 {
+            TilingError::of("Pipeline")
+                .str("FILLERS is ")
+                .int(R::FILLERS as i64)
+                .str("; a stage is filled by a thread that has TMA load, by up to 31 warps that write to it, or by both")
                 .raise();
         }
         if CLUSTER < 1 || CLUSTER > 8 {
@@ -146,7 +156,7 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUS
         while stage < STAGES {
             // SAFETY: the storage's own bytes, which only its mbarriers use.
             unsafe {
-                mbarrier_init(self.barriers.full(stage), 1);
+                mbarrier_init(self.barriers.full(stage), const { R::FILLERS });
                 mbarrier_init(self.barriers.empty(stage), const { R::WARPS * CLUSTER });
             }
             stage += 1;
@@ -159,6 +169,22 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUS
     #[must_use]
     pub const fn producer(self) -> Producer<STAGES, CLUSTER> {
         Producer::new(self.barriers)
+    }
+
+    /// Both sides that fill stages: of warps that write to them themselves, each thread has its own writer, and one of all has TMA load, which alone uses
+    /// its producer. Where there is nothing to load for it, nobody does.
+    #[inline(always)]
+    #[must_use]
+    pub const fn fillers(self) -> (Producer<STAGES, CLUSTER>, Writer<STAGES>) {
+        (Producer::new(self.barriers), Writer::new(self.barriers))
+    }
+
+    /// Both sides, for warps one thread of which fills the stages that all of them read: it alone uses its producer. A stage is filled again when
+    /// all have released it, so that the thread's own warp has to do that before it [acquires](Producer::acquire) the same stage.
+    #[inline(always)]
+    #[must_use]
+    pub const fn both_sides(self) -> (Producer<STAGES, CLUSTER>, Consumer<STAGES, CLUSTER>) {
+        (Producer::new(self.barriers), Consumer::new(self.barriers))
     }
 
     /// The side that reads them: each thread of a consuming warp has its own, and goes through all stages, or

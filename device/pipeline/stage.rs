@@ -107,6 +107,64 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
     }
 }
 
+/// A thread of a warp that writes to stages itself.
+#[derive(Debug)]
+pub struct Writer<const STAGES: u32> {
+    barriers: Barriers<STAGES>,
+    turn: Turn<STAGES>,
+}
+
+/// A stage that nobody reads. It is to be [filled](Writer::fill), or its readers wait for ever.
+#[derive(Debug)]
+#[must_use = "a stage that is not filled is never read"]
+pub struct Writing {
+    stage: u32,
+}
+
+impl Writing {
+    /// Which of the stages it is.
+    #[inline(always)]
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.stage
+    }
+}
+
+impl<const STAGES: u32> Writer<STAGES> {
+    #[inline(always)]
+    pub(super) const fn new(barriers: Barriers<STAGES>) -> Self {
+        Self { barriers, turn: Turn { stage: 0, parity: 1 } }
+    }
+
+    /// Waits until the next stage was released.
+    ///
+    /// # Safety
+    /// The pipeline was made, and a barrier is behind that.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn acquire(&mut self) -> Writing {
+        let stage = self.turn.stage;
+        // SAFETY: the pipeline's own barriers; phases are waited for in turn.
+        unsafe { mbarrier_wait_parity(self.barriers.empty(stage), self.turn.parity) };
+        self.turn.advance();
+        Writing { stage }
+    }
+
+    /// Says for the warp that it has written its part of the stage.
+    ///
+    /// # Safety
+    /// All lanes of the warp call it, each with its own stage, the same, behind a `sync_warp` that is behind their writes.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn fill(&self, writing: Writing) {
+        if lane_id() == 0 {
+            // SAFETY: the pipeline's own barrier. The arrival releases what the lane has seen: its own writes, and those that the others made
+            // in front of their meeting.
+            unsafe { mbarrier_arrive(self.barriers.full(writing.stage)) };
+        }
+    }
+}
+
 /// A thread that reads stages.
 #[derive(Debug)]
 pub struct Consumer<const STAGES: u32, const CLUSTER: u32> {

@@ -150,7 +150,7 @@ pub(super) fn product_cost<T: Operand>(
             ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream) + few, Cut::NONE)
         }
         Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), within), Cut::NONE),
-        Clusters::Rows(_) if variant.kernel.is_tma() => {
+        Clusters::Rows(_) if variant.kernel.is_persistent() => {
             let alone = variant.kernel.clusters().blocks() == 1;
             let step = step * if alone { within.longer(ACROSS_LINES_ALONE) } else { 1.0 };
             let (cost, cut) = persistent_cost(question, variant, splits, (steps, step));

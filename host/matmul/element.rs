@@ -1,7 +1,7 @@
 //! Which elements a product may have, and the kernels for them.
 
-use super::hopper::TmaProduct;
-use crate::kernels::hopper::{self, Boxes, WarpMmaConfig, WgmmaConfig};
+use super::hopper::{LoadedProduct, TmaProduct};
+use crate::kernels::hopper::{self, Boxes, SgemmBox, SgemmConfig, WarpMmaConfig, WgmmaConfig};
 use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
@@ -126,11 +126,13 @@ pub struct Variant<T: Operand> {
     pub fill: f64,
 }
 
-/// A kernel that multiplies, of either kind.
+/// A kernel that multiplies, of any kind.
 #[derive(Clone, Copy)]
 pub enum Code<T: Operand> {
     /// By `mma.sync` or FMA: a block for each tile, operands by their addresses.
     Blocks(Product<T>),
+    /// On Hopper, by FMA: a block for each tile, operands by tensor maps of these boxes.
+    Loaded(LoadedProduct<T>, [SgemmBox; 2]),
     /// On Hopper, most by `wgmma`: operands by tensor maps of these boxes.
     Tma(TmaProduct<T>, [Boxes; 2], Clusters),
 }
@@ -173,6 +175,7 @@ impl<T: Operand> Code<T> {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Blocks(kernel) => kernel.name(),
+            Self::Loaded(kernel, _) => kernel.name(),
             Self::Tma(kernel, ..) => kernel.name(),
         }
     }
@@ -181,6 +184,7 @@ impl<T: Operand> Code<T> {
     pub fn shared_bytes(&self) -> usize {
         match self {
             Self::Blocks(kernel) => kernel.shared_bytes(),
+            Self::Loaded(kernel, _) => kernel.shared_bytes(),
             Self::Tma(kernel, ..) => kernel.shared_bytes(),
         }
     }
@@ -188,18 +192,23 @@ impl<T: Operand> Code<T> {
     /// The blocks of its clusters: one of each tile where it has none.
     pub fn clusters(&self) -> Clusters {
         match self {
-            Self::Blocks(_) => Clusters::Rows(1),
+            Self::Blocks(_) | Self::Loaded(..) => Clusters::Rows(1),
             Self::Tma(_, _, clusters) => *clusters,
         }
     }
 
     /// Whether it loads by TMA, and is there for sm_90a alone.
     pub fn is_tma(&self) -> bool {
-        matches!(self, Self::Tma(..))
+        matches!(self, Self::Loaded(..) | Self::Tma(..))
+    }
+
+    /// Whether blocks have one tile after the other, as long as there are any.
+    pub fn is_persistent(&self) -> bool {
+        matches!(self, Self::Tma(_, _, Clusters::Rows(_)))
     }
 }
 
-/// The kernels for these elements and this way of summing, those by `wgmma` only where it is there.
+/// The kernels for these elements and this way of summing, those by TMA only where `wgmma` is there.
 pub(super) fn variants<T: Operand>(
     precision: Precision,
     wgmma: bool,
@@ -267,6 +276,19 @@ const fn boxes_by_warps<G: WarpMmaConfig>(tile: [u32; 3], majors: [Major; 2]) ->
     G::BOXES
 }
 
+/// The same of a kernel of f32 by FMA.
+const fn boxes_of_sgemm<G: SgemmConfig>(tile: [u32; 3], majors: [Major; 2]) -> [SgemmBox; 2] {
+    let [a, b] = G::BOXES;
+    assert!(a.extent == tile[0] && b.extent == tile[1] && a.k == tile[2], "the tile of the kernel");
+    let mut i = 0;
+    while i < 2 {
+        let k = matches!(G::BOXES[i].major, moye_device::layout::Major::K);
+        assert!(k == matches!(majors[i], Major::K), "the contiguous modes of the kernel's operands");
+        i += 1;
+    }
+    G::BOXES
+}
+
 /// [`Variant::fill`] of most kernels.
 const FILL_OF_PERSISTENT: f64 = 2.0;
 
@@ -276,6 +298,7 @@ macro_rules! variants {
     (@fill $fill:literal) => { $fill };
     (@is plain plain) => { true };
     (@is plain turned) => { true };
+    (@is plain loaded) => { true };
     (@is turned turned) => { true };
     (@is whole wgmma_ping_pong) => { true };
     (@is whole tma) => { true };
@@ -306,6 +329,9 @@ macro_rules! variants {
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal tma) => {
         Code::Tma(hopper::$kernel, boxes_by_warps::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b]), Clusters::Rows(1))
+    };
+    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal loaded) => {
+        Code::Loaded(hopper::$kernel, boxes_of_sgemm::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b]))
     };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal $clusters:ident $blocks:expr) => {
         Code::Tma(hopper::$kernel, boxes::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b], Clusters::$clusters($blocks)), Clusters::$clusters($blocks))
@@ -435,6 +461,8 @@ impl Operand for f32 {
     const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
         wgmma_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 350.0, wgmma_pairs;
+        sgemm_nn_tma [MN K] Full 256 x 128 x 16, 1, 55.0 fill 0.2, loaded;
+        sgemm_tn_tma [K K] Full 256 x 128 x 16, 1, 52.5 fill 0.1, loaded;
         sgemm_nt [MN MN] Full 256 x 128 x 16, 1, 58.0 fill 0.9, plain;
         sgemm_nn [MN K] Full 256 x 128 x 16, 1, 55.9 fill 0.7, turned;
         sgemm_tt [K MN] Full 128 x 256 x 16, 1, 55.7 fill 0.7, turned;

@@ -9,7 +9,7 @@ use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
-use moye_device::kernels::hopper::{Boxes, Cut, Sharing};
+use moye_device::kernels::hopper::{Boxes, Cut, SgemmBox, Sharing};
 use moye_device::kernels::mma::Arguments;
 use moye_device::layout::Major;
 use moye_device::memory::{GlobalMut, TensorMap as Map};
@@ -23,6 +23,9 @@ pub type TmaProduct<T> = Kernel<(
     Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>,
     Sharing<<T as Operand>::Scalar>,
 )>;
+
+/// A kernel of f32 by FMA whose operands TMA loads, [`sgemm`](moye_device::kernels::hopper::sgemm).
+pub type LoadedProduct<T> = Kernel<(Map, Map, Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>)>;
 
 /// Rows of a box of C, and bytes of a row of any box.
 const BOX_ROWS: u32 = 64;
@@ -213,6 +216,39 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     // The simulator has ended, a GPU's counters stay.
     drop(counters);
     launched
+}
+
+/// Launches a product of `arguments.batches` batches, each with so many tiles: of a kernel whose blocks have a tile each.
+///
+/// # Safety
+/// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
+pub(super) unsafe fn launch_loaded<T: Operand>(
+    stream: &Stream,
+    (kernel, boxes): (&LoadedProduct<T>, [SgemmBox; 2]),
+    tiles: u32,
+    operands: [&View; 2],
+    arguments: Arguments<T, T::Narrow, T::Scalar>,
+) -> Result<()> {
+    const { assert!(size_of::<T>() == size_of::<T::Scalar>(), "operands of what is computed in") };
+    let map = |view: &View, of: SgemmBox, leading: i64, extent: u32, address: u64| {
+        let (along, across, inner, outer, swizzle) = match of.major {
+            Major::K => (arguments.k, extent, of.k, of.extent, TensorSwizzle::B128),
+            Major::Mn => (extent, arguments.k, of.extent, of.k, TensorSwizzle::None),
+        };
+        // Batches that are the same are one.
+        let batches = if view.batch == 0 { 1 } else { arguments.batches };
+        let extents = [along, across, batches];
+        let strides = bytes_of_strides(T::TENSOR_SCALAR, extents, [leading, view.batch]);
+        let fields =
+            Fields::new(T::TENSOR_SCALAR, address, &extents.map(u64::from), &strides, &[inner, outer, 1]);
+        TensorMap::new(stream.device(), &fields.with_swizzle(swizzle))
+    };
+    let a = map(operands[0], boxes[0], arguments.lda, arguments.m, arguments.a.address())?;
+    let b = map(operands[1], boxes[1], arguments.ldb, arguments.n, arguments.b.address())?;
+    let threads = kernel.bounds().threads.unwrap_or(384);
+    let grid = Grid::new((tiles, arguments.batches * arguments.splits), threads).dependent();
+    // SAFETY: the caller's contract; the kernel waits for those in front of it.
+    unsafe { stream.launch(kernel, grid, (&a, &b, arguments)) }
 }
 
 /// The pieces of shared tiles, see [`Sharing`].

@@ -104,7 +104,9 @@ fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: 
     let [of_columns, of_rows] = extents;
     let ends = |extent: u32| extent.is_multiple_of(word_of::<T>());
     let whole_rows = of_rows >= tile_of_rows && ends(of_rows);
-    let whole_columns = of_columns >= tile_of_columns && (majors[0] == Major::K || ends(of_columns));
+    // TMA begins anywhere.
+    let begins = variant.kernel.is_tma() || majors[0] == Major::K || ends(of_columns);
+    let whole_columns = of_columns >= tile_of_columns && begins;
     variant.plain && !(whole_rows && whole_columns)
 }
 
@@ -143,8 +145,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
     let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
-        // Plain kernels copy what has K contiguous number by number, or by pairs, and need no more than that.
-        let align = match variant.plain && major == Major::K {
+        // Plain kernels copy what has K contiguous number by number, or by pairs, and need no more than that; TMA does.
+        let align = match variant.plain && major == Major::K && !variant.kernel.is_tma() {
             true => view.bytes * if variant.turned { 2 } else { 1 },
             false => 16,
         };
@@ -437,6 +439,28 @@ pub(super) mod tests {
         let operands = question.operands.map(|view| View { mn: 256, k: 1, bytes: 4, ..view });
         let plan = plan::<f32>(&Question { operands, ..question }).unwrap();
         assert_eq!((plan.variant.kernel.name(), plan.leading), ("sgemm_nt", [None; 2]), "{plan:?}");
+    }
+
+    #[test]
+    fn on_hopper_f32_lies_as_it_does_where_tma_can_load_it() {
+        // How A and B lie: whether K is contiguous.
+        let name = |[a, b]: [bool; 2], row: i64| {
+            let question = Question { wgmma: true, ..question(2048, 2048, 256) };
+            let of = |k: bool, view: View| {
+                let (mn, k) = if k { (row, 1) } else { (1, 2048) };
+                View { mn, k, bytes: 4, ..view }
+            };
+            let [first, second] = question.operands;
+            let plan =
+                plan::<f32>(&Question { operands: [of(a, first), of(b, second)], ..question }).unwrap();
+            (plan.variant.kernel.name(), plan.leading.map(|leading| leading.is_some()))
+        };
+        // Kernels of f32 compute the transposed product: what they call A is B.
+        assert_eq!(name([true, true], 256), ("sgemm_tn_tma", [true; 2]));
+        assert_eq!(name([false, false], 256), ("sgemm_nt", [true; 2]));
+        assert_eq!(name([true, false], 256), ("sgemm_nn_tma", [true; 2]));
+        assert_eq!(name([false, true], 256), ("sgemm_tt", [true; 2]), "by registers");
+        assert_eq!(name([true, true], 257).1, [false; 2], "rows that begin at no multiple of 16 bytes");
     }
 
     #[test]

@@ -247,7 +247,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
     let tiles = u64::from(m.div_ceil(tile_m)) * u64::from(n.div_ceil(tile_n));
     let tiles = blocks("tiles of c", tiles)?;
     let at_once = match variant.kernel {
-        Code::Blocks(_) => MAX_Y / plan.splits,
+        Code::Blocks(_) | Code::Loaded(..) => MAX_Y / plan.splits,
         Code::Tma(_, _, clusters) => {
             hopper::batches_at_once(u64::from(tiles) * u64::from(plan.splits) * u64::from(clusters.parts()))?
         }
@@ -307,6 +307,10 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                         16 * u64::from(tiles) * u64::from(count * plan.splits) >= 15 * u64::from(places);
                     let grid = if fills || variant.per_multiprocessor == 1 { grid.dependent() } else { grid };
                     stream.launch(kernel, grid, (arguments,))?;
+                }
+                Code::Loaded(kernel, boxes) => {
+                    let operands = [&operands[first], &operands[second]];
+                    hopper::launch_loaded(stream, (kernel, *boxes), tiles, operands, arguments)?;
                 }
                 Code::Tma(kernel, boxes, clusters) => {
                     let target = Target {

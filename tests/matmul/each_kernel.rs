@@ -250,11 +250,48 @@ fn of_f32_as_they_lie_take_any_k() {
     }
 }
 
+/// The kernels of f32 by multiply-adds whose operands TMA loads, where a device has them.
+fn f32_by_tma(device: &moye::Device) -> Vec<&'static str> {
+    let setup: Setup<f32, f32> = |product| product;
+    let kernels = asked(setup, device, |product, device| product.kernels(device));
+    let found: Vec<_> = kernels.into_iter().filter(|kernel| kernel.ends_with("_tma")).collect();
+    let expected =
+        if device.arch() == moye::Arch::new(9, 0) { vec!["sgemm_nn_tma", "sgemm_tn_tma"] } else { vec![] };
+    assert_eq!(found, expected, "{}", device.name());
+    found
+}
+
+/// Whole tiles of 256 x 128 that TMA loads, with fewer steps of K than there are stages and with more, whole ones and others; tiles that move back from
+/// the edge, tiles that hang over it, and none that is whole; in parts and batches. Rows that begin at no multiple of 16 bytes are rearranged.
+#[test]
+fn of_f32_that_tma_loads_take_any_k() {
+    for device in devices() {
+        for kernel in f32_by_tma(&device) {
+            // Unsplit, the ring of four stages is filled up to five times.
+            let whole = [4_usize, 12, 16, 20, 32, 48, 64, 68, 144, 300].map(|k| (128, 256, k));
+            let other = [(300, 520, 40), (100, 60, 300), (260, 256, 100), (1, 1, 1), (131, 263, 37)];
+            for (i, shape) in whole.into_iter().chain(other).enumerate() {
+                let case = Case {
+                    kernel: Some(kernel),
+                    alpha: -3.0,
+                    batches: 1 + i % 2,
+                    splits: if i % 3 == 2 { Some(3) } else { Some(1) },
+                    // What the kernel has as A.
+                    same_b: i % 4 == 1,
+                    ..Case::new(shape, lies(kernel, 0))
+                };
+                check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
+            }
+        }
+    }
+}
+
 /// Extents that are no words, of operands that are rearranged for it: their rows end with zeros, and C is in a workspace, in parts and batches.
 #[test]
 fn of_f32_take_extents_that_end_within_words() {
     for device in devices() {
-        for kernel in ["sgemm_nt", "sgemm_nt_128x128", "sgemm_nn", "sgemm_tt"] {
+        let older = ["sgemm_nt", "sgemm_nt_128x128", "sgemm_nn", "sgemm_tt"];
+        for kernel in older.into_iter().chain(f32_by_tma(&device)) {
             for (i, (splits, batches)) in [(1, 1), (3, 1), (1, 2), (3, 3)].into_iter().enumerate() {
                 let case = Case {
                     kernel: Some(kernel),

@@ -281,6 +281,10 @@ fn the_driver_agrees() {
     check(&device, &kernels::mma::sgemm_nn);
     check(&device, &kernels::mma::sgemm_tt);
     check(&device, &kernels::mma::sgemm_tn_128x128);
+    if device.arch() == moye::Arch::new(9, 0) {
+        check(&device, &kernels::hopper::sgemm_nn_tma);
+        check(&device, &kernels::hopper::sgemm_tn_tma);
+    }
     for step in [
         kernels::ladder::ladder_tiled,
         kernels::ladder::ladder_vectorized_64,

@@ -171,6 +171,40 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
     assert_eq!(kernel.count("st.global.v4.b32"), 3 * sums / 4, "{:?}", kernel.instructions);
 }
 
+/// Those that TMA loads: the warps that multiply copy nothing, and what others turn round goes through shared memory by words of 16 bytes.
+#[rstest]
+#[case("sgemm_nn_tma", 3, 1, [72, 216])]
+#[case("sgemm_tn_tma", 4, 3, [112, 192])]
+fn warps_beside_those_that_multiply_load_and_turn_round(
+    #[case] name: &str,
+    #[case] boxes: usize,
+    #[case] turned: usize,
+    #[case] [few, many]: [usize; 2],
+) {
+    let kernel = function("sm_90a", name);
+    let (sums, steps, parts) = (16 * 8, 16, 4);
+    assert_eq!(kernel.count(FMA), (steps + 1 + LAST + 2) * sums, "{:?}", kernel.instructions);
+    // Words of four rows and four numbers along K, 128 rows at a time.
+    assert_eq!(
+        kernel.count("ld.shared.v4.b32"),
+        (steps + 1 + 1) * (16 + 8) / 4 + LAST * (16 + parts * 8) / 4 + 4 * turned,
+        "{:?}",
+        kernel.instructions
+    );
+    assert_eq!(kernel.count("st.shared.v4.b32"), 4 * turned, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("st.shared"), 4 * turned, "{:?}", kernel.instructions);
+    let loads = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor.3d.shared::cluster.global"));
+    assert_eq!(loads, boxes, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.global"), 0, "{:?}", kernel.instructions);
+    let text = kernel_text(text("sm_90a"), name);
+    for registers in [
+        format!("setmaxnreg.dec.sync.aligned.u32 {few};"),
+        format!("setmaxnreg.inc.sync.aligned.u32 {many};"),
+    ] {
+        assert_eq!(text.matches(&registers).count(), 1, "{registers}");
+    }
+}
+
 #[rstest]
 fn operands_with_k_contiguous_are_copied_number_by_number_by_the_f32_products(
     #[values("sm_80", "sm_90a")] arch: &str,
@@ -263,7 +297,7 @@ const OTHERS: &[&str] = &[
     "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
     "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",
     "sgemm_nt", "sgemm_nn", "sgemm_tt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",
-    "matmul_f16_tn_tma", "matmul_bf16_tn_tma",
+    "matmul_f16_tn_tma", "matmul_bf16_tn_tma", "sgemm_nn_tma", "sgemm_tn_tma",
 ];
 
 /// Four results of a thread: sums are read by words of 16 bytes, in the loop over the parts, and written as one access or two.

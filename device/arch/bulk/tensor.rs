@@ -13,7 +13,8 @@ use crate::memory::TensorMapPointer;
 /// # Safety
 /// `destination`, a multiple of 128 (of 1,024 where a 128-byte swizzle is to begin there), and `mbarrier` are shared
 /// addresses, of one block of the cluster; with `multicast`, of the block itself, and each block that the mask names has
-/// such memory there. Nobody touches the destination until the phase of the mbarrier is over, which was told of the bytes.
+/// such memory there. Where the map has a swizzle and a box's rows are shorter than its span, each row takes a span. Nobody touches the
+/// destination until the phase of the mbarrier is over, which was told of the bytes (those of the box alone).
 /// `map` leads to a tensor map of `R` dimensions, whose tensor is readable memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -31,7 +31,8 @@
 //! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`). With large tiles it is for products that have one round of
 //! them (`_once`): there a block has one, and ends.
 //!
-//! `mma.sync` can be had in this pipeline too: see [`matmul_by_warps`].
+//! `mma.sync` can be had in this pipeline too: see [`matmul_by_warps`]. f32 by multiply-adds has one of its own, whose loading warps also turn operands
+//! round: see [`sgemm()`].
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
@@ -55,6 +56,7 @@ mod pieces;
 mod ping_pong;
 mod scale;
 mod schedule;
+mod sgemm;
 mod sharing;
 mod store;
 mod warp_mma;
@@ -66,6 +68,7 @@ pub use gather::gather;
 pub use matmul::matmul;
 pub use parts::{PartsStorage, matmul_parts};
 pub use schedule::{Job, Schedule, Share, Turn, Work};
+pub use sgemm::{InParts, SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_tn_tma};
 pub use sharing::{Cut, Piece, Sharing};
 pub use store::Staging;
 pub use warp_mma::*;

@@ -59,7 +59,7 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub tensor_c: u32,
     /// How many products there are, for kernels whose blocks have more than one tile; elsewhere the grid tells.
     pub batches: u32,
-    /// Unused, so that no bytes are left undefined.
+    /// 0, which kernels rely on and their compiler is not to know.
     pub reserved: u32,
     /// Factors of the sums, for the kernels that take them: those of 8-bit floats. Others do not look at them.
     pub scales: Scales<S>,

@@ -8,7 +8,7 @@
 //! How `ptxas` schedules the loop over the other tiles hangs on what comes behind it (record 7). What is here is a loop of its own, the thread's number and the
 //! loop's ends are [`opaque`], and nothing of it is computed ahead.
 
-use super::config::{ArgumentsOf, MmaConfig};
+use super::config::{ArgumentsOf, Tiled};
 use super::epilogue::{Direct, Epilogue, PartOfC, StagesOf};
 use super::rows::Place;
 use crate::algorithm::{copy, gemm_tiled, transform};
@@ -119,7 +119,7 @@ impl<L: StaticLayout> StaticLayout for OneByOne<L> {
 
 impl<G, const MODE: usize, const PARTS: usize> Epilogue<G> for ByParts<MODE, PARTS>
 where
-    G: MmaConfig,
+    G: Tiled,
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
 {
     const GRANULE: usize = <Direct as Epilogue<G>>::GRANULE;
@@ -239,6 +239,27 @@ mod tests {
         let common = PartedCopy::<PartitionS<wide::SmemB, wide::CopyB>, 2, 1, 4>::LAYOUT;
         assert_eq!((common.extent(0), common.extent(3)), (16, 1), "C is not parted along it: {common}");
     }
+
+    #[test]
+    fn columns_are_parted_as_rows_are() {
+        // 16 columns of `sgemm_tt` in four runs of 4, each the sums of one part, and the words of B that it takes.
+        type Sums = Parted<AccumulatorOf<wide::TileC, wide::Mma>, 2, 4>;
+        let (whole, parted) = (AccumulatorOf::<wide::TileC, wide::Mma>::LAYOUT, Sums::LAYOUT);
+        assert_eq!(
+            (parted.extent(1), parted.extent(2), parted.extent(3)),
+            (8, 4, 4),
+            "(MMA, MMA_M, MMA_N, PART): {parted}"
+        );
+        for (row, column) in (0..8).flat_map(|row| (0..16).map(move |column| (row, column))) {
+            let of_part = parted.at(row + 8 * (column % 4) + 32 * (column / 4));
+            assert_eq!(of_part, whole.at(row + 8 * column), "row {row}, column {column} of {parted}");
+        }
+        let words = PartedCopy::<PartitionS<wide::SmemB, wide::CopyB>, 2, 2, 4>::LAYOUT;
+        assert_eq!((words.extent(0), words.extent(3)), (4, 4), "(V, CPY_K, PIPE, PART): {words}");
+        let halves = Parted::<AccumulatorOf<large::TileC, large::Mma>, 1, 2>::LAYOUT;
+        assert_eq!((halves.extent(1), halves.extent(3)), (8, 2), "two parts of `sgemm_nt`: {halves}");
+    }
+
     #[test]
     #[should_panic(expected = "has 16 places, which 6 parts do not divide")]
     fn parts_that_leave_some_of_the_sums_are_refused() {

@@ -9,8 +9,8 @@ use crate::layout::Text;
 use crate::memory::SharedArray;
 use crate::tensor::{StaticLayout, Strides};
 
-/// A configuration: the tiles, where they lie, and who copies and multiplies what of them.
-pub trait MmaConfig: Sized + 'static {
+/// What a block multiplies: the tiles, where they lie in shared memory, and who multiplies what of them.
+pub trait Tiled: Sized + 'static {
     /// The elements of A and B.
     type Operand: crate::memory::Element;
     /// The elements that the atom accumulates.
@@ -19,10 +19,6 @@ pub trait MmaConfig: Sized + 'static {
     type Scalar: Scalar + Convertible<Self::Scalar>;
     /// The elements of C.
     type Output: Convertible<Self::Scalar>;
-    /// What is known of A's strides, along (M, K).
-    type StridesA: Strides;
-    /// What is known of B's strides, along (N, K).
-    type StridesB: Strides;
     /// A block's tile of A, (BLK_M, BLK_K).
     type TileA: StaticLayout;
     /// A block's tile of B, (BLK_N, BLK_K).
@@ -33,16 +29,24 @@ pub trait MmaConfig: Sized + 'static {
     type SmemA: StaticLayout;
     /// B's stages in shared memory, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
-    /// A from global to shared memory: [`Asynchronous`](super::Asynchronous), or [`Turned`](super::Turned).
-    type LoadA: Load<Self::Operand, Self::StridesA, Self::TileA, Self::SmemA>;
-    /// B from global to shared memory, likewise.
-    type LoadB: Load<Self::Operand, Self::StridesB, Self::TileB, Self::SmemB>;
     /// A from shared memory to fragments.
     type CopyA: StaticTiledCopy<Element = Self::Operand>;
     /// B from shared memory to fragments.
     type CopyB: StaticTiledCopy<Element = Self::Operand>;
     /// The product.
     type Mma: StaticTiledMma;
+}
+
+/// A configuration of the [pipeline](super::matmul): what a block multiplies, how that comes into shared memory, and how C is written.
+pub trait MmaConfig: Tiled {
+    /// What is known of A's strides, along (M, K).
+    type StridesA: Strides;
+    /// What is known of B's strides, along (N, K).
+    type StridesB: Strides;
+    /// A from global to shared memory: [`Asynchronous`](super::Asynchronous), or [`Turned`](super::Turned).
+    type LoadA: Load<Self::Operand, Self::StridesA, Self::TileA, Self::SmemA>;
+    /// B from global to shared memory, likewise.
+    type LoadB: Load<Self::Operand, Self::StridesB, Self::TileB, Self::SmemB>;
     /// How C is written: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or beside the last products, [`ByParts`](super::ByParts).
     type Epilogue: Epilogue<Self>;
     /// The strides of a matrix with this leading dimension.
@@ -67,10 +71,9 @@ pub trait MmaConfig: Sized + 'static {
 
 /// What a block keeps in shared memory: the stages of A and of B.
 pub type Storage<G> = (
-    SharedArray<<G as MmaConfig>::Operand, <G as MmaConfig>::SmemA>,
-    SharedArray<<G as MmaConfig>::Operand, <G as MmaConfig>::SmemB>,
+    SharedArray<<G as Tiled>::Operand, <G as Tiled>::SmemA>,
+    SharedArray<<G as Tiled>::Operand, <G as Tiled>::SmemB>,
 );
 
 /// The arguments of a configuration's kernel.
-pub type ArgumentsOf<G> =
-    Arguments<<G as MmaConfig>::Operand, <G as MmaConfig>::Output, <G as MmaConfig>::Scalar>;
+pub type ArgumentsOf<G> = Arguments<<G as Tiled>::Operand, <G as Tiled>::Output, <G as Tiled>::Scalar>;

@@ -3,7 +3,7 @@
 //! The sums go through shared memory: each warp writes its own where they belong in the tile, and the block reads rows of it
 //! back, so that every access to global memory is a coalesced one of 16 bytes, where the rows of C allow that.
 
-use super::config::{ArgumentsOf, MmaConfig, Storage};
+use super::config::{ArgumentsOf, Storage, Tiled};
 use super::rows::{Place, Staged, write_rows};
 use super::scalar::Convertible;
 use super::smem::SumsOf;
@@ -18,12 +18,12 @@ use crate::tensor::{
 
 /// The stages of A and of B, (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE).
 pub type StagesOf<G> = (
-    SharedTensor<<G as MmaConfig>::Operand, <G as MmaConfig>::SmemA>,
-    SharedTensor<<G as MmaConfig>::Operand, <G as MmaConfig>::SmemB>,
+    SharedTensor<<G as Tiled>::Operand, <G as Tiled>::SmemA>,
+    SharedTensor<<G as Tiled>::Operand, <G as Tiled>::SmemB>,
 );
 
 /// How a block's tile of C is written.
-pub trait Epilogue<G: MmaConfig> {
+pub trait Epilogue<G: Tiled> {
     /// A tile's first row is a multiple of so many.
     const GRANULE: usize = 1;
     /// Whether blocks whose tile lies in C leave the last tile along K to [`last_tile`](Self::last_tile), and do not come to
@@ -33,7 +33,7 @@ pub trait Epilogue<G: MmaConfig> {
     /// Writes the tile from the accumulators `(MMA, MMA_M, MMA_N)` of all threads.
     ///
     /// # Safety
-    /// All threads of the block come by together; none needs the stages in shared memory any more; the tile may be written,
+    /// All threads of the product come by together; none needs the stages in shared memory any more; the tile may be written,
     /// and what another block writes of it has the same values.
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
@@ -44,7 +44,7 @@ pub trait Epilogue<G: MmaConfig> {
     /// Multiplies the last tile along K, which is in `stage`, and writes the tile of C, all of which exists.
     ///
     /// # Safety
-    /// All threads of the block come by together; the tile along K has arrived for all of them, and nobody writes its stage; the tile of C may be
+    /// All threads of the product come by together; the tile along K has arrived for all of them, and nobody writes its stage; the tile of C may be
     /// written, and what another block writes of it has the same values. Of epilogues with [`TAKES_LAST_TILE`](Self::TAKES_LAST_TILE) alone.
     unsafe fn last_tile(
         _sums: &mut Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
@@ -60,7 +60,7 @@ pub trait Epilogue<G: MmaConfig> {
 /// Through shared memory, for atoms whose threads have pairs here and there.
 pub struct ThroughShared;
 
-impl<G: MmaConfig> Epilogue<G> for ThroughShared
+impl<G: Tiled> Epilogue<G> for ThroughShared
 where
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum>,
 {
@@ -83,12 +83,12 @@ where
 pub struct Direct;
 
 /// A thread's part of C where M is contiguous: (MMA, MMA_M, MMA_N).
-pub(super) type PartOfC<G> = PartitionMma<IdentityOf<<G as MmaConfig>::TileC>, <G as MmaConfig>::Mma, OfC>;
+pub type PartOfC<G> = PartitionMma<IdentityOf<<G as Tiled>::TileC>, <G as Tiled>::Mma, OfC>;
 
 impl Direct {
     /// The thread's part of the tile of C, (MMA, MMA_M, MMA_N).
     #[inline(always)]
-    pub(super) fn part_of<G: MmaConfig>(
+    pub(crate) fn part_of<G: Tiled>(
         arguments: &ArgumentsOf<G>,
         place: Place,
     ) -> GlobalTensor<GlobalMut<G::Output>, Aligned<UnitStride<0>, 16>, PartOfC<G>>
@@ -107,14 +107,14 @@ impl Direct {
 
     /// What becomes of a sum.
     #[inline(always)]
-    pub(super) fn result<G: MmaConfig>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Output {
+    pub(crate) fn result<G: Tiled>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Output {
         G::Output::narrow(arguments.alpha.fma(sum.widen(), G::Scalar::ZERO))
     }
 }
 
 impl<G> Epilogue<G> for Direct
 where
-    G: MmaConfig,
+    G: Tiled,
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum>,
 {
     const GRANULE: usize = 16 / G::Output::BYTES;
@@ -147,7 +147,7 @@ where
 /// # Safety
 /// As [`Epilogue::store`].
 #[inline(always)]
-unsafe fn through_shared<G: MmaConfig>(
+unsafe fn through_shared<G: Tiled>(
     sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
     arguments: &ArgumentsOf<G>,
     place: Place,
@@ -172,7 +172,7 @@ unsafe fn through_shared<G: MmaConfig>(
     unsafe { write_rows::<G>(arguments, SharedArray::<G::Sum, SumsOf<G>>::take(), place) };
 }
 
-impl<G: MmaConfig> Staged for G {
+impl<G: Tiled> Staged for G {
     type Operand = G::Operand;
     type Sum = G::Sum;
     type Scalar = G::Scalar;

@@ -18,7 +18,7 @@ macro_rules! tensor_core {
             use super::*;
             use crate::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
             use crate::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL;
-            use crate::kernels::mma::config::{ArgumentsOf, MmaConfig, Storage};
+            use crate::kernels::mma::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
             use crate::layout::layout;
             use crate::tensor::{Aligned, UnitStride};
 
@@ -46,23 +46,26 @@ macro_rules! tensor_core {
             /// The configuration.
             pub struct Tiling;
 
-            impl MmaConfig for Tiling {
+            impl Tiled for Tiling {
                 type Operand = $operand;
                 type Sum = $sum;
                 type Scalar = crate::kernels::mma::family::ScalarOf<$sum>;
                 type Output = $output;
-                type StridesA = crate::kernels::mma::family::tensor_core!(@strides $major_a);
-                type StridesB = crate::kernels::mma::family::tensor_core!(@strides $major_b);
                 type TileA = TileA;
                 type TileB = TileB;
                 type TileC = TileC;
                 type SmemA = SmemA;
                 type SmemB = SmemB;
-                type LoadA = crate::kernels::mma::Asynchronous<LoadA>;
-                type LoadB = crate::kernels::mma::Asynchronous<LoadB>;
                 type CopyA = CopyA;
                 type CopyB = CopyB;
                 type Mma = Mma;
+            }
+
+            impl MmaConfig for Tiling {
+                type StridesA = crate::kernels::mma::family::tensor_core!(@strides $major_a);
+                type StridesB = crate::kernels::mma::family::tensor_core!(@strides $major_b);
+                type LoadA = crate::kernels::mma::Asynchronous<LoadA>;
+                type LoadB = crate::kernels::mma::Asynchronous<LoadB>;
                 type Epilogue = crate::kernels::mma::ThroughShared;
 
                 #[inline(always)]

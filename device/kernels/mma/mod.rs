@@ -24,8 +24,10 @@ mod sgemm;
 mod smem;
 
 pub use arguments::{Activation, Arguments, Scales};
-pub use by_parts::ByParts;
-pub use config::{ArgumentsOf, MmaConfig, Storage};
+pub use by_parts::{ByParts, OneByOne, Parted, PartedCopy};
+pub use config::{ArgumentsOf, MmaConfig, Storage, Tiled};
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub(crate) use epilogue::PartOfC;
 pub use epilogue::{Direct, Epilogue, StagesOf, ThroughShared};
 pub use exclusive::*;
 #[cfg(not(target_feature = "sm_90a"))]
@@ -34,7 +36,11 @@ pub use finish::{finish_bf16, finish_f16, finish_f32, finish_f64, finish_i32};
 pub use load::{Asynchronous, Load, Loading, Turned, TurnedOf};
 #[cfg(not(target_feature = "sm_90a"))]
 pub use other::*;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub(crate) use pipeline::first;
 pub use pipeline::matmul;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub(crate) use raster::{columns_of_group, tile_of};
 pub use rows::{Place, Staged, write_rows};
 pub use scalar::{Convertible, Scalar};
 pub use sgemm::*;

@@ -8,7 +8,7 @@
 //! Tiles in shared memory are swizzled, so that rows which `cp.async` writes and `ldmatrix` reads lie in different banks
 //! without padding.
 
-use super::config::{ArgumentsOf, MmaConfig, Storage};
+use super::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
 use super::epilogue::Epilogue as _;
 use super::load::{Load as _, Loading as _};
 use super::raster::tile_of;
@@ -25,7 +25,7 @@ use crate::memory::{Element as _, SharedStorage};
 use crate::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strides as _};
 
 /// A step's part of an operand in shared memory.
-type PartOf<G, L, C> = Part<<G as MmaConfig>::Operand, AllButLast<PartitionS<L, C>>>;
+type PartOf<G, L, C> = Part<<G as Tiled>::Operand, AllButLast<PartitionS<L, C>>>;
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
 type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 
@@ -275,7 +275,7 @@ where
 /// The first row (or column, with axis 1) of a block's tile: where the tile would reach over the edge, so many before the edge
 /// that it does not, if there are so many and `granule` of them divide the extent.
 #[inline(always)]
-fn first<C: StaticLayout, const AXIS: usize>(tile: u32, extent: u32, exact: bool, granule: u32) -> u32 {
+pub fn first<C: StaticLayout, const AXIS: usize>(tile: u32, extent: u32, exact: bool, granule: u32) -> u32 {
     let block = const { C::LAYOUT.extent(AXIS) as u32 };
     let start = tile * block;
     let moves = !exact && extent >= block && extent.is_multiple_of(granule);

@@ -1,6 +1,6 @@
 //! Which tile a block takes: neighbours in time are neighbours in the matrix.
 
-use super::config::MmaConfig;
+use super::config::Tiled;
 use crate::tensor::StaticLayout;
 
 /// Columns of C that blocks go along before the next row of tiles begins. Blocks that run at the same time then share rows of
@@ -8,14 +8,19 @@ use crate::tensor::StaticLayout;
 /// square of about 2048.
 const WIDTH: u32 = 2048;
 
+/// Tiles of a group of columns, beside each other.
+pub const fn columns_of_group<G: Tiled>() -> u32 {
+    WIDTH / G::TileC::LAYOUT.extent(1) as u32
+}
+
 /// The tile `(m, n)` of block `block`: the tiles go through groups of columns along N, within a group along N first.
 #[inline(always)]
-pub fn tile_of<G: MmaConfig>(block: u32, m: u32, n: u32) -> (u32, u32) {
+pub fn tile_of<G: Tiled>(block: u32, m: u32, n: u32) -> (u32, u32) {
     let (tiles_m, tiles_n) = (
         m.div_ceil(const { G::TileC::LAYOUT.extent(0) as u32 }),
         n.div_ceil(const { G::TileC::LAYOUT.extent(1) as u32 }),
     );
-    let group_columns = const { WIDTH / G::TileC::LAYOUT.extent(1) as u32 };
+    let group_columns = const { columns_of_group::<G>() };
     let per_group = group_columns * tiles_m;
     let (group, place) = (block / per_group, block % per_group);
     // The last group may have fewer columns.

@@ -6,7 +6,7 @@
 //! contiguous.
 
 use super::by_parts::ByParts;
-use super::config::{ArgumentsOf, MmaConfig, Storage};
+use super::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
 use super::epilogue::Direct;
 use super::load::{Asynchronous, Turned};
 use super::pipeline::matmul;
@@ -157,23 +157,26 @@ macro_rules! sgemm {
         /// The configuration.
         pub struct $config;
 
-        impl MmaConfig for $config {
+        impl Tiled for $config {
             type Operand = f32;
             type Sum = f32;
             type Scalar = f32;
             type Output = f32;
-            type StridesA = $strides_a;
-            type StridesB = $strides_b;
             type TileA = $tile::TileA;
             type TileB = $tile::TileB;
             type TileC = $tile::TileC;
             type SmemA = $smem_a;
             type SmemB = $smem_b;
-            type LoadA = $load_a;
-            type LoadB = $load_b;
             type CopyA = $tile::CopyA;
             type CopyB = $tile::CopyB;
             type Mma = $tile::Mma;
+        }
+
+        impl MmaConfig for $config {
+            type StridesA = $strides_a;
+            type StridesB = $strides_b;
+            type LoadA = $load_a;
+            type LoadB = $load_b;
             type Epilogue = $epilogue;
 
             #[inline(always)]

@@ -1,6 +1,6 @@
 //! How tiles lie in shared memory, so that neither what copies them nor what reads them meets a bank twice.
 
-use super::config::MmaConfig;
+use super::config::Tiled;
 use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, layout};
 use crate::memory::Element;
 use crate::tensor::StaticLayout;
@@ -57,7 +57,7 @@ macro_rules! marker {
 }
 marker!(SumsOf, Transposed);
 
-impl<G: MmaConfig> StaticLayout for SumsOf<G> {
+impl<G: Tiled> StaticLayout for SumsOf<G> {
     const LAYOUT: Layout = {
         let (m, n) = (G::TileC::LAYOUT.extent(0), G::TileC::LAYOUT.extent(1));
         Layout::new(IntTuple::flat(&[m, n]), IntTuple::flat(&[n + 8, 1]))

@@ -1,0 +1,163 @@
+//! The warps that load: TMA brings tiles, and what lies across is turned round.
+
+use super::turn::{ROWS, RowsOfA, RowsOfB, Turner, bytes};
+use super::{Job, LANDINGS, Landings, MULTIPLY, SgemmConfig};
+use crate::arch::{FULL_WARP, decrease_registers, sync_warp, tensor_load, thread_idx};
+use crate::kernels::mma::ArgumentsOf;
+use crate::layout::Major;
+use crate::memory::{Shared, TensorMap, TensorMapPointer};
+use crate::pipeline::{Pipeline, Warps};
+use crate::tensor::{StaticLayout, Tensor};
+
+/// Where tiles go.
+pub(super) struct Stages<G> {
+    /// The stages of A.
+    pub a: Shared<f32>,
+    /// The stages of B.
+    pub b: Shared<f32>,
+    /// What is turned round lands here.
+    pub landings: Landings<G>,
+}
+
+/// Gives registers away.
+///
+/// # Safety
+/// All warps of a warpgroup, once.
+#[inline(always)]
+pub(super) unsafe fn registers<G: SgemmConfig>() {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match const { G::REGISTERS[0] } {
+            72 => decrease_registers::<72>(),
+            _ => decrease_registers::<112>(),
+        }
+    }
+}
+
+/// Fills a stage for each tile along K.
+///
+/// # Safety
+/// All threads of the warps that load; the kernel's contract.
+#[inline(always)]
+pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
+    to: Stages<G>,
+    (stages, landed): (Pipeline<STAGES, super::StagesOf<G>>, Pipeline<LANDINGS, Warps<{ super::LOAD }>>),
+    (a, b): (&TensorMap, &TensorMap),
+    arguments: &ArgumentsOf<G>,
+    job: Job,
+) {
+    let thread = thread_idx().x - 32 * MULTIPLY;
+    let maps = [a.pointer(), b.pointer()];
+    let turns = const { G::TURNED[0] || G::TURNED[1] };
+    let from = |tile: u32| {
+        // One batch is the same for all where they have no distance.
+        let batch = |distance: i64| if distance == 0 { 0 } else { job.batch as i32 };
+        Corner {
+            k: (job.from_k + tile * G::BLK_K) as i32,
+            mn: [job.first.0 as i32, job.first.1 as i32],
+            batches: [batch(arguments.batch_a), batch(arguments.batch_b)],
+        }
+    };
+    let (mut producer, mut writer) = stages.fillers();
+    let (mut landing, mut arrived) = landed.both_sides();
+    // SAFETY: the maps are as the caller says; each stage and landing gets as many bytes as are announced, what lies outside of the matrices as
+    // zeros; a stage is filled when those who read it have released it.
+    unsafe {
+        // Has TMA bring the parts that are turned round.
+        let mut land = |tile: u32| {
+            let [whole, of_a] = const { Landings::<G>::PARTS };
+            let bytes = const { G::BYTES[0] + G::BYTES[1] - G::DIRECT };
+            let filling = landing.acquire(bytes);
+            let at = to.landings.0 + filling.index() * whole;
+            let at = [at, at + of_a];
+            let mut i = 0;
+            while i < 2 {
+                if G::TURNED[i] {
+                    load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
+                }
+                i += 1;
+            }
+        };
+        if turns && thread == 0 {
+            let mut tile = 0;
+            while tile < LANDINGS && tile < job.tiles {
+                land(tile);
+                tile += 1;
+            }
+        }
+        let turner = Turner::new(to.landings.0, thread);
+        let mut tile = 0;
+        while tile < job.tiles {
+            if G::DIRECT > 0 && thread == 0 {
+                let filling = producer.acquire(G::DIRECT);
+                let stage = filling.index();
+                let at = [
+                    to.a.address() + 4 * stage * const { G::SmemA::LAYOUT.mode(2).at(1) as u32 },
+                    to.b.address() + 4 * stage * const { G::SmemB::LAYOUT.mode(2).at(1) as u32 },
+                ];
+                let mut i = 0;
+                while i < 2 {
+                    if !G::TURNED[i] {
+                        load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
+                    }
+                    i += 1;
+                }
+            }
+            if turns {
+                let full = arrived.wait();
+                let [whole, of_a] = const { Landings::<G>::PARTS };
+                let landed = full.index() * whole;
+                let writing = writer.acquire();
+                let stage = writing.index();
+                if G::TURNED[0] {
+                    let to = to.a.address() + 4 * stage * const { G::SmemA::LAYOUT.mode(2).at(1) as u32 };
+                    let mut row = 0;
+                    while row < G::EXTENTS[0] {
+                        let columns = Tensor::<_, RowsOfA>::shared(Shared::<f32>::from_address(to + 4 * row));
+                        turner.turn(landed + bytes(row), columns);
+                        row += ROWS;
+                    }
+                }
+                if G::TURNED[1] {
+                    let to = to.b.address() + 4 * stage * const { G::SmemB::LAYOUT.mode(2).at(1) as u32 };
+                    turner.turn(landed + of_a, Tensor::<_, RowsOfB>::shared(Shared::<f32>::from_address(to)));
+                }
+                sync_warp(FULL_WARP);
+                writer.fill(writing);
+                // What was read is in the stage, behind it.
+                arrived.release(full);
+                if thread == 0 && tile + LANDINGS < job.tiles {
+                    land(tile + LANDINGS);
+                }
+            }
+            tile += 1;
+        }
+    }
+}
+
+/// Where a tile along K of both operands begins.
+struct Corner {
+    k: i32,
+    mn: [i32; 2],
+    batches: [i32; 2],
+}
+
+/// Has TMA bring an operand's tile.
+///
+/// # Safety
+/// As [`tensor_load`].
+#[inline(always)]
+unsafe fn load<G: SgemmConfig>(
+    operand: usize,
+    maps: [TensorMapPointer; 2],
+    from: &Corner,
+    (to, barrier): (u32, u32),
+) {
+    let (mn, k) = (from.mn[operand], from.k);
+    let start = match G::MAJORS[operand] {
+        Major::K => [k, mn, from.batches[operand]],
+        Major::Mn => [mn, k, from.batches[operand]],
+    };
+    // SAFETY: the caller's contract.
+    unsafe { tensor_load(to, maps[operand], start, barrier, None, None) };
+}
