@@ -173,13 +173,13 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
 
 /// Those that TMA loads: the warps that multiply copy nothing, and what others turn round goes through shared memory by words of 16 bytes.
 #[rstest]
-#[case("sgemm_nn_tma", 3, 1, [72, 216])]
-#[case("sgemm_tn_tma", 4, 3, [112, 192])]
+#[case("sgemm_nn_tma", 3, 1, (72, 216))]
+#[case("sgemm_tn_tma", 4, 3, (112, 192))]
 fn warps_beside_those_that_multiply_load_and_turn_round(
     #[case] name: &str,
     #[case] boxes: usize,
     #[case] turned: usize,
-    #[case] [few, many]: [usize; 2],
+    #[case] (few, many): (usize, usize),
 ) {
     let kernel = function("sm_90a", name);
     let (sums, steps, parts) = (16 * 8, 16, 4);
