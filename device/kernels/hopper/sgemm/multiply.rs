@@ -121,9 +121,11 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
         for _ in 0..job.tiles {
             // SAFETY: the caller's contract.
             let full = unsafe { consumer.wait() };
-            for step in 0..opaque(steps) {
+            let mut step = 0;
+            while step < opaque(steps) {
                 read!(full.index(), step => 0);
                 multiply!(0);
+                step += 1;
             }
             let read = last_read(&t_r_a, &t_r_b, 0);
             // SAFETY: all lanes of a warp, which have met behind their last reads.
