@@ -113,40 +113,38 @@ impl Turner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Layout;
 
-    /// Each thread's words, by their place in a landing (row, word along K), as (thread, [row, word]).
-    fn words() -> impl Iterator<Item = (u32, [u32; 2])> {
-        (0..128).map(|thread| {
-            let part = turned_by(thread);
-            (thread, [4 * (part / 4), part % 4])
-        })
+    /// The word of a landing (row, word along K) that thread `thread` reads first of its four.
+    fn word(thread: u32) -> [u32; 2] {
+        let part = turned_by(thread);
+        [4 * (part / 4), part % 4]
     }
 
     #[test]
     fn all_words_are_turned_once() {
-        let mut seen: Vec<_> = words().map(|(_, word)| word).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen.len(), 128, "{seen:?}");
+        let mut seen = [0; 128];
+        (0..128).map(word).for_each(|[row, word]| seen[(row + word) as usize] += 1);
+        assert_eq!(seen, [1; 128]);
     }
 
     #[test]
     fn eight_lanes_meet_no_bank_twice() {
-        let words: Vec<_> = words().collect();
-        for lanes in words.chunks(8) {
+        /// Places of 16 bytes modulo 8, which are all banks: each is there once.
+        fn all_banks(places: impl Iterator<Item = u32>) -> bool {
+            places.fold(0_u32, |seen, place| seen + (1 << (4 * (place % 8)))) == 0x1111_1111
+        }
+        for first in (0..128).step_by(8) {
+            let lanes = || (first..first + 8).map(word);
             for i in 0..4 {
-                // Places of 16 bytes modulo 8, which are all banks.
-                let mut read: Vec<_> = lanes.iter().map(|(_, [row, word])| word ^ ((row + i) % 8)).collect();
-                let place = |layout: &Layout, [row, word]: [u32; 2]| {
-                    (layout.at(i64::from(row) + 128 * i64::from(4 * word + i)) / 4 % 8) as u32
-                };
-                read.sort_unstable();
-                assert_eq!(read, [0, 1, 2, 3, 4, 5, 6, 7], "read {i} of {lanes:?}");
+                assert!(
+                    all_banks(lanes().map(|[row, word]| word ^ ((row + i) % 8))),
+                    "read {i} from thread {first} on"
+                );
                 for to in [RowsOfA::LAYOUT, RowsOfB::LAYOUT] {
-                    let mut written: Vec<_> = lanes.iter().map(|(_, word)| place(&to, *word)).collect();
-                    written.sort_unstable();
-                    assert_eq!(written, [0, 1, 2, 3, 4, 5, 6, 7], "write {i} of {lanes:?} to {to}");
+                    let place =
+                        |[row, word]: [u32; 2]| to.at(i64::from(row) + 128 * i64::from(4 * word + i)) / 4;
+                    let written = lanes().map(|at| place(at) as u32);
+                    assert!(all_banks(written), "write {i} from thread {first} on to {to}");
                 }
             }
         }
