@@ -182,7 +182,7 @@ fn warps_beside_those_that_multiply_load_and_turn_round(
     #[case] (few, many): (usize, usize),
 ) {
     let kernel = function("sm_90a", name);
-    // The compiler has the loop over whole tiles more than once.
+    // The compiler unrolls the loop at an edge.
     let (sums, steps, parts) = (16 * 8, 16, 4);
     assert!(kernel.count(FMA) >= (steps + 1 + LAST + 2) * sums, "{:?}", kernel.instructions);
     // Words of four rows and four numbers along K, 128 rows at a time.

@@ -82,6 +82,8 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
         for turn in 0..job.tiles - 1 {
             let mut next = None;
             for step in 0..steps {
+                // There always is a next one. It is asked all the same, since `ptxas` spreads the reads over the products where the wait may be left out
+                // (record 14).
                 if step == steps - G::AHEAD && turn + 1 < job.tiles {
                     // SAFETY: the caller's contract.
                     next = Some(unsafe { consumer.wait() });
@@ -116,8 +118,8 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
             );
         }
     } else {
-        // How many steps there are is known at run time, so that this stays a loop: it is long, and runs little. It is another loop, since sums
-        // that go two ways from one take registers without a look at their banks (record 14).
+        // Another loop, since sums that go two ways from one take registers without a look at their banks (record 14). The compiler unrolls it, whatever its
+        // end is, though it runs little.
         for _ in 0..job.tiles {
             // SAFETY: the caller's contract.
             let full = unsafe { consumer.wait() };
