@@ -218,7 +218,8 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     launched
 }
 
-/// Launches a product of `arguments.batches` batches, each with so many tiles: of a kernel whose blocks have a tile each.
+/// Launches a product of `arguments.batches` batches, each with so many tiles: of a kernel whose blocks have a tile each. Each operand comes with its own
+/// extent along M or N: tiles may hang over it.
 ///
 /// # Safety
 /// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
@@ -226,12 +227,12 @@ pub(super) unsafe fn launch_loaded<T: Operand>(
     stream: &Stream,
     (kernel, boxes): (&LoadedProduct<T>, [SgemmBox; 2]),
     tiles: u32,
-    operands: [&View; 2],
+    operands: [(&View, u32); 2],
     arguments: Arguments<T, T::Narrow, T::Scalar>,
 ) -> Result<()> {
     // Of f32, the only elements that have such kernels: what operands are called otherwise is rounded to tf32 on its way.
     debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of what is computed in");
-    let map = |view: &View, of: SgemmBox, leading: i64, extent: u32, address: u64| {
+    let map = |(view, extent): (&View, u32), of: SgemmBox, leading: i64, address: u64| {
         let (along, across, inner, outer, swizzle) = match of.major {
             Major::K => (arguments.k, extent, of.k, of.extent, TensorSwizzle::B128),
             Major::Mn => (extent, arguments.k, of.extent, of.k, TensorSwizzle::None),
@@ -244,8 +245,8 @@ pub(super) unsafe fn launch_loaded<T: Operand>(
             Fields::new(T::TENSOR_SCALAR, address, &extents.map(u64::from), &strides, &[inner, outer, 1]);
         TensorMap::new(stream.device(), &fields.with_swizzle(swizzle))
     };
-    let a = map(operands[0], boxes[0], arguments.lda, arguments.m, arguments.a.address())?;
-    let b = map(operands[1], boxes[1], arguments.ldb, arguments.n, arguments.b.address())?;
+    let a = map(operands[0], boxes[0], arguments.lda, arguments.a.address())?;
+    let b = map(operands[1], boxes[1], arguments.ldb, arguments.b.address())?;
     let threads = kernel.bounds().threads.unwrap_or(384);
     let grid = Grid::new((tiles, arguments.batches * arguments.splits), threads).dependent();
     // SAFETY: the caller's contract; the kernel waits for those in front of it.

@@ -1,7 +1,7 @@
 //! Which kernel computes a product, and how K is cut: by what the choices would [cost](super::cost).
 
 use super::cost::{Begins, product_cost, rearrangement_cost};
-use super::element::{Clusters, Major, Operand, Precision, Variant, variants};
+use super::element::{Clusters, Code, Major, Operand, Precision, Variant, variants};
 use super::hopper;
 use super::operand::{LINE, View};
 use super::problem::{MAX_Y, ROW_ALIGN};
@@ -77,7 +77,8 @@ impl<T: Operand> Plan<T> {
 }
 
 /// M and N as the product's kernel takes them. One that writes C by words of 16 bytes is fast where both end with a word. They may, where
-/// the operand is rearranged along that mode, whose rows end with zeros then, and C goes to a workspace.
+/// the operand is rearranged along that mode, whose rows end with zeros then, and C goes to a workspace. One whose operands TMA loads, zeros where there
+/// are none, has whole tiles alone: where there are none, C goes to a workspace that has room for them.
 fn whole_words<T: Operand>(
     variant: &Variant<T>,
     leading: [Option<i64>; 2],
@@ -85,6 +86,15 @@ fn whole_words<T: Operand>(
     apart: bool,
     [m, n]: [u32; 2],
 ) -> [u32; 2] {
+    if matches!(variant.kernel, Code::Loaded(..)) {
+        let (tile_m, tile_n) = variant.tile_of_operands();
+        let word = word_of::<T>();
+        let along_m = if majors[0] == Major::K { 1 } else { word };
+        return match apart {
+            true => [m.next_multiple_of(along_m).max(tile_m), n.next_multiple_of(word).max(tile_n)],
+            false => [m, n],
+        };
+    }
     let whole = |i: usize, extent: u32| {
         let padded = leading[i].is_none() && majors[i] == Major::Mn;
         if variant.plain && apart && padded { extent.next_multiple_of(word_of::<T>()) } else { extent }
@@ -97,15 +107,14 @@ fn word_of<T>() -> u32 {
     (ROW_ALIGN as usize / size_of::<T>()) as u32
 }
 
-/// Whether blocks at an edge ask at each step for what lies in the matrices: of plain kernels, where there is no whole tile, or none that
-/// ends with a word. In terms of these C has M contiguous, and N is the caller's M.
+/// Whether blocks at an edge have no whole tile, or none that ends with a word, of plain kernels: they ask at each step for what lies in the matrices,
+/// or, where TMA loads, C goes to a workspace. In terms of these C has M contiguous, and N is the caller's M.
 fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: [u32; 2]) -> bool {
     let (tile_of_columns, tile_of_rows) = variant.tile_of_operands();
     let [of_columns, of_rows] = extents;
     let ends = |extent: u32| extent.is_multiple_of(word_of::<T>());
     let whole_rows = of_rows >= tile_of_rows && ends(of_rows);
-    // TMA begins anywhere.
-    let begins = variant.kernel.is_tma() || majors[0] == Major::K || ends(of_columns);
+    let begins = majors[0] == Major::K || ends(of_columns);
     let whole_columns = of_columns >= tile_of_columns && begins;
     variant.plain && !(whole_rows && whole_columns)
 }
@@ -194,7 +203,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         let k_chunk = most.div_ceil(wanted) * variant.tile[2];
         // Rounding up a part may leave nothing for the last ones.
         let splits = k.div_ceil(k_chunk).max(1);
-        let apart = splits > 1 || variant.plain && question.finished_apart;
+        let hangs = matches!(variant.kernel, Code::Loaded(..)) && asks_at_edges(variant, majors, [m, n]);
+        let apart = splits > 1 || hangs || variant.plain && question.finished_apart;
         let (cost, cut) = product_cost(question, variant, splits, k_chunk, apart, within);
         let extents = whole_words(variant, leading, majors, apart, [m, n]);
         let cost = cost * if asks_at_edges(variant, majors, extents) { ASKED } else { 1.0 };
@@ -457,10 +467,37 @@ pub(super) mod tests {
         };
         // Kernels of f32 compute the transposed product: what they call A is B.
         assert_eq!(name([true, true], 256), ("sgemm_tn_tma", [true; 2]));
-        assert_eq!(name([false, false], 256), ("sgemm_nt", [true; 2]));
-        assert_eq!(name([true, false], 256), ("sgemm_nn", [true; 2]), "by registers");
+        assert_eq!(name([false, false], 256), ("sgemm_nt_tma", [true; 2]));
+        assert_eq!(name([true, false], 256), ("sgemm_nn_tma", [true; 2]));
         assert_eq!(name([false, true], 256), ("sgemm_tt", [true; 2]), "by registers");
         assert_eq!(name([true, true], 257).1, [false; 2], "rows that begin at no multiple of 16 bytes");
+    }
+
+    #[test]
+    fn a_c_without_whole_tiles_of_kernels_whose_operands_tma_loads_goes_to_a_workspace_that_has_them() {
+        let planned = |kernel, [a, b]: [bool; 2], [m, n]: [u32; 2]| {
+            let forced = Forced { kernel: Some(kernel), splits: Some(1), ..Forced::default() };
+            let question = Question { wgmma: true, forced, ..question(m, n, 64) };
+            let of = |k: bool| {
+                let (mn, k) = if k { (64, 1) } else { (1, 512) };
+                View { mn, k, bytes: 4, ..question.operands[0] }
+            };
+            let plan = plan::<f32>(&Question { operands: [of(a), of(b)], ..question }).unwrap();
+            assert_eq!(plan.leading.map(|leading| leading.is_some()), [true; 2], "{plan:?}");
+            (plan.apart, plan.whole_words([m, n]))
+        };
+        // Tiles are of 128 rows and 256 columns. Along N words of C end, along M boxes begin where M is contiguous.
+        for (kernel, lie, m) in [
+            ("sgemm_nt_tma", [false, false], 132),
+            ("sgemm_nn_tma", [true, false], 131),
+            ("sgemm_tn_tma", [true, true], 131),
+        ] {
+            assert_eq!(planned(kernel, lie, [1, 1]), (true, [128, 256]), "{kernel}");
+            assert_eq!(planned(kernel, lie, [131, 263]), (true, [m, 264]), "{kernel}");
+            assert_eq!(planned(kernel, lie, [132, 264]), (false, [132, 264]), "{kernel}");
+            assert_eq!(planned(kernel, lie, [124, 264]), (true, [128, 264]), "{kernel}");
+        }
+        assert_eq!(planned("sgemm_tn_tma", [true, true], [131, 264]), (false, [131, 264]), "any row of A");
     }
 
     #[test]

@@ -44,9 +44,9 @@ impl Layout {
                 }
             }
             if plan.apart {
-                let row = row_of(n, size_of::<T::Scalar>() as u64) * size_of::<T::Scalar>() as u64;
+                let [rows, columns] = plan.whole_words([m, n]);
+                let row = row_of(columns, size_of::<T::Scalar>() as u64) * size_of::<T::Scalar>() as u64;
                 let parts = u128::from(plan.splits) * u128::from(problem.batches);
-                let [rows, _] = plan.whole_words([m, n]);
                 layout.sums = Some(layout.take(u128::from(rows) * u128::from(row) * parts)?);
             }
             if plan.cut.tiles > 0 {

@@ -231,8 +231,9 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
 ) -> Result<()> {
     let [m, n, k] = problem.extents;
     let variant = plan.variant;
-    let row = row_of(n, size_of::<T::Scalar>() as u64) as i64;
+    let of_operands = [m, n];
     let [m, n] = plan.whole_words([m, n]);
+    let row = row_of(n, size_of::<T::Scalar>() as u64) as i64;
     let (address, ldc, split_c, batch_c, bytes) = match sums {
         Some(address) => {
             let part = row * i64::from(m);
@@ -309,7 +310,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                     stream.launch(kernel, grid, (arguments,))?;
                 }
                 Code::Loaded(kernel, boxes) => {
-                    let operands = [&operands[first], &operands[second]];
+                    let operands = [first, second].map(|i| (&operands[i], of_operands[i]));
                     hopper::launch_loaded(stream, (kernel, *boxes), tiles, operands, arguments)?;
                 }
                 Code::Tma(kernel, boxes, clusters) => {
@@ -356,8 +357,9 @@ unsafe fn finish<T: Operand, U: Output<T>>(
     stream: &Stream,
 ) -> Result<()> {
     let [m, n, k] = problem.extents;
-    let row = row_of(n, size_of::<T::Scalar>() as u64) as i64;
-    let part = row * i64::from(plan.whole_words([m, n])[0]);
+    let [rows, columns] = plan.whole_words([m, n]);
+    let row = row_of(columns, size_of::<T::Scalar>() as u64) as i64;
+    let part = row * i64::from(rows);
     let splits = if k == 0 { 0 } else { plan.splits };
     let tiles = blocks("tiles of c", u64::from(m.div_ceil(8)) * u64::from(n.div_ceil(128)))?;
     let (bias, bias_m, bias_n) = problem.bias;

@@ -255,8 +255,11 @@ fn f32_by_tma(device: &moye::Device) -> Vec<&'static str> {
     let setup: Setup<f32, f32> = |product| product;
     let kernels = asked(setup, device, |product, device| product.kernels(device));
     let found: Vec<_> = kernels.into_iter().filter(|kernel| kernel.ends_with("_tma")).collect();
-    let expected =
-        if device.arch() == moye::Arch::new(9, 0) { vec!["sgemm_nn_tma", "sgemm_tn_tma"] } else { vec![] };
+    let expected = if device.arch() == moye::Arch::new(9, 0) {
+        vec!["sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma"]
+    } else {
+        vec![]
+    };
     assert_eq!(found, expected, "{}", device.name());
     found
 }

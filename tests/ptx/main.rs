@@ -282,6 +282,7 @@ fn the_driver_agrees() {
     check(&device, &kernels::mma::sgemm_tt);
     check(&device, &kernels::mma::sgemm_tn_128x128);
     if device.arch() == moye::Arch::new(9, 0) {
+        check(&device, &kernels::hopper::sgemm_nt_tma);
         check(&device, &kernels::hopper::sgemm_nn_tma);
         check(&device, &kernels::hopper::sgemm_tn_tma);
     }

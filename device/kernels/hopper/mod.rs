@@ -68,7 +68,7 @@ pub use gather::gather;
 pub use matmul::matmul;
 pub use parts::{PartsStorage, matmul_parts};
 pub use schedule::{Job, Schedule, Share, Turn, Work};
-pub use sgemm::{InParts, SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_tn_tma};
+pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
 pub use sharing::{Cut, Piece, Sharing};
 pub use store::Staging;
 pub use warp_mma::*;

@@ -26,8 +26,6 @@ mod smem;
 pub use arguments::{Activation, Arguments, Scales};
 pub use by_parts::{ByParts, OneByOne, Parted, PartedCopy};
 pub use config::{ArgumentsOf, MmaConfig, Storage, Tiled};
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub(crate) use epilogue::PartOfC;
 pub use epilogue::{Direct, Epilogue, StagesOf, ThroughShared};
 pub use exclusive::*;
 #[cfg(not(target_feature = "sm_90a"))]

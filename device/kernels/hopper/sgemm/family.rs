@@ -1,8 +1,8 @@
-//! The kernels: tiles of 256 x 128 of operands of which B has K contiguous, or both have. Of those with M and N contiguous nothing is to be turned round, and the
-//! kernels of [`mma`](crate::kernels::mma) are as fast; so they are where A alone has K contiguous (record 14).
+//! The kernels: tiles of 256 x 128, of all orders of the operands but one. Where A alone has K contiguous, those of [`mma`](crate::kernels::mma) are as fast
+//! (record 14).
 
-use super::{InParts, SgemmConfig, SgemmStorage, sgemm};
-use crate::kernels::mma::{ArgumentsOf, Tiled, large};
+use super::{Rows, SgemmConfig, SgemmStorage, sgemm};
+use crate::kernels::mma::{ArgumentsOf, ByParts, Tiled, large};
 use crate::layout::{Major, layout};
 use crate::memory::TensorMap;
 use crate::static_layout;
@@ -10,6 +10,8 @@ use crate::static_layout;
 static_layout! {
     /// A's stages as TMA fills them, (BLK_M, BLK_K, PIPE).
     pub DirectA = layout!((256, 16, 4));
+    /// B's stages as TMA fills them, (BLK_N, BLK_K, PIPE).
+    pub DirectB = layout!((128, 16, 4));
     /// A's stages where it is turned round: a column is four banks longer, see `turn.rs`.
     pub TurnedA = layout!((256, 16, 4):(1, 260, 4160));
     /// B's stages likewise.
@@ -18,7 +20,7 @@ static_layout! {
 
 /// The kernel and the configuration of each entry.
 macro_rules! sgemm_tma {
-    ($($name:ident [$a:ident $b:ident]: $smem_a:ident, $smem_b:ident, ahead = $ahead:literal, registers = [$few:literal, $many:literal], $epilogue:ty, $doc:literal;)+) => { $(
+    ($($name:ident [$a:ident $b:ident]: $smem_a:ident, $smem_b:ident, registers = [$few:literal, $many:literal], $rows:ident, $doc:literal;)+) => { $(
         /// The kernel of this name, and its configuration.
         pub mod $name {
             use super::*;
@@ -43,9 +45,9 @@ macro_rules! sgemm_tma {
 
             impl SgemmConfig for Tiling {
                 const MAJORS: [Major; 2] = [Major::$a, Major::$b];
-                const AHEAD: u32 = $ahead;
                 const REGISTERS: [u32; 2] = [$few, $many];
-                type Epilogue = $epilogue;
+                const ROWS: Rows = Rows::$rows;
+                type Epilogue = ByParts<1, 4>;
             }
 
             #[doc = concat!("`c = alpha * a * b` in f32 by multiply-adds in tiles of 256 x 128 that TMA loads, with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
@@ -54,7 +56,7 @@ macro_rules! sgemm_tma {
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`SgemmConfig::BOXES`] tells of A and B. `c` overlaps
-            /// neither, and its columns start at multiples of 16 bytes. Every split has something of K. Each extent is at most 2^31 - 256.
+            /// neither, and its columns start at multiples of 16 bytes. `m` is at least 256 and `n` at least 128, multiples of [`SgemmConfig::GRANULES`]; the maps may end before. Every split has something of K. Each extent is at most 2^31 - 256.
             /// Parts of K but the last are multiples of 16 long, and along K the maps end where it does. Where all batches have the same operand, its map has one.
             /// `reserved` is 0. `beta`, the bias and the activation are not looked at, nor are the addresses of `a` and `b`, for which the maps stand.
             #[crate::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]
@@ -67,6 +69,7 @@ macro_rules! sgemm_tma {
     )+ };
 }
 sgemm_tma! {
-    sgemm_nn_tma [Mn K]: DirectA, TurnedB, ahead = 2, registers = [72, 216], InParts<1, 4>, "M contiguous in `a` and K in `b`";
-    sgemm_tn_tma [K K]: TurnedA, TurnedB, ahead = 2, registers = [112, 192], InParts<1, 4>, "K contiguous in both";
+    sgemm_nt_tma [Mn Mn]: DirectA, DirectB, registers = [72, 216], Down, "M contiguous in `a` and N in `b`";
+    sgemm_nn_tma [Mn K]: DirectA, TurnedB, registers = [72, 216], Up, "M contiguous in `a` and K in `b`";
+    sgemm_tn_tma [K K]: TurnedA, TurnedB, registers = [88, 208], Up, "K contiguous in both";
 }

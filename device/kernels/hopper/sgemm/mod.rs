@@ -19,17 +19,18 @@
 //! multiply nearly always can: with the numbers the other way round the loading warps, ready, waited some 24 cycles for each instruction,
 //! and the others for them (record 14).
 //!
+//! **Tiles are whole.** Those that would hang over C's edge begin before it ([`first`]), and a C that has no whole tile, or whose columns end within a
+//! word, is a workspace of the caller's. A second loop with checks made twice as much code, and the first one slower (record 14).
+//!
 //! **Registers.** `ptxas` gives the sums registers so that a multiply-add reads no three from the same bank, as long as those of the loading warps
 //! suffice; where they do not, it lays all out anew and looks at banks no more, at a cost of a tenth to a sixth (record 14). So how a
 //! configuration shares the block's registers out is measured.
 
-mod edge;
 mod family;
 mod fill;
 mod multiply;
 mod turn;
 
-pub use edge::InParts;
 pub use family::*;
 
 use super::config::WARPGROUP;
@@ -56,11 +57,11 @@ const LANDINGS: u32 = 2;
 pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f32> {
     /// Which mode of A and of B is contiguous.
     const MAJORS: [Major; 2];
-    /// How many steps before the end of a tile along K the next one is waited for.
-    const AHEAD: u32;
     /// Registers of a thread that loads, and of one that multiplies: of all 384 together no more than the 64,512 that the block starts with.
     const REGISTERS: [u32; 2];
-    /// How C is written, where all of a tile exists and where not.
+    /// In which order a thread goes through its rows of sums.
+    const ROWS: Rows;
+    /// How C is written, by what multiplies the last tile along K.
     type Epilogue: Epilogue<Self>;
 
     /// Rows of A, or of B, that a block has.
@@ -69,6 +70,8 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     const BLK_K: u32 = Self::TileA::LAYOUT.extent(1) as u32;
     /// Whether A and B are turned round.
     const TURNED: [bool; 2] = [matches!(Self::MAJORS[0], Major::K), matches!(Self::MAJORS[1], Major::K)];
+    /// What M and N are multiples of: words of 16 bytes, which C is written by along M, and at which TMA's boxes begin along a contiguous mode.
+    const GRANULES: [u32; 2] = [4, if Self::TURNED[1] { 1 } else { 4 }];
     /// Bytes of an operand's tile, as TMA counts them.
     const BYTES: [u32; 2] = [4 * Self::EXTENTS[0] * Self::BLK_K, 4 * Self::EXTENTS[1] * Self::BLK_K];
     /// Of those the ones that go straight into a stage.
@@ -78,6 +81,15 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
         SgemmBox { major: Self::MAJORS[0], extent: Self::EXTENTS[0], k: Self::BLK_K },
         SgemmBox { major: Self::MAJORS[1], extent: Self::EXTENTS[1], k: Self::BLK_K },
     ];
+}
+
+/// Which of its rows of sums a thread adds to first: of what is the same to everybody else, `ptxas` makes loops of different length (record 14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// The first.
+    Up,
+    /// The last.
+    Down,
 }
 
 /// What the tensor map of an operand says.
@@ -160,7 +172,8 @@ struct Job {
 ///
 /// # Safety
 /// All threads of the block come by together, 384 of them, and the kernel declares [`SgemmStorage<G, STAGES>`]. `a` and `b` are maps of
-/// [`SgemmConfig::BOXES`]. C lies in memory of the device, and overlaps neither; its columns begin at multiples of 16 bytes. Every split has
+/// [`SgemmConfig::BOXES`]. C lies in memory of the device, and overlaps neither; its columns begin at multiples of 16 bytes. It has a whole tile at least, of
+/// 256 x 128, and its extents are multiples of [`SgemmConfig::GRANULES`]: where A and B have less than that, the rest is zeros. Every split has
 /// something of K, `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
 pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
@@ -176,7 +189,10 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
             G::Mma::MMA.threads() as u32 == 32 * MULTIPLY,
             "the warps that multiply, as the block has them"
         );
-        assert!(G::AHEAD > 0 && G::AHEAD <= G::BLK_K, "the next tile is waited for in a step of this one");
+        assert!(
+            <G::Epilogue as Epilogue<G>>::TAKES_LAST_TILE,
+            "the epilogue multiplies the last tile along K"
+        );
         assert!(G::BLK_K == 16, "a landing has 16 numbers of a row");
         let mut i = 0;
         while i < 2 {
@@ -199,7 +215,7 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
             "registers that the block has: 168 for each of 384 threads"
         );
         assert!(
-            matches!(G::REGISTERS, [72, 216] | [112, 192]),
+            matches!(G::REGISTERS, [72, 216] | [88, 208]),
             "pairs of numbers of registers that there are instructions for"
         );
     };
@@ -252,11 +268,19 @@ fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
     };
     let from_k = split * arguments.k_chunk;
     let k = (arguments.k - from_k).min(arguments.k_chunk);
-    // Blocks at an edge take the last whole tile where they can: C is not read, and what two blocks write is the same.
-    let granule = const { <G::Epilogue as Epilogue<G>>::GRANULE as u32 };
+    // Blocks at an edge take the last whole tile: C is not read, and what two blocks write is the same.
+    let [granule_m, granule_n] = const { G::GRANULES };
     let first = (
-        first::<G::TileC, 0>(tile_m, arguments.m, false, granule),
-        first::<G::TileC, 1>(tile_n, arguments.n, false, 1),
+        first::<G::TileC, 0>(tile_m, arguments.m, false, granule_m),
+        first::<G::TileC, 1>(tile_n, arguments.n, false, granule_n),
+    );
+    #[cfg(not(target_arch = "nvptx64"))]
+    assert!(
+        first.0 + G::EXTENTS[0] <= arguments.m && first.1 + G::EXTENTS[1] <= arguments.n,
+        "tiles are whole: C has {} x {}, of words of {granule_m} and {granule_n}, a tile {:?}",
+        arguments.m,
+        arguments.n,
+        G::EXTENTS
     );
     Job { first, batch, split, from_k, tiles: k.div_ceil(const { G::BLK_K }) }
 }

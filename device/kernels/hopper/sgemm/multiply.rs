@@ -1,13 +1,13 @@
 //! The warps that multiply.
 
-use super::{Job, SgemmConfig};
-use crate::algorithm::{copy, gemm_tiled};
-use crate::arch::{FULL_WARP, increase_registers, opaque, sync_warp};
+use super::{Job, Rows, SgemmConfig};
+use crate::algorithm::{clear, copy, gemm_tiled};
+use crate::arch::{FULL_WARP, Fma as _, increase_registers, sync_warp};
 use crate::atom::mma::{AddsInPlace, MmaAtom};
 use crate::atom::{StaticTiledCopy, StaticTiledMma};
 use crate::kernels::mma::{ArgumentsOf, Epilogue, StagesOf};
 use crate::pipeline::Consumer;
-use crate::tensor::{AllButLast, Fragment, StaticLayout};
+use crate::tensor::{Access, AllButLast, Engine, Fragment, StaticLayout, Tensor};
 
 /// Takes registers.
 ///
@@ -19,7 +19,7 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
     unsafe {
         match const { G::REGISTERS[1] } {
             216 => increase_registers::<216>(),
-            _ => increase_registers::<192>(),
+            _ => increase_registers::<208>(),
         }
     }
 }
@@ -53,92 +53,95 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
     let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
     let steps = const { G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) as u32 };
-    // The fragments of a step, from the stage that holds its tile, to the registers of step `$to`.
+    // The fragments of a step, from the stage that holds its tile, to the registers of step `$to`: the stage is full.
     macro_rules! read {
         ($stage:expr, $step:expr => $to:expr) => {
-            // SAFETY: the stage is full.
-            unsafe {
-                let (stage, step): (u32, u32) = ($stage, $step);
-                let (a, b) =
-                    (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
-                copy(&a, &mut copy_a.retile_d(&mut t_r_a).slice_last($to));
-                copy(&b, &mut copy_b.retile_d(&mut t_r_b).slice_last($to));
-            }
+            let (stage, step): (u32, u32) = ($stage, $step);
+            let (a, b) =
+                (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
+            copy(&a, &mut copy_a.retile_d(&mut t_r_a).slice_last($to));
+            copy(&b, &mut copy_b.retile_d(&mut t_r_b).slice_last($to));
         };
     }
+    // What was read of a step.
     macro_rules! multiply {
         ($step:expr) => {
-            // SAFETY: the step's fragments have been read.
-            unsafe { gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c) }
+            let (a, b) = (t_r_a.at_last($step), t_r_b.at_last($step)); // (MMA, MMA_M), (MMA, MMA_N)
+            match const { G::ROWS } {
+                Rows::Up => gemm_tiled(G::Mma::default(), &a, &b, &mut t_r_c),
+                Rows::Down => add_from_below(&a, &b, &mut t_r_c),
+            }
         };
     }
-    let inside = arguments.m - job.first.0 >= const { G::EXTENTS[0] }
-        && arguments.n - job.first.1 >= const { G::EXTENTS[1] };
-    if inside {
-        // SAFETY: the caller's contract: all tiles along K come, one at least.
-        let mut full = unsafe { consumer.wait() };
-        read!(full.index(), 0 => 0);
-        // The epilogue multiplies the last tile along K itself, and writes C meanwhile.
-        for turn in 0..job.tiles - 1 {
-            let mut next = None;
-            for step in 0..steps {
-                // There always is a next one. It is asked all the same, since `ptxas` spreads the reads over the products where the wait may be left out
-                // (record 14).
-                if step == steps - G::AHEAD && turn + 1 < job.tiles {
-                    // SAFETY: the caller's contract.
-                    next = Some(unsafe { consumer.wait() });
-                }
-                let from = match &next {
-                    Some(next) if step + 1 == steps => next.index(),
-                    _ => full.index(),
-                };
-                read!(from, (step + 1) % steps => (step + 1) % steps);
+    // The tile that comes first has none in front: of that the last step is multiplied all the same, by zeros.
+    // SAFETY: in registers.
+    unsafe {
+        clear(&mut t_r_a.at_last_mut(steps - 1));
+        clear(&mut t_r_b.at_last_mut(steps - 1));
+    }
+    let mut before = None;
+    // SAFETY: the caller's contract: all tiles along K come, one at least, and each element of C belongs to one thread.
+    unsafe {
+        for _ in 0..job.tiles - 1 {
+            if let Some(before) = before {
+                let read = last_read(&t_r_a, &t_r_b, steps - 1);
+                // Each lane reads by itself, and one says for all that they have.
+                sync_warp(FULL_WARP);
+                consumer.release_read(before, read, arguments.reserved);
+            }
+            // The wait stands in front of all that is computed, not in its midst: `ptxas` orders instructions within a block without branches.
+            let full = consumer.wait();
+            read!(full.index(), 0 => 0);
+            multiply!(steps - 1);
+            for step in 0..steps - 1 {
+                read!(full.index(), step + 1 => step + 1);
                 multiply!(step);
             }
-            let read = last_read(&t_r_a, &t_r_b, steps - 1);
-            // SAFETY: all lanes of a warp, which have met behind their last reads.
+            before = Some(full);
+        }
+        let last = consumer.wait();
+        multiply!(steps - 1);
+        // The epilogue multiplies the last tile along K itself, and writes C meanwhile. Nobody fills a stage any more.
+        <G::Epilogue as Epilogue<G>>::last_tile(
+            &mut t_r_c,
+            (s_a, s_b),
+            last.index(),
+            arguments,
+            job.place::<G>(arguments, thread),
+        );
+    }
+}
+
+/// [`gemm_tiled`], the last row of sums first: each row to and fro as there, so that a multiply-add has one operand in common with the one in front.
+///
+/// # Safety
+/// As [`gemm_tiled`].
+#[inline(always)]
+unsafe fn add_from_below<A, LA, B, LB, L>(
+    a: &Tensor<A, LA>,           // (MMA, MMA_M)
+    b: &Tensor<B, LB>,           // (MMA, MMA_N)
+    sums: &mut Fragment<f32, L>, // (MMA, MMA_M, MMA_N)
+) where
+    A: Access + Engine<Element = f32>,
+    B: Access + Engine<Element = f32>,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    L: StaticLayout,
+{
+    let (m, n) = const {
+        let (m, n) = (LA::LAYOUT.size() as usize, LB::LAYOUT.size() as usize);
+        assert!(L::LAYOUT.size() as usize == m * n, "a sum for each row of A and column of B");
+        (m, n)
+    };
+    for i in (0..m).rev() {
+        for step in 0..n {
+            let j = if i % 2 == 0 { step } else { n - 1 - step };
+            // SAFETY: inside the fragments; the caller's contract.
             unsafe {
-                // Each lane reads by itself, and one says for all that they have.
-                sync_warp(FULL_WARP);
-                consumer.release_read(full, read, arguments.reserved);
-            }
-            match next {
-                Some(next) => full = next,
-                None => return,
+                let sum = a.get(i).fma(b.get(j), sums.get(i + m * j));
+                sums.set(i + m * j, sum);
             }
         }
-        // SAFETY: the last tile along K has arrived, and is not released; each element of C belongs to one thread.
-        unsafe {
-            <G::Epilogue as Epilogue<G>>::last_tile(
-                &mut t_r_c,
-                (s_a, s_b),
-                full.index(),
-                arguments,
-                job.place::<G>(arguments, thread),
-            );
-        }
-    } else {
-        // Another loop, since sums that go two ways from one take registers without a look at their banks (record 14). The compiler unrolls it, whatever its
-        // end is, though it runs little.
-        for _ in 0..job.tiles {
-            // SAFETY: the caller's contract.
-            let full = unsafe { consumer.wait() };
-            let mut step = 0;
-            while step < opaque(steps) {
-                read!(full.index(), step => 0);
-                multiply!(0);
-                step += 1;
-            }
-            let read = last_read(&t_r_a, &t_r_b, 0);
-            // SAFETY: all lanes of a warp, which have met behind their last reads.
-            unsafe {
-                // Each lane reads by itself, and one says for all that they have.
-                sync_warp(FULL_WARP);
-                consumer.release_read(full, read, arguments.reserved);
-            }
-        }
-        // SAFETY: all of K is in the sums; each element of C belongs to one thread.
-        unsafe { <G::Epilogue as Epilogue<G>>::store(&t_r_c, arguments, job.place::<G>(arguments, thread)) };
     }
 }
 
