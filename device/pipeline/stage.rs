@@ -2,8 +2,8 @@
 
 use super::Barriers;
 use crate::arch::{
-    lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx,
-    mbarrier_wait_parity,
+    FULL_WARP, elect, lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed,
+    mbarrier_arrive_expect_tx, mbarrier_wait_parity,
 };
 
 /// Where a side is in the ring.
@@ -236,12 +236,20 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     /// it is read; this one needs `read` for its address, of which it takes the bits of `zero`.
     ///
     /// # Safety
-    /// As [`release`](Self::release). `zero` is 0, and no compiler is to know it: a number that the kernel was given.
+    /// As [`release`](Self::release), all lanes together. `zero` is 0, and no compiler is to know it: a number that the kernel was given.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release_read(&self, full: Full, read: u32, zero: u32) {
+        let barrier = self.barriers.empty(full.stage) + (read & zero);
         // SAFETY: the caller's contract: the address is the barrier's.
-        unsafe { self.arrive(self.barriers.empty(full.stage) + (read & zero)) };
+        unsafe {
+            if CLUSTER > 1 {
+                self.arrive(barrier);
+            } else if elect(FULL_WARP) {
+                // Not lane 0: its number is read anew each time, and waited for.
+                mbarrier_arrive(barrier);
+            }
+        }
     }
 
     /// Arrives at a stage's empty barrier for the warp.

@@ -461,10 +461,10 @@ impl Operand for f32 {
     const TENSOR_SCALAR: TensorElement = TensorElement::F32;
     const VARIANTS: &'static [Variant<Self>] = variants! {
         wgmma_tf32_tn [K K] Tf32 128 x 256 x 32, 1, 350.0, wgmma_pairs;
-        sgemm_nt_tma [MN MN] Full 256 x 128 x 16, 1, 57.0 fill 0.5, loaded;
-        sgemm_nn_tma [MN K] Full 256 x 128 x 16, 1, 55.9 fill 0.6, loaded;
-        sgemm_tn_tma [K K] Full 256 x 128 x 16, 1, 54.8 fill 0.6, loaded;
-        sgemm_nt [MN MN] Full 256 x 128 x 16, 1, 58.0 fill 0.9, plain;
+        sgemm_nt_tma [MN MN] Full 256 x 128 x 16, 1, 57.9 fill 0.6, loaded;
+        sgemm_nn_tma [MN K] Full 256 x 128 x 16, 1, 56.4 fill 0.6, loaded;
+        sgemm_tn_tma [K K] Full 256 x 128 x 16, 1, 54.4 fill 0.4, loaded;
+        sgemm_nt [MN MN] Full 256 x 128 x 16, 1, 57.4 fill 0.6, plain;
         sgemm_nn [MN K] Full 256 x 128 x 16, 1, 56.8 fill 1.1, turned;
         sgemm_tt [K MN] Full 128 x 256 x 16, 1, 55.7 fill 0.7, turned;
         sgemm_nt_128x128 [MN MN] Full 128 x 128 x 16, 2, 54.5 fill 1.1, plain;

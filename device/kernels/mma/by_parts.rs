@@ -20,13 +20,11 @@ use crate::memory::Storable;
 use crate::tensor::{Divisors, Fragment, RegistersRef, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
-/// Steps of which a loop has one turn.
-const UNROLLED: u32 = 8;
-
-/// As [`Direct`], part by part: mode `MODE` of a thread's sums (MMA, MMA_M, MMA_N), so 1 for M and 2 for N, in `PARTS`, which divide it.
+/// As [`Direct`], part by part: mode `MODE` of a thread's sums (MMA, MMA_M, MMA_N), so 1 for M and 2 for N, in `PARTS`, which divide it. Its loop along K has
+/// `UNROLLED` steps a turn, which divide the tile's.
 ///
 /// The copies of fragments are those of `make_tiled_copy_a` and `_b`, whose values are in the order of the product's.
-pub struct ByParts<const MODE: usize, const PARTS: usize>;
+pub struct ByParts<const MODE: usize, const PARTS: usize, const UNROLLED: u32 = 8>;
 
 /// `L` with mode `MODE` in `PARTS` parts of neighbours, the number of the part being the last mode: (V, M, N) is (V, M / PARTS, N, PARTS) for mode 1.
 pub struct Parted<L, const MODE: usize, const PARTS: usize>(PhantomData<L>);
@@ -71,8 +69,8 @@ const fn parted(layout: Layout, mode: usize, parts: usize) -> Layout {
 }
 
 /// The steps of a tile along K, by `of_a` and `of_b`, (V, CPY_K, PIPE, PART), or it does not compile.
-const fn steps(tile: i64, of_a: Layout, of_b: Layout) -> u32 {
-    if of_a.extent(1) != tile || of_b.extent(1) != tile || tile % UNROLLED as i64 != 0 {
+const fn steps(tile: i64, of_a: Layout, of_b: Layout, unrolled: u32) -> u32 {
+    if of_a.extent(1) != tile || of_b.extent(1) != tile || tile % unrolled as i64 != 0 {
         TilingError::of("ByParts")
             .str("a tile has ")
             .int(tile)
@@ -81,7 +79,7 @@ const fn steps(tile: i64, of_a: Layout, of_b: Layout) -> u32 {
             .str(" and ")
             .int(of_b.extent(1))
             .str(" steps of it: take threads along M and N alone, and a multiple of ")
-            .int(UNROLLED as i64)
+            .int(unrolled as i64)
             .raise();
     }
     tile as u32
@@ -117,7 +115,8 @@ impl<L: StaticLayout> StaticLayout for OneByOne<L> {
     const LAYOUT: Layout = Layout::new(IntTuple::flat(&[1, L::LAYOUT.size()]), IntTuple::flat(&[0, 1]));
 }
 
-impl<G, const MODE: usize, const PARTS: usize> Epilogue<G> for ByParts<MODE, PARTS>
+impl<G, const MODE: usize, const PARTS: usize, const UNROLLED: u32> Epilogue<G>
+    for ByParts<MODE, PARTS, UNROLLED>
 where
     G: Tiled,
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
@@ -154,6 +153,7 @@ where
                 G::TileA::LAYOUT.extent(1),
                 PartedCopy::<PartitionS<G::SmemA, G::CopyA>, 1, MODE, PARTS>::LAYOUT,
                 PartedCopy::<PartitionS<G::SmemB, G::CopyB>, 2, MODE, PARTS>::LAYOUT,
+                UNROLLED,
             )
         };
         // (MMA, MMA_M, MMA_N, PART)

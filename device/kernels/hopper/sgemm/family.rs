@@ -1,7 +1,7 @@
 //! The kernels: tiles of 256 x 128, of all orders of the operands but one. Where A alone has K contiguous, those of [`mma`](crate::kernels::mma) are as fast
 //! (record 14).
 
-use super::{Rows, SgemmConfig, SgemmStorage, sgemm};
+use super::{SgemmConfig, SgemmStorage, sgemm};
 use crate::kernels::mma::{ArgumentsOf, ByParts, Tiled, large};
 use crate::layout::{Major, layout};
 use crate::memory::TensorMap;
@@ -20,7 +20,7 @@ static_layout! {
 
 /// The kernel and the configuration of each entry.
 macro_rules! sgemm_tma {
-    ($($name:ident [$a:ident $b:ident]: $smem_a:ident, $smem_b:ident, registers = [$few:literal, $many:literal], $rows:ident, $doc:literal;)+) => { $(
+    ($($name:ident [$a:ident $b:ident]: $smem_a:ident, $smem_b:ident, registers = [$few:literal, $many:literal], $epilogue:ty, $doc:literal;)+) => { $(
         /// The kernel of this name, and its configuration.
         pub mod $name {
             use super::*;
@@ -46,8 +46,7 @@ macro_rules! sgemm_tma {
             impl SgemmConfig for Tiling {
                 const MAJORS: [Major; 2] = [Major::$a, Major::$b];
                 const REGISTERS: [u32; 2] = [$few, $many];
-                const ROWS: Rows = Rows::$rows;
-                type Epilogue = ByParts<1, 4>;
+                type Epilogue = $epilogue;
             }
 
             #[doc = concat!("`c = alpha * a * b` in f32 by multiply-adds in tiles of 256 x 128 that TMA loads, with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
@@ -69,7 +68,7 @@ macro_rules! sgemm_tma {
     )+ };
 }
 sgemm_tma! {
-    sgemm_nt_tma [Mn Mn]: DirectA, DirectB, registers = [72, 216], Down, "M contiguous in `a` and N in `b`";
-    sgemm_nn_tma [Mn K]: DirectA, TurnedB, registers = [72, 216], Up, "M contiguous in `a` and K in `b`";
-    sgemm_tn_tma [K K]: TurnedA, TurnedB, registers = [88, 208], Up, "K contiguous in both";
+    sgemm_nt_tma [Mn Mn]: DirectA, DirectB, registers = [56, 224], ByParts<1, 4, 16>, "M contiguous in `a` and N in `b`";
+    sgemm_nn_tma [Mn K]: DirectA, TurnedB, registers = [72, 216], ByParts<1, 4>, "M contiguous in `a` and K in `b`";
+    sgemm_tn_tma [K K]: TurnedA, TurnedB, registers = [72, 216], ByParts<1, 4>, "K contiguous in both";
 }

@@ -29,7 +29,7 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
     unsafe {
         match const { G::REGISTERS[0] } {
             72 => decrease_registers::<72>(),
-            _ => decrease_registers::<88>(),
+            _ => decrease_registers::<56>(),
         }
     }
 }

@@ -59,8 +59,6 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     const MAJORS: [Major; 2];
     /// Registers of a thread that loads, and of one that multiplies: of all 384 together no more than the 64,512 that the block starts with.
     const REGISTERS: [u32; 2];
-    /// In which order a thread goes through its rows of sums.
-    const ROWS: Rows;
     /// How C is written, by what multiplies the last tile along K.
     type Epilogue: Epilogue<Self>;
 
@@ -81,15 +79,6 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
         SgemmBox { major: Self::MAJORS[0], extent: Self::EXTENTS[0], k: Self::BLK_K },
         SgemmBox { major: Self::MAJORS[1], extent: Self::EXTENTS[1], k: Self::BLK_K },
     ];
-}
-
-/// Which of its rows of sums a thread adds to first: of what is the same to everybody else, `ptxas` makes loops of different length (record 14).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// The first.
-    Up,
-    /// The last.
-    Down,
 }
 
 /// What the tensor map of an operand says.
@@ -215,7 +204,7 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
             "registers that the block has: 168 for each of 384 threads"
         );
         assert!(
-            matches!(G::REGISTERS, [72, 216] | [88, 208]),
+            matches!(G::REGISTERS, [72, 216] | [56, 224]),
             "pairs of numbers of registers that there are instructions for"
         );
     };

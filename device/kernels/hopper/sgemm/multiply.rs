@@ -1,13 +1,13 @@
 //! The warps that multiply.
 
-use super::{Job, Rows, SgemmConfig};
+use super::{Job, SgemmConfig};
 use crate::algorithm::{clear, copy, gemm_tiled};
-use crate::arch::{FULL_WARP, Fma as _, increase_registers, sync_warp};
+use crate::arch::{FULL_WARP, increase_registers, sync_warp};
 use crate::atom::mma::{AddsInPlace, MmaAtom};
 use crate::atom::{StaticTiledCopy, StaticTiledMma};
 use crate::kernels::mma::{ArgumentsOf, Epilogue, StagesOf};
 use crate::pipeline::Consumer;
-use crate::tensor::{Access, AllButLast, Engine, Fragment, StaticLayout, Tensor};
+use crate::tensor::{AllButLast, Fragment, StaticLayout};
 
 /// Takes registers.
 ///
@@ -19,7 +19,7 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
     unsafe {
         match const { G::REGISTERS[1] } {
             216 => increase_registers::<216>(),
-            _ => increase_registers::<208>(),
+            _ => increase_registers::<224>(),
         }
     }
 }
@@ -66,11 +66,7 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     // What was read of a step.
     macro_rules! multiply {
         ($step:expr) => {
-            let (a, b) = (t_r_a.at_last($step), t_r_b.at_last($step)); // (MMA, MMA_M), (MMA, MMA_N)
-            match const { G::ROWS } {
-                Rows::Up => gemm_tiled(G::Mma::default(), &a, &b, &mut t_r_c),
-                Rows::Down => add_from_below(&a, &b, &mut t_r_c),
-            }
+            gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c)
         };
     }
     // The tile that comes first has none in front: of that the last step is multiplied all the same, by zeros.
@@ -109,39 +105,6 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
             arguments,
             job.place::<G>(arguments, thread),
         );
-    }
-}
-
-/// [`gemm_tiled`], the last row of sums first: each row to and fro as there, so that a multiply-add has one operand in common with the one in front.
-///
-/// # Safety
-/// As [`gemm_tiled`].
-#[inline(always)]
-unsafe fn add_from_below<A, LA, B, LB, L>(
-    a: &Tensor<A, LA>,           // (MMA, MMA_M)
-    b: &Tensor<B, LB>,           // (MMA, MMA_N)
-    sums: &mut Fragment<f32, L>, // (MMA, MMA_M, MMA_N)
-) where
-    A: Access + Engine<Element = f32>,
-    B: Access + Engine<Element = f32>,
-    LA: StaticLayout,
-    LB: StaticLayout,
-    L: StaticLayout,
-{
-    let (m, n) = const {
-        let (m, n) = (LA::LAYOUT.size() as usize, LB::LAYOUT.size() as usize);
-        assert!(L::LAYOUT.size() as usize == m * n, "a sum for each row of A and column of B");
-        (m, n)
-    };
-    for i in (0..m).rev() {
-        for step in 0..n {
-            let j = if i % 2 == 0 { step } else { n - 1 - step };
-            // SAFETY: inside the fragments; the caller's contract.
-            unsafe {
-                let sum = a.get(i).fma(b.get(j), sums.get(i + m * j));
-                sums.set(i + m * j, sum);
-            }
-        }
     }
 }
 
