@@ -32,7 +32,7 @@
 //! It does not follow what threads read and write themselves: a stage that lanes read by loads of their own, and that one of them
 //! releases before the others have read it, is seen only where the order of a run shows it. So the lanes meet (`sync_warp`) before the
 //! release of what they read that way. And on a GPU a load takes its time, and the arrival behind it may pass it: a warp that reads a stage
-//! by `ldmatrix` releases it by [`Consumer::release_read`], which waits for what was read. `wgmma` has waits of its own.
+//! by `ldmatrix`, or by loads of its own, releases it by [`Consumer::release_read`], which waits for what was read. `wgmma` has waits of its own.
 //!
 //! ```
 //! use moye_device::memory::SharedStorage;

@@ -231,8 +231,8 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
         unsafe { self.arrive(self.barriers.empty(full.stage)) };
     }
 
-    /// [`release`](Self::release) for a warp that reads the stage itself, by instructions of the whole warp (`ldmatrix`): `read` is something that
-    /// is made of every register that was read last. An arrival may pass an `ldmatrix` that is on its way, so that the stage is overwritten before
+    /// [`release`](Self::release) for a warp that reads the stage itself, by instructions of the whole warp (`ldmatrix`) or, its lanes having met, by loads of each lane: `read` is something that
+    /// is made of every register that was read last. An arrival may pass a read that is on its way, so that the stage is overwritten before
     /// it is read; this one needs `read` for its address, of which it takes the bits of `zero`.
     ///
     /// # Safety

@@ -79,6 +79,11 @@ pub(super) fn rearrangement_cost(bytes: f64, launches: u32) -> f64 {
     f64::from(launches) * LAUNCH + 2.0 * bytes / rate
 }
 
+/// What it costs to write so many sums to a workspace that nobody reads.
+pub(super) fn padding_cost(sums: f64) -> f64 {
+    4.0 * sums / BANDWIDTH
+}
+
 /// Where rows of the operands begin, as they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Begins {

@@ -280,6 +280,10 @@ const fn boxes_by_warps<G: WarpMmaConfig>(tile: [u32; 3], majors: [Major; 2]) ->
 const fn boxes_of_sgemm<G: SgemmConfig>(tile: [u32; 3], majors: [Major; 2]) -> [SgemmBox; 2] {
     let [a, b] = G::BOXES;
     assert!(a.extent == tile[0] && b.extent == tile[1] && a.k == tile[2], "the tile of the kernel");
+    assert!(
+        G::GRANULES[0] == 4 && G::GRANULES[1] == if matches!(majors[1], Major::K) { 1 } else { 4 },
+        "the plan rounds extents up to these (`whole_words`)"
+    );
     let mut i = 0;
     while i < 2 {
         let k = matches!(G::BOXES[i].major, moye_device::layout::Major::K);

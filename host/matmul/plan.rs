@@ -1,6 +1,6 @@
 //! Which kernel computes a product, and how K is cut: by what the choices would [cost](super::cost).
 
-use super::cost::{Begins, product_cost, rearrangement_cost};
+use super::cost::{Begins, padding_cost, product_cost, rearrangement_cost};
 use super::element::{Clusters, Code, Major, Operand, Precision, Variant, variants};
 use super::hopper;
 use super::operand::{LINE, View};
@@ -122,6 +122,9 @@ fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: 
 /// How much longer a product takes then: 1023 x 1025 x 1027 beside 1000^3 1.5 times as long, 4095 x 4097 x 4103 beside 4096^3 1.2 times.
 const ASKED: f64 = 1.3;
 
+/// How much more a workspace with whole tiles may have than C where nobody asks for the kernel: few rows would take a hundred times as much memory.
+const MOST_PADDED: f64 = 2.0;
+
 /// The numbers of parts that are tried.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
@@ -199,14 +202,23 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
         (Some(splits), _) => vec![splits.clamp(1, most.min(MAX_Y))],
         (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
     };
+    let hangs = matches!(variant.kernel, Code::Loaded(..)) && asks_at_edges(variant, majors, [m, n]);
+    let area = |[m, n]: [u32; 2]| f64::from(m) * f64::from(n);
+    if hangs && question.forced.kernel.is_none() {
+        let padded = area(whole_words(variant, leading, majors, true, [m, n]));
+        if padded > MOST_PADDED * area([m, n]) {
+            return None;
+        }
+    }
     let best = candidates.into_iter().map(|wanted| {
         let k_chunk = most.div_ceil(wanted) * variant.tile[2];
         // Rounding up a part may leave nothing for the last ones.
         let splits = k.div_ceil(k_chunk).max(1);
-        let hangs = matches!(variant.kernel, Code::Loaded(..)) && asks_at_edges(variant, majors, [m, n]);
         let apart = splits > 1 || hangs || variant.plain && question.finished_apart;
         let (cost, cut) = product_cost(question, variant, splits, k_chunk, apart, within);
         let extents = whole_words(variant, leading, majors, apart, [m, n]);
+        let padding = (area(extents) - area([m, n])) * f64::from(splits) * f64::from(question.batches);
+        let cost = cost + padding_cost(padding);
         let cost = cost * if asks_at_edges(variant, majors, extents) { ASKED } else { 1.0 };
         let clusters = hopper::clusters(question.multiprocessors, variant.kernel.clusters().blocks());
         Plan { variant, leading, majors, splits, k_chunk, apart, cut, clusters, cost: cost + packing }
@@ -498,6 +510,27 @@ pub(super) mod tests {
             assert_eq!(planned(kernel, lie, [124, 264]), (true, [128, 264]), "{kernel}");
         }
         assert_eq!(planned("sgemm_tn_tma", [true, true], [131, 264]), (false, [131, 264]), "any row of A");
+    }
+
+    #[test]
+    fn few_rows_or_columns_of_many_are_not_padded_to_whole_tiles() {
+        for (m, n, batches) in
+            [(1, 1_000_000, 1), (8, 1_000_000, 1), (1_000_000, 8, 1), (1, 4096, 1), (1, 200, 50_000)]
+        {
+            for (k, row) in [(16, 16), (4096, 4096)] {
+                let question = Question { wgmma: true, batches, ..question(m, n, k) };
+                let operands = question.operands.map(|view| View { mn: row, k: 1, bytes: 4, ..view });
+                let plan = plan::<f32>(&Question { operands, ..question }).unwrap();
+                let [rows, columns] = plan.whole_words([m, n]);
+                // What is rearranged may end with a whole word.
+                let words = [m, n].map(|extent| u64::from(extent.next_multiple_of(4)));
+                let (room, elements) = (u64::from(rows) * u64::from(columns), words[0] * words[1]);
+                assert!(
+                    room <= 2 * elements,
+                    "{m} x {n} x {k} has a workspace for {rows} x {columns}: {plan:?}"
+                );
+            }
+        }
     }
 
     #[test]

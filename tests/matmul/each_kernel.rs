@@ -265,24 +265,36 @@ fn f32_by_tma(device: &moye::Device) -> Vec<&'static str> {
 }
 
 /// Whole tiles of 256 x 128 that TMA loads, with fewer steps of K than there are stages and with more, whole ones and others; tiles that move back from
-/// the edge, tiles that hang over it, and none that is whole; in parts and batches. Rows that begin at no multiple of 16 bytes are rearranged.
+/// the edge, and a C that has none that is whole; in parts and batches, with C's columns contiguous and its rows, so that either operand is one for all batches.
+/// Rows that begin at no multiple of 16 bytes are rearranged.
 #[test]
 fn of_f32_that_tma_loads_take_any_k() {
     for device in devices() {
         for kernel in f32_by_tma(&device) {
             // Unsplit, the ring of four stages is filled up to five times.
-            let whole = [4_usize, 12, 16, 20, 32, 48, 64, 68, 144, 300].map(|k| (128, 256, k));
-            let other = [(300, 520, 40), (100, 60, 300), (260, 256, 100), (1, 1, 1), (131, 263, 37)];
+            let whole = [4_usize, 12, 16, 20, 32, 48, 64, 68, 144, 300].map(|k| (256, 128, k));
+            let other =
+                [(128, 256, 48), (300, 520, 40), (100, 60, 300), (260, 256, 100), (1, 1, 1), (131, 263, 37)];
+            let [a, b, c] = lies(kernel, 0);
+            // The same to the kernel of the transposed product: A and B change places, and with them rows and columns.
+            let turned = [b, a, c].map(|lie| match lie {
+                Lie::Rows(between) => Lie::Columns(between),
+                Lie::Columns(between) => Lie::Rows(between),
+                other @ Lie::Scattered => other,
+            });
             for (i, shape) in whole.into_iter().chain(other).enumerate() {
                 let case = Case {
                     kernel: Some(kernel),
                     alpha: -3.0,
                     batches: 1 + i % 2,
                     splits: if i % 3 == 2 { Some(3) } else { Some(1) },
-                    // What the kernel has as A.
+                    // What the kernel has as B, and as A.
                     same_b: i % 4 == 1,
-                    ..Case::new(shape, lies(kernel, 0))
+                    ..Case::new(shape, [a, b, c])
                 };
+                check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
+                let (m, n, k) = shape;
+                let case = Case { shape: (n, m, k), lies: turned, ..case };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
             }
         }

@@ -184,7 +184,7 @@ fn warps_beside_those_that_multiply_load_and_turn_round(
     #[case] (few, many): (usize, usize),
 ) {
     let kernel = function("sm_90a", name);
-    // One loop over all tiles along K but the last, and what is left of the one in front of that: behind the loop, and where there was none to go through.
+    // One loop over all tiles along K but the last, behind it the last step of the one in front of that, the last tile, and the factor of each sum.
     let (sums, steps, parts) = (16 * 8, 16, 4);
     assert_eq!(kernel.count(FMA), (steps + 2 + last) * sums, "{:?}", kernel.instructions);
     // Words of four rows and four numbers along K, 128 rows at a time.

@@ -270,6 +270,13 @@ mod tests {
     #[should_panic(expected = "a tile has 16 along K, and a thread copies 16 and 8 steps of it")]
     fn threads_along_k_are_refused() {
         let half = layout!((8, 8, 3, 1));
-        steps(16, PartedCopy::<CopyOfA, 1, 1, 4>::LAYOUT, half);
+        steps(16, PartedCopy::<CopyOfA, 1, 1, 4>::LAYOUT, half, 8);
+    }
+
+    #[test]
+    #[should_panic(expected = "take threads along M and N alone, and a multiple of 12")]
+    fn a_loop_that_is_unrolled_by_what_does_not_divide_a_tile_is_refused() {
+        let of_a = PartedCopy::<CopyOfA, 1, 1, 4>::LAYOUT;
+        steps(16, of_a, of_a, 12);
     }
 }

@@ -88,7 +88,7 @@ pub type PartOfC<G> = PartitionMma<IdentityOf<<G as Tiled>::TileC>, <G as Tiled>
 impl Direct {
     /// The thread's part of the tile of C, (MMA, MMA_M, MMA_N).
     #[inline(always)]
-    pub(crate) fn part_of<G: Tiled>(
+    pub(super) fn part_of<G: Tiled>(
         arguments: &ArgumentsOf<G>,
         place: Place,
     ) -> GlobalTensor<GlobalMut<G::Output>, Aligned<UnitStride<0>, 16>, PartOfC<G>>
@@ -107,7 +107,7 @@ impl Direct {
 
     /// What becomes of a sum.
     #[inline(always)]
-    pub(crate) fn result<G: Tiled>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Output {
+    pub(super) fn result<G: Tiled>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Output {
         G::Output::narrow(arguments.alpha.fma(sum.widen(), G::Scalar::ZERO))
     }
 }

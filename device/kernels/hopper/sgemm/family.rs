@@ -55,7 +55,8 @@ macro_rules! sgemm_tma {
             ///
             /// # Safety
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`SgemmConfig::BOXES`] tells of A and B. `c` overlaps
-            /// neither, and its columns start at multiples of 16 bytes. `m` is at least 256 and `n` at least 128, multiples of [`SgemmConfig::GRANULES`]; the maps may end before. Every split has something of K. Each extent is at most 2^31 - 256.
+            /// neither, and its columns start at multiples of 16 bytes. `m` is at least 256 and `n` at least 128, multiples of
+            /// [`SgemmConfig::GRANULES`]; the maps may end before. Every split has something of K. Each extent is at most 2^31 - 256.
             /// Parts of K but the last are multiples of 16 long, and along K the maps end where it does. Where all batches have the same operand, its map has one.
             /// `reserved` is 0. `beta`, the bias and the activation are not looked at, nor are the addresses of `a` and `b`, for which the maps stand.
             #[crate::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]

@@ -19,8 +19,8 @@
 //! multiply nearly always can: with the numbers the other way round the loading warps, ready, waited some 24 cycles for each instruction,
 //! and the others for them (record 14).
 //!
-//! **Tiles are whole.** Those that would hang over C's edge begin before it ([`first`]), and a C that has no whole tile, or whose columns end within a
-//! word, is a workspace of the caller's. A second loop with checks made twice as much code, and the first one slower (record 14).
+//! **Tiles are whole.** Those that would hang over C's edge begin before it, and a C that has no whole tile, or whose extents are no
+//! [multiples](SgemmConfig::GRANULES) of words, is a workspace of the caller's. A second loop with checks made twice as much code, and the first one slower (record 14).
 //!
 //! **Registers.** `ptxas` gives the sums registers so that a multiply-add reads no three from the same bank, as long as those of the loading warps
 //! suffice; where they do not, it lays all out anew and looks at banks no more, at a cost of a tenth to a sixth (record 14). So how a
@@ -68,7 +68,8 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     const BLK_K: u32 = Self::TileA::LAYOUT.extent(1) as u32;
     /// Whether A and B are turned round.
     const TURNED: [bool; 2] = [matches!(Self::MAJORS[0], Major::K), matches!(Self::MAJORS[1], Major::K)];
-    /// What M and N are multiples of: words of 16 bytes, which C is written by along M, and at which TMA's boxes begin along a contiguous mode.
+    /// What M and N are multiples of: words of 16 bytes, which C is written by along M, and at which TMA's boxes begin along a contiguous mode (any other place is an
+    /// illegal instruction to an H200: seen, and refused by the simulator).
     const GRANULES: [u32; 2] = [4, if Self::TURNED[1] { 1 } else { 4 }];
     /// Bytes of an operand's tile, as TMA counts them.
     const BYTES: [u32; 2] = [4 * Self::EXTENTS[0] * Self::BLK_K, 4 * Self::EXTENTS[1] * Self::BLK_K];
@@ -181,6 +182,10 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
         assert!(
             <G::Epilogue as Epilogue<G>>::TAKES_LAST_TILE,
             "the epilogue multiplies the last tile along K"
+        );
+        assert!(
+            (G::GRANULES[0] as usize).is_multiple_of(<G::Epilogue as Epilogue<G>>::GRANULE),
+            "tiles begin where the epilogue writes words"
         );
         assert!(G::BLK_K == 16, "a landing has 16 numbers of a row");
         let mut i = 0;
