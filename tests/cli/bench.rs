@@ -33,7 +33,7 @@ fn what_cannot_be_measured_is_refused_with_what_can() {
         (&["--sizes", "4096,64x4096"][..], "`64x4096` is no size: it must be N or MxNxK"),
         (&["--majors", "tn,xx"], "`xx` is no order of A and B: it must be tn, nt, nn or tt"),
         (&["--types", "f8"], "[possible values: f32, tf32, f16, f16-sums, bf16, f64, i8, e4m3]"),
-        (&["--against", "mkl"], "[possible values: cublas, cublaslt, none]"),
+        (&["--against", "mkl"], "[possible values: cublas, cublaslt, cublaslt-default, none]"),
         (&["--rounds", "0"], "0 is not in 1.."),
         (&["sort"], "[possible values: matmul, copy, transpose]"),
     ] {

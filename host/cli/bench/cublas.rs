@@ -134,7 +134,7 @@ impl Peer {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Cublas(_) => "cuBLAS",
-            Self::CublasLt(_) => "cuBLASLt",
+            Self::CublasLt(lt) => lt.choice.name(),
         }
     }
 
@@ -231,8 +231,27 @@ impl Drop for Cublas {
 /// `cublasSetWorkspace`).
 const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// cuBLASLt: the algorithm that its heuristic puts first, with a workspace.
+/// How cuBLASLt comes to its algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The one that its heuristic puts first, with a workspace.
+    Heuristic,
+    /// `cublasLtMatmul` is given neither an algorithm nor a workspace, and chooses by itself, as PyTorch calls it for int8 (`torch._int_mm`).
+    Default,
+}
+
+impl Choice {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Heuristic => "cuBLASLt",
+            Self::Default => "cuBLASLt by default",
+        }
+    }
+}
+
+/// cuBLASLt with a handle, on the device's default stream.
 pub struct CublasLt {
+    choice: Choice,
     handle: cublaslt::sys::cublasLtHandle_t,
     stream: *mut c_void,
     workspace: Buffer<u8>,
@@ -243,14 +262,14 @@ pub struct CublasLt {
 impl CublasLt {
     /// # Errors
     /// As for [`Cublas::open`].
-    pub fn open(device: &Device) -> Result<Self> {
+    pub fn open(device: &Device, choice: Choice) -> Result<Self> {
         open("cublasLt", std::env::var_os(VARIABLE))?;
         let workspace = device.alloc_uninit(WORKSPACE_BYTES)?;
         let scale = device.upload(&[1.0f32])?;
         let stream = device.default_stream().raw_handle()?;
         let handle = cublaslt::result::create_handle()
             .map_err(|error| anyhow!("cublasLtCreate failed with {error}"))?;
-        Ok(Self { handle, stream, workspace, scale })
+        Ok(Self { choice, handle, stream, workspace, scale })
     }
 }
 
@@ -278,12 +297,12 @@ fn epilogue(gemm: &Gemm) -> Result<Option<cublaslt::sys::cublasLtEpilogue_t>> {
     })
 }
 
-/// A product that cuBLASLt has chosen an algorithm for. Its few descriptors are left to the process's end.
+/// A product that cuBLASLt has been told of, and has chosen an algorithm for if it was asked for one. Its few descriptors are left to the process's end.
 struct Prepared<'a> {
     lt: &'a CublasLt,
     desc: cublaslt::sys::cublasLtMatmulDesc_t,
     layouts: [cublaslt::sys::cublasLtMatrixLayout_t; 3],
-    chosen: cublaslt::sys::cublasLtMatmulHeuristicResult_t,
+    chosen: Option<cublaslt::sys::cublasLtMatmulHeuristicResult_t>,
 }
 
 impl<'a> Prepared<'a> {
@@ -313,7 +332,6 @@ impl<'a> Prepared<'a> {
             layout(of_c, c).map_err(refused)?,
         ];
         let transposed = [gemm.transposed.0, gemm.transposed.1].map(i32::from);
-        let preference = create_matmul_pref().map_err(refused)?;
         // SAFETY: what was just made; each attribute is given by as many bytes as it has.
         let chosen = unsafe {
             for (attribute, value) in
@@ -352,18 +370,17 @@ impl<'a> Prepared<'a> {
                 set_matmul_desc_attribute(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, of, size_of_val(&of_c))
                     .map_err(refused)?;
             }
-            let bytes = ptr::from_ref(&WORKSPACE_BYTES).cast();
-            set_matmul_pref_attribute(
-                preference,
-                CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                bytes,
-                size_of::<usize>(),
-            )
-            .map_err(refused)?;
-            get_matmul_algo_heuristic(
-                lt.handle, desc, layouts[0], layouts[1], layouts[2], layouts[2], preference,
-            )
-            .map_err(refused)?
+            if lt.choice == Choice::Default {
+                None
+            } else {
+                let preference = create_matmul_pref().map_err(refused)?;
+                let bytes = ptr::from_ref(&WORKSPACE_BYTES).cast();
+                let attribute = CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+                set_matmul_pref_attribute(preference, attribute, bytes, size_of::<usize>())
+                    .map_err(refused)?;
+                let [a, b, c] = layouts;
+                Some(get_matmul_algo_heuristic(lt.handle, desc, a, b, c, c, preference).map_err(refused)?)
+            }
         };
         Ok(Self { lt, desc, layouts, chosen })
     }
@@ -373,7 +390,11 @@ impl<'a> Prepared<'a> {
     unsafe fn run(&self, gemm: &Gemm) -> Result<()> {
         let [a, b, c] = gemm.addresses;
         let (one, zero) = factors(gemm.kind);
-        // SAFETY: the caller's contract; descriptors and algorithm were made for this product, and the workspace is ours.
+        let (algorithm, workspace, bytes) = match &self.chosen {
+            Some(chosen) => (&raw const chosen.algo, self.lt.workspace.address(), WORKSPACE_BYTES),
+            None => (ptr::null(), 0, 0),
+        };
+        // SAFETY: the caller's contract; descriptors and algorithm were made for this product, and the workspace is ours, or there is none.
         unsafe {
             cublaslt::result::matmul(
                 self.lt.handle,
@@ -388,9 +409,9 @@ impl<'a> Prepared<'a> {
                 self.layouts[2],
                 c as *mut c_void,
                 self.layouts[2],
-                &raw const self.chosen.algo,
-                self.lt.workspace.address() as *mut c_void,
-                WORKSPACE_BYTES,
+                algorithm,
+                workspace as *mut c_void,
+                bytes,
                 self.lt.stream.cast(),
             )
         }

@@ -19,7 +19,7 @@ use super::report::{self, Report};
 use anyhow::{Result, anyhow, bail};
 use behind::Behind;
 use clap::{Args, ValueEnum};
-use cublas::{Cublas, CublasLt, Peer};
+use cublas::{Choice, Cublas, CublasLt, Peer};
 use kind::{Kind, Majors};
 use limits::Facts;
 use monitor::{Monitor, Seen};
@@ -121,6 +121,8 @@ enum Against {
     Cublas,
     /// cuBLASLt with the algorithm that its heuristic puts first
     Cublaslt,
+    /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it
+    CublasltDefault,
     /// Nothing
     None,
 }
@@ -189,13 +191,14 @@ impl Bench {
 
         let peer = match self.against {
             Against::Cublas => Cublas::open(&device).map(Peer::Cublas),
-            Against::Cublaslt => CublasLt::open(&device).map(Peer::CublasLt),
+            Against::Cublaslt => CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt),
+            Against::CublasltDefault => CublasLt::open(&device, Choice::Default).map(Peer::CublasLt),
             Against::None => Err(anyhow!("none was asked for")),
         };
         let behind = Behind::asked(self.bias, self.activation);
         let lacks = |work: &Work| matches!(work, Work::Matmul { kind, .. } if !cublas_has(*kind, behind));
         let lt = (self.against == Against::Cublas && works.iter().any(|(work, _)| lacks(work)))
-            .then(|| CublasLt::open(&device).map(Peer::CublasLt));
+            .then(|| CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt));
         let monitor = Monitor::open(&device);
         let facts = Facts::of(&device);
         // JSON has the standard output to itself.
@@ -238,7 +241,8 @@ impl Bench {
             };
             goals.push(goal);
             report.line("measured", format_args!("{}: {:.1} {}", row.what(), row.moye.median, row.unit));
-            if let (Some(reason), Against::Cublas | Against::Cublaslt) = (&row.no_peer, self.against)
+            if let Some(reason) = &row.no_peer
+                && self.against != Against::None
                 && measure.peer.is_some()
             {
                 report.line("", reason);
