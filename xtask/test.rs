@@ -4,6 +4,7 @@ use crate::checkout::Checkout;
 use crate::steps::{Summary, must, name};
 use crate::{ptx, ptxas, setup};
 use anyhow::{Result, bail};
+use std::env::consts::EXE_EXTENSION;
 use std::process::{Command, ExitCode, Stdio};
 
 /// The steps, in the order they run: what tells most in the shortest time first.
@@ -186,8 +187,12 @@ fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
 
 /// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one. It ends with an error where something is
 /// missing, but tells all the same.
+///
+/// The program is the one that was built for the tests: `cargo run` would build it, and most of the library, with the features of that
+/// package alone.
 fn no_gpu(checkout: &Checkout) -> Option<String> {
-    let output = checkout.cargo().args(["run", "--quiet", "--bin", "moye", "--", "doctor"]).output();
+    let program = checkout.target.join("debug/moye").with_extension(EXE_EXTENSION);
+    let output = Command::new(program).arg("doctor").output();
     let output = match output {
         Ok(output) if output.status.code().is_some() && !output.stdout.is_empty() => output,
         _ => return Some("`moye doctor` cannot be run, so it is not known whether there is one".to_owned()),

@@ -276,12 +276,10 @@ impl BlockContext {
 
     /// Lets the loads arrive that are to do so at an mbarrier of this block.
     pub(crate) fn land_bulk_loads(&self, mbarrier: u32) {
-        loop {
-            let load = {
-                let mut loads = self.bulk_loads.borrow_mut();
-                let Some(at) = loads.0.iter().position(|load| load.mbarrier == mbarrier) else { return };
-                loads.0.remove(at)
-            };
+        // All at once: there may be thousands of words, of which each would move those behind it up.
+        let due: Vec<_> =
+            self.bulk_loads.borrow_mut().0.extract_if(.., |load| load.mbarrier == mbarrier).collect();
+        for load in due {
             let bytes = self.bytes_of(&load.source);
             if let LoadSource::Word { writer, .. } = load.source {
                 let offset = (load.destination - SHARED_BASE) as usize;

@@ -134,6 +134,8 @@ pub(crate) struct BlockContext {
     pub(crate) unwinding: Cell<bool>,
     /// A thread found its condition fulfilled since this was last cleared.
     pub(crate) condition_met: Cell<bool>,
+    /// Arrivals at mbarriers that wait for `cp.async` copies, of all threads: mostly none, so that nobody looks at every thread's.
+    pub(crate) late_arrivals: Cell<usize>,
 
     /// A thread has used up a slice since this was last cleared.
     pub(crate) slice_over: Cell<bool>,
@@ -242,6 +244,7 @@ impl BlockContext {
             fault: RefCell::new(None),
             unwinding: Cell::new(false),
             condition_met: Cell::new(false),
+            late_arrivals: Cell::new(0),
             slice_over: Cell::new(false),
             turns_left: Cell::new(0),
             limits,
@@ -270,6 +273,7 @@ impl BlockContext {
             let lanes = self.count() - warp as u32 * super::WARP_SIZE;
             exited.set(if lanes < super::WARP_SIZE { u32::MAX << lanes } else { 0 });
         }
+        self.late_arrivals.set(0);
         for (linear, thread) in self.threads.iter().enumerate() {
             thread.wait.set(None);
             thread.exited.set(false);

@@ -151,11 +151,15 @@ impl BlockContext {
             let queue = &mut *queue.borrow_mut();
             queue.arrivals.push_back(Arrival { after: queue.issued, mbarrier, known: self.known() });
         }
+        self.late_arrivals.set(self.late_arrivals.get() + 1);
         self.arrive_where_due(queue);
     }
 
     /// Completes the copies of all threads that an arrival at `mbarrier` waits for.
     pub(crate) fn land_before_arrivals(&self, mbarrier: u32) {
+        if self.late_arrivals.get() == 0 {
+            return;
+        }
         for thread in &self.threads {
             let queue = &thread.cp_async;
             let wanted =
@@ -182,6 +186,7 @@ impl BlockContext {
         loop {
             let due = queue.borrow_mut().take_arrival();
             let Some(Arrival { mbarrier, known, .. }) = due else { return };
+            self.late_arrivals.set(self.late_arrivals.get() - 1);
             self.hand_on_later(mbarrier, &known);
             self.or_raise(self.change_mbarrier("cp.async.mbarrier.arrive", mbarrier, |m| m.arrived(1)));
         }

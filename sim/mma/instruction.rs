@@ -51,6 +51,8 @@ impl MmaTables {
 struct Tables {
     /// For each set and thread its lane.
     sets: Vec<Vec<usize>>,
+    // Where each thread's values go. A, C and D are kept row by row, so that the elements of a row follow each other, as those of B for
+    // one k do.
     a: Vec<usize>,
     b: Vec<usize>,
     c: Vec<usize>,
@@ -90,13 +92,19 @@ impl Mma {
             }
             sets.push(first.iter().map(|lane| base + lane).collect());
         }
+        let [m, n, k] = self.shape;
+        // From column by column to row by row.
+        let turned = |mut places: Vec<usize>, columns: usize| {
+            places.iter_mut().for_each(|place| *place = *place % m * columns + *place / m);
+            places
+        };
         let operand = |operand: &MmaOperand| places(self.threads, operand.values, operand.place);
         Tables {
             sets,
-            a: operand(&self.a),
+            a: turned(operand(&self.a), k),
             b: operand(&self.b),
-            c: operand(&self.c),
-            d: places(self.threads, self.d.values, self.d.place),
+            c: turned(operand(&self.c), n),
+            d: turned(places(self.threads, self.d.values, self.d.place), n),
         }
     }
 
@@ -108,17 +116,15 @@ impl Mma {
         result: &mut [Words; LANES],
     ) {
         let [m, n, k] = self.shape;
-        // A and C are turned, so that the elements of a row follow each other, as those of B for one k do.
-        let a = transposed(&gather(&self.a, &tables.a, m * k, set, |lane| &lanes[lane][0]), m);
+        let a = gather(&self.a, &tables.a, m * k, set, |lane| &lanes[lane][0]);
         let b = gather(&self.b, &tables.b, n * k, set, |lane| &lanes[lane][1]);
-        let mut sums = transposed(&gather(&self.c, &tables.c, m * n, set, |lane| &lanes[lane][2]), m);
+        let mut sums = gather(&self.c, &tables.c, m * n, set, |lane| &lanes[lane][2]);
         for (a, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
             self.sum.row(a, &b, sums);
         }
         for (thread, &lane) in set.iter().enumerate() {
             for value in 0..self.d.values {
-                let place = tables.d[thread * self.d.values + value];
-                let sum = sums[place % m * n + place / m];
+                let sum = sums[tables.d[thread * self.d.values + value]];
                 insert_sum(&mut result[lane], self.d.bits, value, self.d.encode, sum);
             }
         }
@@ -141,9 +147,4 @@ fn gather<'a>(
         }
     }
     tile
-}
-
-/// A tile of `rows`, kept column by column, row by row.
-fn transposed(tile: &[f64], rows: usize) -> Vec<f64> {
-    (0..rows).flat_map(|row| tile[row..].iter().step_by(rows).copied()).collect()
 }

@@ -138,15 +138,23 @@ pub fn rng(parts: &[usize]) -> StdRng {
 }
 
 /// The sum of products, by several sums beside each other: one alone would wait for each of its additions.
+///
+/// Loops by hand: most of what tests compute is this, and iterators are calls where little is optimised.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len(), "vectors of one length");
+    let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let mut sums = [0.0; 8];
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a.zip(b) {
-        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *sum += a * b;
+    let mut chunk = 0;
+    while chunk < a.len() {
+        let (a, b) = (&a[chunk], &b[chunk]);
+        let mut i = 0;
+        while i < 8 {
+            sums[i] += a[i] * b[i];
+            i += 1;
         }
+        chunk += 1;
     }
+    let rest: f64 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f64>() + rest
 }
 
