@@ -12,6 +12,7 @@ use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
 use crate::tensor_map::{Placement, Tile};
+use std::collections::VecDeque;
 use std::panic::Location;
 
 /// What faults call bulk copies and asynchronous stores.
@@ -90,7 +91,7 @@ struct BulkLoad {
 
 /// The loads into a block's shared memory that have not arrived, oldest first.
 #[derive(Default)]
-pub(crate) struct BulkLoads(Vec<BulkLoad>);
+pub(crate) struct BulkLoads(VecDeque<BulkLoad>);
 
 impl BulkLoads {
     pub(crate) fn clear(&mut self) {
@@ -247,7 +248,13 @@ impl BlockContext {
         self.phase_that_runs(mbarrier);
         self.hand_on(mbarrier, None);
         let issued_at = issued.1;
-        self.bulk_loads.borrow_mut().0.push(BulkLoad { source, destination, mbarrier, issuer, issued_at });
+        self.bulk_loads.borrow_mut().0.push_back(BulkLoad {
+            source,
+            destination,
+            mbarrier,
+            issuer,
+            issued_at,
+        });
         Ok(())
     }
 
@@ -276,10 +283,14 @@ impl BlockContext {
 
     /// Lets the loads arrive that are to do so at an mbarrier of this block.
     pub(crate) fn land_bulk_loads(&self, mbarrier: u32) {
-        // All at once: there may be thousands of words, of which each would move those behind it up.
-        let due: Vec<_> =
-            self.bulk_loads.borrow_mut().0.extract_if(.., |load| load.mbarrier == mbarrier).collect();
-        for load in due {
+        loop {
+            // One by one: a load that has not arrived yet is still to be found by what runs into its bytes.
+            let load = {
+                let mut loads = self.bulk_loads.borrow_mut();
+                let Some(at) = loads.0.iter().position(|load| load.mbarrier == mbarrier) else { return };
+                loads.0.remove(at)
+            };
+            let Some(load) = load else { return };
             let bytes = self.bytes_of(&load.source);
             if let LoadSource::Word { writer, .. } = load.source {
                 let offset = (load.destination - SHARED_BASE) as usize;

@@ -446,6 +446,21 @@ fn what_a_store_reads_may_not_be_written_before_the_wait() {
 }
 
 #[test]
+fn a_load_over_the_mbarrier_that_another_one_arrives_at_is_told() {
+    let memory = GlobalMemory::new();
+    let source = counted(&memory, 64);
+    let from = source.address();
+    let fault = fault(launch(&memory), &|| {
+        load_and_wait(128, || {
+            bulk_load(tile(), from, 64, barrier(), None);
+            bulk_load(barrier(), from, 64, barrier(), None);
+        });
+    });
+    // The second one has not arrived when the first one is to be counted.
+    assert!(matches!(fault.kind, FaultKind::SharedInFlight { what: "bulk copy", .. }), "{fault}");
+}
+
+#[test]
 fn a_load_that_no_one_expected_and_bad_operands_are_told() {
     let memory = GlobalMemory::new();
     let source = counted(&memory, 64);

@@ -121,7 +121,7 @@ enum Against {
     Cublas,
     /// cuBLASLt with the algorithm that its heuristic puts first
     Cublaslt,
-    /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it
+    /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it: it looks for one in each call
     CublasltDefault,
     /// Nothing
     None,

@@ -16,8 +16,10 @@ const TITLE: u32 = 44;
 /// A panel's own title, and a line of its legend, likewise.
 const HEAD: u32 = 26;
 const LEGEND_LINE: u32 = 18;
-/// What an entry of the legend takes of a line.
+/// What an entry of the legend takes of a line, at least; before its text, and of a letter of that.
 const LEGEND_ENTRY: u32 = 138;
+const LEGEND_DASH: u32 = 32;
+const LEGEND_LETTER: u32 = 8;
 /// Colours that differ for everybody (Okabe and Ito, "Color Universal Design").
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
@@ -141,11 +143,13 @@ fn draw(panel: &Panel<'_>, area: &Area<'_>) -> Result<()> {
     if panel.limit.is_some() {
         legend.push(("limit".to_owned(), GREY, Dash::Short));
     }
-    let per_line = (PANEL.0 - 32) / LEGEND_ENTRY;
+    let longest = legend.iter().map(|(name, ..)| name.len() as u32).max().unwrap_or(0);
+    let entry = LEGEND_ENTRY.max(LEGEND_DASH + longest * LEGEND_LETTER + 8);
+    let per_line = ((PANEL.0 - 32) / entry).max(1);
     let legend_lines = (legend.len() as u32).div_ceil(per_line);
     write(area, &format!("{}, {}", panel.title, panel.unit), (16, 4), 18, BLACK)?;
     for (i, (name, colour, dash)) in legend.iter().enumerate() {
-        let x = 16 + (i as u32 % per_line * LEGEND_ENTRY) as i32;
+        let x = 16 + (i as u32 % per_line * entry) as i32;
         let y = (HEAD + i as u32 / per_line * LEGEND_LINE) as i32;
         let pieces: &[(i32, i32)] = match dash {
             Dash::Whole => &[(0, 26)],
@@ -156,7 +160,7 @@ fn draw(panel: &Panel<'_>, area: &Area<'_>) -> Result<()> {
             let line = PathElement::new([(x + from, y + 7), (x + to, y + 7)], colour.stroke_width(2));
             area.draw(&line).map_err(failed)?;
         }
-        write(area, name, (x + 32, y), 16, BLACK)?;
+        write(area, name, (x + LEGEND_DASH as i32, y), 16, BLACK)?;
     }
 
     let (_, below) = area.split_vertically(HEAD + legend_lines * LEGEND_LINE + 4);
