@@ -98,6 +98,12 @@ impl BulkLoads {
         self.0.clear();
     }
 
+    /// Takes the oldest load that arrives at an mbarrier out.
+    fn take_due(&mut self, mbarrier: u32) -> Option<BulkLoad> {
+        let at = self.0.iter().position(|load| load.mbarrier == mbarrier)?;
+        self.0.remove(at)
+    }
+
     /// What is to write a byte of shared memory, the thread that issued it, and the line.
     pub(crate) fn issuer_of(&self, at: usize) -> Option<(&'static str, Dim3, &'static Location<'static>)> {
         let covers = |load: &&BulkLoad| {
@@ -285,12 +291,8 @@ impl BlockContext {
     pub(crate) fn land_bulk_loads(&self, mbarrier: u32) {
         loop {
             // One by one: a load that has not arrived yet is still to be found by what runs into its bytes.
-            let load = {
-                let mut loads = self.bulk_loads.borrow_mut();
-                let Some(at) = loads.0.iter().position(|load| load.mbarrier == mbarrier) else { return };
-                loads.0.remove(at)
-            };
-            let Some(load) = load else { return };
+            let due = self.bulk_loads.borrow_mut().take_due(mbarrier);
+            let Some(load) = due else { return };
             let bytes = self.bytes_of(&load.source);
             if let LoadSource::Word { writer, .. } = load.source {
                 let offset = (load.destination - SHARED_BASE) as usize;
