@@ -50,23 +50,3 @@ pub fn overlap_launches() {
     launch_if_any();
     wait_if_any();
 }
-
-/// Runs kernels of a stream beside each other that need nothing of one another: `work` of the first one waits for the kernels in front;
-/// those of the others, which are `beside` it, wait for nothing but for it to have begun, since its blocks let them begin when
-/// they have waited. Such a kernel ends when those that it ran beside have ended, so that whoever waits for it waits for all. Nothing
-/// but `work` in a kernel that is compiled for an older architecture than sm_90.
-///
-/// `beside` is the same for all threads, and set only where the kernel in front in the stream was one that came by here, too. Work beside
-/// another has executed no wait itself: what kernels in front of both have written is in the L2 cache, and is to be read from there
-/// ([`LoadCache::Cg`](super::LoadCache)).
-#[inline(always)]
-pub fn overlap_work(beside: bool, work: impl FnOnce()) {
-    if !beside {
-        wait_if_any();
-    }
-    launch_if_any();
-    work();
-    if beside {
-        wait_if_any();
-    }
-}

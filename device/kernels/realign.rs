@@ -8,14 +8,17 @@
 //! written       | a b c d | e f g h | i j k l |
 //! ```
 //!
+//! Both operands of a product are copied by one launch: each launch costs the product some microseconds.
+//!
 //! Of the eight registers of two words, five are chosen by the distance in registers, and `shf` (a shift of two registers) cuts
 //! four out of them.
 
 use crate::arch::{
-    CachedAccess as _, FULL_WARP, LoadCache, LoadHint, Word as _, Word128, block_idx, overlap_work, shuffle,
-    thread_idx,
+    CachedAccess as _, FULL_WARP, LoadCache, LoadHint, Word as _, Word128, block_idx, overlap_launches,
+    shuffle, thread_idx,
 };
 use crate::kernel;
+use crate::kernel::{KernelParam, ParamType};
 use crate::memory::{Global, GlobalMut};
 
 /// Bytes of a word.
@@ -27,58 +30,117 @@ pub const RUN: u32 = 32 * AT_ONCE * WORD;
 /// Runs of a block: one for each warp.
 pub const RUNS: u32 = 8;
 
-/// From the L2 cache. Where the kernel runs beside another, it has waited for nobody itself, and what L1 has may be older than what
-/// the kernels in front have written.
-const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
-
-/// Copies `lines` lines of `bytes` bytes each, that begin so many bytes after each other, and writes zeros behind each, up to `written`
-/// bytes, for those who read whole words of 16. In runs of [`RUN`] bytes, the last one of a line shorter; a block of 256 threads for each [`RUNS`] runs along x, for each batch along y. `beside` is 1 where the kernel in front was
-/// this one for another place, beside which it may run (see [`overlap_work`]).
-///
-/// # Safety
-/// All batches of both matrices lie in memory of the device inside the buffers that the pointers come from, the buffer that is
-/// read begins at a multiple of 16 bytes, and they do not overlap. Lines that are written begin at multiples of 16 bytes. All lines have
-/// at most 2^32 - 8 runs, and `bytes` is at least 1 and at most 2^32 - 4096; `written` is as many, or up to the next multiple of 16. Where `beside` is set, the kernel in front in the stream is
-/// another launch of this one, and neither touches what the other writes.
-#[kernel(threads = 256)]
-pub unsafe fn realign(
-    src: Global<u8>,
-    dst: GlobalMut<u8>,
-    lines: u32,
-    bytes: u32,
-    written: u32,
-    src_line: i64,
-    dst_line: i64,
-    src_batch: i64,
-    dst_batch: i64,
-    beside: u32,
-) {
-    overlap_work(beside != 0, || {
-        // SAFETY: the caller's contract.
-        unsafe { copy_run((src, dst), (lines, bytes, written), [src_line, dst_line], [src_batch, dst_batch]) }
-    });
+/// Runs of a line of so many bytes: of its whole words, since what is left goes with the first run.
+#[inline(always)]
+#[must_use]
+pub const fn runs_of(bytes: u32) -> u32 {
+    let runs = (bytes / WORD).div_ceil(RUN / WORD);
+    if runs == 0 { 1 } else { runs }
 }
 
-/// Copies the warp's run.
+/// Not in L1: each word is read once, but for those at the ends of 32.
+const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
+
+/// Lines that are copied: `lines` of `bytes` bytes each, that begin so many bytes after each other on both sides.
+///
+/// Zeros are written behind each, up to `written` bytes, for those who read whole words of 16. All distances are in bytes; those of `dst` are multiples of 16, and it
+/// begins at one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    /// What is read, in a buffer that begins at a multiple of 16 bytes.
+    pub src: Global<u8>,
+    /// What is written.
+    pub dst: GlobalMut<u8>,
+    /// From a line of `src` to the next.
+    pub src_line: i64,
+    /// From a line of `dst` to the next.
+    pub dst_line: i64,
+    /// Between the batches of `src`.
+    pub src_batch: i64,
+    /// Between the batches of `dst`.
+    pub dst_batch: i64,
+    /// How many lines a batch has; none where it is 0.
+    pub lines: u32,
+    /// Bytes of a line, at least 1.
+    pub bytes: u32,
+    /// Bytes of a line that are written, as many, or up to the next multiple of 16.
+    pub written: u32,
+    /// How many batches there are.
+    pub batches: u32,
+}
+
+// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields and pairs of 4-byte ones, the same on host and device.
+unsafe impl KernelParam for Lines {
+    const TYPE: ParamType = {
+        assert!(size_of::<Self>() == 6 * 8 + 4 * 4, "the struct has gaps");
+        ParamType::Struct { name: "Lines", size: size_of::<Self>() }
+    };
+}
+
+impl Lines {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        src: Global::from_address(0),
+        dst: GlobalMut::from_address(0),
+        src_line: 0,
+        dst_line: 0,
+        src_batch: 0,
+        dst_batch: 0,
+        lines: 0,
+        bytes: 1,
+        written: 1,
+        batches: 0,
+    };
+
+    /// The runs of a batch.
+    #[inline(always)]
+    #[must_use]
+    pub const fn runs(&self) -> u64 {
+        self.lines as u64 * runs_of(self.bytes) as u64
+    }
+
+    /// The blocks of a batch.
+    #[inline(always)]
+    #[must_use]
+    pub const fn blocks(&self) -> u64 {
+        self.runs().div_ceil(RUNS as u64)
+    }
+}
+
+/// Copies the lines of two matrices, or of one: a block of 256 threads for each [`RUNS`] runs of the first and then of the second one along x, for each batch of
+/// whichever has more along y. A warp copies a run of [`RUN`] bytes, the last one of a line shorter ([`runs_of`] has their number).
+///
+/// # Safety
+/// All batches of all matrices lie in memory of the device inside the buffers that the pointers come from, what is written overlaps nothing, and addresses and distances
+/// are such multiples as [`Lines`] says. `bytes` is at most 2^32 - 4096, and a matrix has at most 2^32 - 8 runs a batch, both together fewer than 2^31 blocks.
+#[kernel(threads = 256)]
+pub unsafe fn realign(first: Lines, second: Lines) {
+    let (block, of_first) = (block_idx().x, first.blocks() as u32);
+    let (lines, block) = if block < of_first { (first, block) } else { (second, block - of_first) };
+    let (batch, warp) = (block_idx().y, thread_idx().x / 32);
+    // What is to be computed of the place is, in front of what waits for other kernels.
+    let runs = runs_of(lines.bytes);
+    let number = RUNS * block + warp;
+    let (line, run) = (number / runs, number % runs);
+    overlap_launches();
+    if line >= lines.lines || batch >= lines.batches {
+        return;
+    }
+    let [batch, line] = [batch, line].map(i64::from);
+    let from = lines.src.offset(batch * lines.src_batch + line * lines.src_line).address();
+    let to = lines.dst.offset(batch * lines.dst_batch + line * lines.dst_line).address();
+    // SAFETY: the caller's contract.
+    unsafe { copy_run(from, to, (lines.bytes, lines.written), run) }
+}
+
+/// Copies a run of a line by a warp.
 ///
 /// # Safety
 /// As for [`realign`].
 #[inline(always)]
-unsafe fn copy_run(
-    (src, dst): (Global<u8>, GlobalMut<u8>),
-    (lines, bytes, written): (u32, u32, u32),
-    [src_line, dst_line]: [i64; 2],
-    [src_batch, dst_batch]: [i64; 2],
-) {
-    let (warp, lane) = (thread_idx().x / 32, thread_idx().x % 32);
-    let (number, runs) = (RUNS * block_idx().x + warp, bytes.div_ceil(RUN));
-    let (line, run) = (number / runs, number % runs);
-    if line >= lines {
-        return;
-    }
-    let batch = i64::from(block_idx().y);
-    let from = src.offset(batch * src_batch + i64::from(line) * src_line).address();
-    let to = dst.offset(batch * dst_batch + i64::from(line) * dst_line).address();
+unsafe fn copy_run(from: u64, to: u64, (bytes, written): (u32, u32), run: u32) {
+    let lane = thread_idx().x % 32;
     let shift = (from % u64::from(WORD)) as u32;
     let aligned = from - u64::from(shift);
     // Words that are read end in the line; the first one may begin in front of it, in the same buffer. Those that are written are cut out of

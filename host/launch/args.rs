@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use moye_device::kernel::{KernelParam, Params};
 use moye_device::kernels::hopper::Sharing;
 use moye_device::kernels::mma::Arguments;
+use moye_device::kernels::realign::Lines;
 use moye_device::kernels::turn::Turn;
 use moye_device::memory::{Element, Global, GlobalMut};
 
@@ -110,6 +111,8 @@ as_they_are! {
     {T: Element, O: Element, S: Element} Arguments<T, O, S>;
     /// A matrix that is turned round, likewise.
     {} Turn;
+    /// Lines that are copied, likewise.
+    {} Lines;
     /// Where the pieces of shared tiles meet, likewise.
     {S: Element} Sharing<S>;
 }

@@ -46,8 +46,7 @@ impl Grid {
     /// multiprocessors as those of the other leave them.
     ///
     /// The kernel then executes `griddepcontrol.wait` before it touches any memory that
-    /// a kernel in front of it touches, or begins with [`overlap_work`](moye_device::arch::overlap_work), whose contract says which kernels
-    /// may go on beside each other: one that does neither is launched against its contract.
+    /// a kernel in front of it touches ([`overlap_launches`](moye_device::arch::overlap_launches) does): one that does not is launched against its contract.
     #[must_use]
     pub fn dependent(self) -> Self {
         Self { dependent: true, ..self }

@@ -5,7 +5,7 @@ use super::hopper;
 use super::operand::{LINE, View};
 use super::plan::Plan;
 use super::problem::{MAX_Y, OPERATION, Problem, ROW_ALIGN, blocks};
-use crate::kernels::realign::{RUN, RUNS};
+use crate::kernels::realign::{Lines, runs_of};
 use crate::kernels::turn::Turn;
 use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign, turn_u32};
 use crate::launch::Grid;
@@ -116,6 +116,7 @@ impl Ends {
 }
 
 /// A matrix that is copied to another place, as [`rearrange`] takes it.
+#[derive(Clone, Copy)]
 pub(super) struct Move {
     pub from: View,
     pub to: View,
@@ -146,6 +147,25 @@ impl Move {
             batches,
         })
     }
+
+    /// The lines that the move copies; `None` where they are none, see [`lie_in_lines`].
+    fn lines(&self, ends: Ends) -> Option<Lines> {
+        let Self { from, to, extents: (rows, k), batches } = *self;
+        let bytes = |elements: u32| (u64::from(elements) * from.bytes) as u32;
+        let distance = |stride: i64| stride * from.bytes as i64;
+        lie_in_lines(&from, &to, (rows, k)).then(|| Lines {
+            src: Global::from_address(from.address),
+            dst: GlobalMut::from_address(to.address),
+            src_line: distance(from.mn),
+            dst_line: distance(to.mn),
+            src_batch: distance(from.batch),
+            dst_batch: distance(to.batch),
+            lines: rows,
+            bytes: bytes(k),
+            written: bytes(ends.of(k, from.bytes)),
+            batches,
+        })
+    }
 }
 
 /// Copies operands to the workspace, one launch for both where that can be.
@@ -166,19 +186,26 @@ pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Resu
         // SAFETY: the caller's contract; `turn` has looked at what the kernel asks for.
         return unsafe { stream.launch(&turn_u32, grid, (first, second)) };
     }
-    let mut beside = false;
+    if let &[first, second] = moves
+        && first.batches == second.batches
+        && first.batches <= MAX_Y
+        && let (Some(first), Some(second)) = (first.lines(Ends::Words), second.lines(Ends::Words))
+        && first.blocks() + second.blocks() <= u64::from(crate::MAX_BLOCKS[0])
+    {
+        // SAFETY: the caller's contract.
+        return unsafe { rearrange_lines(stream, first, second) };
+    }
     for &Move { from, to, extents, batches } in moves {
         // SAFETY: the caller's contract.
-        beside = unsafe { rearrange(stream, from, to, extents, Ends::Words, batches, beside)? };
+        unsafe { rearrange(stream, from, to, extents, Ends::Words, batches)? };
     }
     Ok(())
 }
 
-/// Copies `(rows, k)` elements of each batch, whatever they are. Gives whether another copy may run beside this one.
+/// Copies `(rows, k)` elements of each batch, whatever they are.
 ///
 /// # Safety
-/// Both lie in memory that is there, what `ends` says included, and do not overlap. `beside` is what the call in front gave, for a copy to another place, if
-/// nothing was launched since; or it is false.
+/// Both lie in memory that is there, what `ends` says included, and do not overlap.
 pub(super) unsafe fn rearrange(
     stream: &Stream,
     from: View,
@@ -186,9 +213,7 @@ pub(super) unsafe fn rearrange(
     (rows, k): (u32, u32),
     ends: Ends,
     batches: u32,
-    mut beside: bool,
-) -> Result<bool> {
-    let by_lines = lie_in_lines(&from, &to, (rows, k));
+) -> Result<()> {
     let extents = (rows, k, ends.of(k, from.bytes));
     let mut first = 0;
     while first < batches {
@@ -198,10 +223,11 @@ pub(super) unsafe fn rearrange(
             View { address, ..view }
         };
         let (from, to) = (at(from), at(to));
+        let lines = Move { from, to, extents: (rows, k), batches: count }.lines(ends);
         // SAFETY: the caller's contract, for these batches.
         unsafe {
             match from.bytes {
-                _ if by_lines => rearrange_lines(stream, from, to, extents, count, beside),
+                _ if let Some(lines) = lines => rearrange_lines(stream, lines, Lines::NONE),
                 1 => rearrange_by(&pack_u8, stream, from, to, extents, count),
                 2 => rearrange_by(&pack_u16, stream, from, to, extents, count),
                 4 => rearrange_by(&pack_u32, stream, from, to, extents, count),
@@ -209,9 +235,8 @@ pub(super) unsafe fn rearrange(
             }?
         }
         first += count;
-        beside = by_lines;
     }
-    Ok(beside)
+    Ok(())
 }
 
 /// Bytes of the words that lines are copied by.
@@ -227,7 +252,7 @@ const MOST_RUNS: u64 = (1 << 32) - 8;
 /// workspace begin at multiples of 128 bytes.
 fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
     let line = u64::from(k) * from.bytes;
-    let counted = line <= LONGEST && u64::from(lines) * line.div_ceil(RUN.into()) <= MOST_RUNS;
+    let counted = line <= LONGEST && u64::from(lines) * u64::from(runs_of(line as u32)) <= MOST_RUNS;
     let words = |stride: i64| (stride as u64).wrapping_mul(to.bytes).is_multiple_of(WORD);
     let aligned = to.address.is_multiple_of(WORD) && words(to.mn) && words(to.batch);
     // Each line has warps of its own: short ones of larger elements go by tiles.
@@ -258,30 +283,15 @@ unsafe fn rearrange_by<B: Element>(
 /// A kernel that copies between any strides.
 type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 
-/// [`rearrange`] of up to [`MAX_Y`] batches that [lie in lines](lie_in_lines): as bytes, whose words are cut out of two.
+/// Copies matrices of as many batches that [lie in lines](lie_in_lines), at most [`MAX_Y`], or one: as bytes, whose words are cut out of two.
 ///
 /// # Safety
-/// As for [`rearrange`].
-unsafe fn rearrange_lines(
-    stream: &Stream,
-    from: View,
-    to: View,
-    (lines, k, written): (u32, u32, u32),
-    batches: u32,
-    beside: bool,
-) -> Result<()> {
-    let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
-    let [line, written] = [k, written].map(|elements| (u64::from(elements) * from.bytes) as u32);
-    let runs = u64::from(lines) * u64::from(line.div_ceil(RUN));
-    let blocks = blocks("runs of bytes to rearrange", runs.div_ceil(RUNS.into()))?;
-    let bytes = |stride: i64| stride * from.bytes as i64;
-    let (line_from, line_to) = (bytes(from.mn), bytes(to.mn));
-    let (batch_from, batch_to) = (bytes(from.batch), bytes(to.batch));
-    let beside = u32::from(beside);
-    let arguments =
-        (source, destination, lines, line, written, line_from, line_to, batch_from, batch_to, beside);
+/// As for [`rearrange`], for both.
+unsafe fn rearrange_lines(stream: &Stream, first: Lines, second: Lines) -> Result<()> {
+    let blocks = blocks("runs of bytes to rearrange", first.blocks() + second.blocks())?;
+    let grid = Grid::new((blocks, first.batches), 256).dependent();
     // SAFETY: the caller's contract.
-    unsafe { stream.launch(&realign, Grid::new((blocks, batches), 256).dependent(), arguments) }
+    unsafe { stream.launch(&realign, grid, (first, second)) }
 }
 
 #[cfg(test)]
@@ -327,6 +337,6 @@ mod tests {
         );
         assert!(of(4, 1, 1_073_740_800) && !of(4, 1, 1_073_740_801), "4,294,963,200 bytes and 4 more");
         assert!(of(1, 4_294_967_288, 1) && !of(1, 4_294_967_289, 1), "a run each");
-        assert!(of(1, 2_147_483_644, 2049) && !of(1, 2_147_483_645, 2049), "two runs each");
+        assert!(of(1, 2_147_483_644, 2064) && !of(1, 2_147_483_645, 2064), "two runs each");
     }
 }

@@ -192,7 +192,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             let row = row_of(n, U::BYTES as u64) as i64;
             c = View { address: base + offset, mn: row, k: 1, batch: row * i64::from(m), ..c };
             if problem.beta != T::Scalar::ZERO {
-                rearrange(stream, problem.c, c, (m, n), Ends::Words, problem.batches, false)?;
+                rearrange(stream, problem.c, c, (m, n), Ends::Words, problem.batches)?;
             }
         }
         if k > 0 {
@@ -210,7 +210,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             finish::<T, U>(problem, plan, c, layout.sums.map_or(0, |offset| base + offset), stream)?;
         }
         if layout.c.is_some() {
-            rearrange(stream, c, problem.c, (m, n), Ends::Elements, problem.batches, false)?;
+            rearrange(stream, c, problem.c, (m, n), Ends::Elements, problem.batches)?;
         }
     }
     Ok(())

@@ -64,6 +64,12 @@ fn is_required() -> bool {
     std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|v| v == "1")
 }
 
+/// Whether `MOYE_WATCHED=1` says that a tool looks at each access of a kernel, as `compute-sanitizer` does, which takes a hundred times as long: a test may have
+/// fewer of many random shapes then, or fewer turns of the same loop.
+pub fn is_watched() -> bool {
+    std::env::var_os("MOYE_WATCHED").is_some_and(|v| v == "1")
+}
+
 /// The GPU, where there is one and `MOYE_DEVICE` does not leave it out; see [`devices`].
 pub fn gpu() -> Option<Device> {
     On::Gpu.device()

@@ -3,6 +3,7 @@
 
 use crate::common::On;
 use crate::common::matrix::rng;
+use moye::kernels::realign::Lines;
 use moye::kernels::turn::Turn;
 use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, kernels};
 use rand::RngExt;
@@ -31,31 +32,99 @@ fn expect(
     }
 }
 
+/// Lines of random bytes, and room for them elsewhere, both with more between their lines and batches than they need.
+struct Realigned {
+    before: Vec<u8>,
+    shift: usize,
+    between: [usize; 4],
+    src: Buffer<u8>,
+    dst: Buffer<u8>,
+    lines: Lines,
+}
+
+impl Realigned {
+    /// `[lines, bytes, batches]`, the first of which begins `shift` bytes behind a multiple of 16.
+    fn new(
+        device: &Device,
+        [rows, bytes, batches]: [usize; 3],
+        (written, shift): (usize, usize),
+        rng: &mut impl rand::Rng,
+    ) -> Self {
+        let (from, to) = (bytes + 3, (bytes + 64).next_multiple_of(16));
+        let between = [from, to, rows * from + 5, rows * to + 32];
+        let before: Vec<u8> = (0..shift + batches * between[2] + 16).map(|_| rng.random()).collect();
+        let src = device.upload(&before).unwrap();
+        let dst = device.upload(&vec![POISON; batches * between[3]]).unwrap();
+        let lines = Lines {
+            src: Global::from_address(src.address() + shift as u64),
+            dst: GlobalMut::from_address(dst.address()),
+            src_line: from as i64,
+            dst_line: to as i64,
+            src_batch: between[2] as i64,
+            dst_batch: between[3] as i64,
+            lines: rows as u32,
+            bytes: bytes as u32,
+            written: written as u32,
+            batches: batches as u32,
+        };
+        Self { before, shift, between, src, dst, lines }
+    }
+
+    /// Expects each byte where it belongs, zeros behind each line as far as is written, and poison in between.
+    fn expect(&self) {
+        assert_eq!(self.src.download().unwrap(), self.before, "what was read is as it was");
+        let Lines { lines: rows, bytes, written, .. } = self.lines;
+        let [from, to, from_batch, to_batch] = self.between;
+        for (batch, got) in self.dst.download().unwrap().chunks(to_batch).enumerate() {
+            expect(got, rows as usize, to, (bytes as usize, written as usize), |row, at| {
+                self.before[self.shift + batch * from_batch + row * from + at]
+            });
+            assert!(
+                got[rows as usize * to..].iter().all(|&byte| byte == POISON),
+                "between batches {batch} and the next"
+            );
+        }
+    }
+}
+
+/// Launches the kernel for lines, or two of them.
+fn realign(device: &Device, first: &Realigned, second: Option<&Realigned>) {
+    let other = second.map_or(Lines::NONE, |second| second.lines);
+    let blocks = (first.lines.blocks() + other.blocks()) as u32;
+    let grid = Grid::new((blocks, first.lines.batches.max(other.batches)), 256);
+    // SAFETY: all lines lie in their buffers, each of which is another, and begin in those that are written at multiples of 16.
+    unsafe { device.launch(&kernels::realign, grid, (first.lines, other)) }.unwrap();
+}
+
 #[rstest]
 fn lines_are_realigned_with_zeros_up_to_what_is_written(
     #[values(On::Sim, On::Gpu)] on: On,
-    #[values(1, 2, 15, 16, 17, 31, 32, 33, 2047, 2048, 2049, 4103)] bytes: usize,
+    #[values(1, 2, 15, 16, 17, 31, 32, 33, 2047, 2048, 2049, 2062, 2063, 2064, 4103)] bytes: usize,
     #[values(0, 1, 14)] shift: usize,
 ) {
     let Some(device) = on.device() else { return };
-    let (rows, from, to) = (5, bytes + 3, (bytes + 64).next_multiple_of(16));
     let mut rng = rng(&[bytes, shift]);
-    let before: Vec<u8> = (0..shift + rows * from + 16).map(|_| rng.random()).collect();
-    let src = device.upload(&before).unwrap();
     for written in [bytes, bytes.next_multiple_of(16)] {
-        let dst = device.upload(&vec![POISON; rows * to]).unwrap();
-        let (s, d) =
-            (Global::from_address(src.address() + shift as u64), GlobalMut::from_address(dst.address()));
-        let runs = rows * bytes.div_ceil(kernels::realign::RUN as usize);
-        let grid = Grid::new(runs.div_ceil(kernels::realign::RUNS as usize) as u32, 256);
-        let (from, to) = (from as i64, to as i64);
-        let arguments = (s, d, rows as u32, bytes as u32, written as u32, from, to, 0, 0, 0);
-        // SAFETY: all lines lie in their buffers, which are two, and begin in the one that is written at multiples of 16.
-        unsafe { device.launch(&kernels::realign, grid, arguments) }.unwrap();
-        expect(&dst.download().unwrap(), rows, to as usize, (bytes, written), |row, at| {
-            before[shift + row * from as usize + at]
-        });
+        let lines = Realigned::new(&device, [5, bytes, 1], (written, shift), &mut rng);
+        realign(&device, &lines, None);
+        lines.expect();
     }
+}
+
+#[rstest]
+fn lines_of_two_matrices_are_realigned_by_one_launch(
+    #[values(On::Sim, On::Gpu)] on: On,
+    #[values([1, 1, 1], [7, 40, 2], [8, 2064, 1], [9, 2063, 3], [33, 4103, 1])] first: [usize; 3],
+    #[values([1, 1, 1], [5, 31, 4], [17, 2049, 1], [3, 6200, 2])] second: [usize; 3],
+) {
+    let Some(device) = on.device() else { return };
+    let mut rng = rng(&[first, second].concat());
+    let words = |of: [usize; 3]| of[1].next_multiple_of(16);
+    let first = Realigned::new(&device, first, (words(first), 6), &mut rng);
+    let second = Realigned::new(&device, second, (words(second), 3), &mut rng);
+    realign(&device, &first, Some(&second));
+    first.expect();
+    second.expect();
 }
 
 type Pack<T> = Kernel<(Global<T>, GlobalMut<T>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;

@@ -4,6 +4,7 @@ use crate::common::devices;
 use crate::shared_tiles::{has_wgmma, whole};
 use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
+use rstest::rstest;
 
 /// From row to row, from column to column, and from batch to batch of C, in elements.
 type Strides = (usize, usize, usize);
@@ -114,41 +115,38 @@ fn k_has_no_more_parts_than_a_grid_has_blocks_along_y() {
     assert!((2..=65_535).contains(&plan.splits), "{} parts", plan.splits);
 }
 
-#[test]
-fn more_batches_than_a_grid_has_blocks_along_y_on_a_gpu() {
+#[rstest]
+fn more_batches_than_a_grid_has_blocks_along_y_on_a_gpu(
+    #[values("f32", "f16", "f64")] elements: &str,
+    #[values(1, 2)] splits: u32,
+) {
     let Some(device) = crate::common::gpu() else { return };
-    let (count, k) = (70_000, 128);
+    // K has two parts of a stage each.
+    let (count, k) = (65_600, if elements == "f16" { 128 } else { 32 });
     let numbers: Vec<f32> = (0..count * k).map(|i| (i % 7) as f32).collect();
-    let bias = device.upload(&[3f32]).unwrap();
     let sum = |batch: usize| -> f64 {
         numbers[batch * k..(batch + 1) * k].iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>() + 3.0
     };
     macro_rules! of {
-        ($t:ty, $u:ty, $number:expr, $bias:expr) => {{
+        ($t:ty, $u:ty, $number:expr) => {{
             let data = device.upload(&numbers.iter().map(|&x| $number(x)).collect::<Vec<$t>>()).unwrap();
-            for splits in [1, 2] {
-                let mut c = device.alloc_uninit::<$u>(count).unwrap();
-                c.fill_bytes(0xFF).unwrap();
-                let (a, b) =
-                    (Matrix::row_major(&data, 1, k).unwrap(), Matrix::col_major(&data, k, 1).unwrap());
-                let product = Matmul::new(a, b).batch(count, [k, k, 1]).bias($bias).split_k(splits);
-                let plan =
-                    product.explain(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
-                assert_eq!(plan.splits, splits, "parts of K");
-                product.run(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
-                for (batch, got) in c.download().unwrap().into_iter().enumerate() {
-                    assert_eq!(
-                        f64::from(got),
-                        sum(batch),
-                        "batch {batch} of {}, {splits} parts",
-                        stringify!($t)
-                    );
-                }
+            let bias = device.upload(&[<$u>::from(3u8)]).unwrap();
+            let mut c = device.alloc_uninit::<$u>(count).unwrap();
+            c.fill_bytes(0xFF).unwrap();
+            let (a, b) = (Matrix::row_major(&data, 1, k).unwrap(), Matrix::col_major(&data, k, 1).unwrap());
+            let product = Matmul::new(a, b).batch(count, [k, k, 1]).bias(&bias).split_k(splits);
+            let plan = product.explain(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
+            assert_eq!(plan.splits, splits, "parts of K");
+            product.run(&device, &mut MatrixMut::row_major(&mut c, 1, 1).unwrap()).unwrap();
+            for (batch, got) in c.download().unwrap().into_iter().enumerate() {
+                assert_eq!(f64::from(got), sum(batch), "batch {batch} of {elements}, {splits} parts");
             }
         }};
     }
-    of!(f32, f32, |x| x, &bias);
-    of!(f16, f32, f16::from_f32, &bias);
-    let bias = device.upload(&[3f64]).unwrap();
-    of!(f64, f64, f64::from, &bias);
+    match elements {
+        "f32" => of!(f32, f32, |x| x),
+        "f16" => of!(f16, f32, f16::from_f32),
+        "f64" => of!(f64, f64, f64::from),
+        other => unreachable!("{other} is no case"),
+    }
 }

@@ -45,11 +45,13 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     }
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
-        // 128 bytes of K, of one instruction or two below each other.
+        // 128 bytes of K, of one instruction or two below each other; of 16-bit numbers also the stages that K ends in behind one, two or three
+        // of them.
         let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
         let in_turn = name.ends_with("_64x256") || of_8_bits && name.ends_with("_128x128");
         let two = name.ends_with("_256x128") || of_8_bits && in_turn;
-        let steps = if two { 8 } else { 4 };
+        let of_16_bits = name.starts_with("wgmma_f16") || name.starts_with("wgmma_bf16");
+        let steps = if of_16_bits { 4 + 3 + 2 + 1 } else { 4 } * if two { 2 } else { 1 };
         assert_eq!(kernel.count(instruction), steps, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("wgmma.mma_async"), steps, "{name} has no other: {:?}", kernel.instructions);
         let loads = kernel.count("cp.async.bulk.tensor.3d.shared");

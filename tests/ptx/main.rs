@@ -186,7 +186,7 @@ fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
 /// writes is not to be touched on any way that leads round the wait.
 #[test]
 fn whatever_may_begin_early_waits_before_it_touches_memory() {
-    const FAMILIES: [&str; 9] = [
+    const FAMILIES: [&str; 10] = [
         "matmul_f16_acc",
         "matmul_f16_tn_tma",
         "matmul_bf16_tn_tma",
@@ -195,6 +195,7 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
         "wgmma",
         "finish",
         "pack",
+        "realign",
         "turn",
     ];
     let text = text("sm_90a");
@@ -213,21 +214,6 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
     for kernel in &module("sm_80").kernels {
         assert_eq!(kernel.count("griddepcontrol"), 0, "{}: sm_80 has no such launches", kernel.name);
     }
-}
-
-/// One wait in front of what it reads, but for a kernel beside another, and one behind what it writes, for that one; what it reads comes
-/// from the L2 cache.
-#[test]
-fn realigning_waits_in_front_or_behind() {
-    let text = text("sm_90a");
-    let body = kernel_text(text, "realign");
-    let at = |what: &str| body.match_indices(what).map(|(at, _)| at).collect::<Vec<_>>();
-    let (waits, launches) = (at("griddepcontrol.wait"), at("griddepcontrol.launch_dependents"));
-    assert_eq!((waits.len(), launches.len()), (2, 1), "{body}");
-    let (loads, stores) = (at("ld.global"), at("st.global"));
-    assert!(waits[0] < launches[0] && loads.iter().all(|&load| launches[0] < load), "{body}");
-    assert!(stores.iter().all(|&store| store < waits[1]), "{body}");
-    assert_eq!(loads.len(), at("ld.global.cg").len(), "{body}");
 }
 
 /// Whether a line of PTX is an instruction that reads or writes memory which other kernels see, or may.

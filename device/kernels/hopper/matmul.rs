@@ -252,7 +252,8 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     // SAFETY: the caller's contract; the stages are the tile's, and released when the warp's stores have read them.
     unsafe {
         while let Some(turn) = next {
-            held = issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages);
+            let steps = steps_of_last::<G>(arguments, turn);
+            held = issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages, steps);
             // While the last instructions run, there is time for what comes behind them.
             let job = job::<G>(arguments, sharing);
             next = schedule.take_next(&job);
@@ -287,11 +288,28 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     }
 }
 
-/// Waits for the next `stages` stages, and issues the instructions that multiply them. Each stage is released once it was read, also the
+/// Instructions of a stage along K: it has 128 bytes of each row.
+const STEPS: usize = 4;
+
+/// How many instructions along K the last stage of a turn takes: all of a stage's, but where K ends within it.
+///
+/// Of 8-bit elements and tf32 always all: products whose K is a multiple of 128 bytes were up to a percent slower where others need not
+/// multiply zeros (an H100; those of 16 bits were not).
+#[inline(always)]
+pub(super) fn steps_of_last<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, turn: Turn) -> u32 {
+    const { assert!(G::A.blocks_k() == STEPS, "a stage has 128 bytes of each row") };
+    if const { size_of::<G::Operand>() != 2 } {
+        return STEPS as u32;
+    }
+    let (k, end) = (opaque(arguments.k), (turn.first + turn.stages) * G::BLK_K);
+    STEPS as u32 - end.saturating_sub(k) / const { G::BLK_K / STEPS as u32 }
+}
+
+/// Waits for the next `stages` stages, and issues the instructions that multiply them, of the last one the first `steps` along K. Each stage is released once it was read, also the
 /// one in front of them, `before`, when the stores of C have read it; but not the last one, whose instructions may still run.
 ///
 /// # Safety
-/// All threads of the writer's warpgroup; the stages are one tile's, from its first one on, one at least. [`complete`] comes behind, and a release of
+/// All threads of the writer's warpgroup; the stages are one tile's, from its first one on, one at least, and so are the steps. [`complete`] comes behind, and a release of
 /// what is given back.
 #[inline(always)]
 pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
@@ -300,40 +318,67 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32
     writer: &Writer<G>,
     mut before: Option<Full>,
     stages: u32,
+    steps: u32,
 ) -> Option<Full> {
-    let parts = writer.parts;
+    let whole = if steps < STEPS as u32 { stages - 1 } else { stages };
     let mut stage = 0;
-    while stage < stages {
-        // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs.
-        unsafe {
-            let full = consumer.wait();
-            // This warpgroup's rows of A.
-            let a = parts.a(full.index()) + G::row(writer.consumer) * super::config::ROW;
-            let b = parts.b(full.index());
-            wgmma_fence();
-            let mut k = 0;
-            while k < const { G::A.blocks_k() } {
-                // The first instruction of a tile does not add.
-                let adds = stage > 0 || k > 0;
-                let b = const { G::B }.descriptor(b, 0, k);
-                sums.each_mut(
-                    #[inline(always)]
-                    |m, sums| G::Atom::mma(sums, const { G::A }.descriptor(a, m as usize, k), b, adds),
-                );
-                k += 1;
-            }
-            wgmma_commit_group();
-            wgmma_wait_group::<1>();
-            if let Some(before) = before.replace(full) {
-                if stage == 0 {
-                    writer.wait_for_stores::<OWN_GROUPS>();
-                }
-                consumer.release(before);
+    // SAFETY: the caller's contract.
+    unsafe {
+        while stage < whole {
+            issue_stage::<G, STEPS, CLUSTER, STAGES>(sums, consumer, writer, &mut before, stage);
+            stage += 1;
+        }
+        // What K does not fill would be products of zeros. Each is a stage of its own: a branch between instructions makes `ptxas` wait for each of them.
+        if whole < stages {
+            match steps {
+                1 => issue_stage::<G, 1, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                2 => issue_stage::<G, 2, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                _ => issue_stage::<G, 3, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
             }
         }
-        stage += 1;
     }
     before
+}
+
+/// Waits for the next stage, the turn's so manieth, and issues the first `COUNT` instructions along K for it.
+///
+/// # Safety
+/// As for [`issue`].
+#[inline(always)]
+unsafe fn issue_stage<G: WgmmaConfig, const COUNT: usize, const CLUSTER: u32, const STAGES: u32>(
+    sums: &mut G::Sums,
+    consumer: &mut Consumer<STAGES, CLUSTER>,
+    writer: &Writer<G>,
+    before: &mut Option<Full>,
+    stage: u32,
+) {
+    // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs.
+    unsafe {
+        let full = consumer.wait();
+        // This warpgroup's rows of A.
+        let a = writer.parts.a(full.index()) + G::row(writer.consumer) * super::config::ROW;
+        let b = writer.parts.b(full.index());
+        wgmma_fence();
+        let mut k = 0;
+        while k < COUNT {
+            // The first instruction of a tile does not add.
+            let adds = stage > 0 || k > 0;
+            let b = const { G::B }.descriptor(b, 0, k);
+            sums.each_mut(
+                #[inline(always)]
+                |m, sums| G::Atom::mma(sums, const { G::A }.descriptor(a, m as usize, k), b, adds),
+            );
+            k += 1;
+        }
+        wgmma_commit_group();
+        wgmma_wait_group::<1>();
+        if let Some(before) = before.replace(full) {
+            if stage == 0 {
+                writer.wait_for_stores::<OWN_GROUPS>();
+            }
+            consumer.release(before);
+        }
+    }
 }
 
 /// Waits until the instructions of all stages have ended, and lets the sums be read.

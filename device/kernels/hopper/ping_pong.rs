@@ -35,7 +35,7 @@
 
 use super::config::{ArgumentsOf, Sums as _, WARPGROUP, WgmmaConfig};
 use super::epilogue::Writer;
-use super::matmul::{complete, issue, job};
+use super::matmul::{complete, issue, job, steps_of_last};
 use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Turn};
 use super::sharing::Sharing;
@@ -107,7 +107,9 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             if own.follows {
                 sync_barrier(TURN + writer.consumer, 2 * WARPGROUP);
             }
-            let last = issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, None, own.turn.stages);
+            let steps = steps_of_last::<G>(arguments, own.turn);
+            let last =
+                issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, None, own.turn.stages, steps);
             if own.precedes {
                 arrive_barrier(TURN + 1 - writer.consumer, 2 * WARPGROUP);
             }
