@@ -15,9 +15,9 @@ mod scales;
 mod shared_tiles;
 
 use case::{Case, Lie, Scaled, check};
-use common::devices;
 use common::matrix::rng;
 use common::product::Number;
+use common::{devices, is_watched};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
 use moye::{Device, Matmul, Output};
@@ -100,6 +100,8 @@ where
             common::say(&format!("products of {} are skipped on {}, which has none", T::NAME, device.name()));
             continue;
         }
+        // The first of the same cases, where each takes long.
+        let cases = if is_watched() { cases / 4 } else { cases };
         for seed in 0..cases as u64 {
             let mut case = Case::any::<T>(&mut rng, most);
             // What is taken by itself, and in turn every tile; each_kernel.rs has every kernel.
@@ -276,7 +278,7 @@ fn operands_whose_rows_begin_at_any_byte() {
 #[test]
 fn a_long_k_is_cut_and_added_up() {
     for device in devices() {
-        let k = if device.is_gpu() { 100_003 } else { 3001 };
+        let k = if device.is_gpu() && !is_watched() { 100_003 } else { 3001 };
         for splits in [None, Some(1), Some(7), Some(32)] {
             let case =
                 Case { splits, ..Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]) };
