@@ -8,10 +8,10 @@
 //! written       | a b c d | e f g h | i j k l |
 //! ```
 //!
-//! Both operands of a product are copied by one launch: each launch costs the product some microseconds.
-//!
 //! Of the eight registers of two words, five are chosen by the distance in registers, and `shf` (a shift of two registers) cuts
 //! four out of them.
+//!
+//! Both operands of a product are copied by one launch.
 
 use crate::arch::{
     CachedAccess as _, FULL_WARP, LoadCache, LoadHint, Word as _, Word128, block_idx, overlap_launches,
@@ -43,8 +43,8 @@ const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
 
 /// Lines that are copied: `lines` of `bytes` bytes each, that begin so many bytes after each other on both sides.
 ///
-/// Zeros are written behind each, up to `written` bytes, for those who read whole words of 16. All distances are in bytes; those of `dst` are multiples of 16, and it
-/// begins at one.
+/// Zeros are written behind each, up to `written` bytes, for those who read whole words of 16. All distances are in bytes; those of `dst`
+/// are multiples of 16, and it begins at one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
@@ -108,12 +108,12 @@ impl Lines {
     }
 }
 
-/// Copies the lines of two matrices, or of one: a block of 256 threads for each [`RUNS`] runs of the first and then of the second one along x, for each batch of
-/// whichever has more along y. A warp copies a run of [`RUN`] bytes, the last one of a line shorter ([`runs_of`] has their number).
+/// Copies the lines of two matrices, or of one. A warp copies a run of [`RUN`] bytes, the last one of a line shorter.
 ///
 /// # Safety
-/// All batches of all matrices lie in memory of the device inside the buffers that the pointers come from, what is written overlaps nothing, and addresses and distances
-/// are such multiples as [`Lines`] says. `bytes` is at most 2^32 - 4096, and a matrix has at most 2^32 - 8 runs a batch, both together fewer than 2^31 blocks.
+/// The grid has the first matrix's [blocks](Lines::blocks) and then the second one's along x, and as many along y as either has batches at most. All batches of all
+/// matrices lie in memory of the device inside the buffers that the pointers come from, what is written overlaps nothing, and addresses and
+/// distances are such multiples as [`Lines`] says. `bytes` is at most 2^32 - 4096, and a matrix has at most 2^32 - 8 runs a batch.
 #[kernel(threads = 256)]
 pub unsafe fn realign(first: Lines, second: Lines) {
     let (block, of_first) = (block_idx().x, first.blocks() as u32);

@@ -186,11 +186,11 @@ pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Resu
         // SAFETY: the caller's contract; `turn` has looked at what the kernel asks for.
         return unsafe { stream.launch(&turn_u32, grid, (first, second)) };
     }
+    // Of other numbers of batches many blocks would have nothing to do.
     if let &[first, second] = moves
         && first.batches == second.batches
         && first.batches <= MAX_Y
         && let (Some(first), Some(second)) = (first.lines(Ends::Words), second.lines(Ends::Words))
-        && first.blocks() + second.blocks() <= u64::from(crate::MAX_BLOCKS[0])
     {
         // SAFETY: the caller's contract.
         return unsafe { rearrange_lines(stream, first, second) };
@@ -283,7 +283,7 @@ unsafe fn rearrange_by<B: Element>(
 /// A kernel that copies between any strides.
 type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 
-/// Copies matrices of as many batches that [lie in lines](lie_in_lines), at most [`MAX_Y`], or one: as bytes, whose words are cut out of two.
+/// Copies one matrix that [lies in lines](lie_in_lines), or two of as many batches, at most [`MAX_Y`]: as bytes, whose words are cut out of two.
 ///
 /// # Safety
 /// As for [`rearrange`], for both.

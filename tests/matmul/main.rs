@@ -177,6 +177,40 @@ fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, 
     }
 }
 
+/// Of a stage of 64 along K as many instructions of 16 are issued as there is something for, in the first stage of a tile and in a later one, and where
+/// the other part of K ends with a whole stage.
+#[rstest]
+fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
+    #[values(1, 16, 17, 32, 33, 48, 49, 64)] rest: usize,
+    #[values((0, 1), (64, 1), (64, 2))] (before, splits): (usize, u32),
+) {
+    // One for each way to go through the tiles and their stages.
+    const KERNELS: [[&str; 2]; 7] = [
+        ["wgmma_f16_tn", "wgmma_bf16_tn"],
+        ["wgmma_f16_nt", "wgmma_bf16_nt"],
+        ["wgmma_f16_tn_alone", "wgmma_bf16_tn_alone"],
+        ["wgmma_f16_tn_256x128", "wgmma_bf16_tn_256x128"],
+        ["wgmma_f16_tn_128x192", "wgmma_bf16_tn_128x192"],
+        ["wgmma_f16_tn_64x256", "wgmma_bf16_tn_64x256"],
+        ["wgmma_f16_tn_128x128", "wgmma_bf16_tn_128x128"],
+    ];
+    for device in devices().into_iter().filter(shared_tiles::has_wgmma) {
+        for [of_f16, of_bf16] in KERNELS {
+            let (m, n, k) = (72, 88, before + rest);
+            let end = k.next_multiple_of(16) - k;
+            let lies = if of_f16.ends_with("_nt") {
+                [Lie::Columns(0), Lie::Rows(0), Lie::Rows(0)]
+            } else {
+                [Lie::Rows(end), Lie::Columns(end), Lie::Rows(0)]
+            };
+            let case =
+                |kernel| Case { splits: Some(splits), kernel: Some(kernel), ..Case::new((m, n, k), lies) };
+            check::<f16, f16>(&device, &case(of_f16), 5e-4, rest as u64, |product| product);
+            check::<bf16, f32>(&device, &case(of_bf16), 2e-6, rest as u64, |product| product);
+        }
+    }
+}
+
 /// Rows that start at multiples of 16 bytes and end within: what lies between them is neither added up nor written.
 fn ends_within_a_piece<T, U>(bound: f64, setup: Setup<T, U>)
 where

@@ -62,7 +62,7 @@ fn shapes(device: &Device) -> Vec<ShapeAndTile> {
         ]
     } else {
         // Three tiles, where 132 run at the same time.
-        vec![((128 * 3, 96, 3200), (128, 128)), ((100, 128 * 3 - 30, 3152), (128, 128))]
+        vec![((128 * 3, 96, 3224), (128, 128)), ((100, 128 * 3 - 30, 3152), (128, 128))]
     }
 }
 

@@ -123,4 +123,8 @@ fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
         "{:?}",
         kernel.instructions
     );
+    let dependent = usize::from(arch == "sm_90a");
+    for what in ["griddepcontrol.wait", "griddepcontrol.launch_dependents"] {
+        assert_eq!(kernel.count(what), dependent, "{what}: {:?}", kernel.instructions);
+    }
 }
