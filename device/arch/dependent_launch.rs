@@ -26,27 +26,16 @@ control! {
     launch_dependents "griddepcontrol.launch_dependents";
 }
 
-/// [`launch_dependents`], where kernels are compiled for an architecture that has it. A text for an older one than sm_90 has not, and the
-/// host launches it behind the kernel in front, whatever GPU runs it.
-#[inline(always)]
-fn launch_if_any() {
-    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
-    launch_dependents();
-}
-
-/// [`wait_for_prior_kernels`], likewise.
-#[inline(always)]
-fn wait_if_any() {
-    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
-    wait_for_prior_kernels();
-}
-
 /// Both, in front of all that touches memory: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing in a
-/// kernel that is compiled for an older architecture than sm_90.
+/// kernel that is compiled for an older architecture than sm_90, which has neither, and which the host launches behind the kernel in front,
+/// whatever GPU runs it.
 ///
 /// No memory that another kernel touches may be touched in front of it.
 #[inline(always)]
 pub fn overlap_launches() {
-    launch_if_any();
-    wait_if_any();
+    #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
+    {
+        launch_dependents();
+        wait_for_prior_kernels();
+    }
 }
