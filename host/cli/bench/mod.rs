@@ -130,12 +130,30 @@ enum Against {
 /// One thing that is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
-    Matmul { kind: Kind, majors: Majors, size: Size },
-    Copy { bytes: usize, rows: usize, cols: usize },
-    Transpose { bytes: usize, rows: usize, cols: usize },
+    Matmul {
+        kind: Kind,
+        majors: Majors,
+        size: Size,
+    },
+    /// A product by `mma.sync` with K contiguous in both operands, before each of whose batches the device [rests](suite::REST).
+    ByMmaSync {
+        kind: Kind,
+        size: Size,
+    },
+    Copy {
+        bytes: usize,
+        rows: usize,
+        cols: usize,
+    },
+    Transpose {
+        bytes: usize,
+        rows: usize,
+        cols: usize,
+    },
 }
 
 /// What all measurements have in common.
+#[derive(Clone)]
 pub struct Measure<'a> {
     pub device: &'a Device,
     pub plan: Plan,
@@ -436,6 +454,14 @@ impl Measure<'_> {
     fn row(&self, work: &Work) -> Result<Row> {
         match *work {
             Work::Matmul { kind, majors, size } => product::row(self, kind, majors, size),
+            Work::ByMmaSync { kind, size } => {
+                let kernel = Some(suite::by_mma_sync(kind)?);
+                let plan = Plan { rest: self.plan.rest.max(suite::REST), ..self.plan };
+                let rested = Measure { kernel, plan, tuning: None, ..self.clone() };
+                let row = product::row(&rested, kind, Majors::TN, size)?;
+                let by = format!("mma.sync, rests of {} ms", plan.rest.as_millis());
+                Ok(Row { by: Some(by), ..row })
+            }
             Work::Copy { bytes, rows, cols } => movement::row(self, false, bytes, (rows, cols)),
             Work::Transpose { bytes, rows, cols } => movement::row(self, true, bytes, (rows, cols)),
         }

@@ -92,6 +92,7 @@ fn row_of<T: Element + PartialEq>(
         kind: format!("{bytes} bytes"),
         majors: None,
         behind: None,
+        by: None,
         m: rows,
         n: cols,
         k: None,

@@ -68,7 +68,8 @@ fn panels(rows: &[Row]) -> Vec<Panel<'_>> {
         let panel = &mut panels[at];
         panel.limit = panel.limit.or(row.limit);
         let flat = if is_flat(row) { ", flat" } else { "" };
-        let name = format!("{}{flat}", row.majors.as_deref().unwrap_or_default());
+        let by = row.by.as_ref().map_or(String::new(), |by| format!(", {by}"));
+        let name = format!("{}{flat}{by}", row.majors.as_deref().unwrap_or_default());
         match panel.series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.rows.push(row),
             None => panel.series.push(Series { name, rows: vec![row] }),

@@ -300,6 +300,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         kind: kind.name().to_owned(),
         majors: Some(majors.to_string()),
         behind: (!measure.behind.is_nothing()).then(|| measure.behind.to_string()),
+        by: None,
         m: size.m,
         n: size.n,
         k: Some(size.k),

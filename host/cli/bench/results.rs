@@ -38,6 +38,8 @@ pub struct Row {
     pub majors: Option<String>,
     /// What is computed behind a product: `bias, relu`, ...
     pub behind: Option<String>,
+    /// By what a product is computed, and how, where it is not the kernel that is chosen and all rows' way: `mma.sync, rests of 300 ms`.
+    pub by: Option<String>,
     pub m: usize,
     pub n: usize,
     pub k: Option<usize>,
@@ -96,7 +98,8 @@ impl Row {
         match (self.k, &self.majors) {
             (Some(k), Some(majors)) => {
                 let behind = self.behind.as_ref().map_or(String::new(), |behind| format!(", {behind}"));
-                format!("{} {majors} {} x {} x {k}{behind}", self.kind, self.m, self.n)
+                let by = self.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
+                format!("{} {majors} {} x {} x {k}{by}{behind}", self.kind, self.m, self.n)
             }
             _ => format!("{} {} {} x {}", self.work, self.kind, self.m, self.n),
         }
@@ -196,7 +199,7 @@ pub fn json(conditions: &Conditions, rows: &[Row]) -> serde_json::Value {
 /// The rows as CSV (RFC 4180), one header line first.
 pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
     const HEADER: &str = "date,device,work,kind,majors,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
-                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached,behind";
+                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached,behind,by";
     let mut text = format!("{HEADER}\r\n");
     for row in rows {
         let peer = row.peer;
@@ -230,6 +233,7 @@ pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
             row.goal.as_ref().map_or(String::new(), |goal| goal.asked.clone()),
             maybe(row.goal.as_ref().and_then(|goal| goal.reached)),
             row.behind.clone().unwrap_or_default(),
+            row.by.clone().unwrap_or_default(),
         ];
         text += &fields.map(|field| quoted(&field)).join(",");
         text += "\r\n";
@@ -285,6 +289,7 @@ pub mod tests {
             kind: kind.to_owned(),
             majors: Some(majors.to_owned()),
             behind: None,
+            by: None,
             m: size,
             n: size,
             k: Some(size),
@@ -311,6 +316,7 @@ pub mod tests {
             kind: "4 bytes".to_owned(),
             majors: None,
             behind: None,
+            by: None,
             k: None,
             unit: "GB/s",
             peer: None,
@@ -358,7 +364,7 @@ pub mod tests {
         for line in csv(&conditions, &rows).split_terminator("\r\n") {
             // Separators outside quotes.
             let fields = line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>() + 1;
-            assert_eq!(fields, 28, "{line}");
+            assert_eq!(fields, 29, "{line}");
         }
         assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
     }

@@ -4,6 +4,8 @@ use super::Work;
 use super::kind::{Kind, Majors};
 use super::results::{Row, Verdict};
 use super::sizes::Size;
+use anyhow::{Result, bail};
+use std::time::Duration;
 
 /// What is asked of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +16,22 @@ pub enum Goal {
     AtLeast(f64),
     /// So many times the same kind's product of 4096 x 4096 x 4096 with K contiguous in both operands.
     OfTn(f64),
+}
+
+/// How long the device rests before each batch of a product by `mma.sync`: what is asked of these is a part of what the instruction does at the full
+/// clock, which the limit of power lowers otherwise (record 7).
+pub const REST: Duration = Duration::from_millis(300);
+
+/// The kernel by `mma.sync` of a kind, with K contiguous in both operands.
+///
+/// # Errors
+/// There is none.
+pub fn by_mma_sync(kind: Kind) -> Result<&'static str> {
+    Ok(match kind {
+        Kind::F16 => "matmul_f16_tn_tma",
+        Kind::Bf16 => "matmul_bf16_tn_tma",
+        _ => bail!("the kernels by mma.sync that TMA feeds are of f16 and bf16, and not of {kind}"),
+    })
 }
 
 /// The rows: those of the tutorial's product and of f32, then the other types, then shapes, then copies.
@@ -39,6 +57,9 @@ pub fn rows() -> Vec<(Work, Goal)> {
             }
         }
         rows.push((product(kind, Majors::TN, size(4095, 4097, 4103)), Goal::OfTn(0.9)));
+        for size in [large, larger] {
+            rows.push((Work::ByMmaSync { kind, size }, Goal::AtLeast(500.0)));
+        }
     }
     rows.push((product(Kind::Tf32, Majors::TN, large), Goal::AtLeast(260.0)));
     rows.push((product(Kind::Tf32, Majors::TN, larger), Goal::OfPeer(1.00)));
@@ -69,6 +90,7 @@ impl Goal {
             Self::OfTn(factor) => {
                 let tn = all.iter().find(|other| {
                     other.kind == row.kind
+                        && other.by.is_none()
                         && other.majors.as_deref() == Some("tn")
                         && (other.m, other.n, other.k) == (4096, 4096, Some(4096))
                 });
@@ -98,8 +120,24 @@ mod tests {
         assert_eq!(reached(Goal::OfTn(0.91), nt), Some(false));
         assert_eq!(reached(Goal::OfTn(0.9), &rows[11]), None, "f32 was measured in another order");
         assert_eq!(reached(Goal::OfPeer(0.98), &rows[15]), None, "nothing was beside it");
+        // A product by other means is not the one that others are parts of.
+        let mut by_other_means = rows.clone();
+        by_other_means[9].by = Some("mma.sync".to_owned());
+        assert_eq!(Goal::OfTn(0.9).judge(nt, &by_other_means).reached, None);
         assert_eq!(Goal::OfPeer(1.1).judge(tn, &rows).asked, "1.10 x cuBLAS");
         assert_eq!(Goal::OfPeer(0.98).judge(&rows[15], &rows).asked, "0.98 x device copy");
+    }
+
+    #[test]
+    fn rows_by_mma_sync_rest_and_say_so() {
+        super::super::tests::on_simulator(|measure| {
+            let size = Size { m: 16, n: 24, k: 32 };
+            let row = measure.row(&Work::ByMmaSync { kind: Kind::F16, size }).unwrap();
+            assert_eq!(row.what(), "f16 tn 16 x 24 x 32 by mma.sync, rests of 300 ms");
+            assert!(row.kernel.starts_with("matmul_f16_tn_tma"), "{}", row.kernel);
+            let refused = measure.row(&Work::ByMmaSync { kind: Kind::I8, size }).unwrap_err().to_string();
+            assert!(refused.contains("of f16 and bf16, and not of i8"), "{refused}");
+        });
     }
 
     #[test]
@@ -108,6 +146,6 @@ mod tests {
         for (i, (work, _)) in rows.iter().enumerate() {
             assert!(!rows[..i].iter().any(|(other, _)| other == work), "{work:?} twice");
         }
-        assert_eq!(rows.len(), 4 + 2 + 2 * (4 + 6 + 1) + 4 + 2 + 2 * 5);
+        assert_eq!(rows.len(), 4 + 2 + 2 * (4 + 6 + 1 + 2) + 4 + 2 + 2 * 5);
     }
 }
