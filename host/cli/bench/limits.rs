@@ -47,6 +47,14 @@ impl Facts {
         let rate = operations_per_clock(self.capability, kind)?;
         Some(f64::from(self.multiprocessors) * self.clock * rate / 1e12).filter(|&limit| limit > 0.0)
     }
+
+    /// The same by `mma.sync`, also where there is `wgmma`: there it does as much of f16 and bf16 as of f16 with sums in f16.
+    pub fn limit_by_mma_sync(&self, kind: Kind) -> Option<f64> {
+        match (self.capability, kind) {
+            ((9, 0), Kind::F16 | Kind::Bf16) => self.limit(Kind::F16Sums),
+            _ => self.limit(kind),
+        }
+    }
 }
 
 /// Operations (a multiply-add is two) that a multiprocessor does in a clock.
@@ -85,6 +93,19 @@ fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mma_sync_has_a_limit_of_its_own_where_there_is_wgmma() {
+        let machine =
+            |capability| Facts { capability, multiprocessors: 132, clock: 1.98e9, memory_rate: 0.0 };
+        for kind in [Kind::F16, Kind::Bf16] {
+            let limit = machine((9, 0)).limit_by_mma_sync(kind).unwrap();
+            assert!((limit - 645.0).abs() < 1.0, "{limit} of {kind}");
+            let ampere = machine((8, 0));
+            assert_eq!(ampere.limit_by_mma_sync(kind), ampere.limit(kind));
+        }
+        assert_eq!(machine((9, 0)).limit_by_mma_sync(Kind::F64), machine((9, 0)).limit(Kind::F64));
+    }
 
     /// The rates times the machine give the whitepapers' figures again.
     #[test]

@@ -135,10 +135,11 @@ pub enum Work {
         majors: Majors,
         size: Size,
     },
-    /// A product by `mma.sync` with K contiguous in both operands, before each of whose batches the device [rests](suite::REST).
+    /// A product by `mma.sync` with K contiguous in both operands; the device [rests](suite::REST) before each batch if it says so.
     ByMmaSync {
         kind: Kind,
         size: Size,
+        rests: bool,
     },
     Copy {
         bytes: usize,
@@ -454,13 +455,18 @@ impl Measure<'_> {
     fn row(&self, work: &Work) -> Result<Row> {
         match *work {
             Work::Matmul { kind, majors, size } => product::row(self, kind, majors, size),
-            Work::ByMmaSync { kind, size } => {
-                let kernel = Some(suite::by_mma_sync(kind)?);
-                let plan = Plan { rest: self.plan.rest.max(suite::REST), ..self.plan };
-                let rested = Measure { kernel, plan, tuning: None, ..self.clone() };
-                let row = product::row(&rested, kind, Majors::TN, size)?;
-                let by = format!("mma.sync, rests of {} ms", plan.rest.as_millis());
-                Ok(Row { by: Some(by), ..row })
+            Work::ByMmaSync { kind, size, rests } => {
+                let kernel = Some(suite::by_mma_sync(kind, self.device.arch())?);
+                let rest = if rests { suite::REST } else { Duration::ZERO };
+                let plan = Plan { rest: self.plan.rest.max(rest), ..self.plan };
+                let row = product::row(
+                    &Measure { kernel, plan, tuning: None, ..self.clone() },
+                    kind,
+                    Majors::TN,
+                    size,
+                )?;
+                let limit = self.facts.as_ref().and_then(|facts| facts.limit_by_mma_sync(kind));
+                Ok(Row { by: Some("mma.sync".to_owned()), limit, ..row })
             }
             Work::Copy { bytes, rows, cols } => movement::row(self, false, bytes, (rows, cols)),
             Work::Transpose { bytes, rows, cols } => movement::row(self, true, bytes, (rows, cols)),

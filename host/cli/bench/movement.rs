@@ -93,6 +93,7 @@ fn row_of<T: Element + PartialEq>(
         majors: None,
         behind: None,
         by: None,
+        rest_ms: measure.plan.rest.as_millis() as u64,
         m: rows,
         n: cols,
         k: None,

@@ -56,10 +56,11 @@ fn is_flat(row: &Row) -> bool {
     most / 2 > least
 }
 
-/// The rows by panel and series, in the order in which they first occur.
+/// The rows by panel and series, in the order in which they first occur. Products by an instruction that is not the chosen kernel's are the table's alone:
+/// they have a limit of their own, and maybe rests.
 fn panels(rows: &[Row]) -> Vec<Panel<'_>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| row.by.is_none()) {
         let title = if row.k.is_some() { row.kind.clone() } else { format!("{}, {}", row.work, row.kind) };
         let at = panels.iter().position(|panel| panel.title == title).unwrap_or_else(|| {
             panels.push(Panel { title, unit: row.unit, limit: None, series: Vec::new() });
@@ -68,8 +69,7 @@ fn panels(rows: &[Row]) -> Vec<Panel<'_>> {
         let panel = &mut panels[at];
         panel.limit = panel.limit.or(row.limit);
         let flat = if is_flat(row) { ", flat" } else { "" };
-        let by = row.by.as_ref().map_or(String::new(), |by| format!(", {by}"));
-        let name = format!("{}{flat}{by}", row.majors.as_deref().unwrap_or_default());
+        let name = format!("{}{flat}", row.majors.as_deref().unwrap_or_default());
         match panel.series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.rows.push(row),
             None => panel.series.push(Series { name, rows: vec![row] }),

@@ -301,6 +301,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         majors: Some(majors.to_string()),
         behind: (!measure.behind.is_nothing()).then(|| measure.behind.to_string()),
         by: None,
+        rest_ms: measure.plan.rest.as_millis() as u64,
         m: size.m,
         n: size.n,
         k: Some(size.k),

@@ -38,8 +38,10 @@ pub struct Row {
     pub majors: Option<String>,
     /// What is computed behind a product: `bias, relu`, ...
     pub behind: Option<String>,
-    /// By what a product is computed, and how, where it is not the kernel that is chosen and all rows' way: `mma.sync, rests of 300 ms`.
+    /// By which instruction a product is computed, where the kernel is not the one that is chosen: `mma.sync`.
     pub by: Option<String>,
+    /// How long the device rested before each batch of launches, in milliseconds.
+    pub rest_ms: u64,
     pub m: usize,
     pub n: usize,
     pub k: Option<usize>,
@@ -82,7 +84,7 @@ pub struct Conditions {
     pub date: String,
     pub rounds: usize,
     pub flush_l2: bool,
-    /// How long the device rested before each batch of launches, in milliseconds.
+    /// How long the device rested before each batch of launches, in milliseconds, at least: some rows have more.
     pub rest_ms: u64,
     /// What was seen before.
     pub before: Seen,
@@ -98,7 +100,11 @@ impl Row {
         match (self.k, &self.majors) {
             (Some(k), Some(majors)) => {
                 let behind = self.behind.as_ref().map_or(String::new(), |behind| format!(", {behind}"));
-                let by = self.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
+                let by = match (&self.by, self.rest_ms) {
+                    (None, _) => String::new(),
+                    (Some(by), 0) => format!(" by {by}"),
+                    (Some(by), rest) => format!(" by {by}, rests of {rest} ms"),
+                };
                 format!("{} {majors} {} x {} x {k}{by}{behind}", self.kind, self.m, self.n)
             }
             _ => format!("{} {} {} x {}", self.work, self.kind, self.m, self.n),
@@ -199,7 +205,7 @@ pub fn json(conditions: &Conditions, rows: &[Row]) -> serde_json::Value {
 /// The rows as CSV (RFC 4180), one header line first.
 pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
     const HEADER: &str = "date,device,work,kind,majors,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
-                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached,behind,by";
+                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached,behind,by,rest_ms";
     let mut text = format!("{HEADER}\r\n");
     for row in rows {
         let peer = row.peer;
@@ -234,6 +240,7 @@ pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
             maybe(row.goal.as_ref().and_then(|goal| goal.reached)),
             row.behind.clone().unwrap_or_default(),
             row.by.clone().unwrap_or_default(),
+            row.rest_ms.to_string(),
         ];
         text += &fields.map(|field| quoted(&field)).join(",");
         text += "\r\n";
@@ -290,6 +297,7 @@ pub mod tests {
             majors: Some(majors.to_owned()),
             behind: None,
             by: None,
+            rest_ms: 0,
             m: size,
             n: size,
             k: Some(size),
@@ -317,6 +325,7 @@ pub mod tests {
             majors: None,
             behind: None,
             by: None,
+            rest_ms: 0,
             k: None,
             unit: "GB/s",
             peer: None,
@@ -325,6 +334,13 @@ pub mod tests {
             goal: Some(Verdict { asked: "0.98 x device copy".to_owned(), reached: None }),
             relative_error: None,
             ..row("", "", 16384, 3924.0, None, 4900.0)
+        });
+        let by = Some("mma.sync".to_owned());
+        rows.push(Row {
+            by,
+            rest_ms: 300,
+            behind: Some("bias".to_owned()),
+            ..row("bf16", "tn", 8192, 533.0, Some(768.0), 645.0)
         });
         let conditions = Conditions {
             device: "NVIDIA Made-up, 80 GB".to_owned(),
@@ -364,7 +380,7 @@ pub mod tests {
         for line in csv(&conditions, &rows).split_terminator("\r\n") {
             // Separators outside quotes.
             let fields = line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>() + 1;
-            assert_eq!(fields, 29, "{line}");
+            assert_eq!(fields, 30, "{line}");
         }
         assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
     }

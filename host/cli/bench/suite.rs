@@ -5,6 +5,7 @@ use super::kind::{Kind, Majors};
 use super::results::{Row, Verdict};
 use super::sizes::Size;
 use anyhow::{Result, bail};
+use moye::Arch;
 use std::time::Duration;
 
 /// What is asked of a figure.
@@ -18,19 +19,23 @@ pub enum Goal {
     OfTn(f64),
 }
 
-/// How long the device rests before each batch of a product by `mma.sync`: what is asked of these is a part of what the instruction does at the full
-/// clock, which the limit of power lowers otherwise (record 7).
+/// How long the device rests before each batch of some products by `mma.sync`. What is asked of these is a part of what the instruction does at the full
+/// clock, which the limit of power lowers within tens of milliseconds (record 7).
 pub const REST: Duration = Duration::from_millis(300);
 
-/// The kernel by `mma.sync` of a kind, with K contiguous in both operands.
+/// The kernel by `mma.sync` of a kind, with K contiguous in both operands: where there is `wgmma`, so that another one is chosen, that whose stages TMA
+/// fills.
 ///
 /// # Errors
 /// There is none.
-pub fn by_mma_sync(kind: Kind) -> Result<&'static str> {
+pub fn by_mma_sync(kind: Kind, arch: Arch) -> Result<&'static str> {
+    let has_tma = arch == Arch::new(9, 0);
     Ok(match kind {
-        Kind::F16 => "matmul_f16_tn_tma",
-        Kind::Bf16 => "matmul_bf16_tn_tma",
-        _ => bail!("the kernels by mma.sync that TMA feeds are of f16 and bf16, and not of {kind}"),
+        Kind::F16 if has_tma => "matmul_f16_tn_tma",
+        Kind::F16 => "matmul_f16_tn",
+        Kind::Bf16 if has_tma => "matmul_bf16_tn_tma",
+        Kind::Bf16 => "matmul_bf16_tn",
+        _ => bail!("rows by mma.sync are of f16 and bf16, and not of {kind}"),
     })
 }
 
@@ -57,8 +62,10 @@ pub fn rows() -> Vec<(Work, Goal)> {
             }
         }
         rows.push((product(kind, Majors::TN, size(4095, 4097, 4103)), Goal::OfTn(0.9)));
-        for size in [large, larger] {
-            rows.push((Work::ByMmaSync { kind, size }, Goal::AtLeast(500.0)));
+        for rests in [false, true] {
+            for size in [large, larger] {
+                rows.push((Work::ByMmaSync { kind, size, rests }, Goal::AtLeast(500.0)));
+            }
         }
     }
     rows.push((product(Kind::Tf32, Majors::TN, large), Goal::AtLeast(260.0)));
@@ -104,7 +111,11 @@ impl Goal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::bench::Measure;
     use crate::cli::bench::results::tests::made_up;
+    use crate::cli::bench::tests::on_simulator;
+    use crate::cli::bench::timing::Plan;
+    use std::time::Instant;
 
     #[test]
     fn goals_are_judged_by_the_row_the_other_side_and_the_row_of_tn() {
@@ -129,15 +140,41 @@ mod tests {
     }
 
     #[test]
-    fn rows_by_mma_sync_rest_and_say_so() {
-        super::super::tests::on_simulator(|measure| {
+    fn rows_by_mma_sync_rest_where_they_say_so() {
+        on_simulator(|measure| {
             let size = Size { m: 16, n: 24, k: 32 };
-            let row = measure.row(&Work::ByMmaSync { kind: Kind::F16, size }).unwrap();
+            let timed = |measure: &Measure<'_>, rests| {
+                let begun = Instant::now();
+                let row = measure.row(&Work::ByMmaSync { kind: Kind::F16, size, rests }).unwrap();
+                (row, begun.elapsed())
+            };
+            let (row, took) = timed(measure, true);
             assert_eq!(row.what(), "f16 tn 16 x 24 x 32 by mma.sync, rests of 300 ms");
             assert!(row.kernel.starts_with("matmul_f16_tn_tma"), "{}", row.kernel);
-            let refused = measure.row(&Work::ByMmaSync { kind: Kind::I8, size }).unwrap_err().to_string();
+            assert!(row.rest_ms == 300 && took >= REST, "{} ms, {took:?}", row.rest_ms);
+            let (row, _) = timed(measure, false);
+            assert_eq!((row.what().as_str(), row.rest_ms), ("f16 tn 16 x 24 x 32 by mma.sync", 0));
+            // A longer rest that the user asks for stays.
+            let longer = Plan { rest: REST + Duration::from_millis(50), ..measure.plan };
+            let (row, took) = timed(&Measure { plan: longer, ..measure.clone() }, true);
+            assert!(row.rest_ms == 350 && took >= longer.rest, "{} ms, {took:?}", row.rest_ms);
+            let refused = Work::ByMmaSync { kind: Kind::I8, size, rests: true };
+            let refused = measure.row(&refused).unwrap_err().to_string();
             assert!(refused.contains("of f16 and bf16, and not of i8"), "{refused}");
         });
+    }
+
+    #[test]
+    fn products_by_mma_sync_have_the_kernel_that_a_device_has() {
+        for (kind, hopper, other) in [
+            (Kind::F16, "matmul_f16_tn_tma", "matmul_f16_tn"),
+            (Kind::Bf16, "matmul_bf16_tn_tma", "matmul_bf16_tn"),
+        ] {
+            assert_eq!(by_mma_sync(kind, Arch::new(9, 0)).unwrap(), hopper);
+            for (major, minor) in [(8, 0), (8, 9), (10, 0), (12, 0)] {
+                assert_eq!(by_mma_sync(kind, Arch::new(major, minor)).unwrap(), other);
+            }
+        }
     }
 
     #[test]
@@ -146,6 +183,6 @@ mod tests {
         for (i, (work, _)) in rows.iter().enumerate() {
             assert!(!rows[..i].iter().any(|(other, _)| other == work), "{work:?} twice");
         }
-        assert_eq!(rows.len(), 4 + 2 + 2 * (4 + 6 + 1 + 2) + 4 + 2 + 2 * 5);
+        assert_eq!(rows.len(), 4 + 2 + 2 * (4 + 6 + 1 + 4) + 4 + 2 + 2 * 5);
     }
 }
