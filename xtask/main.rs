@@ -5,6 +5,7 @@ mod checkout;
 mod pieces;
 mod ptx;
 mod ptxas;
+mod results;
 mod setup;
 mod steps;
 mod test;
@@ -24,6 +25,7 @@ cargo xtask COMMAND
   ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)
       --json           as JSON, with every instruction
+  results              Writes the tables of docs/performance.md from the files in docs/results.
   bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a
                        machine without Rust.
 ";
@@ -67,6 +69,10 @@ fn run() -> Result<ExitCode> {
         "ptx" => {
             setup::core_source(&checkout)?;
             ptx::run(&checkout, &ptx::Options::read(&mut arguments)?)?;
+        }
+        "results" => {
+            nothing_more(&mut arguments)?;
+            results::run(&checkout, false)?;
         }
         "bundle" => {
             setup::core_source(&checkout)?;

@@ -1,0 +1,96 @@
+//! The tables of `docs/performance.md`, one a card, from the CSV files in `docs/results/`.
+
+use crate::checkout::Checkout;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// The columns of a results file.
+const HEADER: [&str; 11] =
+    ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"];
+/// What the generated part of the page lies between.
+const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
+
+/// Writes the tables into the page, or, if `check`, fails where the page has others.
+pub fn run(checkout: &Checkout, check: bool) -> Result<()> {
+    let page = checkout.root.join("docs/performance.md");
+    let text = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
+    let new = replaced(&text, &tables(&checkout.root.join("docs/results"))?)?;
+    if new == text {
+        return Ok(());
+    }
+    if check {
+        bail!("docs/performance.md has other tables than docs/results; `cargo xtask results` writes them");
+    }
+    fs::write(&page, new).with_context(|| format!("cannot write {}", page.display()))
+}
+
+/// The page with its generated part replaced.
+fn replaced(text: &str, tables: &str) -> Result<String> {
+    let [begin, end] = MARKS;
+    let parts = text.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
+    let Some((head, tail)) = parts else {
+        bail!("docs/performance.md has no lines `{}` and `{}`", begin.trim(), end.trim());
+    };
+    Ok(format!("{head}{begin}{tables}{end}{tail}"))
+}
+
+/// A table a file, in the order of the files' names.
+fn tables(folder: &Path) -> Result<String> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "csv") {
+            let text = fs::read_to_string(&path)?;
+            files.insert(path.file_name().unwrap_or_default().to_string_lossy().into_owned(), text);
+        }
+    }
+    let mut all = String::new();
+    for (name, text) in files {
+        table(&mut all, &name, &text).with_context(|| format!("docs/results/{name}"))?;
+    }
+    Ok(all)
+}
+
+fn table(all: &mut String, name: &str, text: &str) -> Result<()> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    if *reader.headers()? != HEADER[..] {
+        bail!("its columns are not {}", HEADER.join(", "));
+    }
+    let rows = reader.records().collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = rows.first() else { bail!("it has no rows") };
+    writeln!(all, "\n### {}, {}\n\n`{}` ([{name}](results/{name}))\n", &first[1], &first[0], &first[9])?;
+    writeln!(all, "| work | moye | peer | ratio | MHz | note |\n| --- | ---: | ---: | ---: | ---: | --- |")?;
+    for row in &rows {
+        let [work, moye, peer, peer_name, unit, ratio, mhz] =
+            [2, 3, 4, 5, 6, 7, 8].map(|column| &row[column]);
+        let peer = if peer.is_empty() { String::new() } else { format!("{peer} ({peer_name})") };
+        writeln!(all, "| {work} | {moye} {unit} | {peer} | {ratio} | {mhz} | {} |", &row[10])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_other_columns_is_refused() {
+        let error = table(&mut String::new(), "a.csv", "date,card\n1,2\n").unwrap_err();
+        assert!(error.to_string().starts_with("its columns are not date, card, work"), "{error}");
+    }
+
+    #[test]
+    fn the_generated_part_is_replaced_and_the_rest_kept() {
+        let text = format!("head\n{}old\n{}tail\n", MARKS[0], MARKS[1]);
+        assert_eq!(replaced(&text, "new\n").unwrap(), format!("head\n{}new\n{}tail\n", MARKS[0], MARKS[1]));
+        assert!(replaced("no marks", "new").is_err());
+    }
+
+    #[test]
+    fn the_page_has_the_tables_of_the_files() {
+        run(&Checkout::find().unwrap(), true).unwrap();
+    }
+}
