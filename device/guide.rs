@@ -11,11 +11,3 @@ pub mod partitions {}
 
 #[doc = include_str!("guide/tiling.md")]
 pub mod tiling {}
-
-#[cfg(feature = "kernels")]
-#[doc = include_str!("guide/ladder.md")]
-pub mod ladder {}
-
-#[cfg(feature = "kernels")]
-#[doc = include_str!("guide/hopper.md")]
-pub mod hopper {}

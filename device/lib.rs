@@ -1,5 +1,5 @@
 //! The device side of moye: the layout algebra, tensors over global, shared and register memory, tiled copies and
-//! tiled matrix instructions, and the kernels built from them.
+//! tiled matrix instructions, pipelines. Kernels are built from them: your own, and those of the crate `moye-kernels`.
 //!
 //! The crate is `no_std` and is compiled twice from the same source: to PTX for a GPU (target `nvptx64-nvidia-cuda`),
 //! and for the host, where `moye-sim` stands in for the GPU. [`arch`] is the only module that knows which of the two
@@ -23,13 +23,6 @@ pub mod atom;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod kernel;
-#[cfg(feature = "kernels")]
-pub mod kernels;
-/// The kernels that moye ships: the ladder alone, as the feature `ladder` has them.
-#[cfg(all(feature = "ladder", not(feature = "kernels")))]
-pub mod kernels {
-    pub mod ladder;
-}
 pub mod layout;
 pub mod memory;
 pub mod number;

@@ -8,7 +8,20 @@ const MESSAGE: usize = 900;
 
 /// Why an atom cannot be tiled, or a tensor not partitioned, as asked for: the numbers that clash, and what would do.
 ///
-/// The forms that do not return it panic with its text, so in a `const` it is a compile error that carries the values.
+/// The forms that do not return it panic with its text, so in a `const` it is a compile error that carries the values. Kernels make
+/// one for their own conditions:
+///
+/// ```compile_fail
+/// use moye_device::atom::TilingError;
+///
+/// const fn stages(stages: i64) -> i64 {
+///     if stages < 2 {
+///         TilingError::of("my kernel").str("there are ").int(stages).str(" stages, 2 at least are needed").raise();
+///     }
+///     stages
+/// }
+/// const STAGES: i64 = stages(1); // error: my kernel: there are 1 stages, 2 at least are needed
+/// ```
 #[derive(Clone, Copy)]
 pub struct TilingError {
     text: Text<MESSAGE>,
@@ -21,7 +34,8 @@ impl TilingError {
     }
 
     /// An error that starts with who found it.
-    pub(crate) const fn of(what: &str) -> Self {
+    #[must_use]
+    pub const fn of(what: &str) -> Self {
         let mut text = Text::new();
         text.str(what);
         text.str(": ");
@@ -33,29 +47,37 @@ impl TilingError {
         Self::of(what).str(error.text())
     }
 
-    pub(crate) const fn str(mut self, text: &str) -> Self {
+    /// The error with a text at its end.
+    #[must_use]
+    pub const fn str(mut self, text: &str) -> Self {
         self.text.str(text);
         self
     }
 
-    pub(crate) const fn int(mut self, value: i64) -> Self {
+    /// The error with a number at its end.
+    #[must_use]
+    pub const fn int(mut self, value: i64) -> Self {
         self.text.int(value);
         self
     }
 
-    pub(crate) const fn tuple(mut self, tuple: &IntTuple) -> Self {
+    /// The error with a tuple at its end.
+    #[must_use]
+    pub const fn tuple(mut self, tuple: &IntTuple) -> Self {
         self.text.tuple(tuple);
         self
     }
 
-    pub(crate) const fn layout(mut self, layout: &Layout) -> Self {
+    /// The error with a layout at its end.
+    #[must_use]
+    pub const fn layout(mut self, layout: &Layout) -> Self {
         self.text.layout(layout);
         self
     }
 
     /// Ends constant evaluation, or the program, with the message.
     #[track_caller]
-    pub(crate) const fn raise(&self) -> ! {
+    pub const fn raise(&self) -> ! {
         panic!("{}", self.text())
     }
 }

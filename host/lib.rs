@@ -17,9 +17,17 @@
 //! CUDA_LIBRARY_PATH = { value = ".cargo/cuda", relative = true }
 //! ```
 //!
-//! The default feature `cli` is the program `moye`; a library does without it (`default-features = false`). The feature `tune`
-//! is for choices of tiles that `moye tune` has measured, `Tuning`.
+//! # Features
+//! All of these are on by default; a library names those that it needs (`default-features = false`). Without any there are devices, buffers,
+//! streams, modules and launches, for kernels of your own, and no kernel of this crate is compiled.
+//! - `movement`: copies and transposes.
+//! - `matmul`: products of matrices.
+//! - `ladder`: the kernels of the guide's steps.
+//! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by name) and `tune` (choices of tiles that
+//!   `moye tune` has measured, `Tuning`).
 #![deny(missing_docs)]
+// Workspaces, counters and the like, which operations share.
+#![cfg_attr(not(feature = "matmul"), allow(dead_code, reason = "some operation needs it"))]
 
 mod device;
 #[cfg(feature = "draw")]
@@ -30,10 +38,12 @@ mod error;
 pub mod eval;
 mod event;
 mod launch;
+#[cfg(feature = "matmul")]
 mod matmul;
 mod matrix;
 mod memory;
 mod module;
+#[cfg(feature = "movement")]
 mod rearrange;
 mod stream;
 mod tensor_map;
@@ -47,19 +57,23 @@ pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
 #[cfg(feature = "tune")]
 pub use matmul::{Choice, Problem, Tuning};
+#[cfg(feature = "matmul")]
 pub use matmul::{Explanation, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
-pub use moye_device::kernels;
 pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_device::number;
+/// The kernels that this crate ships, those that its features name.
+#[cfg(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement"))]
+pub use moye_kernels as kernels;
 pub use moye_sim::{
     Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
     TensorSwizzle,
 };
+#[cfg(feature = "movement")]
 pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
 pub use tensor_map::TensorMap;

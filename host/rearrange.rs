@@ -6,8 +6,8 @@ use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
-use moye_device::kernels::*;
 use moye_device::memory::{Element, Global, GlobalMut};
+use moye_kernels::*;
 
 /// Copies `src` to `dst`, of the same shape and any strides, on the default stream of a device.
 ///

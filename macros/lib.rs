@@ -1,7 +1,8 @@
-//! The macros of moye: the attribute [`macro@kernel`] and, with the layout algebra, `layout!`.
+//! The macros of moye: the attribute [`macro@kernel`], the derive macro [`macro@KernelParam`] and, with the layout algebra, `layout!`.
 
 mod kernel;
 mod layout;
+mod param;
 mod wgmma;
 
 use proc_macro::TokenStream;
@@ -42,6 +43,40 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
     kernel::expand(bounds.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a struct a parameter of kernels: one value that a launch passes, instead of many numbers and pointers.
+///
+/// ```
+/// use moye_device::kernel;
+/// use moye_device::kernel::KernelParam;
+/// use moye_device::memory::{Element, Global, GlobalMut};
+///
+/// /// `n` numbers.
+/// #[derive(Clone, Copy, KernelParam)]
+/// #[repr(C)]
+/// pub struct Vector<T: Element> {
+///     first: Global<T>,
+///     n: u32,
+/// }
+///
+/// /// Multiplies `x` by `factor`.
+/// ///
+/// /// # Safety
+/// /// `x` has `n` numbers, and `y` leads to at least as many.
+/// #[kernel(threads = 256)]
+/// pub unsafe fn scale(x: Vector<f32>, factor: f32, y: GlobalMut<f32>) {
+///     // ...
+/// }
+/// # fn main() {}
+/// ```
+///
+/// The struct is `Copy` and `repr(C)`, aligned to at most 8 bytes, and each field may be passed to a kernel by itself: a number, a pointer to
+/// global memory, or another such struct. What instructions take by the address of the parameter, as a tensor map, stays a parameter
+/// of its own. Of a generic struct, a field whose type names a type parameter is required to be a parameter where the struct is used.
+#[proc_macro_derive(KernelParam)]
+pub fn kernel_param(input: TokenStream) -> TokenStream {
+    param::expand(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// A layout in CuTe's notation: `shape:stride`, or a shape alone for the compact column-major layout.

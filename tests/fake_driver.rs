@@ -94,7 +94,7 @@ fn each_fault_is_told_with_the_way_out() {
             "ptx",
             &["the driver refused the PTX of `moye_device` for sm_80", "(218)", "ptx input, line 9; error"],
         ),
-        ("no kernel", &["module `moye_device` has no kernel `turn_u32` (of package `moye-device`)"]),
+        ("no kernel", &["module `moye_kernels` has no kernel `turn_u32` (of package `moye-kernels`)"]),
         ("registers", &["256 threads in a block: its registers allow 128"]),
         ("launch", &["`cuLaunchKernel` failed with CUDA_ERROR_FAKE (701): something fake"]),
         (

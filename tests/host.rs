@@ -162,6 +162,25 @@ fn every_type_of_parameter_arrives_as_it_was_passed(#[values(On::Sim, On::Gpu)] 
 }
 
 #[rstest]
+fn a_struct_of_another_crate_is_passed_field_by_field(#[values(On::Sim, On::Gpu)] on: On) {
+    use moye_kernels_copy::{Padded, Scaled, Single, structs};
+    // The module's PTX, whose parameters the simulator compares too, is of the kernel's own crate.
+    let ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_80);
+    let Some(device) = on.device() else { return };
+    let module = device.load(&ptx).unwrap();
+    let x = device.upload(&[1_000_000_007u32]).unwrap();
+    let mut output = device.alloc_zeroed::<f64>(9).unwrap();
+    let padded = |narrow, float, half| Padded { narrow, float, half: half::f16::from_f32(half) };
+    let first =
+        Scaled { x: Global::from_address(x.address()), factor: -3i64, padded: padded(255, 0.5, -8.0) };
+    let arguments = (first, Single(2.25), &mut output, padded(7, -1.5, 0.125));
+    // SAFETY: the buffers have one element and nine.
+    unsafe { module.launch(&structs, one_thread(), arguments) }.unwrap();
+    let expected = [1_000_000_007.0, -3.0, 255.0, 0.5, -8.0, 2.25, 7.0, -1.5, 0.125];
+    assert_eq!(output.download().unwrap(), expected, "{device:?}");
+}
+
+#[rstest]
 fn parameters_may_have_the_names_of_the_attributes_own_locals_and_of_the_kernel(
     #[values(On::Sim, On::Gpu)] on: On,
 ) {
@@ -337,7 +356,7 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     );
     let shipped = Kernel::<(f32,)>::new(
         "copy",
-        "moye-device",
+        "moye-kernels",
         LaunchBounds { threads: None, min_blocks: None },
         0,
         |_| panic!("it is refused before it runs"),
@@ -363,7 +382,7 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     assert!(matches!(error, Error::OtherParameters { kernel: "scale", .. }), "{device:?}: {error}");
     // SAFETY: it is refused.
     let error = unsafe { device.launch(&shipped, one_thread(), (2.0,)) }.unwrap_err();
-    assert!(matches!(error, Error::OtherParameters { module: "moye_device", .. }), "{device:?}: {error}");
+    assert!(matches!(error, Error::OtherParameters { module: "moye_kernels", .. }), "{device:?}: {error}");
     assert_eq!(y.download().unwrap(), [2.0], "{device:?}");
 }
 

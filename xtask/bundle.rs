@@ -31,6 +31,7 @@ const HOST_ONLY: &[&str] = &[
     "moye-kernels-tiled",
     "moye-kernels-wgmma",
     "moye-device",
+    "moye-kernels",
     "moye-sim",
 ];
 /// Tests that compile something themselves, or that no device takes part in, by name.

@@ -38,8 +38,10 @@ impl Options {
 
 /// Compiles the shipped kernels.
 fn compile(checkout: &Checkout, archs: &[String]) -> Result<PtxSet> {
-    let mut builder = PtxBuilder::new(checkout.root.join("device"))
-        .feature("kernels")
+    let mut builder = PtxBuilder::new(checkout.root.join("device/kernels"))
+        .feature("ladder")
+        .feature("matmul")
+        .feature("movement")
         .target_dir(checkout.target.join("ptx"))
         .out_dir(checkout.target.join("ptx/report"));
     for arch in archs {

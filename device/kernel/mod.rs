@@ -5,6 +5,7 @@ mod param;
 #[cfg(not(target_arch = "nvptx64"))]
 mod typed;
 
+pub use moye_macros::KernelParam;
 pub use param::{KernelParam, ParamType, Scalar};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use typed::{Kernel, LaunchBounds, Params};

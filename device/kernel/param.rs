@@ -12,7 +12,7 @@ use half::{bf16, f16};
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter type",
     note = "a kernel takes integers (i8..i64, u8..u64, usize, isize), floats (f32, f64), half::f16, half::bf16, pointers to global memory (Global<T> for what it reads, GlobalMut<T> for what it writes), and tensor maps (TensorMap)",
-    note = "pass a slice as a pointer and a length, and a struct as its fields"
+    note = "pass a slice as a pointer and a length, and a struct of your own with `#[derive(KernelParam)]` and `#[repr(C)]`"
 )]
 pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
     /// What the parameter is, for messages and checks.

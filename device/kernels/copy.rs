@@ -1,10 +1,10 @@
 //! A copy that passes through shared memory: each block takes a tile of 32 x 32 with 32 x 8 threads.
 
-use crate::algorithm;
-use crate::arch::{block_idx, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
-use crate::memory::{Global, GlobalMut, SharedArray, SharedStorage};
-use crate::tensor::{Dense, Matrix};
-use crate::{kernel, layout, static_layout};
+use moye_device::algorithm;
+use moye_device::arch::{block_idx, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
+use moye_device::memory::{Global, GlobalMut, SharedArray, SharedStorage};
+use moye_device::tensor::{Dense, Matrix};
+use moye_device::{kernel, layout, static_layout};
 
 static_layout! {
     /// A block's tile, (BLK_M, BLK_N).

@@ -9,13 +9,13 @@
 //! In a transpose either what is read or what is written lies apart. An H200 takes it better from reads: 16384 x 16384 elements of 8 bytes went at
 //! 3,808 GB/s where blocks beside each other read beside each other, and at 4,124 where they write so.
 
-use crate::algorithm::copy;
-use crate::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
-use crate::layout::{IntTuple, Layout};
-use crate::memory::{Element, Global, GlobalMut, SharedArray, SharedStorage};
-use crate::tensor::{Matrix, StaticLayout, UnitStride};
-use crate::{kernel, layout, static_layout};
 use core::marker::PhantomData;
+use moye_device::algorithm::copy;
+use moye_device::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
+use moye_device::layout::{IntTuple, Layout};
+use moye_device::memory::{Element, Global, GlobalMut, SharedArray, SharedStorage};
+use moye_device::tensor::{Matrix, StaticLayout, UnitStride};
+use moye_device::{kernel, layout, static_layout};
 
 /// The place of a block's tile, along a first mode that has so many, and a second one. The blocks of a grid are numbered along x alone, which
 /// has room for 2^31 - 1.

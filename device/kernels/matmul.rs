@@ -3,11 +3,11 @@
 //! `C = A * B` with `A` as `(M, K)`, `B` as `(N, K)` and `C` as `(M, N)`: each operand has `K` last, as in CuTe. A block
 //! of 256 threads takes a tile of 128 x 128 of `C` and walks along `K` in steps of 8.
 
-use crate::algorithm::{copy, copy_async, gemm};
-use crate::arch::{block_idx, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
-use crate::memory::{Global, GlobalMut, SharedArray, SharedStorage};
-use crate::tensor::{All, Dense, Matrix, One, StaticLayout, Step, X};
-use crate::{kernel, layout, static_layout};
+use moye_device::algorithm::{copy, copy_async, gemm};
+use moye_device::arch::{block_idx, cp_async_commit, cp_async_wait, sync_threads, thread_idx};
+use moye_device::memory::{Global, GlobalMut, SharedArray, SharedStorage};
+use moye_device::tensor::{All, Dense, Matrix, One, StaticLayout, Step, X};
+use moye_device::{kernel, layout, static_layout};
 
 static_layout! {
     /// A block's tile of A, (BLK_M, BLK_K), and of B, (BLK_N, BLK_K).

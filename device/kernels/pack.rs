@@ -1,13 +1,13 @@
 //! Matrices rearranged for kernels that want K contiguous and rows that start at multiples of 16 bytes. These read whole words of as many
 //! bytes, so that what stands behind a row in its last word is written, too.
 
-use crate::algorithm::copy;
-use crate::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
-use crate::layout::{IntTuple, Layout};
-use crate::memory::{Element, Global, GlobalMut, SharedArray};
-use crate::tensor::{Dense, Matrix, StaticLayout};
-use crate::{kernel, layout, memory::SharedStorage, static_layout};
 use core::marker::PhantomData;
+use moye_device::algorithm::copy;
+use moye_device::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
+use moye_device::layout::{IntTuple, Layout};
+use moye_device::memory::{Element, Global, GlobalMut, SharedArray};
+use moye_device::tensor::{Dense, Matrix, StaticLayout};
+use moye_device::{kernel, layout, memory::SharedStorage, static_layout};
 
 static_layout! {
     /// A block's tile, (BLK_ROWS, BLK_K).

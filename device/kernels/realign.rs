@@ -13,13 +13,13 @@
 //!
 //! Both operands of a product are copied by one launch.
 
-use crate::arch::{
+use moye_device::arch::{
     CachedAccess as _, FULL_WARP, LoadCache, LoadHint, Word as _, Word128, block_idx, overlap_launches,
     shuffle, thread_idx,
 };
-use crate::kernel;
-use crate::kernel::{KernelParam, ParamType};
-use crate::memory::{Global, GlobalMut};
+use moye_device::kernel;
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Global, GlobalMut};
 
 /// Bytes of a word.
 const WORD: u32 = size_of::<Word128>() as u32;
@@ -46,7 +46,7 @@ const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
 /// Zeros are written behind each, up to `written` bytes, for those who read whole words of 16. All distances are in bytes; those of `dst`
 /// are multiples of 16, and it begins at one.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Lines {
     /// What is read, in a buffer that begins at a multiple of 16 bytes.
     pub src: Global<u8>,
@@ -68,14 +68,6 @@ pub struct Lines {
     pub written: u32,
     /// How many batches there are.
     pub batches: u32,
-}
-
-// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields and pairs of 4-byte ones, the same on host and device.
-unsafe impl KernelParam for Lines {
-    const TYPE: ParamType = {
-        assert!(size_of::<Self>() == 6 * 8 + 4 * 4, "the struct has gaps");
-        ParamType::Struct { name: "Lines", size: size_of::<Self>() }
-    };
 }
 
 impl Lines {

@@ -1,10 +1,10 @@
 //! A transpose that reads and writes whole rows of sectors: the tile turns round in shared memory.
 
-use crate::algorithm::copy;
-use crate::arch::{block_idx, sync_threads, thread_idx};
-use crate::memory::{Global, GlobalMut, SharedArray, SharedStorage};
-use crate::tensor::{Dense, Matrix};
-use crate::{kernel, layout, static_layout};
+use moye_device::algorithm::copy;
+use moye_device::arch::{block_idx, sync_threads, thread_idx};
+use moye_device::memory::{Global, GlobalMut, SharedArray, SharedStorage};
+use moye_device::tensor::{Dense, Matrix};
+use moye_device::{kernel, layout, static_layout};
 
 static_layout! {
     /// A block's tile of the source, (BLK_M, BLK_N), and of the destination, (BLK_N, BLK_M).

@@ -14,15 +14,15 @@
 //! there, or every fourth: behind as many rows a word is left free, so that these begin a bank later each.
 
 use super::lines::tile_of;
-use crate::algorithm::copy;
-use crate::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
-use crate::atom::copy::AutoVectorizingCopy;
-use crate::atom::{StaticTiledCopy, TiledCopy};
-use crate::layout::{IntTuple, Layout};
-use crate::memory::{Element, Global, GlobalMut, SharedArray, SharedStorage};
-use crate::tensor::{Matrix, StaticLayout, UnitStride};
-use crate::{kernel, layout, static_layout};
 use core::marker::PhantomData;
+use moye_device::algorithm::copy;
+use moye_device::arch::{block_idx, overlap_launches, sync_threads, thread_idx};
+use moye_device::atom::copy::AutoVectorizingCopy;
+use moye_device::atom::{StaticTiledCopy, TiledCopy};
+use moye_device::layout::{IntTuple, Layout};
+use moye_device::memory::{Element, Global, GlobalMut, SharedArray, SharedStorage};
+use moye_device::tensor::{Matrix, StaticLayout, UnitStride};
+use moye_device::{kernel, layout, static_layout};
 
 /// Words of a tile along M.
 const WORDS_M: i64 = 32;

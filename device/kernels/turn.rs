@@ -7,15 +7,15 @@
 //! takes.
 
 use super::mma::TurnedOf;
-use crate::algorithm::copy;
-use crate::arch::{block_idx, overlap_launches, thread_idx};
-use crate::atom::copy::UniversalCopy;
-use crate::atom::{StaticTiledCopy, TiledCopy};
-use crate::kernel::{KernelParam, ParamType};
-use crate::layout::{Layout, layout};
-use crate::memory::{Global, GlobalMut};
-use crate::tensor::{Aligned, IdentityOf, Matrix, UnitStride};
-use crate::{kernel, static_layout, tiled_copy};
+use moye_device::algorithm::copy;
+use moye_device::arch::{block_idx, overlap_launches, thread_idx};
+use moye_device::atom::copy::UniversalCopy;
+use moye_device::atom::{StaticTiledCopy, TiledCopy};
+use moye_device::kernel::KernelParam;
+use moye_device::layout::{Layout, layout};
+use moye_device::memory::{Global, GlobalMut};
+use moye_device::tensor::{Aligned, IdentityOf, Matrix, UnitStride};
+use moye_device::{kernel, static_layout, tiled_copy};
 
 /// Rows of a block's tile, and its columns.
 pub const TILE: u32 = 64;
@@ -38,7 +38,7 @@ tiled_copy! {
 ///
 /// Strides and distances are in elements, and multiples of 4; both begin at multiples of 16 bytes.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Turn {
     /// What is read.
     pub src: Global<u32>,
@@ -60,14 +60,6 @@ pub struct Turn {
     pub written: u32,
     /// How many there are; none where it is 0.
     pub batches: u32,
-}
-
-// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields and pairs of 4-byte ones, the same on host and device.
-unsafe impl KernelParam for Turn {
-    const TYPE: ParamType = {
-        assert!(size_of::<Self>() == 6 * 8 + 4 * 4, "the struct has gaps");
-        ParamType::Struct { name: "Turn", size: size_of::<Self>() }
-    };
 }
 
 impl Turn {

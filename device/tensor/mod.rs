@@ -162,10 +162,14 @@ impl<E: Engine, L> Tensor<E, L> {
         &mut self.engine
     }
 
-    /// The same elements, named by another layout with the same origin.
-    #[cfg(feature = "kernels")]
+    /// The same elements in another order, named by another layout from the same origin: a mode in parts, say, which
+    /// [`logical_divide`](crate::layout::logical_divide) makes of a thread's partition.
+    ///
+    /// # Safety
+    /// Each element of `N` is one of `L`, and `N` has the swizzle, the origin and the alignment that `L` has
+    /// ([`StaticLayout::SWIZZLE`], [`StaticLayout::ORIGIN`] and [`StaticLayout::MOVED`]).
     #[inline(always)]
-    pub(crate) fn renamed<N>(self) -> Tensor<E, N> {
+    pub unsafe fn renamed<N: StaticLayout>(self) -> Tensor<E, N> {
         Tensor::from_engine(self.engine)
     }
 

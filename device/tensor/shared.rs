@@ -18,6 +18,22 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     pub const fn shared(pointer: Shared<T>) -> Self {
         Tensor::from_engine(pointer)
     }
+
+    /// The pointer that the layout's offsets count from.
+    #[inline(always)]
+    #[must_use]
+    pub const fn pointer(&self) -> Shared<T> {
+        self.engine
+    }
+
+    /// The address of an element in bytes, for instructions that take it.
+    ///
+    /// `index` is below [`Tensor::SIZE`].
+    #[inline(always)]
+    #[must_use]
+    pub fn address_of(&self, index: usize) -> u32 {
+        self.engine.address_of::<L>(index)
+    }
 }
 
 /// Only a whole array can be named anew: of a thread's part the new layout would not know how its origin is aligned.

@@ -3,19 +3,14 @@
 use crate::Result;
 use crate::device::Device;
 use crate::memory::{Buffer, BufferSlice, BufferSliceMut};
-use half::{bf16, f16};
 use moye_device::kernel::{KernelParam, Params};
-use moye_device::kernels::hopper::Sharing;
-use moye_device::kernels::mma::Arguments;
-use moye_device::kernels::realign::Lines;
-use moye_device::kernels::turn::Turn;
 use moye_device::memory::{Element, Global, GlobalMut};
 
 /// A value that a launch takes where the kernel's parameter is a `P`.
 #[diagnostic::on_unimplemented(
     message = "the kernel takes `{P}` here, for which `{Self}` cannot be passed",
     label = "a wrong argument for `{P}`",
-    note = "for Global<T> pass a &Buffer<T> or a BufferSlice<T>; for GlobalMut<T> pass a &mut Buffer<T> or a BufferSliceMut<T>; for a number, a number of exactly that type"
+    note = "for Global<T> pass a &Buffer<T> or a BufferSlice<T>; for GlobalMut<T> pass a &mut Buffer<T> or a BufferSliceMut<T>; for a number or a struct, a value of exactly that type"
 )]
 pub trait KernelArg<P: KernelParam> {
     /// The device that the memory behind it lives on, where there is memory behind it.
@@ -39,19 +34,16 @@ pub trait KernelArgs<P: Params> {
     fn pass(self, check: &mut dyn FnMut(usize, &Device) -> Result<()>) -> Result<P>;
 }
 
-macro_rules! numbers {
-    ($($t:ty),*) => { $(
-        impl KernelArg<$t> for $t {
-            fn device(&self) -> Option<&Device> {
-                None
-            }
-            fn pass(self) -> $t {
-                self
-            }
-        }
-    )* };
+/// A parameter is passed as it is: a number of exactly its type, a struct, or an address that the caller vouches for where the borrow of a
+/// buffer would be in the way (a kernel that works in place takes the same buffer twice).
+impl<P: KernelParam> KernelArg<P> for P {
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+    fn pass(self) -> P {
+        self
+    }
 }
-numbers!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, f16, bf16);
 
 macro_rules! memory {
     ($parameter:ident: $($argument:ty),*) => { $(
@@ -84,37 +76,6 @@ impl<T: Element> KernelArg<GlobalMut<T>> for BufferSliceMut<'_, T> {
     fn pass(self) -> GlobalMut<T> {
         GlobalMut::from_address(self.address())
     }
-}
-
-/// What is passed as it is, whose addresses the caller vouches for. (Numbers are not among these: the compiler shows the text of their implementation
-/// to whoever passes a wrong one.)
-macro_rules! as_they_are {
-    ($($(#[$doc:meta])* {$($generics:tt)*} $t:ty;)+) => { $(
-        $(#[$doc])*
-        impl<$($generics)*> KernelArg<Self> for $t {
-            fn device(&self) -> Option<&Device> {
-                None
-            }
-            fn pass(self) -> Self {
-                self
-            }
-        }
-    )+ };
-}
-as_they_are! {
-    /// An address that the caller vouches for, where the borrow of a buffer would be in the way: a kernel that works in place
-    /// takes the same buffer twice.
-    {T: Element} Global<T>;
-    /// An address that the caller vouches for, as for [`Global`].
-    {T: Element} GlobalMut<T>;
-    /// The arguments of a product as one struct, whose addresses the caller vouches for.
-    {T: Element, O: Element, S: Element} Arguments<T, O, S>;
-    /// A matrix that is turned round, likewise.
-    {} Turn;
-    /// Lines that are copied, likewise.
-    {} Lines;
-    /// Where the pieces of shared tiles meet, likewise.
-    {S: Element} Sharing<S>;
 }
 
 macro_rules! arguments {

@@ -9,7 +9,7 @@ use super::element::{Clusters, Operand, Variant};
 use super::hopper;
 use super::operand::{LINE, SECTOR, View};
 use super::plan::Question;
-use moye_device::kernels::hopper::Cut;
+use moye_kernels::hopper::Cut;
 
 /// What a launch costs beside others, in microseconds.
 const LAUNCH: f64 = 3.0;

@@ -9,13 +9,13 @@ use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
-use moye_device::kernels::hopper::{Boxes, Cut, SgemmBox, Sharing};
-use moye_device::kernels::mma::Arguments;
 use moye_device::layout::Major;
 use moye_device::memory::{GlobalMut, TensorMap as Map};
+use moye_kernels::hopper::{Boxes, Cut, SgemmBox, Sharing};
+use moye_kernels::mma::Arguments;
 use moye_sim::{TensorElement, TensorMap as Fields, TensorPromotion, TensorSwizzle};
 
-/// A kernel of [`moye_device::kernels::hopper`].
+/// A kernel of [`moye_kernels::hopper`].
 pub type TmaProduct<T> = Kernel<(
     Map,
     Map,
@@ -24,7 +24,7 @@ pub type TmaProduct<T> = Kernel<(
     Sharing<<T as Operand>::Scalar>,
 )>;
 
-/// A kernel of f32 by FMA whose operands TMA loads, [`sgemm`](moye_device::kernels::hopper::sgemm).
+/// A kernel of f32 by FMA whose operands TMA loads, [`sgemm`](moye_kernels::hopper::sgemm).
 pub type LoadedProduct<T> = Kernel<(Map, Map, Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>)>;
 
 /// Rows of a box of C, and bytes of a row of any box.

@@ -5,7 +5,7 @@ use super::element::{Clusters, Code, Major, Operand, Precision, Variant, variant
 use super::hopper;
 use super::operand::{LINE, View};
 use super::problem::{MAX_Y, ROW_ALIGN};
-use moye_device::kernels::hopper::Cut;
+use moye_kernels::hopper::Cut;
 
 /// The product that is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

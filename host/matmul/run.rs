@@ -16,9 +16,9 @@ use crate::memory::Workspace;
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::arch::Fma;
-use moye_device::kernels::hopper::Cut;
-use moye_device::kernels::mma::Scalar;
 use moye_device::memory::{Element, Global, GlobalMut};
+use moye_kernels::hopper::Cut;
+use moye_kernels::mma::Scalar;
 
 /// Computes a product.
 ///

@@ -4,11 +4,15 @@ mod buffer;
 mod counters;
 mod raw;
 mod slice;
+#[cfg(feature = "matmul")]
 mod workspace;
 
 pub use buffer::Buffer;
-pub(crate) use counters::{Counters, Kept};
+#[cfg(feature = "matmul")]
+pub(crate) use counters::Counters;
+pub(crate) use counters::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
+#[cfg(feature = "matmul")]
 pub(crate) use workspace::Workspace;
 
 use moye_device::memory::Element;

@@ -203,9 +203,9 @@ mod tests {
                 assert!(entry.accept(P::TYPES), "{} for {arch}: {entry}", kernel.name());
             }
         }
-        check(&moye_device::kernels::copy);
-        check(&moye_device::kernels::copy_async);
-        check(&moye_device::kernels::transpose);
-        check(&moye_device::kernels::matmul_f32_nt);
+        check(&moye_kernels::copy);
+        check(&moye_kernels::copy_async);
+        check(&moye_kernels::transpose);
+        check(&moye_kernels::matmul_f32_nt);
     }
 }

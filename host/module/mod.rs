@@ -19,11 +19,15 @@ use entry::EntryParams;
 use moye_device::kernel::{Kernel, Params};
 use std::sync::Arc;
 
-/// The kernels that this crate ships.
-pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_device");
+/// The kernels that this crate ships, those of the operations that its features name.
+#[cfg(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement"))]
+pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
+/// The kernels that this crate ships: without the feature of an operation there are none.
+#[cfg(not(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement")))]
+pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
 
 /// The package that declares the shipped kernels.
-pub(crate) const SHIPPED_PACKAGE: &str = "moye-device";
+pub(crate) const SHIPPED_PACKAGE: &str = "moye-kernels";
 
 /// The kernels of a crate, loaded on a device.
 ///
@@ -71,7 +75,7 @@ impl Device {
 
     /// The module of the shipped kernels, or on the simulator, which needs none, of any kernel.
     pub(crate) fn shipped<P: Params>(&self, kernel: &Kernel<P>) -> Result<Module> {
-        if self.is_gpu() && kernel.package() != SHIPPED_PACKAGE {
+        if self.is_gpu() && (kernel.package() != SHIPPED_PACKAGE || SHIPPED_PTX.images().is_empty()) {
             return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
         }
         self.load(&SHIPPED_PTX)

@@ -32,9 +32,10 @@ pub(crate) struct KernelText {
 }
 
 impl Texts {
-    /// The texts of `ptx` that run on `arch`; `None` where none does, or where the best one cannot be taken apart.
+    /// The texts of `ptx` that run on `arch` and have kernels; `None` where none does, or where the best one cannot be taken apart.
     pub fn of(ptx: &Ptx, arch: Arch) -> Option<Self> {
-        let texts: Vec<_> = ptx.images_for(arch).into_iter().map(Text::new).collect();
+        let images = ptx.images_for(arch).into_iter().filter(|(_, text)| text.contains(".entry"));
+        let texts: Vec<_> = images.map(Text::new).collect();
         texts.first()?.split()?;
         Some(Self(texts))
     }

@@ -20,7 +20,7 @@ macro_rules! ladder_tiling {
 
         struct $name;
 
-        impl moye_device::kernels::ladder::Tiling for $name {
+        impl moye_kernels::ladder::Tiling for $name {
             type StridesA = $strides;
             type StridesB = $strides;
             type TileA = TileAb;
@@ -34,7 +34,7 @@ macro_rules! ladder_tiling {
             type Mma = Mma;
         }
 
-        impl moye_device::kernels::ladder::Staged for $name {
+        impl moye_kernels::ladder::Staged for $name {
             type Word = $word;
         }
     };

@@ -88,6 +88,7 @@ const OF_SEVERAL: &[&str] = &[
     "reverse_s4_shared",
     "reverse_u4",
     "reverse_u4_shared",
+    "structs",
 ];
 
 /// Whether an instruction moves data, other than from register to register and from the parameters, or computes with floats.

@@ -1,13 +1,13 @@
 //! How a product on Hopper is tiled, as a type, and what follows from it: boxes, descriptors, shared memory.
 
 use super::store::Staging;
-use crate::arch::wgmma::Accumulators;
-use crate::atom::wgmma::{SharedOperand, WgmmaAtom};
-use crate::kernels::mma::{Arguments, Convertible, Scalar};
-use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, shared_memory_atom};
-use crate::memory::{Element, SharedStorage};
-use crate::pipeline::{Pipeline, PipelineStorage, Readers, mbarrier_bytes};
+use crate::mma::{Arguments, Convertible, Scalar};
 use core::marker::PhantomData;
+use moye_device::arch::wgmma::Accumulators;
+use moye_device::atom::wgmma::{SharedOperand, WgmmaAtom};
+use moye_device::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, shared_memory_atom};
+use moye_device::memory::{Element, SharedStorage};
+use moye_device::pipeline::{Pipeline, PipelineStorage, Readers, mbarrier_bytes};
 
 /// Bytes of a row of shared memory that is swizzled as a whole, and that a box has along its contiguous mode.
 pub const ROW: u32 = 128;
@@ -92,7 +92,7 @@ pub trait WgmmaConfig: Sized + 'static {
     const BLK_M: u32;
     /// Whether the two consuming warpgroups have whole tiles and multiply in turn (*ping-pong*), or share each tile (*cooperative*).
     const PING_PONG: bool;
-    /// Whether the sums are multiplied by [`Scales`](crate::kernels::mma::Scales).
+    /// Whether the sums are multiplied by [`Scales`](crate::mma::Scales).
     const SCALED: bool;
     /// Blocks of a cluster, which have tiles of C below each other, and B in common: each loads its part of B for all of them.
     const CLUSTER: u32;

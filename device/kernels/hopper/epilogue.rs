@@ -8,20 +8,22 @@ use super::pieces::{has_pieces, write_finished};
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, make_room, store};
 use super::words::Corner;
-use crate::arch::wgmma::Accumulators;
-use crate::arch::{FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp};
-use crate::kernels::mma::Convertible as _;
-use crate::kernels::mma::{Arguments, Place, Staged, write_rows};
-use crate::layout::{Layout, Swizzle, layout};
-use crate::memory::{Element, Shared, TensorMapPointer};
-use crate::pipeline::Full;
-use crate::tensor::{StaticLayout, Tensor};
+use crate::mma::Convertible as _;
+use crate::mma::{Arguments, Place, Staged, write_rows};
 use core::marker::PhantomData;
+use moye_device::arch::wgmma::Accumulators;
+use moye_device::arch::{
+    FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp,
+};
+use moye_device::layout::{Layout, Swizzle, layout};
+use moye_device::memory::{Element, Shared, TensorMapPointer};
+use moye_device::pipeline::Full;
+use moye_device::tensor::{StaticLayout, Tensor};
 
 /// Columns of C that a warpgroup brings into shared memory at a time, where it writes by rows.
 pub(super) const COLUMNS: u32 = 64;
 
-crate::static_layout! {
+moye_device::static_layout! {
     /// These columns of an instruction's part of the tile.
     pub Chunk = layout!((64, 64));
 }

@@ -14,14 +14,14 @@
 //! but the one at the beginning, which tells that both blocks have begun.
 
 use super::config::{ATOM_M, AccumulatorsOf, WARPGROUP, WgmmaConfig};
-use crate::arch::wgmma::Accumulators as _;
-use crate::arch::{
+use crate::mma::{Convertible as _, Scalar as _};
+use core::marker::PhantomData;
+use moye_device::arch::wgmma::Accumulators as _;
+use moye_device::arch::{
     AsyncWord as _, Fma as _, Word as _, Word128, map_shared, mbarrier_arrive_expect_tx, mbarrier_init,
     mbarrier_wait_parity_cluster,
 };
-use crate::kernels::mma::{Convertible as _, Scalar as _};
-use crate::memory::Element as _;
-use core::marker::PhantomData;
+use moye_device::memory::Element as _;
 
 /// Bytes of a word, as a thread sends it: four sums.
 const WORD: u32 = size_of::<Word128>() as u32;
@@ -71,7 +71,7 @@ impl<G: WgmmaConfig> Exchange<G> {
     /// Makes the mbarrier, which waits for one exchange.
     ///
     /// # Safety
-    /// One thread calls it once; [`fence_mbarrier_init`](crate::arch::fence_mbarrier_init) and a barrier of the cluster come behind it,
+    /// One thread calls it once; [`fence_mbarrier_init`](moye_device::arch::fence_mbarrier_init) and a barrier of the cluster come behind it,
     /// before either block sends.
     #[inline(always)]
     pub unsafe fn init(self) {

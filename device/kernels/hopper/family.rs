@@ -4,7 +4,8 @@ use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig, WgmmaStorage};
 use super::matmul::matmul;
 use super::parts::{PartsStorage, matmul_parts};
 use super::sharing::Sharing;
-use crate::atom::wgmma::{
+use half::{bf16, f16};
+use moye_device::atom::wgmma::{
     K_MAJOR, MN_MAJOR, SM90_64x64x16_F32BF16BF16_SS, SM90_64x64x16_F32F16F16_SS,
     SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_SS, SM90_64x128x32_F32E4M3E4M3_SS_TN,
     SM90_64x128x32_F32E5M2E5M2_SS_TN, SM90_64x128x32_S32S8S8_SS_TN, SM90_64x192x16_F32BF16BF16_SS,
@@ -12,9 +13,8 @@ use crate::atom::wgmma::{
     SM90_64x256x16_F32F16F16_SS, SM90_64x256x32_F32E4M3E4M3_SS_TN, SM90_64x256x32_F32E5M2E5M2_SS_TN,
     SM90_64x256x32_S32S8S8_SS_TN,
 };
-use crate::memory::TensorMap;
-use crate::number::{F8E4M3, F8E5M2};
-use half::{bf16, f16};
+use moye_device::memory::TensorMap;
+use moye_device::number::{F8E4M3, F8E5M2};
 
 /// The configuration and the kernel of each entry.
 macro_rules! wgmma {
@@ -64,7 +64,7 @@ macro_rules! wgmma {
             /// A, B and C; that of C is not used where `arguments.tensor_c` is 0. `c` overlaps none of the others. Every
             /// split has something of K. Each extent is at most 2^31 - 256. The launch has clusters of
             #[doc = concat!(stringify!($cluster), " blocks. `sharing` is as it says, for this launch alone.")]
-            #[crate::kernel(threads = $threads, min_blocks = 1, shared = WgmmaStorage<Tiling>)]
+            #[moye_device::kernel(threads = $threads, min_blocks = 1, shared = WgmmaStorage<Tiling>)]
             pub unsafe fn $name(
                 a: TensorMap,
                 b: TensorMap,
@@ -80,6 +80,7 @@ macro_rules! wgmma {
     )+ };
 }
 
+#[cfg(feature = "matmul-f16")]
 wgmma! {
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 256.
     wgmma_f16_tn = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
@@ -89,14 +90,6 @@ wgmma! {
     wgmma_f16_nn = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
     wgmma_f16_tt = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_tn = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_nt = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
-    /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_nn = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
-    wgmma_bf16_tt = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 128.
     wgmma_f16_tn_128x128 = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
@@ -105,14 +98,6 @@ wgmma! {
     wgmma_f16_nn_128x128 = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<MN_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
     wgmma_f16_tt_128x128 = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_tn_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_nt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
-    /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_nn_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
-    wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
     wgmma_f16_tn_alone = f16 => f32, f16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, pieces }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 256 x 128, a block by itself each, of which a warpgroup has two
@@ -122,6 +107,25 @@ wgmma! {
     wgmma_f16_tn_128x192 = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
     wgmma_f16_tn_64x256 = f16 => f32, f16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, ping_pong }
+}
+#[cfg(feature = "matmul-bf16")]
+wgmma! {
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_tn = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_nt = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_nn = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 256.
+    wgmma_bf16_tt = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_tn_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_nt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, MN_MAJOR> }
+    /// `c = a * b` in bf16 with M contiguous in `a` and K in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_nn_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<MN_MAJOR, K_MAJOR> }
+    /// `c = a * b` in bf16 with K contiguous in `a` and N in `b`, sums in f32, tiles of 128 x 128.
+    wgmma_bf16_tt_128x128 = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 128 x 256, a block by itself each.
     wgmma_bf16_tn_alone = bf16 => f32, bf16, f32 { rows: 128, cluster: 1, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, pieces }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 256 x 128, a block by itself each, of which a warpgroup has two
@@ -131,13 +135,22 @@ wgmma! {
     wgmma_bf16_tn_128x192 = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 256 that two warpgroups take in turn.
     wgmma_bf16_tn_64x256 = bf16 => f32, bf16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, ping_pong }
+}
+#[cfg(feature = "matmul-tf32")]
+wgmma! {
     /// `c = a * b` in tf32, which the tensor map rounds to, with K contiguous in both, tiles of 128 x 256.
     wgmma_tf32_tn = f32 => f32, f32, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x8_F32TF32TF32_SS_TN }
+}
+#[cfg(feature = "matmul-i8")]
+wgmma! {
     /// `c = a * b` of 8-bit integers with K contiguous in both, sums in 32 bits that wrap, tiles of 128 x 256.
     wgmma_s8_tn = i8 => i32, i32, i32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_S32S8S8_SS_TN }
     /// As [`wgmma_s8_tn`](const@wgmma_s8_tn), tiles of 128 x 128 that two warpgroups take in turn, of which each has two instructions below
     /// each other.
     wgmma_s8_tn_128x128 = i8 => i32, i32, i32 { rows: 128, cluster: 2, threads = 384, SM90_64x128x32_S32S8S8_SS_TN, tall, ping_pong; stages: 6 }
+}
+#[cfg(feature = "matmul-f8")]
+wgmma! {
     /// `c = scales * a * b` of e4m3 with K contiguous in both, sums in f32, of which the tensor cores keep some 14 bits, tiles of
     /// 128 x 256.
     wgmma_e4m3_tn = F8E4M3 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x256x32_F32E4M3E4M3_SS_TN, scaled }
@@ -191,7 +204,7 @@ macro_rules! wgmma_parts {
             /// A and B, fitted to M, N and K; those of C and `sharing` are not used. `c` overlaps none of the others. K is in one chunk, and
             /// `arguments.splits` 1. Each extent is at most 2^31 - 256. The launch has clusters of
             #[doc = concat!(stringify!($parts), " blocks (1: none).")]
-            #[crate::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $parts, { Tiling::STAGES }>)]
+            #[moye_device::kernel(threads = $threads, min_blocks = 1, shared = PartsStorage<Tiling, $parts, { Tiling::STAGES }>)]
             pub unsafe fn $name(
                 a: TensorMap,
                 b: TensorMap,
@@ -207,6 +220,7 @@ macro_rules! wgmma_parts {
     )+ };
 }
 
+#[cfg(feature = "matmul-f16")]
 wgmma_parts! {
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, tiles of 64 x 64.
     wgmma_f16_tn_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
@@ -234,6 +248,9 @@ wgmma_parts! {
     wgmma_f16_tt_64x64 = f16 => f32, f16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
     /// As [`wgmma_f16_tt_64x64`](const@wgmma_f16_tt_64x64), K in two parts.
     wgmma_f16_tt_64x64_k2 = f16 => f32, f16, f32 { rows: 64, parts: 2, stages: 6 of 2, threads = 256, SM90_64x64x16_F32F16F16_SS<K_MAJOR, MN_MAJOR> }
+}
+#[cfg(feature = "matmul-bf16")]
+wgmma_parts! {
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, tiles of 64 x 64.
     wgmma_bf16_tn_64x64 = bf16 => f32, bf16, f32 { rows: 64, parts: 1, stages: 6 of 2, threads = 256, SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
     /// As [`wgmma_bf16_tn_64x64`](const@wgmma_bf16_tn_64x64), K in two parts.

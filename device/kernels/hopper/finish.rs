@@ -10,10 +10,10 @@
 
 use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, is_wide};
-use crate::arch::Fma as _;
-use crate::arch::wgmma::Accumulators as _;
-use crate::kernels::mma::{Activation, Convertible, Scalar as _};
-use crate::memory::{Global, GlobalPointer as _};
+use crate::mma::{Activation, Convertible, Scalar as _};
+use moye_device::arch::Fma as _;
+use moye_device::arch::wgmma::Accumulators as _;
+use moye_device::memory::{Global, GlobalPointer as _};
 
 /// Replaces the sums of an instruction's part of a tile by what is written where `beta` is 0.
 ///

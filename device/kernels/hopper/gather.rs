@@ -8,12 +8,12 @@
 use super::config::{AccumulatorsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
 use super::schedule::Share;
 use super::sharing::Sharing;
-use crate::arch::wgmma::Accumulators;
-use crate::arch::{
+use crate::mma::{Convertible as _, Scalar as _};
+use moye_device::arch::wgmma::Accumulators;
+use moye_device::arch::{
     AtomicAdd as _, FULL_WARP, Fma as _, Word as _, Word128, fence_gpu, opaque, sync_barrier, sync_warp,
 };
-use crate::kernels::mma::{Convertible as _, Scalar as _};
-use crate::memory::Element as _;
+use moye_device::memory::Element as _;
 
 /// A consuming warpgroup of a cluster's block.
 #[derive(Clone, Copy)]

@@ -9,16 +9,16 @@ use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Turn};
 use super::sharing::{Cut, Sharing};
 use super::store::{OWN_GROUPS, meet};
-use crate::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
-use crate::arch::{
+use moye_device::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
+use moye_device::arch::{
     CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
     decrease_registers, elect, grid_dim, increase_registers, launch_dependents, opaque, overlap_launches,
     prefetch_tensor_map, shuffle, sync_threads, tensor_load, thread_idx, wait_for_prior_kernels,
 };
-use crate::atom::wgmma::WgmmaAtom;
-use crate::layout::Major;
-use crate::memory::{SharedStorage, TensorMap, TensorMapPointer};
-use crate::pipeline::{Consumer, Full, Producer};
+use moye_device::atom::wgmma::WgmmaAtom;
+use moye_device::layout::Major;
+use moye_device::memory::{SharedStorage, TensorMap, TensorMapPointer};
+use moye_device::pipeline::{Consumer, Full, Producer};
 
 /// Registers of a thread that loads, and of one that multiplies, in a block of a cluster: with two consuming warpgroups,
 /// 128 * (40 + 2 * 232) are the 64,512 that the block of 384 threads starts with.

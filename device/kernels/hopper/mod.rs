@@ -12,7 +12,7 @@
 //!
 //! While C is written, stages of the next tile are being filled, all but one: the tile's last stage has boxes of C, beside those that each
 //! warpgroup has of its own, until TMA has read them (`store.rs`). Accumulators are all that a thread holds, 128 of them for a tile of
-//! 128 x 256, so warpgroup 0 gives registers away ([`decrease_registers`](crate::arch::decrease_registers)).
+//! 128 x 256, so warpgroup 0 gives registers away ([`decrease_registers`](moye_device::arch::decrease_registers)).
 //!
 //! Most blocks of 128 x 256 come in clusters of two, one below the other: they have the same columns of B, of which each loads a half
 //! for both. So a pair reads (128 + 128 + 256) rows of shared memory's 128 bytes from the L2 cache for each stage, where two
@@ -47,6 +47,14 @@
 mod config;
 mod epilogue;
 mod exchange;
+#[cfg(any(
+    feature = "matmul-bf16",
+    feature = "matmul-f16",
+    feature = "matmul-f8",
+    feature = "matmul-i8",
+    feature = "matmul-tf32"
+))]
+#[allow(unused_imports, unused_macros, reason = "each feature needs some of them")]
 mod family;
 mod finish;
 mod gather;
@@ -56,13 +64,25 @@ mod pieces;
 mod ping_pong;
 mod scale;
 mod schedule;
+#[cfg_attr(not(feature = "matmul-f32"), allow(unused_imports, reason = "the entry points use them"))]
 mod sgemm;
 mod sharing;
 mod store;
+#[cfg_attr(
+    not(any(feature = "matmul-bf16", feature = "matmul-f16")),
+    allow(dead_code, unused_imports, unused_macros, reason = "the entry points use them")
+)]
 mod warp_mma;
 mod words;
 
 pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
+#[cfg(any(
+    feature = "matmul-bf16",
+    feature = "matmul-f16",
+    feature = "matmul-f8",
+    feature = "matmul-i8",
+    feature = "matmul-tf32"
+))]
 pub use family::*;
 pub use gather::gather;
 pub use matmul::matmul;

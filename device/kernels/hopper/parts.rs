@@ -26,22 +26,22 @@ use super::matmul::load_boxes;
 use super::pieces::{has_pieces, write_pieces};
 use super::schedule::Job;
 use super::sharing::Cut;
-use crate::arch::wgmma::{
+use crate::mma::{Place, Staged, write_rows};
+use core::marker::PhantomData;
+use moye_device::arch::wgmma::{
     Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
-use crate::arch::{
+use moye_device::arch::{
     CachePolicy, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx, cluster_arrive_relaxed,
     cluster_rank, cluster_wait, decrease_registers, elect, fence_proxy_async_shared, increase_registers,
     launch_dependents, opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
     tensor_load, thread_idx, wait_for_prior_kernels,
 };
-use crate::atom::wgmma::WgmmaAtom;
-use crate::kernels::mma::{Place, Staged, write_rows};
-use crate::layout::{IntTuple, Layout, Major, Swizzle};
-use crate::memory::{Element as _, Shared, SharedStorage, TensorMap, TensorMapPointer};
-use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
-use crate::tensor::{StaticLayout, Tensor};
-use core::marker::PhantomData;
+use moye_device::atom::wgmma::WgmmaAtom;
+use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
+use moye_device::memory::{Element as _, Shared, SharedStorage, TensorMap, TensorMapPointer};
+use moye_device::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
+use moye_device::tensor::{StaticLayout, Tensor};
 
 /// Rows of a warpgroup's 64 that each of so many blocks adds up and writes.
 const fn rows_of_share(parts: u32) -> u32 {

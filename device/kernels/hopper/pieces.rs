@@ -24,10 +24,10 @@ use super::epilogue::{Part, corner, is_wide};
 use super::finish::finish;
 use super::store::Staging;
 use super::words::Corner;
-use crate::arch::wgmma::Accumulators as _;
-use crate::arch::{FULL_WARP, Word as _, Word128, shuffle_xor};
-use crate::kernels::mma::{Arguments, Convertible as _, Scalar};
-use crate::memory::Element;
+use crate::mma::{Arguments, Convertible as _, Scalar};
+use moye_device::arch::wgmma::Accumulators as _;
+use moye_device::arch::{FULL_WARP, Word as _, Word128, shuffle_xor};
+use moye_device::memory::Element;
 
 /// Bytes of a piece.
 const PIECE: u64 = size_of::<Word128>() as u64;

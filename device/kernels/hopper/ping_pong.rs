@@ -39,8 +39,8 @@ use super::matmul::{complete, issue, job, steps_of_last};
 use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Turn};
 use super::sharing::Sharing;
-use crate::arch::{arrive_barrier, sync_barrier};
-use crate::pipeline::Consumer;
+use moye_device::arch::{arrive_barrier, sync_barrier};
+use moye_device::pipeline::Consumer;
 
 /// Of a block's named barriers, the first warpgroup's for its turn, and behind it the second one's. In front of them are the block's,
 /// and one for each warpgroup's own threads.

@@ -2,10 +2,10 @@
 
 use super::config::{ATOM_M, ArgumentsOf, Sums as _, WgmmaConfig};
 use super::epilogue::Part;
-use crate::arch::Fma as _;
-use crate::arch::wgmma::Accumulators;
-use crate::kernels::mma::{Convertible as _, Scalar as _, Scales};
-use crate::memory::{Element, GlobalPointer as _};
+use crate::mma::{Convertible as _, Scalar as _, Scales};
+use moye_device::arch::Fma as _;
+use moye_device::arch::wgmma::Accumulators;
+use moye_device::memory::{Element, GlobalPointer as _};
 
 /// What a thread's sums are multiplied by, but for factors that each column has of its own: few registers, which are loaded while the last
 /// instructions of a tile run.

@@ -18,13 +18,13 @@
 //! al., PPoPP 2023, has runs alone, of whole tiles too. Tried here, and slower where K is short: nobody reads what others do, and most
 //! tiles have three pieces.)
 
-use crate::kernel::{KernelParam, ParamType};
-use crate::memory::{Element, GlobalMut};
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Element, GlobalMut};
 
 /// How tiles of clusters are cut along K. With them K is in one part. All numbers are 0 where no tile is shared.
 ///
 /// ```
-/// use moye_device::kernels::hopper::{Cut, Piece};
+/// use moye_kernels::hopper::{Cut, Piece};
 ///
 /// // 34 tiles of 128 stages, for 66 clusters: 34 of these have 68 stages of a tile each, and 32 have 64 stages of tails.
 /// let cut = Cut { tiles: 34, even: 1, stages: 68, run: 64 };
@@ -36,7 +36,7 @@ use crate::memory::{Element, GlobalMut};
 /// assert_eq!((cut.pieces(128, 0), cut.pieces(128, 1)), (2, 3));
 /// ```
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, KernelParam)]
 pub struct Cut {
     /// The tiles that are shared, the last of all.
     pub tiles: u32,
@@ -136,7 +136,7 @@ impl Cut {
 
 /// How the last tiles are shared, and where their pieces meet: see [`gather()`](super::gather()).
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sharing<S: Element> {
     /// Sums of pieces: for each piece of each shared tile as many as the tile has elements; all tiles' first pieces, then the second ones, ...
     pub sums: GlobalMut<S>,
@@ -150,11 +150,6 @@ impl<S: Element> Sharing<S> {
     /// Nothing is shared.
     pub const NONE: Self =
         Self { sums: GlobalMut::from_address(0), counters: GlobalMut::from_address(0), cut: Cut::NONE };
-}
-
-// SAFETY: `repr(C)` of two addresses and four numbers of 32 bits, without gaps, the same on host and device.
-unsafe impl<S: Element> KernelParam for Sharing<S> {
-    const TYPE: ParamType = ParamType::Struct { name: "Sharing", size: size_of::<Self>() };
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@
 
 use super::config::{ATOM_M, BOX_C, BOXES_C, OF_TILE, ROW, Sums as _, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
-use crate::arch::wgmma::Accumulators;
-use crate::arch::{
+use crate::mma::Convertible;
+use half::{bf16, f16};
+use moye_device::arch::wgmma::Accumulators;
+use moye_device::arch::{
     self, FULL_WARP, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
     stmatrix_x4, sync_barrier, sync_warp, tensor_store,
 };
-use crate::kernels::mma::Convertible;
-use crate::memory::{Element, TensorMapPointer};
-use half::{bf16, f16};
+use moye_device::memory::{Element, TensorMapPointer};
 
 /// An element of C that pairs of results become: 2 or 4 bytes.
 pub trait Staging<S>: Convertible<S> {

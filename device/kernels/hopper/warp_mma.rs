@@ -1,7 +1,7 @@
 //! Products by `mma.sync` whose stages TMA fills: the older tensor-core instruction in Hopper's pipeline.
 //!
 //! `mma.sync` reads its operands from registers, so that each warp brings what it multiplies from shared memory by `ldmatrix`. The kernels of
-//! [`mma`](crate::kernels::mma) fill that memory by `cp.async`, which all threads start, and meet at a barrier for each tile along K. Here one
+//! [`mma`](crate::mma) fill that memory by `cp.async`, which all threads start, and meet at a barrier for each tile along K. Here one
 //! thread has TMA do it, and eight warps that multiply wait for stages and release them one by one:
 //!
 //! ```text
@@ -29,26 +29,25 @@ use super::schedule::{Job, Schedule, Work};
 use super::sharing::{Cut, Sharing};
 use super::store::Staging;
 use super::words::Corner;
-use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
-use crate::arch::{
+use crate::mma::{Activation, Arguments, Place, Staged, k_major, write_rows};
+use core::marker::PhantomData;
+use moye_device::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
+use moye_device::arch::{
     FULL_WARP, Word as _, block_idx, decrease_registers, elect, grid_dim, increase_registers, opaque,
     overlap_launches, prefetch_tensor_map, shuffle, sync_threads, sync_warp, thread_idx,
 };
-use crate::atom::copy::{CopyAtom, SM75_U32x4_LDSM_N};
-use crate::atom::mma::{AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN};
-use crate::atom::{
+use moye_device::atom::copy::{CopyAtom, SM75_U32x4_LDSM_N};
+use moye_device::atom::mma::{AddsInPlace, MmaAtom};
+use moye_device::atom::{
     AccumulatorOf, PartitionS, Permutation, StaticTiledCopy, StaticTiledMma, TiledMma, make_tiled_copy_a,
     make_tiled_copy_b,
 };
-use crate::kernels::mma::{Activation, Arguments, Place, Staged, k_major, write_rows};
-use crate::layout::{Layout, Major, Swizzle, layout};
-use crate::memory::{Element, Shared, SharedArray, SharedStorage, TensorMap, TensorMapPointer};
-use crate::pipeline::{Consumer, PipelineStorage, Producer, Readers};
-use crate::tensor::{
+use moye_device::layout::{Layout, Major, Swizzle, layout};
+use moye_device::memory::{Element, Shared, SharedArray, SharedStorage, TensorMap, TensorMapPointer};
+use moye_device::pipeline::{Consumer, PipelineStorage, Producer, Readers};
+use moye_device::tensor::{
     AllButLast, Fragment, Part as PartOfTensor, RegistersMut, SharedTensor, StaticLayout, Tensor,
 };
-use core::marker::PhantomData;
-use half::{bf16, f16};
 
 /// Registers of a thread that loads, and of one that multiplies: 128 * (40 + 2 * 232) are the 64,512 that the block of 384 threads starts with.
 const FEW: u32 = 40;
@@ -152,7 +151,7 @@ impl<G: WarpMmaConfig> SharedStorage for Strips<G> {
     }
 }
 
-crate::static_layout! {
+moye_device::static_layout! {
     /// A strip of C.
     pub Strip = layout!((16, 32));
 }
@@ -246,7 +245,7 @@ pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
         if warpgroup == 0 {
             decrease_registers::<FEW>();
             if thread < 32 && elect(FULL_WARP) {
-                let stages = (s_a.into_engine(), s_b.into_engine());
+                let stages = (s_a.pointer(), s_b.pointer());
                 load::<G, STAGES>(pipeline.producer(), stages, (a.pointer(), b.pointer()), arguments);
             }
         } else {
@@ -556,24 +555,24 @@ macro_rules! by_warps {
         pub mod $name {
             use super::*;
 
-            crate::static_layout! {
+            moye_device::static_layout! {
                 /// A block's tile of C.
                 pub TileC = layout!((128, 256));
             }
-            crate::swizzled_layout! {
+            moye_device::swizzled_layout! {
                 /// A's stages.
                 pub SmemA = k_major::<$t>(128, 64, 4);
                 /// B's stages.
                 pub SmemB = k_major::<$t>(256, 64, 4);
             }
-            crate::tiled_mma! {
+            moye_device::tiled_mma! {
                 /// Eight warps of 64 x 64.
                 pub Mma: TiledMma<$atom> = TiledMma::permuted(
                     layout!((2, 4, 1)),
                     [Permutation::Tile(32), Permutation::Layout(COLUMNS_BY_WARPS), Permutation::Tile(16)],
                 );
             }
-            crate::tiled_copy! {
+            moye_device::tiled_copy! {
                 /// A's fragments.
                 pub CopyA: TiledCopy<SM75_U32x4_LDSM_N, $t> = make_tiled_copy_a(&Mma::MMA);
                 /// B's fragments.
@@ -602,7 +601,7 @@ macro_rules! by_warps {
             /// The tensor maps are of matrices in memory of the device, of the boxes that [`WarpMmaConfig::BOXES`] tells of A and B; that of C
             /// and `sharing` are not used. `c` overlaps none of the others. Every split has something of K. Each extent is at
             /// most 2^31 - 256.
-            #[crate::kernel(threads = 384, min_blocks = 1, shared = WarpMmaStorage<Tiling, 4>)]
+            #[moye_device::kernel(threads = 384, min_blocks = 1, shared = WarpMmaStorage<Tiling, 4>)]
             pub unsafe fn $name(
                 a: TensorMap,
                 b: TensorMap,
@@ -617,18 +616,22 @@ macro_rules! by_warps {
         pub use $name::$name;
     )+ };
 }
+#[cfg(feature = "matmul-f16")]
 by_warps! {
     /// `c = a * b` in f16 with K contiguous in both, sums in f32, by `mma.sync` in tiles of 128 x 256 that TMA loads.
-    matmul_f16_tn_tma = f16, SM80_16x8x16_F32F16F16F32_TN;
+    matmul_f16_tn_tma = half::f16, moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
+}
+#[cfg(feature = "matmul-bf16")]
+by_warps! {
     /// `c = a * b` in bf16 with K contiguous in both, sums in f32, by `mma.sync` in tiles of 128 x 256 that TMA loads.
-    matmul_bf16_tn_tma = bf16, SM80_16x8x16_F32BF16BF16F32_TN;
+    matmul_bf16_tn_tma = half::bf16, moye_device::atom::mma::SM80_16x8x16_F32BF16BF16F32_TN;
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "matmul-f16"))]
 mod tests {
     use super::matmul_f16_tn_tma::Mma;
     use super::*;
-    use crate::atom::Operand;
+    use moye_device::atom::Operand;
 
     #[test]
     fn warps_have_the_elements_of_c_that_they_write() {

@@ -14,8 +14,8 @@
 //! its ends.
 
 use super::config::{BOX_C, BOXES_C, ROW};
-use crate::arch::{FULL_WARP, Word as _, shuffle};
-use crate::memory::Element;
+use moye_device::arch::{FULL_WARP, Word as _, shuffle};
+use moye_device::memory::Element;
 
 /// Rows of a warp.
 const ROWS: u32 = 16;

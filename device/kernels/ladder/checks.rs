@@ -2,10 +2,10 @@
 //! that the banks of shared memory are asked for one word at a time.
 
 use super::config::{Fragments, StridesC, Tiling};
-use crate::analysis::{AccessReport, global_access, shared_access};
-use crate::atom::{Operand, StaticTiledCopy, StaticTiledMma, TilingError};
-use crate::layout::{ComposedLayout, IntTuple, Layout};
-use crate::tensor::{StaticLayout, Strides};
+use moye_device::analysis::{AccessReport, global_access, shared_access};
+use moye_device::atom::{Operand, StaticTiledCopy, StaticTiledMma, TilingError};
+use moye_device::layout::{ComposedLayout, IntTuple, Layout};
+use moye_device::tensor::{StaticLayout, Strides};
 
 /// An extent and leading dimension that stands for large matrices.
 const LARGE: i64 = 4096;

@@ -1,12 +1,12 @@
 //! How a step of the ladder is tiled, as a type, and what all steps start from.
 
 use super::checks;
-use crate::arch::block_idx;
-use crate::arch::mma::Registers;
-use crate::atom::mma::{AddsInPlace, MmaAtom};
-use crate::atom::{StaticTiledCopy, StaticTiledMma};
-use crate::memory::{Global, GlobalMut, SharedArray};
-use crate::tensor::{
+use moye_device::arch::block_idx;
+use moye_device::arch::mma::Registers;
+use moye_device::atom::mma::{AddsInPlace, MmaAtom};
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
+use moye_device::memory::{Global, GlobalMut, SharedArray};
+use moye_device::tensor::{
     Aligned, All, Along, GlobalTensor, IdentityOf, Matrix, StaticLayout, Strides, UnitStride,
 };
 
@@ -120,17 +120,18 @@ macro_rules! entry {
         $(#[$doc:meta])*
         $name:ident = $body:ident::<$tiling:ty>, threads = $threads:literal, min_blocks = $blocks:literal, $alignment:literal
     ) => {
+        #[cfg(feature = "ladder")]
         $(#[$doc])*
         ///
         /// # Safety
         /// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps neither of the
         #[doc = concat!("others. ", $alignment)]
         /// Each extent is at most 2^31 - 128.
-        #[crate::kernel(threads = $threads, min_blocks = $blocks, shared = crate::kernels::ladder::Storage<$tiling>)]
+        #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = crate::ladder::Storage<$tiling>)]
         pub unsafe fn $name(
-            a: crate::memory::Global<f32>,
-            b: crate::memory::Global<f32>,
-            c: crate::memory::GlobalMut<f32>,
+            a: moye_device::memory::Global<f32>,
+            b: moye_device::memory::Global<f32>,
+            c: moye_device::memory::GlobalMut<f32>,
             m: u32,
             n: u32,
             k: u32,
@@ -138,9 +139,9 @@ macro_rules! entry {
             ldb: i64,
             ldc: i64,
         ) {
-            const { assert!(<<$tiling as crate::kernels::ladder::Tiling>::Mma as crate::atom::StaticTiledMma>::MMA.threads() == $threads) };
+            const { assert!(<<$tiling as crate::ladder::Tiling>::Mma as moye_device::atom::StaticTiledMma>::MMA.threads() == $threads) };
             let problem =
-                crate::kernels::ladder::Problem { a, b, c, shape: (m, n, k), leading: [lda, ldb, ldc] };
+                crate::ladder::Problem { a, b, c, shape: (m, n, k), leading: [lda, ldb, ldc] };
             // SAFETY: the caller's contract.
             unsafe { $body::<$tiling>(problem) }
         }

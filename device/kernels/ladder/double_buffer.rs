@@ -9,16 +9,16 @@ use super::checks;
 use super::config::{Fragments, Problem, Storage, Tiling, entry};
 use super::overlapped::{Async, DestinationOf, Load, SourceOf};
 use super::tiled::{Mma, TileAb, TileC};
-use crate::algorithm::{CopyDestination, CopySource, copy, copy_tiled, gemm_tiled};
-use crate::arch::{FULL_WARP, cp_async_commit, cp_async_wait, sync_threads, sync_warp, thread_idx};
-use crate::atom::copy::UniversalCopy;
-use crate::atom::{
+use moye_device::algorithm::{CopyDestination, CopySource, copy, copy_tiled, gemm_tiled};
+use moye_device::arch::{FULL_WARP, cp_async_commit, cp_async_wait, sync_threads, sync_warp, thread_idx};
+use moye_device::atom::copy::UniversalCopy;
+use moye_device::atom::{
     PartitionS, StaticTiledCopy, StaticTiledMma, TilingError, make_tiled_copy_a, make_tiled_copy_b,
 };
-use crate::layout::layout;
-use crate::memory::SharedStorage;
-use crate::tensor::{Aligned, AllButLast, Part, RegistersMut, StaticLayout, UnitStride};
-use crate::{static_layout, tiled_copy};
+use moye_device::layout::layout;
+use moye_device::memory::SharedStorage;
+use moye_device::tensor::{Aligned, AllButLast, Part, RegistersMut, StaticLayout, UnitStride};
+use moye_device::{static_layout, tiled_copy};
 
 /// A step's part of an operand in shared memory.
 type PartOf<L, C> = Part<f32, AllButLast<PartitionS<L, C>>>;

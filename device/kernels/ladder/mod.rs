@@ -24,17 +24,35 @@ mod checks;
 mod config;
 mod double_buffer;
 mod overlapped;
+#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
 mod tf32_double_buffer;
+#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
 mod tf32_ldmatrix;
+#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
 mod tf32_tile;
 mod tiled;
+#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
 mod vectorized;
 
 pub use config::{Fragments, Leading, Problem, Storage, StridesC, Tiling};
-pub use double_buffer::{DoubleBuffered, double_buffered, ladder_double_buffered};
-pub use overlapped::{Async, Overlapped, ladder_overlapped, overlapped};
-pub use tf32_double_buffer::{Tf32Nn, Tf32Tn, ladder_tf32_nn, ladder_tf32_tn};
-pub use tf32_ldmatrix::{Tf32Ldmatrix, ladder_tf32_ldmatrix};
-pub use tf32_tile::{Tf32Tile, ladder_tf32_tile};
-pub use tiled::{Staged, Tiled, ladder_tiled, staged};
-pub use vectorized::{Vectorized64, Vectorized128, ladder_vectorized_64, ladder_vectorized_128};
+pub use double_buffer::{DoubleBuffered, double_buffered};
+#[cfg(feature = "ladder")]
+pub use entries::*;
+pub use overlapped::{Async, Overlapped, overlapped};
+pub use tf32_double_buffer::{Tf32Nn, Tf32Tn};
+pub use tf32_ldmatrix::Tf32Ldmatrix;
+pub use tf32_tile::Tf32Tile;
+pub use tiled::{Staged, Tiled, staged};
+pub use vectorized::{Vectorized64, Vectorized128};
+
+/// The entry points.
+#[cfg(feature = "ladder")]
+mod entries {
+    pub use super::double_buffer::ladder_double_buffered;
+    pub use super::overlapped::ladder_overlapped;
+    pub use super::tf32_double_buffer::{ladder_tf32_nn, ladder_tf32_tn};
+    pub use super::tf32_ldmatrix::ladder_tf32_ldmatrix;
+    pub use super::tf32_tile::ladder_tf32_tile;
+    pub use super::tiled::ladder_tiled;
+    pub use super::vectorized::{ladder_vectorized_64, ladder_vectorized_128};
+}

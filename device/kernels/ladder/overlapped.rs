@@ -8,17 +8,19 @@ use super::checks;
 use super::config::{Fragments, Problem, Storage, Tiling, entry};
 use super::tiled::{TileAb, TileC};
 use super::vectorized::Smem64;
-use crate::algorithm::{CopyDestination, CopySource, copy, copy_tiled, gemm_tiled};
-use crate::arch::{cp_async_commit, cp_async_wait, sync_threads, thread_idx};
-use crate::atom::copy::{CopyAtom, GlobalMemory, SM80_CP_ASYNC_CACHEALWAYS, SharedMemory, UniversalCopy};
-use crate::atom::mma::UniversalFma;
-use crate::atom::{
+use moye_device::algorithm::{CopyDestination, CopySource, copy, copy_tiled, gemm_tiled};
+use moye_device::arch::{cp_async_commit, cp_async_wait, sync_threads, thread_idx};
+use moye_device::atom::copy::{
+    CopyAtom, GlobalMemory, SM80_CP_ASYNC_CACHEALWAYS, SharedMemory, UniversalCopy,
+};
+use moye_device::atom::mma::UniversalFma;
+use moye_device::atom::{
     StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
 };
-use crate::layout::layout;
-use crate::memory::{Shared, SharedStorage};
-use crate::tensor::{Aligned, RegistersMut, UnitStride};
-use crate::{tiled_copy, tiled_mma};
+use moye_device::layout::layout;
+use moye_device::memory::{Shared, SharedStorage};
+use moye_device::tensor::{Aligned, RegistersMut, UnitStride};
+use moye_device::{tiled_copy, tiled_mma};
 
 /// A tiling whose tiles come by `cp.async`.
 pub trait Async:

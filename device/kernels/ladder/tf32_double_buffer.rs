@@ -12,12 +12,12 @@ use super::config::{Fragments, Tiling, entry};
 use super::double_buffer::double_buffered;
 use super::overlapped::Async;
 use super::tiled::TileC;
-use crate::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS, UniversalCopy};
-use crate::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
-use crate::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
-use crate::layout::{ComposedLayout, Swizzle, layout, tuple};
-use crate::tensor::{Aligned, UnitStride};
-use crate::{static_layout, swizzled_layout, tiled_copy, tiled_mma};
+use moye_device::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS, UniversalCopy};
+use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
+use moye_device::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
+use moye_device::tensor::{Aligned, UnitStride};
+use moye_device::{static_layout, swizzled_layout, tiled_copy, tiled_mma};
 
 static_layout! {
     /// A block's tile of A, (BLK_M, BLK_K), and of B, (BLK_N, BLK_K).

@@ -11,11 +11,11 @@
 use super::config::{Fragments, Tiling, entry};
 use super::overlapped::{Async, overlapped};
 use super::tf32_tile::{LoadB, Mma, TileA, TileB, TileC};
-use crate::atom::copy::{SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS};
-use crate::atom::{StaticTiledMma, TiledCopy, make_tiled_copy_a, make_tiled_copy_b};
-use crate::layout::{ComposedLayout, Swizzle, layout};
-use crate::tensor::{Aligned, UnitStride};
-use crate::{swizzled_layout, tiled_copy};
+use moye_device::atom::copy::{SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS};
+use moye_device::atom::{StaticTiledMma, TiledCopy, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::layout::{ComposedLayout, Swizzle, layout};
+use moye_device::tensor::{Aligned, UnitStride};
+use moye_device::{swizzled_layout, tiled_copy};
 
 swizzled_layout! {
     /// A in shared memory, (BLK_M, BLK_K).

@@ -9,12 +9,12 @@
 
 use super::config::{Fragments, Tiling, entry};
 use super::overlapped::{Async, overlapped};
-use crate::atom::copy::{SM80_CP_ASYNC_CACHEALWAYS, UniversalCopy};
-use crate::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
-use crate::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
-use crate::layout::layout;
-use crate::tensor::{Aligned, UnitStride};
-use crate::{static_layout, tiled_copy, tiled_mma};
+use moye_device::atom::copy::{SM80_CP_ASYNC_CACHEALWAYS, UniversalCopy};
+use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
+use moye_device::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::layout::layout;
+use moye_device::tensor::{Aligned, UnitStride};
+use moye_device::{static_layout, tiled_copy, tiled_mma};
 
 static_layout! {
     /// A block's tile of A, (BLK_M, BLK_K).

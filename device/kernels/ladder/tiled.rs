@@ -3,15 +3,15 @@
 
 use super::checks;
 use super::config::{Problem, Storage, Tiling, entry};
-use crate::algorithm::{copy, copy_tiled, gemm_tiled};
-use crate::arch::{sync_threads, thread_idx};
-use crate::atom::copy::UniversalCopy;
-use crate::atom::mma::UniversalFma;
-use crate::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma};
-use crate::layout::layout;
-use crate::memory::{Element, SharedStorage};
-use crate::tensor::UnitStride;
-use crate::{static_layout, tiled_copy, tiled_mma};
+use moye_device::algorithm::{copy, copy_tiled, gemm_tiled};
+use moye_device::arch::{sync_threads, thread_idx};
+use moye_device::atom::copy::UniversalCopy;
+use moye_device::atom::mma::UniversalFma;
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma};
+use moye_device::layout::layout;
+use moye_device::memory::{Element, SharedStorage};
+use moye_device::tensor::UnitStride;
+use moye_device::{static_layout, tiled_copy, tiled_mma};
 
 /// A tiling whose tiles come through registers, a `Word` at a time.
 pub trait Staged:

@@ -7,11 +7,11 @@
 
 use super::config::{Tiling, entry};
 use super::tiled::{Mma, Staged, TileAb, TileC, staged};
-use crate::atom::TiledCopy;
-use crate::atom::copy::UniversalCopy;
-use crate::layout::layout;
-use crate::tensor::{Aligned, UnitStride};
-use crate::{static_layout, tiled_copy};
+use moye_device::atom::TiledCopy;
+use moye_device::atom::copy::UniversalCopy;
+use moye_device::layout::layout;
+use moye_device::tensor::{Aligned, UnitStride};
+use moye_device::{static_layout, tiled_copy};
 
 static_layout! {
     /// An operand in shared memory, (BLK_M, BLK_K): columns padded by 8 bytes.

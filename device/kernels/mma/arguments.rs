@@ -1,15 +1,15 @@
 //! What the products on tensor cores take: the operands, where they lie, and what becomes of the sums.
 
 use super::scalar::Scalar;
-use crate::kernel::{KernelParam, ParamType};
-use crate::memory::{Element, Global, GlobalMut};
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Element, Global, GlobalMut};
 
 /// The arguments of a product `c = activation(alpha * a * b + beta * c + bias)`: elements `T`, results `O`, and what is
 /// computed behind the product in `S`.
 ///
 /// Offsets, strides and leading dimensions are in elements.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Arguments<T: Element, O: Element, S: Element> {
     /// `(M, K)`
     pub a: Global<T>,
@@ -68,7 +68,7 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
 /// Factors of the sums in memory: one for each row of A times one for each column of B. 8-bit floats have a narrow range, and are
 /// kept divided by these.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Scales<S: Element> {
     /// Of A; all are 1 where the address is 0.
     pub a: Global<S>,
@@ -135,17 +135,6 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
             scales: Scales::NONE,
         }
     }
-}
-
-// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields or pairs of 4-byte ones, the same on host and device.
-unsafe impl<T: Element, O: Element, S: Element> KernelParam for Arguments<T, O, S> {
-    const TYPE: ParamType = {
-        assert!(
-            size_of::<Self>() == 13 * 8 + 2 * size_of::<S>() + 10 * 4 + size_of::<Scales<S>>(),
-            "the struct has gaps"
-        );
-        ParamType::Struct { name: "Arguments", size: size_of::<Self>() }
-    };
 }
 
 /// What the sum goes through last.

@@ -11,14 +11,14 @@
 use super::config::{ArgumentsOf, Tiled};
 use super::epilogue::{Direct, Epilogue, PartOfC, StagesOf};
 use super::rows::Place;
-use crate::algorithm::{copy, gemm_tiled, transform};
-use crate::arch::opaque;
-use crate::atom::mma::{AddsInPlace, MmaAtom};
-use crate::atom::{AccumulatorOf, PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
-use crate::layout::{IntTuple, Layout, Swizzle, Tiler, logical_divide};
-use crate::memory::Storable;
-use crate::tensor::{Divisors, Fragment, RegistersRef, StaticLayout, Tensor};
 use core::marker::PhantomData;
+use moye_device::algorithm::{copy, gemm_tiled, transform};
+use moye_device::arch::opaque;
+use moye_device::atom::mma::{AddsInPlace, MmaAtom};
+use moye_device::atom::{AccumulatorOf, PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
+use moye_device::layout::{IntTuple, Layout, Swizzle, Tiler, logical_divide};
+use moye_device::memory::Storable;
+use moye_device::tensor::{Divisors, Fragment, RegistersRef, StaticLayout, Tensor};
 
 /// As [`Direct`], part by part: mode `MODE` of a thread's sums (MMA, MMA_M, MMA_N), so 1 for M and 2 for N, in `PARTS`, which divide it. Its loop along K has
 /// `UNROLLED` steps a turn, which divide the tile's.
@@ -144,10 +144,17 @@ where
     ) {
         let place = Place { thread: opaque(place.thread), ..place };
         let (copy_a, copy_b) = (G::CopyA::get_slice(place.thread), G::CopyB::get_slice(place.thread));
-        let t_s_a =
-            copy_a.partition_s(s_a).renamed::<PartedCopy<PartitionS<G::SmemA, G::CopyA>, 1, MODE, PARTS>>(); // (V, CPY_K, PIPE, PART)
-        let t_s_b =
-            copy_b.partition_s(s_b).renamed::<PartedCopy<PartitionS<G::SmemB, G::CopyB>, 2, MODE, PARTS>>(); // (V, CPY_K, PIPE, PART)
+        // SAFETY: a thread's part with one of its modes in parts has the same elements, origin and swizzle.
+        let (t_s_a, t_s_b) = unsafe {
+            (
+                copy_a
+                    .partition_s(s_a)
+                    .renamed::<PartedCopy<PartitionS<G::SmemA, G::CopyA>, 1, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
+                copy_b
+                    .partition_s(s_b)
+                    .renamed::<PartedCopy<PartitionS<G::SmemB, G::CopyB>, 2, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
+            )
+        };
         let steps = const {
             steps(
                 G::TileA::LAYOUT.extent(1),
@@ -156,9 +163,10 @@ where
                 UNROLLED,
             )
         };
-        // (MMA, MMA_M, MMA_N, PART)
-        let t_g_c =
-            Direct::part_of::<G>(arguments, place).whole().renamed::<Parted<PartOfC<G>, MODE, PARTS>>();
+        // SAFETY: as above.
+        let t_g_c = unsafe {
+            Direct::part_of::<G>(arguments, place).whole().renamed::<Parted<PartOfC<G>, MODE, PARTS>>() // (MMA, MMA_M, MMA_N, PART)
+        };
         // SAFETY: the caller's contract.
         unsafe {
             for part in 0..PARTS as u32 {
@@ -205,7 +213,7 @@ fn one_by_one<T: Storable, L: StaticLayout>(
 mod tests {
     use super::super::sgemm::{large, wide};
     use super::*;
-    use crate::layout::layout;
+    use moye_device::layout::layout;
 
     type Sums<const PARTS: usize> = Parted<AccumulatorOf<large::TileC, large::Mma>, 1, PARTS>;
     type CopyOfA = PartitionS<large::SmemA, large::CopyA>;

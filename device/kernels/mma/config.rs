@@ -4,15 +4,14 @@ use super::arguments::Arguments;
 use super::epilogue::Epilogue;
 use super::load::Load;
 use super::scalar::{Convertible, Scalar};
-use crate::atom::{StaticTiledCopy, StaticTiledMma};
-use crate::layout::Text;
-use crate::memory::SharedArray;
-use crate::tensor::{StaticLayout, Strides};
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TilingError};
+use moye_device::memory::SharedArray;
+use moye_device::tensor::{StaticLayout, Strides};
 
 /// What a block multiplies: the tiles, where they lie in shared memory, and who multiplies what of them.
 pub trait Tiled: Sized + 'static {
     /// The elements of A and B.
-    type Operand: crate::memory::Element;
+    type Operand: moye_device::memory::Element;
     /// The elements that the atom accumulates.
     type Sum: Convertible<Self::Scalar>;
     /// What is computed in behind the product.
@@ -57,13 +56,13 @@ pub trait MmaConfig: Tiled {
     const STAGES: u32 = {
         let (stages, of_b) = (Self::SmemA::LAYOUT.extent(2), Self::SmemB::LAYOUT.extent(2));
         if stages < 3 || stages > 6 || stages != of_b {
-            let mut text = Text::<400>::new();
-            text.str("the pipeline has ");
-            text.int(stages);
-            text.str(" stages of A and ");
-            text.int(of_b);
-            text.str(" of B; 3 to 6, as many of A as of B, would do");
-            panic!("{}", text.as_str());
+            TilingError::of("MmaConfig")
+                .str("shared memory has ")
+                .int(stages)
+                .str(" stages of A and ")
+                .int(of_b)
+                .str(" of B; the pipeline has 3 to 6, as many of A as of B")
+                .raise();
         }
         stages as u32
     };

@@ -7,12 +7,12 @@ use super::config::{ArgumentsOf, Storage, Tiled};
 use super::rows::{Place, Staged, write_rows};
 use super::scalar::Convertible;
 use super::smem::SumsOf;
-use crate::algorithm::{copy, transform};
-use crate::arch::{Fma as _, sync_threads};
-use crate::atom::mma::MmaAtom;
-use crate::atom::{AccumulatorOf, OfC, PartitionMma, StaticTiledMma};
-use crate::memory::{Element, GlobalMut, SharedArray, SharedStorage};
-use crate::tensor::{
+use moye_device::algorithm::{copy, transform};
+use moye_device::arch::{Fma as _, sync_threads};
+use moye_device::atom::mma::MmaAtom;
+use moye_device::atom::{AccumulatorOf, OfC, PartitionMma, StaticTiledMma};
+use moye_device::memory::{Element, GlobalMut, SharedArray, SharedStorage};
+use moye_device::tensor::{
     Aligned, Fragment, GlobalTensor, IdentityOf, Matrix, SharedTensor, StaticLayout as _, UnitStride,
 };
 

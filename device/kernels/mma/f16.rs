@@ -1,9 +1,8 @@
 //! Half precision: f16 and bf16 with sums in f32.
 
 use super::family::tensor_core;
-use crate::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
-use crate::atom::mma::{SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN};
-use half::{bf16, f16};
+use moye_device::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
+use moye_device::atom::mma::*;
 
 /// Large tiles (eight warps, 4 x 2, of 64 x 64) and small ones (four warps, 2 x 2, of 32 x 32) in all majors. As in BLAS, `t`
 /// stands for an `a` or `b` whose rows (of `a`) or columns (of `b`) are contiguous along K, from the view of `c` as
@@ -29,14 +28,17 @@ macro_rules! majors {
         }
     )+ } )+ };
 }
+#[cfg(feature = "matmul-f16")]
 majors! {
-    f16, SM80_16x8x16_F32F16F16F32_TN:
+    half::f16, SM80_16x8x16_F32F16F16F32_TN:
     "K contiguous in both" matmul_f16_tn matmul_f16_tn_64x64 k SM75_U32x4_LDSM_N, k SM75_U32x4_LDSM_N;
     "M contiguous in `a` and N in `b`" matmul_f16_nt matmul_f16_nt_64x64 mn SM75_U16x8_LDSM_T, mn SM75_U16x8_LDSM_T;
     "M contiguous in `a` and K in `b`" matmul_f16_nn matmul_f16_nn_64x64 mn SM75_U16x8_LDSM_T, k SM75_U32x4_LDSM_N;
     "K contiguous in `a` and N in `b`" matmul_f16_tt matmul_f16_tt_64x64 k SM75_U32x4_LDSM_N, mn SM75_U16x8_LDSM_T;
-
-    bf16, SM80_16x8x16_F32BF16BF16F32_TN:
+}
+#[cfg(feature = "matmul-bf16")]
+majors! {
+    half::bf16, SM80_16x8x16_F32BF16BF16F32_TN:
     "K contiguous in both" matmul_bf16_tn matmul_bf16_tn_64x64 k SM75_U32x4_LDSM_N, k SM75_U32x4_LDSM_N;
     "M contiguous in `a` and N in `b`" matmul_bf16_nt matmul_bf16_nt_64x64 mn SM75_U16x8_LDSM_T, mn SM75_U16x8_LDSM_T;
     "M contiguous in `a` and K in `b`" matmul_bf16_nn matmul_bf16_nn_64x64 mn SM75_U16x8_LDSM_T, k SM75_U32x4_LDSM_N;

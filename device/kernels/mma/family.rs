@@ -16,29 +16,29 @@ macro_rules! tensor_core {
         mod $name {
             #[allow(unused_imports, reason = "each entry needs some of them")]
             use super::*;
-            use crate::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
-            use crate::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL;
-            use crate::kernels::mma::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
-            use crate::layout::layout;
-            use crate::tensor::{Aligned, UnitStride};
+            use moye_device::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+            use moye_device::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL;
+            use crate::mma::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
+            use moye_device::layout::layout;
+            use moye_device::tensor::{Aligned, UnitStride};
 
-            crate::static_layout! {
+            moye_device::static_layout! {
                 pub TileA = layout!(($m, $k));
                 pub TileB = layout!(($n, $k));
                 pub TileC = layout!(($m, $n));
             }
-            crate::swizzled_layout! {
-                pub SmemA = crate::kernels::mma::family::tensor_core!(@smem $major_a $operand, $m, $k, $stages);
-                pub SmemB = crate::kernels::mma::family::tensor_core!(@smem $major_b $operand, $n, $k, $stages);
+            moye_device::swizzled_layout! {
+                pub SmemA = crate::mma::family::tensor_core!(@smem $major_a $operand, $m, $k, $stages);
+                pub SmemB = crate::mma::family::tensor_core!(@smem $major_b $operand, $n, $k, $stages);
             }
-            crate::tiled_mma! {
+            moye_device::tiled_mma! {
                 pub Mma: TiledMma<$atom> = $mma;
             }
-            crate::tiled_copy! {
+            moye_device::tiled_copy! {
                 pub LoadA: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, $operand>
-                    = crate::kernels::mma::family::tensor_core!(@load $major_a $operand, $m, $threads);
+                    = crate::mma::family::tensor_core!(@load $major_a $operand, $m, $threads);
                 pub LoadB: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, $operand>
-                    = crate::kernels::mma::family::tensor_core!(@load $major_b $operand, $n, $threads);
+                    = crate::mma::family::tensor_core!(@load $major_b $operand, $n, $threads);
                 pub CopyA: TiledCopy<$copy_a, $operand> = make_tiled_copy_a(&Mma::MMA);
                 pub CopyB: TiledCopy<$copy_b, $operand> = make_tiled_copy_b(&Mma::MMA);
             }
@@ -49,7 +49,7 @@ macro_rules! tensor_core {
             impl Tiled for Tiling {
                 type Operand = $operand;
                 type Sum = $sum;
-                type Scalar = crate::kernels::mma::family::ScalarOf<$sum>;
+                type Scalar = crate::mma::family::ScalarOf<$sum>;
                 type Output = $output;
                 type TileA = TileA;
                 type TileB = TileB;
@@ -62,11 +62,11 @@ macro_rules! tensor_core {
             }
 
             impl MmaConfig for Tiling {
-                type StridesA = crate::kernels::mma::family::tensor_core!(@strides $major_a);
-                type StridesB = crate::kernels::mma::family::tensor_core!(@strides $major_b);
-                type LoadA = crate::kernels::mma::Asynchronous<LoadA>;
-                type LoadB = crate::kernels::mma::Asynchronous<LoadB>;
-                type Epilogue = crate::kernels::mma::ThroughShared;
+                type StridesA = crate::mma::family::tensor_core!(@strides $major_a);
+                type StridesB = crate::mma::family::tensor_core!(@strides $major_b);
+                type LoadA = crate::mma::Asynchronous<LoadA>;
+                type LoadB = crate::mma::Asynchronous<LoadB>;
+                type Epilogue = crate::mma::ThroughShared;
 
                 #[inline(always)]
                 fn strides_a(leading: i64) -> Self::StridesA {
@@ -86,33 +86,33 @@ macro_rules! tensor_core {
             /// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps none of
             /// the others. Addresses, leading dimensions and strides of batches of `a` and `b` are multiples of 16 bytes; every
             /// split has something of K. Each extent is at most 2^31 - 256.
-            #[crate::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
+            #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
             pub unsafe fn $name(arguments: ArgumentsOf<Tiling>) {
                 // SAFETY: the caller's contract.
-                unsafe { crate::kernels::mma::pipeline::matmul::<Tiling>(arguments) }
+                unsafe { crate::mma::pipeline::matmul::<Tiling>(arguments) }
             }
         }
         pub use $name::$name;
     )+ };
 
     (@smem k $t:ty, $extent:expr, $k:expr, $stages:expr) => {
-        crate::kernels::mma::smem::k_major::<$t>($extent, $k, $stages)
+        crate::mma::smem::k_major::<$t>($extent, $k, $stages)
     };
     (@smem mn $t:ty, $extent:expr, $k:expr, $stages:expr) => {
-        crate::kernels::mma::smem::mn_major($extent, $k, $stages)
+        crate::mma::smem::mn_major($extent, $k, $stages)
     };
     // Eight threads a row of 128 bytes.
     (@load k $t:ty, $extent:literal, $threads:literal) => {
         TiledCopy::new(
-            crate::kernels::mma::family::rows_of($threads / 8, 8),
-            crate::kernels::mma::family::one_row((16 / size_of::<$t>()) as i64),
+            crate::mma::family::rows_of($threads / 8, 8),
+            crate::mma::family::one_row((16 / size_of::<$t>()) as i64),
         )
     };
     // 16 bytes a thread along the contiguous mode.
     (@load mn $t:ty, $extent:literal, $threads:literal) => {
         TiledCopy::new(
-            crate::kernels::mma::family::columns_of($extent / (16 / size_of::<$t>()) as i64, $threads),
-            crate::kernels::mma::family::one_column((16 / size_of::<$t>()) as i64),
+            crate::mma::family::columns_of($extent / (16 / size_of::<$t>()) as i64, $threads),
+            crate::mma::family::one_column((16 / size_of::<$t>()) as i64),
         )
     };
     (@strides k) => { Aligned<UnitStride<1>, 16> };
@@ -120,7 +120,7 @@ macro_rules! tensor_core {
 }
 pub(crate) use tensor_core;
 
-use crate::layout::{IntTuple, Layout};
+use moye_device::layout::{IntTuple, Layout};
 
 /// What is computed in behind sums of a type.
 pub trait Summed {
@@ -145,10 +145,6 @@ pub const fn rows_of(rows: i64, across: i64) -> Layout {
 }
 
 /// `(along, threads / along)` threads, neighbours along the first mode.
-#[cfg_attr(
-    target_feature = "sm_90a",
-    allow(dead_code, reason = "of orders that are compiled for sm_80 alone")
-)]
 pub const fn columns_of(along: i64, threads: i64) -> Layout {
     Layout::new(IntTuple::flat(&[along, threads / along]), IntTuple::flat(&[1, along]))
 }
@@ -159,10 +155,6 @@ pub const fn one_row(count: i64) -> Layout {
 }
 
 /// `(count, 1)` values.
-#[cfg_attr(
-    target_feature = "sm_90a",
-    allow(dead_code, reason = "of orders that are compiled for sm_80 alone")
-)]
 pub const fn one_column(count: i64) -> Layout {
     Layout::new(IntTuple::flat(&[count, 1]), IntTuple::flat(&[1, 0]))
 }

@@ -2,16 +2,16 @@
 
 use super::arguments::Arguments;
 use super::scalar::{Convertible, Scalar, finish};
-use crate::algorithm::{axpby, copy};
-use crate::arch::{block_idx, overlap_launches, thread_idx};
-use crate::atom::copy::AutoVectorizingCopy;
-use crate::atom::{PartitionS, StaticTiledCopy, TiledCopy};
-use crate::layout::layout;
-use crate::memory::{Element, GlobalMut};
-use crate::tensor::{Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, Strides, UnitStride};
-use crate::{kernel, static_layout};
 use core::marker::PhantomData;
 use half::{bf16, f16};
+use moye_device::algorithm::{axpby, copy};
+use moye_device::arch::{block_idx, overlap_launches, thread_idx};
+use moye_device::atom::copy::AutoVectorizingCopy;
+use moye_device::atom::{PartitionS, StaticTiledCopy, TiledCopy};
+use moye_device::layout::layout;
+use moye_device::memory::{Element, GlobalMut};
+use moye_device::tensor::{Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, Strides, UnitStride};
+use moye_device::{kernel, static_layout};
 
 static_layout! {
     /// A block's tile of C, (BLK_N, BLK_M).

@@ -6,16 +6,16 @@
 //! along M for each of them. That is the transposition of a block of registers, which costs no instruction: the two copies only name the same
 //! registers in another order.
 
-use crate::algorithm::{CopyDestination, CopySource, copy, copy_tiled};
-use crate::atom::copy::CopyAtom;
-use crate::atom::{PartitionD, PartitionS, StaticTiledCopy, TilingError};
-use crate::layout::{IntTuple, Layout, composition, left_inverse};
-use crate::memory::{Element, Global, Shared};
-use crate::tensor::{
+use core::marker::PhantomData;
+use moye_device::algorithm::{CopyDestination, CopySource, copy, copy_tiled};
+use moye_device::atom::copy::CopyAtom;
+use moye_device::atom::{PartitionD, PartitionS, StaticTiledCopy, TilingError};
+use moye_device::layout::{IntTuple, Layout, composition, left_inverse};
+use moye_device::memory::{Element, Global, Shared};
+use moye_device::tensor::{
     AllButLast, Along, Fragment, FragmentLike, GlobalTensor, IdentityOf, Registers, SharedTensor,
     StaticLayout, Strided, Strides, WholeTiles,
 };
-use core::marker::PhantomData;
 
 /// The tiles of an operand along K, in global memory: (BLK, BLK_K, k).
 pub type Tiles<T, S, Tile> = GlobalTensor<Global<T>, S, IdentityOf<Tile>, Along<1>>;
@@ -261,10 +261,10 @@ const fn same_elements(from: &Layout, to: &Layout, size: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::atom::TiledCopy;
-    use crate::atom::copy::UniversalCopy;
-    use crate::layout::layout;
-    use crate::{static_layout, tiled_copy};
+    use moye_device::atom::TiledCopy;
+    use moye_device::atom::copy::UniversalCopy;
+    use moye_device::layout::layout;
+    use moye_device::{static_layout, tiled_copy};
 
     static_layout! {
         Tile = layout!((16, 8));

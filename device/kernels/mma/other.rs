@@ -4,9 +4,10 @@
 //! first.
 
 use super::family::tensor_core;
-use crate::atom::copy::SM75_U32x4_LDSM_N;
-use crate::atom::mma::{SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x32_S32S8S8S32_TN};
+use moye_device::atom::copy::SM75_U32x4_LDSM_N;
+use moye_device::atom::mma::*;
 
+#[cfg(feature = "matmul-tf32")]
 tensor_core! {
     /// `c = a * b` of f32 whose lower 13 bits the tensor cores ignore (tf32), sums in f32. A block of 256 threads for each
     /// tile of 256 x 128.
@@ -23,6 +24,9 @@ tensor_core! {
         a: k by SM75_U32x4_LDSM_N,
         b: k by SM75_U32x4_LDSM_N,
     }
+}
+#[cfg(feature = "matmul-i8")]
+tensor_core! {
     /// `c = a * b` of signed bytes, sums in i32, which wrap. A block of 256 threads for each tile of 256 x 128.
     matmul_s8_tn = i8 => i32, i32 {
         tile: 256 x 128 x 128 in 3, threads = 256, min_blocks = 1,

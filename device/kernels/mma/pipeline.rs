@@ -13,16 +13,16 @@ use super::epilogue::Epilogue as _;
 use super::load::{Load as _, Loading as _};
 use super::raster::tile_of;
 use super::rows::Place;
-use crate::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
-use crate::arch::{
+use moye_device::algorithm::{CopyDestination, CopySource, copy_tiled, gemm_tiled};
+use moye_device::arch::{
     Fma, block_idx, cp_async_commit, cp_async_wait, cp_async_wait_all, overlap_launches, sync_threads,
     thread_idx,
 };
-use crate::atom::copy::CopyAtom;
-use crate::atom::mma::{AddsInPlace, MmaAtom};
-use crate::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
-use crate::memory::{Element as _, SharedStorage};
-use crate::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strides as _};
+use moye_device::atom::copy::CopyAtom;
+use moye_device::atom::mma::{AddsInPlace, MmaAtom};
+use moye_device::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
+use moye_device::memory::{Element as _, SharedStorage};
+use moye_device::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strides as _};
 
 /// A step's part of an operand in shared memory.
 type PartOf<G, L, C> = Part<<G as Tiled>::Operand, AllButLast<PartitionS<L, C>>>;

@@ -1,7 +1,7 @@
 //! Which tile a block takes: neighbours in time are neighbours in the matrix.
 
 use super::config::Tiled;
-use crate::tensor::StaticLayout;
+use moye_device::tensor::StaticLayout;
 
 /// Columns of C that blocks go along before the next row of tiles begins. Blocks that run at the same time then share rows of
 /// A and columns of B, which the L2 cache keeps for them; those of 132 multiprocessors with a tile of 256 x 128 each have a

@@ -6,14 +6,14 @@
 use super::arguments::Arguments;
 use super::scalar::{Convertible, Scalar, finish};
 use super::smem::Transposed;
-use crate::algorithm::copy;
-use crate::arch::Fma as _;
-use crate::atom::copy::AutoVectorizingCopy;
-use crate::atom::{StaticTiledCopy, TiledCopy};
-use crate::layout::{IntTuple, Layout};
-use crate::memory::{Element, Global, GlobalMut};
-use crate::tensor::{Aligned, Dense, Matrix, SharedTensor, StaticLayout, Strides, UnitStride};
 use core::marker::PhantomData;
+use moye_device::algorithm::copy;
+use moye_device::arch::Fma as _;
+use moye_device::atom::copy::AutoVectorizingCopy;
+use moye_device::atom::{StaticTiledCopy, TiledCopy};
+use moye_device::layout::{IntTuple, Layout};
+use moye_device::memory::{Element, Global, GlobalMut};
+use moye_device::tensor::{Aligned, Dense, Matrix, SharedTensor, StaticLayout, Strides, UnitStride};
 
 /// A tile's sums in shared memory, and the threads that make C of them.
 pub trait Staged: Sized + 'static {

@@ -1,14 +1,15 @@
 //! What is computed behind a product: in f32 for half precision and tf32, in f64 for f64, in i32 for integers.
 
 use super::arguments::{Activation, Arguments};
-use crate::algorithm::transform;
-use crate::arch::{self, Fma};
-use crate::memory::Element;
-use crate::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
 use half::{bf16, f16};
+use moye_device::algorithm::transform;
+use moye_device::arch::{self, Fma};
+use moye_device::kernel::KernelParam;
+use moye_device::memory::Element;
+use moye_device::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
 
 /// A type that `alpha`, `beta`, the bias and the activation are computed in.
-pub trait Scalar: Fma + PartialEq {
+pub trait Scalar: Fma + KernelParam + PartialEq {
     /// The value 1.
     const ONE: Self;
 

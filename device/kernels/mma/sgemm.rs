@@ -10,12 +10,16 @@ use super::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
 use super::epilogue::Direct;
 use super::load::{Asynchronous, Turned};
 use super::pipeline::matmul;
-use crate::atom::copy::{SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy};
-use crate::atom::mma::UniversalFma;
-use crate::atom::{Permutation, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
-use crate::layout::{Layout, layout};
-use crate::tensor::{Aligned, UnitStride};
-use crate::{kernel, static_layout, tiled_copy, tiled_mma};
+use moye_device::atom::copy::{
+    SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy,
+};
+use moye_device::atom::mma::UniversalFma;
+use moye_device::atom::{
+    Permutation, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
+};
+use moye_device::layout::{Layout, layout};
+use moye_device::tensor::{Aligned, UnitStride};
+use moye_device::{kernel, static_layout, tiled_copy, tiled_mma};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -189,6 +193,7 @@ macro_rules! sgemm {
             }
         }
 
+        #[cfg(feature = "matmul-f32")]
         #[doc = concat!("`c = alpha * a * b` in f32 with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
         ///
         /// Along x a block of 256 threads for each tile of `c`, along y one for each split of each batch.

@@ -1,10 +1,10 @@
 //! How tiles lie in shared memory, so that neither what copies them nor what reads them meets a bank twice.
 
 use super::config::Tiled;
-use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, layout};
-use crate::memory::Element;
-use crate::tensor::StaticLayout;
 use core::marker::PhantomData;
+use moye_device::layout::{ComposedLayout, IntTuple, Layout, Swizzle, layout};
+use moye_device::memory::Element;
+use moye_device::tensor::StaticLayout;
 
 /// Bytes of a row that is swizzled as a whole: every bank once.
 const ROW: i64 = 128;
@@ -26,10 +26,6 @@ pub const fn k_major<T: Element>(extent: i64, k: i64, stages: i64) -> ComposedLa
 
 /// An operand of 16-bit elements with M (or N) contiguous, (BLK, BLK_K, PIPE): columns of 64 elements, whose eight pieces of
 /// 16 bytes are exchanged by the column's number modulo 8. For `ldmatrix.trans`.
-#[cfg_attr(
-    target_feature = "sm_90a",
-    allow(dead_code, reason = "of orders that are compiled for sm_80 alone")
-)]
 pub const fn mn_major(extent: i64, k: i64, stages: i64) -> ComposedLayout {
     ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((64, 8):(1, 64)))
         .tile_to_shape(IntTuple::flat(&[extent, k, stages]))

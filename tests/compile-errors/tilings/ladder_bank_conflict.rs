@@ -5,7 +5,7 @@ mod ladder;
 
 use moye_device::atom::TiledCopy;
 use moye_device::atom::copy::UniversalCopy;
-use moye_device::kernels::ladder::{Problem, staged};
+use moye_kernels::ladder::{Problem, staged};
 use moye_device::layout::layout;
 use moye_device::memory::{Global, GlobalMut};
 use moye_device::tensor::UnitStride;

@@ -2,7 +2,8 @@
 
 use half::{bf16, f16};
 use moye_device::kernel;
-use moye_device::memory::GlobalMut;
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Element, Global, GlobalMut};
 
 /// Writes the bits of each parameter to `output`, signed ones with their sign, in order.
 #[kernel(threads = 1)]
@@ -42,6 +43,58 @@ pub unsafe fn every_parameter(
     for (at, bits) in (0..).zip(bits) {
         // SAFETY: the launch gives a buffer of 14.
         unsafe { output.write(at, bits) }
+    }
+}
+
+/// Numbers with padding between them.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Padded {
+    /// One byte, and three of padding.
+    pub narrow: u8,
+    /// At byte 4.
+    pub float: f32,
+    /// At byte 8, and six of padding behind it.
+    pub half: f16,
+}
+
+/// A pointer and numbers, of any element.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Scaled<T: Element, S> {
+    /// One element.
+    pub x: Global<T>,
+    /// A number.
+    pub factor: S,
+    /// Another struct.
+    pub padded: Padded,
+}
+
+/// A single number.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Single(pub f32);
+
+/// Writes the fields of structs to `output`, in order, as numbers.
+#[kernel(threads = 1)]
+pub unsafe fn structs(first: Scaled<u32, i64>, single: Single, output: GlobalMut<f64>, last: Padded) {
+    // SAFETY: the launch gives an element.
+    let x = unsafe { first.x.read(0) };
+    let Padded { narrow, float, half } = first.padded;
+    let fields = [
+        f64::from(x),
+        first.factor as f64,
+        f64::from(narrow),
+        f64::from(float),
+        f64::from(half.to_f32()),
+        f64::from(single.0),
+        f64::from(last.narrow),
+        f64::from(last.float),
+        f64::from(last.half.to_f32()),
+    ];
+    for (at, field) in (0..).zip(fields) {
+        // SAFETY: the launch gives a buffer of nine.
+        unsafe { output.write(at, field) }
     }
 }
 

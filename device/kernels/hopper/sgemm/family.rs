@@ -1,11 +1,11 @@
-//! The kernels: tiles of 256 x 128, of all orders of the operands but one. Where A alone has K contiguous, those of [`mma`](crate::kernels::mma) are as fast
+//! The kernels: tiles of 256 x 128, of all orders of the operands but one. Where A alone has K contiguous, those of [`mma`](crate::mma) are as fast
 //! (record 14).
 
 use super::{SgemmConfig, SgemmStorage, sgemm};
-use crate::kernels::mma::{ArgumentsOf, ByParts, Tiled, large};
-use crate::layout::{Major, layout};
-use crate::memory::TensorMap;
-use crate::static_layout;
+use crate::mma::{ArgumentsOf, ByParts, Tiled, large};
+use moye_device::layout::{Major, layout};
+use moye_device::memory::TensorMap;
+use moye_device::static_layout;
 
 static_layout! {
     /// A's stages as TMA fills them, (BLK_M, BLK_K, PIPE).
@@ -49,6 +49,7 @@ macro_rules! sgemm_tma {
                 type Epilogue = $epilogue;
             }
 
+            #[cfg(feature = "matmul-f32")]
             #[doc = concat!("`c = alpha * a * b` in f32 by multiply-adds in tiles of 256 x 128 that TMA loads, with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
             ///
             /// Along x a block of 384 threads for each tile of `c`, along y one for each split of each batch.
@@ -59,12 +60,13 @@ macro_rules! sgemm_tma {
             /// [`SgemmConfig::GRANULES`]; the maps may end before. Every split has something of K. Each extent is at most 2^31 - 256.
             /// Parts of K but the last are multiples of 16 long, and along K the maps end where it does. Where all batches have the same operand, its map has one.
             /// `reserved` is 0. `beta`, the bias and the activation are not looked at, nor are the addresses of `a` and `b`, for which the maps stand.
-            #[crate::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]
+            #[moye_device::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]
             pub unsafe fn $name(a: TensorMap, b: TensorMap, arguments: ArgumentsOf<Tiling>) {
                 // SAFETY: the caller's contract.
                 unsafe { sgemm::<Tiling, 4>((&a, &b), &arguments) }
             }
         }
+        #[cfg(feature = "matmul-f32")]
         pub use $name::$name;
     )+ };
 }

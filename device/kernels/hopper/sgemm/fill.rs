@@ -2,12 +2,12 @@
 
 use super::turn::{ROWS, RowsOfA, RowsOfB, Turner, bytes};
 use super::{Job, LANDINGS, Landings, MULTIPLY, SgemmConfig};
-use crate::arch::{FULL_WARP, decrease_registers, sync_warp, tensor_load, thread_idx};
-use crate::kernels::mma::ArgumentsOf;
-use crate::layout::Major;
-use crate::memory::{Shared, TensorMap, TensorMapPointer};
-use crate::pipeline::{Pipeline, Warps};
-use crate::tensor::{StaticLayout, Tensor};
+use crate::mma::ArgumentsOf;
+use moye_device::arch::{FULL_WARP, decrease_registers, sync_warp, tensor_load, thread_idx};
+use moye_device::layout::Major;
+use moye_device::memory::{Shared, TensorMap, TensorMapPointer};
+use moye_device::pipeline::{Pipeline, Warps};
+use moye_device::tensor::{StaticLayout, Tensor};
 
 /// Where tiles go.
 pub(super) struct Stages<G> {

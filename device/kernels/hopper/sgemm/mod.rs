@@ -1,7 +1,7 @@
 //! f32 by fused multiply-adds on Hopper: the warps that multiply do nothing else.
 //!
 //! The multiply-adds of a product of f32 leave little room beside them: a thread with 16 x 8 sums reads six words of 16 bytes for 128 of them, and
-//! every instruction else takes the place of one. The kernels of [`mma`](crate::kernels::mma) start copies and turn operands round between
+//! every instruction else takes the place of one. The kernels of [`mma`](crate::mma) start copies and turn operands round between
 //! multiply-adds. Here other warps do:
 //!
 //! ```text
@@ -34,17 +34,17 @@ mod turn;
 pub use family::*;
 
 use super::config::WARPGROUP;
-use crate::arch::{
+use crate::mma::{ArgumentsOf, Epilogue, Place, Tiled, columns_of_group, first, tile_of};
+use core::marker::PhantomData;
+use moye_device::arch::{
     FULL_WARP, block_idx, overlap_launches, prefetch_tensor_map, shuffle, sync_threads, thread_idx,
 };
-use crate::atom::StaticTiledMma;
-use crate::atom::mma::{AddsInPlace, MmaAtom};
-use crate::kernels::mma::{ArgumentsOf, Epilogue, Place, Tiled, columns_of_group, first, tile_of};
-use crate::layout::Major;
-use crate::memory::{SharedArray, SharedStorage, TensorMap};
-use crate::pipeline::{PipelineStorage, Readers, Warps};
-use crate::tensor::StaticLayout;
-use core::marker::PhantomData;
+use moye_device::atom::StaticTiledMma;
+use moye_device::atom::mma::{AddsInPlace, MmaAtom};
+use moye_device::layout::Major;
+use moye_device::memory::{SharedArray, SharedStorage, TensorMap};
+use moye_device::pipeline::{PipelineStorage, Readers, Warps};
+use moye_device::tensor::StaticLayout;
 
 /// Warps that multiply.
 const MULTIPLY: u32 = 8;
@@ -235,7 +235,7 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     unsafe {
         if loads {
             fill::registers::<G>();
-            let to = fill::Stages { a: s_a.into_engine(), b: s_b.into_engine(), landings };
+            let to = fill::Stages { a: s_a.pointer(), b: s_b.pointer(), landings };
             fill::fill::<G, STAGES>(to, (stages, landed), maps, arguments, job);
         } else {
             multiply::registers::<G>();

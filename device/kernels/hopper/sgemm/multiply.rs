@@ -1,13 +1,13 @@
 //! The warps that multiply.
 
 use super::{Job, SgemmConfig};
-use crate::algorithm::{clear, copy, gemm_tiled};
-use crate::arch::{FULL_WARP, increase_registers, sync_warp};
-use crate::atom::mma::{AddsInPlace, MmaAtom};
-use crate::atom::{StaticTiledCopy, StaticTiledMma};
-use crate::kernels::mma::{ArgumentsOf, Epilogue, StagesOf};
-use crate::pipeline::Consumer;
-use crate::tensor::{AllButLast, Fragment, StaticLayout};
+use crate::mma::{ArgumentsOf, Epilogue, StagesOf};
+use moye_device::algorithm::{clear, copy, gemm_tiled};
+use moye_device::arch::{FULL_WARP, increase_registers, sync_warp};
+use moye_device::atom::mma::{AddsInPlace, MmaAtom};
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
+use moye_device::pipeline::Consumer;
+use moye_device::tensor::{AllButLast, Fragment, StaticLayout};
 
 /// Takes registers.
 ///

@@ -14,15 +14,15 @@
 //! 16 banks apart: place `4 c + g` modulo 8, in words. Eight lanes write without a conflict where these differ. Both hold if of the lanes with
 //! the same two groups of rows those with `c` of 2 and 3 have the two next ones instead: [`turned_by`].
 
-use crate::algorithm::{copy, copy_tiled};
-use crate::arch::{Word as _, Word128};
-use crate::atom::copy::UniversalCopy;
-use crate::atom::{PartitionS, StaticTiledCopy, TiledCopy};
-use crate::kernels::mma::TurnedOf;
-use crate::layout::{ComposedLayout, Layout, Swizzle, layout};
-use crate::memory::Shared;
-use crate::tensor::{Fragment, SharedTensor, StaticLayout, Tensor};
-use crate::{static_layout, swizzled_layout, tiled_copy};
+use crate::mma::TurnedOf;
+use moye_device::algorithm::{copy, copy_tiled};
+use moye_device::arch::{Word as _, Word128};
+use moye_device::atom::copy::UniversalCopy;
+use moye_device::atom::{StaticTiledCopy, TiledCopy};
+use moye_device::layout::{ComposedLayout, Layout, Swizzle, layout};
+use moye_device::memory::Shared;
+use moye_device::tensor::{Fragment, SharedTensor, StaticLayout, Tensor};
+use moye_device::{static_layout, swizzled_layout, tiled_copy};
 
 /// Rows that are turned at a time.
 pub const ROWS: u32 = 128;
@@ -81,8 +81,8 @@ impl Turner {
     pub fn new(landing: u32, thread: u32) -> Self {
         let part = turned_by(thread);
         let rows: SharedTensor<f32, Landing> = Tensor::shared(Shared::from_address(landing)); // (ROWS, BLK_K)
-        let rows = WordsAlongK::get_slice(part).partition_s(rows).into_engine(); // (CPY, CPY_M, CPY_K)
-        let word = |row: usize| rows.address_of::<PartitionS<Landing, WordsAlongK>>(4 * row);
+        let rows = WordsAlongK::get_slice(part).partition_s(rows); // (CPY, CPY_M, CPY_K)
+        let word = |row: usize| rows.address_of(4 * row);
         Self { part, words: [word(0), word(1), word(2), word(3)] }
     }
 
