@@ -42,7 +42,9 @@
 //! ```
 
 mod stage;
+mod staged;
 
+pub use staged::Staged;
 pub use stage::{Consumer, Filling, Full, Producer, Writer, Writing};
 
 use crate::arch::{fence_mbarrier_init, mbarrier_init};

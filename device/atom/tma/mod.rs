@@ -26,11 +26,13 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+mod copy;
 mod error;
 #[cfg(not(target_arch = "nvptx64"))]
 mod map;
 mod tile;
 
+pub use copy::{PartLayout, ThrTma, TmaCopy, TmaMap, TmaTensor, TmaTiled};
 pub use error::TmaLayoutError;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use map::{TmaElement, TmaMapError};
