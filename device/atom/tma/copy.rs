@@ -202,6 +202,14 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
         ThrTma { rank, policy: None, copy: PhantomData }
     }
 
+    /// The tensor of coordinates behind a map that was made by this copy's [`TILE`](Self::TILE), of a kernel's parameter. A
+    /// [`TmaMap`] has the copy in its type.
+    #[inline(always)]
+    #[must_use]
+    pub fn tensor(map: &TensorMap) -> TmaTensor<Self, R> {
+        TmaTensor { map: map.pointer(), start: [0; R], copy: PhantomData }
+    }
+
     /// The tensor map for a tensor at `address` whose layout counts elements.
     ///
     /// # Errors

@@ -3,8 +3,10 @@
 
 use super::descriptors::Descriptors;
 use super::{DescriptorTensor, WgmmaAtom};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::arch::wgmma::Accumulators;
 use crate::arch::wgmma::{
-    Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
+    wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
 };
 use crate::atom::tiled_mma::{AccumulatorOf, FragmentOf, OfA, StaticTiledMma, ThrMma};
 use crate::atom::{TilingError, stands_for};
@@ -20,6 +22,15 @@ pub enum ScaleOut {
     Zero,
     /// `D = A B + D`.
     One,
+}
+
+impl ScaleOut {
+    /// [`Zero`](Self::Zero) where `first` holds, in the first step of a product say, and this one otherwise.
+    #[inline(always)]
+    #[must_use]
+    pub const fn unless(self, first: bool) -> Self {
+        if first { Self::Zero } else { self }
+    }
 }
 
 /// The operand A of a warpgroup's product: [descriptors](DescriptorTensor) for an atom in `SS`, a fragment for one in `RS`.
@@ -279,14 +290,32 @@ where
                 .raise();
         }
     }
+    pack_into(c)
+}
+
+/// The elements rounded to `T`, two at a time, in a fragment of the same layout.
+#[inline(always)]
+#[must_use]
+pub fn pack_fragment<T: PackPair, L: StaticLayout>(fragment: &Fragment<f32, L>) -> Fragment<T, L> {
+    pack_into(fragment)
+}
+
+/// The elements in order, rounded two at a time: both fragments are compact, of the same even size.
+#[inline(always)]
+fn pack_into<T: PackPair, L: StaticLayout, N: StaticLayout>(fragment: &Fragment<f32, L>) -> Fragment<T, N> {
+    const {
+        assert!(
+            L::LAYOUT.size() == L::LAYOUT.cosize() && L::LAYOUT.size() % 2 == 0,
+            "pairs are packed of a compact fragment of an even number of elements"
+        );
+    }
     // SAFETY: all elements are written; indices are inside of both.
     unsafe {
-        let mut a = Fragment::<T, OperandOf<L, M>>::uninit();
-        for i in 0..const { OperandOf::<L, M>::LAYOUT.size() as usize / 2 } {
-            let pair = T::pack(c.get(2 * i), c.get(2 * i + 1));
-            *a.consecutive::<u32>(2 * i) = pair;
+        let mut packed = Fragment::<T, N>::uninit();
+        for i in 0..const { L::LAYOUT.size() as usize / 2 } {
+            *packed.consecutive::<u32>(2 * i) = T::pack(fragment.get(2 * i), fragment.get(2 * i + 1));
         }
-        a
+        packed
     }
 }
 

@@ -31,7 +31,7 @@ pub use atoms::*;
 pub use descriptors::{DescriptorTensor, Descriptors, DescriptorsOf};
 pub use error::WgmmaLayoutError;
 pub use gemm::{
-    OperandOf, OperandTensorA, PackPair, ScaleOut, accumulators_as_a, warpgroup_arrive, warpgroup_commit_batch,
+    OperandOf, OperandTensorA, PackPair, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive, warpgroup_commit_batch,
     warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait,
 };
 pub use info::{WGMMA_ATOMS, WgmmaInfo};

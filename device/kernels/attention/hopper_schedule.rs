@@ -1,0 +1,106 @@
+//! Which tiles a block of the persistent Hopper kernel has.
+
+use super::arguments::Arguments;
+use super::schedule::Work;
+use moye_device::arch::{block_idx, grid_dim};
+use moye_device::memory::Element;
+
+/// The tiles of one block.
+///
+/// All tiles are in one order: sections of `section` heads, whose keys and values fit in L2; in a section the last row tiles of
+/// all its heads first, since under a causal mask they are the longest. Blocks take turns in this order, every other turn
+/// backwards, so that the sums of their lengths are nearly equal.
+#[derive(Clone, Copy, Debug)]
+pub struct Tiles {
+    turn: u32,
+    block: u32,
+    blocks: u32,
+    row_tiles: u32,
+    /// Heads of all sequences.
+    heads_of_all: u32,
+    heads: u32,
+    group: u32,
+    section: u32,
+}
+
+impl Tiles {
+    /// The tiles of this block.
+    #[inline(always)]
+    #[must_use]
+    pub fn new<T: Element>(arguments: &Arguments<T>, section: u32) -> Self {
+        Self::of_block(arguments, section, block_idx().x, grid_dim().x)
+    }
+
+    /// The tiles of block `block` of `blocks`.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_block<T: Element>(arguments: &Arguments<T>, section: u32, block: u32, blocks: u32) -> Self {
+        Self {
+            turn: 0,
+            block,
+            blocks,
+            row_tiles: arguments.row_tiles,
+            heads_of_all: arguments.heads * arguments.batches,
+            heads: arguments.heads,
+            group: arguments.group,
+            section,
+        }
+    }
+}
+
+impl Iterator for Tiles {
+    type Item = Work;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Work> {
+        let place = if self.turn % 2 == 0 { self.block } else { self.blocks - 1 - self.block };
+        let index = self.turn * self.blocks + place;
+        // The last turn may be one that the block has no part in.
+        if index >= self.row_tiles * self.heads_of_all {
+            return None;
+        }
+        self.turn += 1;
+        let each = self.section * self.row_tiles;
+        let (section, within) = (index / each, index % each);
+        let first = section * self.section;
+        // The last section may have fewer heads.
+        let heads = self.section.min(self.heads_of_all - first);
+        let (row_tile, head) = (self.row_tiles - 1 - within / heads, first + within % heads);
+        let (batch, head) = (head / self.heads, head % self.heads);
+        Some(Work { row_tile, head, kv_head: head / self.group, batch, split: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use moye_device::memory::{Global, GlobalMut};
+
+    #[test]
+    fn every_tile_is_one_blocks_whatever_the_section() {
+        let null = Global::<f32>::from_address(0);
+        for (batches, heads, q_length, section, blocks) in
+            [(1, 1, 1, 1, 1), (3, 6, 100, 4, 7), (2, 4, 1000, 8, 132), (2, 5, 640, 3, 9)]
+        {
+            let mut arguments = Arguments::contiguous(
+                (null, null, null, GlobalMut::from_address(0)),
+                (batches, heads, heads),
+                (q_length, 64),
+                (64, 64),
+            );
+            let all = arguments.grid(64);
+            let mut seen = std::vec::Vec::new();
+            for block in 0..blocks {
+                for work in Tiles::of_block(&arguments, section, block, blocks) {
+                    assert!(work.row_tile < arguments.row_tiles && work.head < heads && work.batch < batches);
+                    seen.push((work.batch, work.head, work.row_tile));
+                }
+            }
+            assert_eq!(seen.len(), all as usize);
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), all as usize);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The kernels.
+
+use crate::attention::arguments::Arguments;
+use crate::attention::hopper::{Maps, forward};
+use crate::attention::hopper_config::*;
+use half::{bf16, f16};
+use moye_device::atom::tma::TmaMap;
+use moye_device::kernel;
+
+macro_rules! entries {
+    ($($name:ident $config:ident $t:ty;)+) => { $(
+        /// Any number of blocks along x; a tensor map each for Q, K, V and O.
+        ///
+        /// # Safety
+        /// As [`forward`].
+        #[kernel(threads = $config::THREADS, min_blocks = 1, shared = Storage<$config>)]
+        pub unsafe fn $name(
+            q: TmaMap<TmaQ<$config>>,
+            k: TmaMap<TmaK<$config>>,
+            v: TmaMap<TmaK<$config>>,
+            o: TmaMap<TmaQ<$config>>,
+            arguments: Arguments<$t>,
+            section: u32,
+        ) {
+            // SAFETY: the caller's contract.
+            unsafe { forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section) }
+        }
+    )+ };
+}
+entries! {
+    hopper_bf16_64 Bf16D64 bf16;
+    hopper_bf16_128_causal Bf16D128Causal bf16;
+    hopper_bf16_128 Bf16D128 bf16;
+    hopper_bf16_256 Bf16D256 bf16;
+    hopper_f16_128_causal F16D128Causal f16;
+}
