@@ -210,12 +210,12 @@ unsafe fn consume<C: Config>(
                 while tile > begin {
                     tile -= 1;
                     let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-                    let key = keys.wait();
+                    // Both are waited for before the first product: a loop between them would end the sequence.
+                    let (key, value) = (keys.wait(), values.wait());
                     sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
                     warpgroup_arrive();
                     warpgroup_gemm(C::Qk::default(), &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
                     warpgroup_commit_batch();
-                    let value = values.wait();
                     warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
                     warpgroup_commit_batch();
                     arrive_barrier(TURN + next::<C>(warpgroup), 2 * WARPGROUP);

@@ -48,6 +48,13 @@ impl Tiles {
     }
 }
 
+/// Quotient and remainder, without a branch for a divisor of 0, which is none here.
+#[inline(always)]
+fn divided(value: u32, by: u32) -> (u32, u32) {
+    let by = by.max(1);
+    (value / by, value % by)
+}
+
 impl Iterator for Tiles {
     type Item = Work;
 
@@ -60,14 +67,14 @@ impl Iterator for Tiles {
             return None;
         }
         self.turn += 1;
-        let each = self.section * self.row_tiles;
-        let (section, within) = (index / each, index % each);
+        let (section, within) = divided(index, self.section * self.row_tiles);
         let first = section * self.section;
         // The last section may have fewer heads.
         let heads = self.section.min(self.heads_of_all - first);
-        let (row_tile, head) = (self.row_tiles - 1 - within / heads, first + within % heads);
-        let (batch, head) = (head / self.heads, head % self.heads);
-        Some(Work { row_tile, head, kv_head: head / self.group, batch, split: 0 })
+        let (row, head) = divided(within, heads);
+        let (batch, head) = divided(first + head, self.heads);
+        let row_tile = self.row_tiles - 1 - row;
+        Some(Work { row_tile, head, kv_head: divided(head, self.group).0, batch, split: 0 })
     }
 }
 
