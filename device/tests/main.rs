@@ -16,6 +16,8 @@ mod golden_pycute;
 mod golden_rejected;
 mod golden_tiling;
 mod hopper;
+#[allow(non_snake_case, reason = "tensors have CuTe's names")]
+mod hopper_tiled;
 mod laws;
 mod layout_edges;
 mod layout_messages;

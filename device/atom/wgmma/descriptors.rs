@@ -5,6 +5,7 @@
 //! to the descriptor.
 
 use super::{SharedOperand, WgmmaAtom};
+use crate::arch::opaque;
 use crate::atom::tiled_mma::{OfA, OfB, OperandKind, PartitionMma, StaticTiledMma, ThrMma};
 use crate::atom::{Operand, TilingError};
 use crate::layout::{ComposedLayout, Layout, layout, upcast};
@@ -36,6 +37,14 @@ impl Engine for Descriptors {
 pub type DescriptorTensor<L> = Tensor<Descriptors, L>;
 
 impl<L: StaticLayout> DescriptorTensor<L> {
+    /// The same tensor, whose descriptors are computed where they are used: out of a loop the compiler would otherwise take each of
+    /// them, into a register of its own.
+    #[inline(always)]
+    pub(super) fn computed_here(&self) -> Self {
+        let Descriptors { low, high } = *self.engine();
+        Tensor::from_engine(Descriptors { low: opaque(low), high })
+    }
+
     /// The descriptor at an index, a constant after unrolling.
     #[inline(always)]
     #[must_use]

@@ -7,6 +7,7 @@ use super::{DescriptorTensor, WgmmaAtom};
 use crate::arch::wgmma::Accumulators;
 use crate::arch::wgmma::{
     wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
+    wgmma_wait_group_after,
 };
 use crate::atom::tiled_mma::{AccumulatorOf, FragmentOf, OfA, StaticTiledMma, ThrMma};
 use crate::atom::{TilingError, stands_for};
@@ -46,11 +47,19 @@ pub trait OperandTensorA<A: WgmmaAtom> {
     /// Compiles where the elements are the atom's.
     const ELEMENTS: ();
 
-    /// What instruction `(m, k)` of the tile takes.
+    /// What a product reads its operand from: the descriptors, or the fragment.
+    type Source<'a>: Copy
+    where
+        Self: 'a;
+
+    /// Where a product begins to read.
+    fn source(&self) -> Self::Source<'_>;
+
+    /// What the instruction takes whose first value has this index.
     ///
     /// # Safety
-    /// `index`, of the first value, is inside the tensor. Registers were written.
-    unsafe fn operand(&self, index: usize) -> A::OperandA;
+    /// `index` is inside the tensor. Registers were written.
+    unsafe fn operand(source: Self::Source<'_>, index: usize) -> A::OperandA;
 }
 
 impl<A: WgmmaAtom<OperandA = u64>, L: StaticLayout> OperandTensorA<A> for Tensor<Descriptors, L> {
@@ -58,9 +67,16 @@ impl<A: WgmmaAtom<OperandA = u64>, L: StaticLayout> OperandTensorA<A> for Tensor
     const VALUES: i64 = 1;
     const ELEMENTS: () = ();
 
+    type Source<'a> = Self;
+
     #[inline(always)]
-    unsafe fn operand(&self, index: usize) -> u64 {
-        self.descriptor(index)
+    fn source(&self) -> Self {
+        self.computed_here()
+    }
+
+    #[inline(always)]
+    unsafe fn operand(source: Self, index: usize) -> u64 {
+        source.descriptor(index)
     }
 }
 
@@ -78,12 +94,22 @@ impl<A: WgmmaAtom<OperandA = [u32; 4]>, E: Access, L: StaticLayout> OperandTenso
         }
     };
 
+    type Source<'a>
+        = &'a Self
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn source(&self) -> &Self {
+        self
+    }
+
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn operand(&self, index: usize) -> [u32; 4] {
+    unsafe fn operand(source: &Self, index: usize) -> [u32; 4] {
         let step = const { 32 / E::Element::BITS as usize };
         // SAFETY: the caller's contract; a fragment's values of an instruction are consecutive.
-        core::array::from_fn(|i| unsafe { self.engine().load::<L, u32>(index + i * step) })
+        core::array::from_fn(|i| unsafe { source.engine().load::<L, u32>(index + i * step) })
     }
 }
 
@@ -149,12 +175,13 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
     const { A::ELEMENTS };
     let [ms, ns, ks] =
         const { extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, <M::Atom as WgmmaAtom>::C.extent(1)) };
+    let (a, b) = (a.source(), b.computed_here());
     for k in 0..ks {
         for m in 0..ms {
             for n in 0..ns {
                 // SAFETY: the caller's contract; the extents were checked.
                 unsafe {
-                    let a = a.operand((m + ms * k) * const { A::VALUES as usize });
+                    let a = A::operand(a, (m + ms * k) * const { A::VALUES as usize });
                     let c = accumulators::<M, D, LC>(c, m + ms * n);
                     #[cfg(not(target_arch = "nvptx64"))]
                     if k == 0 && scale == ScaleOut::Zero {
@@ -225,6 +252,18 @@ pub unsafe fn warpgroup_commit_batch() {
 pub unsafe fn warpgroup_wait<const PENDING: u32>() {
     // SAFETY: the caller's contract.
     unsafe { wgmma_wait_group::<PENDING>() }
+}
+
+/// [`warpgroup_wait`], but not before `values` were computed: `ptxas` moves a plain wait above arithmetic that should run under the
+/// product, a softmax say. Give it what the arithmetic ends in.
+///
+/// # Safety
+/// As [`warpgroup_arrive`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn warpgroup_wait_after<const PENDING: u32, const N: usize>(values: [f32; N]) {
+    // SAFETY: the caller's contract.
+    unsafe { wgmma_wait_group_after::<PENDING, N>(values) }
 }
 
 /// Tells the compiler that a product that was waited for has changed its accumulators: it goes between the wait and what reads

@@ -21,16 +21,17 @@ use super::hopper_config::{
 };
 use super::hopper_schedule::Tiles;
 use super::sequence::Visible;
-use super::softmax::{Softmax, at};
+use super::hopper_softmax::Softmax;
+use super::softmax::at;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
-    FULL_WARP, arrive_barrier, bulk_commit_group, bulk_wait_group_read, decrease_registers, fence_proxy_async_shared,
+    FULL_WARP, arrive_barrier, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
     lane_id, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::{
     OperandOf, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive, warpgroup_commit_batch, warpgroup_fence_operand,
-    warpgroup_gemm, warpgroup_wait,
+    warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
 use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::SharedStorage;
@@ -72,7 +73,7 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
         }
         sync_threads();
         if warpgroup == C::WARPGROUPS {
-            decrease_registers::<24>();
+            C::give_registers();
             if thread == C::WARPGROUPS * WARPGROUP {
                 produce::<C>(maps, arguments, section, (sQ, sK, sV), (queries, keys, values));
             }
@@ -182,16 +183,16 @@ unsafe fn consume<C: Config>(
             _ => queries.2,
         };
         let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-        if warpgroup == C::WARPGROUPS - 1 {
+        if C::TURNS && warpgroup == C::WARPGROUPS - 1 {
             // The first warpgroup may issue its products.
             arrive_barrier(TURN, 2 * WARPGROUP);
         }
         for work in Tiles::new(arguments, section) {
             let tile_row = work.row_tile * C::WARPGROUPS * 64;
             let (begin, end) = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, arguments.q_length);
-            let rows = Rows::new::<C>(&visible, tile_row + 64 * warpgroup, arguments.q_length);
+            let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, arguments.q_length);
             let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
-            let mut softmax = Softmax::<2>::new();
+            let mut softmax = Softmax::NONE;
             let query = queries.wait();
             if begin < end {
                 let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
@@ -203,7 +204,7 @@ unsafe fn consume<C: Config>(
                 warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
                 keys.release(full);
                 rows.mask::<C>(&mut tSrS, end - 1);
-                softmax.take_in(&mut tSrS, scale);
+                softmax.take_in::<_, false>(&mut tSrS, scale, 0.0);
                 let mut tOrP: Fragment<Element<C>, OperandOf<TileS<C>, C::Pv>> =
                     accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
                 let mut tile = end - 1;
@@ -212,23 +213,29 @@ unsafe fn consume<C: Config>(
                     let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
                     // Both are waited for before the first product: a loop between them would end the sequence.
                     let (key, value) = (keys.wait(), values.wait());
-                    sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
+                    if C::TURNS {
+                        sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
+                    }
                     warpgroup_arrive();
                     warpgroup_gemm(C::Qk::default(), &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
                     warpgroup_commit_batch();
                     warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
                     warpgroup_commit_batch();
-                    arrive_barrier(TURN + next::<C>(warpgroup), 2 * WARPGROUP);
+                    if C::TURNS {
+                        arrive_barrier(TURN + next::<C>(warpgroup), 2 * WARPGROUP);
+                    }
                     warpgroup_wait::<1>();
                     warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
                     keys.release(key);
                     rows.mask::<C>(&mut tSrS, tile);
-                    let factors = softmax.take_in(&mut tSrS, scale);
-                    warpgroup_wait::<0>();
+                    let (factors, rescale) = softmax.take_in::<_, true>(&mut tSrS, scale, C::SLACK);
+                    warpgroup_wait_after::<0, 2>(softmax.sum);
                     warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
                     values.release(value);
                     tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
-                    scale_rows(&mut tOrO, factors);
+                    if rescale {
+                        scale_rows(&mut tOrO, factors);
+                    }
                 }
                 let value = values.wait();
                 warpgroup_arrive();
@@ -240,7 +247,7 @@ unsafe fn consume<C: Config>(
             }
             let mut factors = [0.0; 2];
             for row in 0..2 {
-                let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
+                let (factor, lse) = softmax.finish(row, scale);
                 factors[row] = factor;
                 rows.store_lse(row, lse, arguments, work.batch, work.head);
             }
@@ -303,40 +310,45 @@ unsafe fn store<C: Config>(
     }
 }
 
-/// A thread's two rows of a tile: which keys they see.
+/// The rows of a warpgroup in a tile, of which a thread has two, 8 apart.
 #[derive(Clone, Copy)]
 struct Rows {
-    /// The first of the two; the other is 8 below.
-    query: u32,
-    /// The keys `begin .. end` of each.
-    seen: [(i32, i32); 2],
-    /// The keys that all rows of the warpgroup see.
-    core: (i32, i32),
-    q_length: u32,
+    /// The warpgroup's first.
+    first: u32,
+    /// The tiles of keys `begin .. end` that all rows see.
+    clear: (u32, u32),
+    visible: Visible,
+    /// The last query token.
+    last: u32,
 }
 
 impl Rows {
     #[inline(always)]
-    fn new<C: Config>(visible: &Visible, first: u32, q_length: u32) -> Self {
-        let query = first + thread_idx().x % WARPGROUP / 32 * 16 + lane_id() / 4;
-        // Rows beyond the last are computed like the last, and not stored.
+    fn new<C: Config>(visible: Visible, first: u32, q_length: u32) -> Self {
         let last = q_length - 1;
-        let (_, core) = visible.range(first.min(last), (first + 63).min(last));
-        let seen = [visible.of(query.min(last)), visible.of((query + 8).min(last))];
-        Self { query, seen, core, q_length }
+        let (_, (begin, end)) = visible.range(first.min(last), (first + 63).min(last));
+        let clear = (begin.max(0) as u32).div_ceil(C::BLK_N);
+        Self { first, clear: (clear, end.max(0) as u32 / C::BLK_N), visible, last }
+    }
+
+    /// The first of the thread's rows.
+    #[inline(always)]
+    fn query(&self) -> u32 {
+        self.first + thread_idx().x % WARPGROUP / 32 * 16 + lane_id() / 4
     }
 
     /// Hides the scores of keys that a row does not see, in a tile of keys.
     #[inline(always)]
     fn mask<C: Config>(&self, tSrS: &mut Fragment<f32, AccumulatorOf<TileS<C>, C::Qk>>, tile: u32) {
-        let first = (tile * C::BLK_N) as i32;
-        if first >= self.core.0 && first + C::BLK_N as i32 <= self.core.1 {
+        if tile >= self.clear.0 && tile < self.clear.1 {
             return;
         }
-        let first = first + (lane_id() % 4 * 2) as i32;
+        let first = (tile * C::BLK_N + lane_id() % 4 * 2) as i32;
         for row in 0..2 {
-            // Of a thread's columns: one comparison with a constant each.
-            let (begin, end) = (self.seen[row].0 - first, self.seen[row].1 - first);
+            // A thread's columns are compared with constants.
+            // Rows beyond the last are computed like the last, and not stored.
+            let seen = self.visible.of((self.query() + 8 * row as u32).min(self.last));
+            let (begin, end) = (seen.0 - first, seen.1 - first);
             for column in 0..C::BLK_N as usize / 4 {
                 let key = (column / 2 * 8 + column % 2) as i32;
                 if key < begin || key >= end {
@@ -347,7 +359,7 @@ impl Rows {
         }
     }
 
-    /// Writes the logarithm of a row's sum, where it is asked for: one lane of the four that have the row.
+    /// Writes the logarithm of a row's sum, where the arguments have room for it: one lane of the four that have the row.
     ///
     /// # Safety
     /// The arguments have room for each row.
@@ -360,8 +372,8 @@ impl Rows {
         batch: u32,
         head: u32,
     ) {
-        let query = self.query + 8 * row as u32;
-        if arguments.lse.address() != 0 && lane_id() % 4 == 0 && query < self.q_length {
+        let query = self.query() + 8 * row as u32;
+        if arguments.lse.address() != 0 && lane_id() % 4 == 0 && query <= self.last {
             let strides = arguments.stride_lse;
             let at = i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(query) * strides.row;
             // SAFETY: the caller's contract.

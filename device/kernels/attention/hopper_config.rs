@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 use half::{bf16, f16};
-use moye_device::arch::increase_registers;
+use moye_device::arch::{decrease_registers, increase_registers};
 use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::tma::TmaCopy;
 use moye_device::atom::wgmma::{
@@ -36,6 +36,10 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const BLK_N: u32;
     /// Consumer warpgroups, with 64 rows of queries each.
     const WARPGROUPS: u32;
+    /// Whether warpgroups issue their products in turn.
+    const TURNS: bool = true;
+    /// How far, in powers of two, a row's maximum may grow before the accumulator is rescaled.
+    const SLACK: f32 = 0.0;
     /// Threads of a block: the consumers' and the producer's.
     const THREADS: u32 = (Self::WARPGROUPS + 1) * WARPGROUP;
     /// `S = Q K^T` of a warpgroup: 64 x BLK_N, both operands in shared memory.
@@ -50,6 +54,12 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     /// # Safety
     /// As [`increase_registers`].
     unsafe fn take_registers();
+
+    /// Gives back the registers that the producer does not need.
+    ///
+    /// # Safety
+    /// As [`decrease_registers`].
+    unsafe fn give_registers();
 }
 
 /// The elements of a kernel.
@@ -118,8 +128,17 @@ pub type Storage<C> = (
     KeyStages<C>,
 );
 
+macro_rules! option {
+    (TURNS $value:expr) => {
+        const TURNS: bool = $value;
+    };
+    (SLACK $value:expr) => {
+        const SLACK: f32 = $value;
+    };
+}
+
 macro_rules! configs {
-    ($($(#[$doc:meta])* $name:ident: $t:ident, $d:literal x $keys:literal, $warpgroups:literal of $registers:literal, $qk:ident $pv:ident;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident: $t:ident, $d:literal x $keys:literal, $warpgroups:literal of $registers:literal, $qk:ident $pv:ident $(, $option:ident = $value:expr)*;)+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
@@ -129,6 +148,7 @@ macro_rules! configs {
             const D: i64 = $d;
             const BLK_N: u32 = $keys;
             const WARPGROUPS: u32 = $warpgroups;
+            $(option!($option $value);)*
             type Qk = QkOf<Self>;
             type Pv = PvOf<Self>;
             type StoreO = StoreOf<Self>;
@@ -137,6 +157,12 @@ macro_rules! configs {
             unsafe fn take_registers() {
                 // SAFETY: the caller's contract.
                 unsafe { increase_registers::<$registers>() }
+            }
+
+            #[inline(always)]
+            unsafe fn give_registers() {
+                // SAFETY: the caller's contract; 512 registers for four or three warpgroups.
+                unsafe { decrease_registers::<{ if $warpgroups == 3 { 32 } else { 504 - 2 * $registers } }>() }
             }
         }
 
@@ -172,17 +198,27 @@ configs! {
     /// bf16, heads of 64.
     Bf16D64: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
     /// bf16, heads of 128, for masks.
-    Bf16D128Causal: bf16, 128 x 128, 2 of 240, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
+    Bf16D128Causal: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
     /// bf16, heads of 128.
-    Bf16D128: bf16, 128 x 176, 2 of 240, SM90_64x176x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
+    Bf16D128: bf16, 128 x 176, 2 of 232, SM90_64x176x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
     /// bf16, heads of 256.
-    Bf16D256: bf16, 256 x 80, 2 of 240, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS;
+    Bf16D256: bf16, 256 x 80, 2 of 232, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS;
     /// f16, heads of 64.
     F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
     /// f16, heads of 128, for masks.
-    F16D128Causal: f16, 128 x 128, 2 of 240, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
+    F16D128Causal: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
     /// f16, heads of 128.
-    F16D128: f16, 128 x 176, 2 of 240, SM90_64x176x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
+    F16D128: f16, 128 x 176, 2 of 232, SM90_64x176x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
     /// f16, heads of 256.
-    F16D256: f16, 256 x 80, 2 of 240, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS;
+    F16D256: f16, 256 x 80, 2 of 232, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS;
+    /// Variants.
+    V1: bf16, 128 x 176, 2 of 232, SM90_64x176x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, TURNS = false;
+    /// Variants.
+    V2: bf16, 128 x 176, 2 of 232, SM90_64x176x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SLACK = 8.0;
+    /// Variants.
+    V3: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SLACK = 8.0;
+    /// Variants.
+    V4: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, SLACK = 8.0;
+    /// Variants.
+    V5: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false;
 }

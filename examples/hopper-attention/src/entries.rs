@@ -33,4 +33,9 @@ entries! {
     hopper_bf16_128 Bf16D128 bf16;
     hopper_bf16_256 Bf16D256 bf16;
     hopper_f16_128_causal F16D128Causal f16;
+    v1 V1 bf16;
+    v2 V2 bf16;
+    v3 V3 bf16;
+    v4 V4 bf16;
+    v5 V5 bf16;
 }

@@ -40,6 +40,11 @@ entry! {
     Bf16D128 hopper_bf16_128;
     Bf16D256 hopper_bf16_256;
     F16D128Causal hopper_f16_128_causal;
+    V1 v1;
+    V2 v2;
+    V3 v3;
+    V4 v4;
+    V5 v5;
 }
 
 /// The compiled kernels.
@@ -107,12 +112,9 @@ impl Problem {
         (arguments, tiles)
     }
 
-    /// Query heads whose keys and values fit in half of an L2 of 50 MB.
+    /// The heads of a section: all of them. Their keys and values need not fit in L2, since blocks that run together read the same ones.
     pub fn section(&self) -> u32 {
-        let bytes = u64::from(self.lengths[1]) * u64::from(self.d) * 4;
-        let group = self.heads[0] / self.heads[1];
-        let heads = (32u64 << 20).checked_div(bytes).unwrap_or(1).clamp(1, 1 << 20) as u32 * group;
-        heads.min(self.heads[0] * self.batches)
+        self.heads[0] * self.batches
     }
 
     /// A row of O and the logarithm of its sum, in float64. `q`, `k` and `v` are whole operands.
@@ -147,26 +149,32 @@ impl Problem {
 
 /// Numbers from -1 to 1 that a seed gives.
 pub fn random<T: Scalar>(seed: u64, count: usize) -> Vec<T> {
+    // Numbers of a table, in random order.
+    let table: Vec<T> = (0..1024).map(|i| T::nearest(f64::from(i) / 512.0 - 1.0)).collect();
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     (0..count)
         .map(|_| {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            T::nearest((state >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
+            table[(state >> 50) as usize % 1024]
         })
         .collect()
 }
 
 /// Elements as bytes, in the order of the device.
 pub fn bytes<T: Scalar>(elements: &[T]) -> Vec<u8> {
-    elements.iter().flat_map(|x| x.low_bits().to_le_bytes()[..T::WIDTH / 8].to_vec()).collect()
+    let mut bytes = Vec::with_capacity(elements.len() * T::WIDTH / 8);
+    for element in elements {
+        bytes.extend_from_slice(&element.low_bits().to_le_bytes()[..T::WIDTH / 8]);
+    }
+    bytes
 }
 
 /// The elements of bytes.
 pub fn elements<T: Scalar>(bytes: &[u8]) -> Vec<T> {
     let of = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-    bytes.chunks(T::WIDTH / 8).map(|bytes| T::from_low_bits(of(bytes))).collect()
+    bytes.chunks_exact(T::WIDTH / 8).map(|bytes| T::from_low_bits(of(bytes))).collect()
 }
 
 /// The difference of results from float64 in relative norm, over rows that are spread over all of them, and the largest difference of

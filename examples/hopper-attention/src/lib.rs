@@ -10,6 +10,7 @@ pub mod attention {
     pub mod hopper;
     pub mod hopper_config;
     pub mod hopper_schedule;
+    pub mod hopper_softmax;
     pub mod schedule;
     pub mod sequence;
     pub mod softmax;

@@ -74,7 +74,7 @@ fn run<C: Entry>(gpu: &Gpu, problem: &Problem, rows: u32, timed: bool) -> Result
     if timed {
         let start = Instant::now();
         let mut once = gpu.milliseconds(launch)?;
-        while start.elapsed() < Duration::from_millis(300) {
+        while start.elapsed() < Duration::from_millis(150) {
             once = gpu.milliseconds(launch)?;
         }
         let batch = (20.0 / once).ceil().max(1.0) as u32;
@@ -129,7 +129,22 @@ fn time(gpu: &Gpu) -> Result<(), String> {
             for causal in [false, true] {
                 let heads = 2048 / d;
                 let problem = Problem { batches: 16384 / s, heads: [heads; 2], lengths: [s; 2], d, causal };
-                dispatch(gpu, &problem, 32, true)?;
+                dispatch(gpu, &problem, 4, true)?;
+                if s == 4096 {
+                    match d {
+                        64 => {
+                            run::<V4>(gpu, &problem, 4, true)?;
+                            run::<V5>(gpu, &problem, 4, true)?;
+                        }
+                        128 => {
+                            run::<V1>(gpu, &problem, 4, true)?;
+                            run::<V2>(gpu, &problem, 4, true)?;
+                            run::<V3>(gpu, &problem, 4, true)?;
+                            run::<Bf16D128Causal>(gpu, &problem, 4, true)?;
+                        }
+                        _ => {}
+                    }
+                }
             }
         }
     }
