@@ -15,7 +15,7 @@
 //! The warpgroups issue their products in turn (named barriers), so that the softmax of one is hidden by the products of another. Tiles
 //! of keys are taken from the last to the first: the masked ones come first. Blocks are persistent.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Strides};
 use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ, WARPGROUP,
 };
@@ -23,21 +23,20 @@ use super::hopper_schedule::Tiles;
 use super::sequence::Visible;
 use super::hopper_softmax::Softmax;
 use super::softmax::at;
-use moye_device::algorithm::copy_tiled;
+use moye_device::algorithm::copy;
 use moye_device::arch::{
-    FULL_WARP, arrive_barrier, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
-    lane_id, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, thread_idx,
+    FULL_WARP, arrive_barrier, lane_id, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::{
     OperandOf, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive, warpgroup_commit_batch, warpgroup_fence_operand,
     warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
-use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
+use moye_device::atom::{AccumulatorOf, StaticTiledMma};
 use moye_device::memory::SharedStorage;
-use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
+use moye_device::tensor::{Aligned, Fragment, Matrix, SharedTensor, StaticLayout, UnitStride};
 
-/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's own parameters.
+/// The tensor maps of Q, K and V, all of modes (row, column, head, sequence), as the kernel's own parameters.
 #[derive(Clone, Copy)]
 pub struct Maps<'a, C: Config> {
     /// Queries.
@@ -46,16 +45,14 @@ pub struct Maps<'a, C: Config> {
     pub k: &'a TmaMap<TmaK<C>>,
     /// Values.
     pub v: &'a TmaMap<TmaK<C>>,
-    /// Results.
-    pub o: &'a TmaMap<TmaQ<C>>,
 }
 
 /// The kernel's text: entries are its instances. The block's threads are those of `Config::THREADS`; the grid has any number of
 /// blocks. `section` is the number of heads whose keys and values are worked on at a time, so that they stay in L2.
 ///
 /// # Safety
-/// The maps are of tensors in memory of the device, by their types; `lse` has room for each row, or is null. The kernel declares
-/// `Storage<C>`.
+/// The maps are of tensors in memory of the device, by their types; `o` has room for each row, at a multiple of 4 bytes as its strides
+/// are, and so has `lse`, or is null. The kernel declares `Storage<C>`.
 #[inline(always)]
 pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>, section: u32) {
     let thread = thread_idx().x;
@@ -79,7 +76,7 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
             }
         } else {
             C::take_registers();
-            consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
+            consume::<C>(arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
         }
     }
 }
@@ -160,7 +157,6 @@ unsafe fn produce<C: Config>(
 /// As [`forward`]; all threads of the warpgroup.
 #[inline(always)]
 unsafe fn consume<C: Config>(
-    maps: Maps<'_, C>,
     arguments: &Arguments<C::T>,
     section: u32,
     warpgroup: u32,
@@ -237,6 +233,8 @@ unsafe fn consume<C: Config>(
                         scale_rows(&mut tOrO, factors);
                     }
                 }
+                // The next tile of Q is loaded under what is left of this one.
+                queries.release(query);
                 let value = values.wait();
                 warpgroup_arrive();
                 warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
@@ -244,6 +242,8 @@ unsafe fn consume<C: Config>(
                 warpgroup_wait::<0>();
                 warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
                 values.release(value);
+            } else {
+                queries.release(query);
             }
             let mut factors = [0.0; 2];
             for row in 0..2 {
@@ -252,15 +252,13 @@ unsafe fn consume<C: Config>(
                 rows.store_lse(row, lse, arguments, work.batch, work.head);
             }
             scale_rows(&mut tOrO, factors);
-            store::<C>(&tOrO, sQ, warpgroup, maps, [tile_row / 64 + warpgroup, 0, work.head, work.batch]);
-            queries.release(query);
+            store::<C>(&tOrO, arguments, (tile_row / 64 + warpgroup, work.head, work.batch));
         }
     }
 }
 
-/// The named barriers at which warpgroups take turns, one for each, and those of a warpgroup alone.
+/// The named barriers at which warpgroups take turns, one for each.
 const TURN: u32 = 1;
-const ALONE: u32 = 4;
 
 /// The warpgroup whose turn is next.
 #[inline(always)]
@@ -279,35 +277,23 @@ fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
     }
 }
 
-/// Stores a warpgroup's rows of O by way of its tile of Q, whose last product was waited for. When it returns, shared memory has been
-/// read.
+/// Rounds a warpgroup's rows of O and writes them, as far as there are rows: words of two neighbours.
 ///
 /// # Safety
 /// As [`forward`]; all threads of the warpgroup.
 #[inline(always)]
 unsafe fn store<C: Config>(
     tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
-    sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
-    warpgroup: u32,
-    maps: Maps<'_, C>,
-    tile: [u32; 4],
+    arguments: &Arguments<C::T>,
+    (tile, head, batch): (u32, u32, u32),
 ) {
-    let thread = thread_idx().x % WARPGROUP;
-    let to_shared = C::StoreO::get_slice(thread);
-    // SAFETY: the tile is the warpgroup's own; the fence and the barrier stand between its writes and the store.
-    unsafe {
-        let rounded = pack_fragment::<Element<C>, _>(tOrO);
-        // All lanes have read what the product before left in the tile.
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
-        fence_proxy_async_shared();
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        if thread == 0 {
-            TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
-            bulk_commit_group();
-            bulk_wait_group_read::<0>();
-        }
-    }
+    let Strides { batch: of_batch, row, head: of_head } = arguments.stride_o;
+    let o = arguments.o.offset(i64::from(batch) * of_batch + i64::from(head) * of_head);
+    let mO = Matrix::new(o, (arguments.q_length, C::D as u32), Aligned::<_, 4>(UnitStride::<1>(row)));
+    let gO = mO.local_tile::<TileO<C>, _>((tile, 0)); // (64, D)
+    let mut tOgO = C::Pv::get_slice(thread_idx().x % WARPGROUP).partition_c(gO); // (MMA, MMA_M, MMA_N)
+    // SAFETY: the caller's contract; each pair is one thread's.
+    unsafe { copy(&pack_fragment::<Element<C>, _>(tOrO), &mut tOgO) };
 }
 
 /// The rows of a warpgroup in a tile, of which a thread has two, 8 apart.

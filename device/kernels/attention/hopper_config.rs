@@ -3,7 +3,6 @@
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::arch::{decrease_registers, increase_registers};
-use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::tma::TmaCopy;
 use moye_device::atom::wgmma::{
     K_MAJOR, MN_MAJOR, PackPair, SM90_64x64x16_F32BF16BF16_RS, SM90_64x64x16_F32F16F16_RS,
@@ -12,7 +11,7 @@ use moye_device::atom::wgmma::{
     SM90_64x176x16_F32BF16BF16_SS, SM90_64x176x16_F32F16F16_SS, SM90_64x256x16_F32BF16BF16_RS,
     SM90_64x256x16_F32F16F16_RS, WgmmaAtom,
 };
-use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_c};
+use moye_device::atom::{StaticTiledMma, TiledMma};
 use moye_device::layout;
 use moye_device::layout::{
     ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, shared_memory_atom,
@@ -46,8 +45,6 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     type Qk: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
     /// `O = P V` of a warpgroup: 64 x D, P in registers.
     type Pv: StaticTiledMma<Atom: WgmmaAtom<OperandA = [u32; 4], D = f32>>;
-    /// O to shared memory.
-    type StoreO: StaticTiledCopy<Atom = SM90_U32x4_STSM_N, Element = Self::T>;
 
     /// Takes the registers that the producer gave back.
     ///
@@ -85,7 +82,7 @@ const fn rows(rows: i64, columns: i64, tiles: i64) -> ComposedLayout {
 const SWIZZLE: Swizzle = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).swizzle;
 
 layouts! {
-    /// Q, and later O: (64, D, WARPGROUPS).
+    /// Q: (64, D, WARPGROUPS).
     SmemQ = |C| rows(64, C::D, C::WARPGROUPS as i64).layout, SWIZZLE;
     /// K or V: (BLK_N, D, STAGES).
     SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, SWIZZLE;
@@ -97,7 +94,7 @@ layouts! {
     TileO = |C| layout!((64, { C::D })), Swizzle::NONE;
 }
 
-/// The copy of 64 rows of Q or O, of a tensor (row, column, head, sequence).
+/// The copy of 64 rows of Q, of a tensor (row, column, head, sequence).
 pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;
 /// The copy of a tile of K or V.
 pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
@@ -151,7 +148,6 @@ macro_rules! configs {
             $(option!($option $value);)*
             type Qk = QkOf<Self>;
             type Pv = PvOf<Self>;
-            type StoreO = StoreOf<Self>;
 
             #[inline(always)]
             unsafe fn take_registers() {
@@ -175,12 +171,6 @@ macro_rules! configs {
             type Atom = $pv<MN_MAJOR>;
             const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
         }
-
-        impl StaticTiledCopy for StoreOf<$name> {
-            type Atom = SM90_U32x4_STSM_N;
-            type Element = $t;
-            const COPY: TiledCopy<SM90_U32x4_STSM_N, $t> = make_tiled_copy_c(&<PvOf<$name> as StaticTiledMma>::MMA);
-        }
     )+ };
 }
 
@@ -190,9 +180,6 @@ pub struct QkOf<C>(PhantomData<C>);
 /// See [`Config::Pv`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PvOf<C>(PhantomData<C>);
-/// See [`Config::StoreO`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StoreOf<C>(PhantomData<C>);
 
 configs! {
     /// bf16, heads of 64.

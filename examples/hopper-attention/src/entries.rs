@@ -9,7 +9,7 @@ use moye_device::kernel;
 
 macro_rules! entries {
     ($($name:ident $config:ident $t:ty;)+) => { $(
-        /// Any number of blocks along x; a tensor map each for Q, K, V and O.
+        /// Any number of blocks along x; a tensor map each for Q, K and V.
         ///
         /// # Safety
         /// As [`forward`].
@@ -18,12 +18,11 @@ macro_rules! entries {
             q: TmaMap<TmaQ<$config>>,
             k: TmaMap<TmaK<$config>>,
             v: TmaMap<TmaK<$config>>,
-            o: TmaMap<TmaQ<$config>>,
             arguments: Arguments<$t>,
             section: u32,
         ) {
             // SAFETY: the caller's contract.
-            unsafe { forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section) }
+            unsafe { forward::<$config>(Maps { q: &q, k: &k, v: &v }, &arguments, section) }
         }
     )+ };
 }

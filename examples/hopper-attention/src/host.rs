@@ -16,7 +16,6 @@ pub type Parameters<C> = (
     TmaMap<TmaQ<C>>,
     TmaMap<TmaK<C>>,
     TmaMap<TmaK<C>>,
-    TmaMap<TmaQ<C>>,
     Arguments<<C as Config>::T>,
     u32,
 );
@@ -84,18 +83,17 @@ impl Problem {
         layout!((rows, d, heads, batches):(d, 1, { rows * d }, { heads * rows * d }))
     }
 
-    /// The tensor maps of Q, K, V and O at these addresses.
-    pub fn maps<C: Entry>(&self, [q, k, v, o]: [u64; 4]) -> [TensorMap; 4] {
-        let map_q = |address| TmaQ::<C>::tensor_map(address, &self.layout(0)).expect("TMA takes Q and O");
+    /// The tensor maps of Q, K and V at these addresses.
+    pub fn maps<C: Entry>(&self, [q, k, v]: [u64; 3]) -> [TensorMap; 3] {
         let map_k = |address| TmaK::<C>::tensor_map(address, &self.layout(1)).expect("TMA takes K and V");
-        [map_q(q), map_k(k), map_k(v), map_q(o)]
+        [TmaQ::<C>::tensor_map(q, &self.layout(0)).expect("TMA takes Q"), map_k(k), map_k(v)]
     }
 
     /// The arguments beside the maps, and the tiles of rows of all heads.
-    pub fn arguments<C: Entry>(&self, lse: u64) -> (Arguments<C::T>, u32) {
+    pub fn arguments<C: Entry>(&self, o: u64, lse: u64) -> (Arguments<C::T>, u32) {
         let null = Global::from_address(0);
         let mut arguments = Arguments::contiguous(
-            (null, null, null, GlobalMut::from_address(0)),
+            (null, null, null, GlobalMut::from_address(o)),
             (self.batches, self.heads[0], self.heads[1]),
             (self.lengths[0], self.lengths[1]),
             (self.d, self.d),
@@ -232,14 +230,13 @@ pub fn simulate<C: Entry>(problem: &Problem, blocks: u32, seed: u64) -> Result<(
     let on_o = alloc(C::T::BYTES * of_q, "O")?;
     let rows = of_q / problem.d as usize;
     let on_lse = alloc(4 * rows, "log-sum-exp")?;
-    let maps = problem.maps::<C>([&on_q, &on_k, &on_v, &on_o].map(Allocation::address));
+    let maps = problem.maps::<C>([&on_q, &on_k, &on_v].map(Allocation::address));
     let words = maps.map(|map| map.encode());
-    let (arguments, tiles) = problem.arguments::<C>(on_lse.address());
+    let (arguments, tiles) = problem.arguments::<C>(on_o.address(), on_lse.address());
     let parameters: Parameters<C> = (
         TmaMap::from_words(words[0]),
         TmaMap::from_words(words[1]),
         TmaMap::from_words(words[2]),
-        TmaMap::from_words(words[3]),
         arguments,
         problem.section(),
     );

@@ -40,13 +40,13 @@ fn run<C: Entry>(gpu: &Gpu, problem: &Problem, rows: u32, timed: bool) -> Result
     let addresses =
         [gpu.upload(&bytes(&q))?, gpu.upload(&bytes(&k))?, gpu.upload(&bytes(&v))?, gpu.upload(&vec![0xFF; o_bytes])?];
     let lse = gpu.upload(&vec![0xFF; lse_bytes])?;
-    let maps = problem.maps::<C>(addresses);
-    let (arguments, tiles) = problem.arguments::<C>(lse);
+    let [on_q, on_k, on_v, on_o] = addresses;
+    let maps = problem.maps::<C>([on_q, on_k, on_v]);
+    let (arguments, tiles) = problem.arguments::<C>(on_o, lse);
     let parameters: Parameters<C> = (
         TmaMap::from_words(gpu.encode(&maps[0])?),
         TmaMap::from_words(gpu.encode(&maps[1])?),
         TmaMap::from_words(gpu.encode(&maps[2])?),
-        TmaMap::from_words(gpu.encode(&maps[3])?),
         arguments,
         problem.section(),
     );
