@@ -177,6 +177,14 @@ impl<T: Operand> Problem<T> {
         }
     }
 
+    /// The same problem, with a K of 0 where `alpha` is 0: A, B and their scales are not read then, as in BLAS, so that nothing of them
+    /// that is infinite or not a number comes into C. The kernel that finishes C looks at `alpha` only where there are sums.
+    pub fn without_a_product_times_zero(self) -> Self {
+        let [m, n, k] = self.extents;
+        let k = if self.alpha == T::Scalar::ZERO { 0 } else { k };
+        Self { extents: [m, n, k], ..self }
+    }
+
     /// Whether the sums need more than a factor on their way to C.
     pub fn needs_more(&self) -> bool {
         self.beta != T::Scalar::ZERO || self.bias.0 != 0 || self.activation != Activation::None
