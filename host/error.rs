@@ -103,7 +103,7 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         detail: String,
     },
-    /// A factor of a product that its type cannot hold.
+    /// A factor of a product that its type cannot represent.
     #[error("{name} is {value:?}, and products of {element} take {takes}; {way_out}")]
     Factor {
         /// `alpha` or `beta`.

@@ -1,8 +1,8 @@
-//! The maximum that keeps what is not a number: `max.NaN.f32`.
+//! The maximum that propagates NaN, and the magnitude: `max.NaN.f32`, `abs.f32`.
 
-/// The larger of two numbers, not a number where either is not; `+0` is larger than `-0`.
+/// The larger of two numbers, NaN where either is NaN; `+0` is larger than `-0`.
 ///
-/// [`f32::max`] is the instruction without `.NaN`, which gives the other number where one is not a number.
+/// [`f32::max`] is the instruction without `.NaN`: where one operand is NaN it gives the other one.
 ///
 /// ```
 /// use moye_device::arch::max_nan_f32;
@@ -28,11 +28,33 @@ pub fn max_nan_f32(a: f32, b: f32) -> f32 {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     if a.is_nan() || b.is_nan() {
-        // The instruction's own, whichever operand it comes from.
+        // The canonical NaN of the instruction.
         f32::from_bits(0x7fff_ffff)
     } else if a > b || a == b && a.is_sign_positive() {
         a
     } else {
         b
     }
+}
+
+/// The magnitude of a number.
+///
+/// `ptxas` makes it a modifier of the instruction that uses it. [`f32::abs`] of a register that LLVM
+/// holds as an integer becomes an `and` instead, an instruction of its own.
+#[inline(always)]
+#[must_use]
+pub fn abs_f32(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let d: f32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!(
+                "abs.f32 {d}, {a};", d = lateout(reg32) d, a = in(reg32) x, options(pure, nomem, nostack)
+            )
+        };
+        d
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    x.abs()
 }

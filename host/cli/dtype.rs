@@ -108,7 +108,7 @@ pub trait Member: Operand + Stored {
     /// Any number, for random matrices: of `[-1, 1)`, and any at all for integers.
     fn draw(random: &mut fastrand::Rng) -> Self;
 
-    /// `alpha` or `beta`, which the user calls `name`; refused where its type does not hold it.
+    /// `alpha` or `beta`, which the user calls `name`; an error where its type cannot represent it.
     fn factor(name: &'static str, value: f64) -> Result<Self::Scalar> {
         Ok(<Self::Scalar as Factor>::checked(name, value, Self::DTYPE.name())?)
     }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn factors_that_their_type_does_not_hold_are_refused_with_the_value_and_the_range() {
+    fn factors_that_their_type_cannot_represent_are_refused_with_the_value_and_the_range() {
         fn refused<T: Member>(values: &[f64], takes: &str) {
             for &value in values {
                 let said = T::factor("beta", value).map(|_| ()).unwrap_err().to_string();

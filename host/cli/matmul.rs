@@ -44,7 +44,7 @@ pub struct Matmul {
     /// Write the product of float16, bfloat16 or 8-bit floats as float32.
     #[arg(long)]
     f32_output: bool,
-    /// The factor of the product. With 0 the two matrices count for nothing, whatever they hold.
+    /// The factor of the product. With 0 the matrices are not read.
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "NUMBER", value_parser = number)]
     alpha: f64,
     /// The factor of the matrix that `--c` names; 1 without it.
@@ -96,7 +96,7 @@ pub fn tile(text: &str) -> Result<(u32, u32), String> {
     extents.ok_or_else(|| format!("`{text}` is no tile: it must be M x N without spaces, 64x64 say"))
 }
 
-/// Reads a number, which is refused where f64 has only infinity or 0 for it.
+/// Reads a number. One that f64 rounds to infinity or to 0 is an error.
 fn number(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number: 0.5 and -1e3 are"))?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();

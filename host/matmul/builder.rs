@@ -88,8 +88,11 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { b: self.b.t(), ..self }
     }
 
-    /// The factor of the product; 1 by default. Of 0 (or -0) neither `a` and `b` nor their scales are read, as in BLAS: what is infinite or
-    /// not a number there does not come into `c`, which becomes `activation(beta * c + bias)`. So it does where K is 0, whatever `alpha` is.
+    /// The factor of the product; 1 by default.
+    ///
+    /// With 0 or -0 the product is left out, as in BLAS: neither `a` and `b` nor their scales are read, so
+    /// that NaN and infinities in them do not reach `c`, which becomes `activation(beta * c + bias)`. K of 0
+    /// does the same, whatever `alpha` is.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -112,7 +115,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { beta, ..self }
     }
 
-    /// [`Matmul::alpha`] of a number that comes from elsewhere: a command line, a file, Python.
+    /// [`Matmul::alpha`] for a number from outside the program: a command line, a file, Python.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix};
@@ -125,13 +128,13 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Factor`] where [`Operand::Scalar`] does not hold it: finite, but beyond its range, not 0, but nearer to 0 than to its
-    /// smallest number, or, of integers, no whole number of 32 bits.
+    /// [`Error::Factor`] where [`Operand::Scalar`] cannot represent it: a finite number that would become
+    /// infinite, a number other than 0 that would become 0, or, for integers, any but a whole number of 32 bits.
     pub fn try_alpha(self, alpha: f64) -> Result<Self> {
         Ok(self.alpha(T::Scalar::checked("alpha", alpha, T::NAME)?))
     }
 
-    /// [`Matmul::beta`] of a number that comes from elsewhere.
+    /// [`Matmul::beta`] for a number from outside the program.
     ///
     /// # Errors
     /// As for [`Matmul::try_alpha`].
@@ -306,7 +309,7 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
     /// single one, or one for each row of `a` (as it is multiplied), or one for each row of each batch. An element of the product is
     /// `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
     ///
-    /// Where `alpha` is 0, neither the scales nor the matrices are read.
+    /// With an `alpha` of 0 neither the scales nor the matrices are read.
     ///
     /// A row divided by its factor before it is rounded to 8 bits makes use of all of them:
     ///

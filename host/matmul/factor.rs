@@ -1,19 +1,22 @@
-//! Numbers from elsewhere as `alpha` and `beta`: what their type cannot hold is refused.
+//! `alpha` and `beta` from float64: a number that their type cannot represent is an error.
 
 use crate::{Error, Result};
 
-/// A type that `alpha` and `beta` have: f32, f64 or i32.
+/// The type of `alpha` and `beta`: f32, f64 or i32.
 pub trait Factor: Sized {
-    /// What it holds, for messages: "... take ".
+    /// What it represents, for messages that end in "products take".
     const TAKES: &'static str;
-    /// What to do about a number that it does not hold.
+    /// What to do about a number that it cannot represent.
     const WAY_OUT: &'static str;
 
-    /// The number that is nearest to the value, `None` where that is another one altogether: infinite though the value is finite, 0 though
-    /// it is not, or, of integers, any other.
+    /// The nearest number of the type; `None` where a finite value would become infinite or a value other
+    /// than 0 would become 0, and, for integers, where it is not the value itself.
     fn of(value: f64) -> Option<Self>;
 
-    /// [`Factor::of`], or an error that calls the number `name` and the operands' elements `element`.
+    /// [`Factor::of`], or an error.
+    ///
+    /// # Errors
+    /// [`Error::Factor`], with the number called `name` and the operands' elements `element`.
     fn checked(name: &'static str, value: f64, element: &'static str) -> Result<Self> {
         Self::of(value).ok_or(Error::Factor {
             name,

@@ -1,5 +1,5 @@
-//! A product times an `alpha` of 0, or over a K of 0, counts for nothing: what A, B and their scales hold does not come into C, whatever the
-//! kernel, the parts of K, the batches and what is asked of the sums; `beta * c` keeps its bits.
+//! With `alpha` or K of 0 the product is left out: nothing of A, B and their scales reaches C, for every kernel, with split-K, batches, a bias
+//! and an activation. `beta * c` keeps its bits.
 
 use crate::Setup;
 use crate::asked;

@@ -37,8 +37,9 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub bias_m: i64,
     /// Between the elements of `bias` along N.
     pub bias_n: i64,
-    /// The factor of the product. Kernels that multiply do so with any: where it is 0, what `a` and `b` have of infinities and what is not a
-    /// number comes through. Only `finish_*` with no splits leaves the product out, as `Matmul` has it for an `alpha` of 0.
+    /// The factor of the product. Kernels that multiply apply it even where it is 0, so that NaN and
+    /// infinities of `a` and `b` reach `c`. `finish_*` with 0 splits leaves the product out: `Matmul`
+    /// launches it alone where `alpha` or K is 0.
     pub alpha: S,
     /// The factor of what was in `c`, which is not read where this is 0.
     pub beta: S,
@@ -138,11 +139,11 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
     }
 }
 
-/// What the sum goes through last. Far below zero GELU and SiLU go to -0 by way of the subnormal numbers, and -0 is what they have for
-/// minus infinity; what is not a number stays so.
+/// The activation of the epilogue. Far below zero GELU and SiLU underflow gradually to -0, which is also
+/// their value at minus infinity. NaN stays NaN.
 ///
-/// SiLU is within 12 units in the last place of the type that it is computed in, for all numbers. GELU has a cube in an exponent: where that is `t`, about
-/// `0.07 x^3` far below zero, the result is within `4 |t| + 12` units.
+/// SiLU is within 12 units in the last place of the type that it is computed in. GELU raises e to the
+/// power `t`, a cubic of x (about `0.07 x^3` far below zero), and is within `4 |t| + 12` units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Activation {

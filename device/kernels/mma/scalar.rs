@@ -12,7 +12,7 @@ use moye_device::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
 pub trait Scalar: Fma + KernelParam + PartialEq {
     /// The value 1.
     const ONE: Self;
-    /// What leaves every number as it is when it is added: -0 of floats, since `-0 + 0` is 0.
+    /// The additive identity of every value: -0 of floats, since `-0 + 0` is 0.
     const NOTHING: Self;
 
     /// [`Activation::Relu`].
@@ -53,8 +53,8 @@ pub trait Convertible<S>: Element {
 
 /// Replaces `results`, which hold what was in C where `beta` is not 0, by `activation(alpha * sums + beta * c + bias)`.
 ///
-/// Where there is no product (`empty`: K is 0) neither `alpha` nor the sums are looked at: `beta * c` keeps its bits. Each question is asked
-/// once for all elements, so that the code has a branch for each and not for each of an element.
+/// `empty` says that there is no product: then neither `alpha` nor `sums` is read, and `beta * c` keeps its bits.
+/// Each question is asked once for all elements, so that the code has a branch for each and not for each of an element.
 ///
 /// # Safety
 /// `sums` may be read, and `bias` where there is one.
@@ -122,19 +122,20 @@ const RELU: u32 = Activation::Relu as u32;
 const GELU: u32 = Activation::Gelu as u32;
 const SILU: u32 = Activation::Silu as u32;
 
-// Both activations are `x * sigmoid(t)`, with t of the sign of x. Computed as they are written they fail far below zero: the sigmoid is
-// subnormal or 0 where its product with x is a normal number, and `-inf * 0` is not a number. So with `e = exp(-|t|)`, which is at most 1,
+// GELU and SiLU are `x * sigmoid(t)`, where t has the sign of x. The product as it is written fails far
+// below zero: the sigmoid underflows where the product is a normal number, and `-inf * 0` is NaN. With
+// `e = exp(-|t|)`, which is at most 1,
 //
 //     x * sigmoid(t) = max(x, -0) - |x| * e / (1 + e)
 //
-// holds for both signs: nothing cancels, nothing overflows, and -0, infinities and what is not a number come out as they must. `e` is kept as two factors
-// about as large as its root, neither of which is subnormal before the result is.
+// holds for both signs without overflow or cancellation, and gives -0, infinities and NaN. `e` is held
+// as two factors, each about its square root, so that neither underflows before the result does.
 
 /// `2 * sqrt(2 / pi)` and the factor of the cube in GELU's form by a hyperbolic tangent: `1 + tanh(y)` is `2 sigmoid(2 y)`.
 const GELU_FACTOR: f64 = 1.595_769_121_605_731;
 const GELU_CUBE: f64 = 0.044_715;
 
-/// One of the activations of f32 on its way: `-|x|`, and two factors of `e`.
+/// The intermediate values of an activation of f32: `-|x|`, and two factors of `e`.
 #[derive(Clone, Copy)]
 struct Gate {
     below: f32,
@@ -142,14 +143,14 @@ struct Gate {
 }
 
 impl Gate {
-    /// -128 at least, which has no `e`: infinity times zero is not asked for. That of what is not a number is one.
+    /// `-|x|`, or -128 where it is below that or NaN: `e` is 0 there, and must not meet an infinity.
     #[inline(always)]
     fn below(x: f32) -> f32 {
-        (-x.abs()).max(-128.0)
+        (-arch::abs_f32(x)).max(-128.0)
     }
 
-    /// `t = x`. The root's exponent is off by its rounding, up to 2^-18, which is 44 units in the last place of `e`: what is left over goes
-    /// into the other factor.
+    /// `t = x`. The rounding of the exponent, up to 2^-18, is 44 units in the last place of `e`. The second
+    /// factor makes up for it.
     #[inline(always)]
     fn silu(x: f32) -> Self {
         use core::f32::consts::{LN_2, LOG2_E};
@@ -189,8 +190,8 @@ impl Gate {
         self.of(x, [arch::rcp_approx_f32(self.denominator()), 1.0])
     }
 
-    /// The activations of two by one reciprocal: `1 / p = q / (p q)`. The unit for reciprocals and powers takes eight times as long for each
-    /// as that for products, and is what activations wait for.
+    /// The activations of two numbers by one reciprocal: `1 / p = q / (p q)`. The special function unit
+    /// takes eight times as long for each as the FMA unit, and limits the activations.
     #[inline(always)]
     fn two(gates: [Self; 2], [x, y]: [f32; 2]) -> [f32; 2] {
         let [p, q] = gates.map(Self::denominator);
@@ -226,7 +227,7 @@ impl Scalar for f32 {
     }
 }
 
-/// Below this the exponential of f64 is 0, and so are its products with what the activations have for it.
+/// Below this the exponential of f64 is 0, and so is its product with the exponent.
 const LEAST_F64: f64 = -800.0;
 
 impl Scalar for f64 {
@@ -258,8 +259,8 @@ fn gated_f64(x: f64, below: f64, exponent: f64) -> f64 {
     (below * root).fma(other / root.fma(other, 1.0), above)
 }
 
-/// `e^x` from -800 to 0 as two factors, neither of them subnormal, within a few units in the last place: `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by
-/// its series to the 13th power.
+/// `e^x` for x from -800 to 0 as two normal numbers whose product is within a few units in the last place:
+/// `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
 #[inline(always)]
 fn exp_f64(x: f64) -> [f64; 2] {
     /// `ln(2)` in two parts, the first with so few bits that its product with `n` is exact.
@@ -406,10 +407,10 @@ mod tests {
         assert_eq!((-5).relu(), 0);
     }
 
-    /// `x * sigmoid(t)`, without what is smaller than a factor of it in between.
+    /// `x * sigmoid(t)`, by factors that do not underflow before it does.
     fn gated(x: f64, t: f64) -> f64 {
         if x < 0.0 {
-            // Minus infinity as its limit; the exponential of -800 is 0 to what it is multiplied by.
+            // Finite in place of minus infinity: the exponential of -800 is 0 times either.
             let (x, root) = (x.max(-1e9), (0.5 * t.max(-1600.0)).exp());
             x * root * root / (1.0 + t.max(-1600.0).exp())
         } else {
@@ -422,7 +423,8 @@ mod tests {
         GELU_FACTOR * (x + GELU_CUBE * x * x * x)
     }
 
-    /// How far `got` is from `want`, in units in the last place of a float with so many bits of fraction and this least exponent; -0 is not 0.
+    /// How far `got` is from `want`, in units in the last place of a float with `fraction` bits of fraction
+    /// and `least` as its least exponent. NaN for zeros of different signs.
     fn units(got: f64, want: f64, fraction: i32, least: i32) -> f64 {
         if got == want {
             return if got == 0.0 && got.is_sign_negative() != want.is_sign_negative() {
@@ -437,7 +439,7 @@ mod tests {
         ((got - want) * 2f64.powi(half)).abs() * 2f64.powi(fraction - exponent - half)
     }
 
-    /// Numbers of all exponents and both signs, and infinity and what is not a number.
+    /// Numbers of all exponents and both signs, infinities and NaN.
     fn of_all_exponents() -> impl Iterator<Item = f64> {
         (0..=0x7ff_u64).flat_map(|exponent| {
             let fractions =
