@@ -3,7 +3,7 @@
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::tables::{Digits, Offsets, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor, refuse};
-use crate::arch::Word;
+use crate::arch::{Word, simulator_assert};
 use crate::layout::{Layout, Text};
 use crate::memory::{GlobalPackedMut, GlobalPointer, GlobalPointerMut, Storable};
 use crate::number::Scalar;
@@ -130,9 +130,17 @@ impl<S: Strides> Strides for WholeTiles<S> {
 impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// The matrix of `shape` elements at `pointer`.
     ///
-    /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, stays below 2^31.
+    /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, must be below 2^31. The
+    /// simulator ends the launch with a fault where it is not; a GPU would neither read nor write such a matrix.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn new(pointer: P, shape: (u32, u32), strides: S) -> Self {
+        simulator_assert!(
+            shape.0.max(shape.1) < 1 << 31,
+            "Matrix::new: the extents are {} and {}, and coordinates are below 2^31; make a matrix of each part",
+            shape.0,
+            shape.1
+        );
         Self { pointer, shape: [shape.0, shape.1], strides }
     }
 
@@ -145,12 +153,15 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// MoYe.jl's `@tile`.
     #[doc(alias = "@tile")]
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_tile<T: StaticLayout, C: TileCoordinate>(
         self,
         at: C,
     ) -> GlobalTensor<P, S, IdentityOf<T>, C::Rest> {
         let (m, k) = at.origin();
         let extents = const { extents_of_tile(T::LAYOUT) };
+        check_origin(m, extents[0]);
+        check_origin(k, extents[1]);
         let mut engine = Strided {
             pointer: self.pointer,
             left: [self.shape[0] as i32, self.shape[1] as i32],
@@ -160,6 +171,17 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
         engine.advance([(m * extents[0]) as i32, (k * extents[1]) as i32]);
         Tensor::from_engine(engine)
     }
+}
+
+/// In the simulator, the first coordinate of a tile must be below 2^31.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn check_origin(tile: u32, extent: u32) {
+    simulator_assert!(
+        u64::from(tile) * u64::from(extent) < 1 << 31,
+        "tile {tile} of {extent} begins at {}, and coordinates are below 2^31; make a matrix of each part",
+        u64::from(tile) * u64::from(extent)
+    );
 }
 
 /// A tile of a matrix has two modes, or it does not compile.
@@ -418,9 +440,11 @@ impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout> GlobalTen
 
     /// Tile `index` along the axis that was left open: `t_a_g_a(_, _, k)`.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn tile(&self, index: u32) -> GlobalTensor<P, S, L> {
         let Strided { pointer, left, strides, rest } = self.engine;
         let mut engine = Strided { pointer, left, strides, rest: () };
+        check_origin(index, rest.extent);
         let mut by = [0; 2];
         by[AXIS] = (index * rest.extent) as i32;
         engine.advance(by);

@@ -29,6 +29,8 @@
 mod error;
 #[cfg(not(target_arch = "nvptx64"))]
 mod map;
+#[cfg(test)]
+mod tests;
 mod tile;
 
 pub use error::TmaLayoutError;
