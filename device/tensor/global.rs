@@ -1,7 +1,8 @@
 //! Tensors in global memory: extents and strides known at run time, tiles known at compile time.
 
+use super::at::{MAX_PLACES, PlaceKind, PlaceKinds, Sliceable};
 use super::static_layout::{IdentityOf, StaticLayout};
-use super::tables::{Digits, Offsets, run};
+use super::tables::{Digits, Offsets, SliceDigits, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor, refuse};
 use crate::arch::{Word, simulator_assert};
 use crate::layout::{Layout, Text};
@@ -271,7 +272,59 @@ pub struct Strided<P, S, R = ()> {
     rest: R,
 }
 
+/// The mode of tiles that a tile's coordinate left open: none, or [`Along`] an axis.
+pub trait Rest: Copy {
+    /// How many there are.
+    #[doc(hidden)]
+    const OPEN: usize;
+
+    /// The tiles to choose from.
+    #[doc(hidden)]
+    fn tiles(self) -> u32;
+
+    /// What tile `index` moves the origin by.
+    #[doc(hidden)]
+    fn step(self, index: u32) -> [i32; 2];
+}
+
+impl Rest for () {
+    const OPEN: usize = 0;
+
+    #[inline(always)]
+    fn tiles(self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn step(self, _: u32) -> [i32; 2] {
+        [0; 2]
+    }
+}
+
+impl<const AXIS: usize> Rest for Along<AXIS> {
+    const OPEN: usize = 1;
+
+    #[inline(always)]
+    fn tiles(self) -> u32 {
+        self.tiles
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn step(self, index: u32) -> [i32; 2] {
+        check_origin(index, self.extent);
+        let mut by = [0; 2];
+        by[AXIS] = (index * self.extent) as i32;
+        by
+    }
+}
+
 impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
+    #[inline(always)]
+    fn without_rest(&self) -> Strided<P, S> {
+        Strided { pointer: self.pointer, left: self.left, strides: self.strides, rest: () }
+    }
+
     #[inline(always)]
     fn advance(&mut self, by: [i32; 2]) {
         let offset = by[0] as i64 * self.strides.along(0) + by[1] as i64 * self.strides.along(1);
@@ -317,6 +370,30 @@ impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
     #[inline(always)]
     fn shift<T: StaticLayout>(&mut self, index: u32) {
         self.advance([Digits::<T, 0>::offset(index), Digits::<T, 1>::offset(index)]);
+    }
+}
+
+impl<P: GlobalPointer, S: Strides, R: Rest> Sliceable for Strided<P, S, R> {
+    type Slice<'a, K: PlaceKinds>
+        = Strided<P, S, <K::Last as PlaceKind>::Rest<R>>
+    where
+        Self: 'a;
+
+    const OPEN: usize = R::OPEN;
+
+    fn open(&self) -> u32 {
+        self.rest.tiles()
+    }
+
+    #[inline(always)]
+    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self::Slice<'_, K> {
+        let mut whole = self.without_rest();
+        whole.advance([SliceDigits::<L, K, 0>::offset(places), SliceDigits::<L, K, 1>::offset(places)]);
+        if const { R::OPEN == 1 && K::Last::FIXED } {
+            whole.advance(self.rest.step(places[const { K::COUNT - 1 }]));
+        }
+        let Strided { pointer, left, strides, .. } = whole;
+        Strided { pointer, left, strides, rest: K::Last::rest(self.rest) }
     }
 }
 
@@ -442,12 +519,8 @@ impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout> GlobalTen
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn tile(&self, index: u32) -> GlobalTensor<P, S, L> {
-        let Strided { pointer, left, strides, rest } = self.engine;
-        let mut engine = Strided { pointer, left, strides, rest: () };
-        check_origin(index, rest.extent);
-        let mut by = [0; 2];
-        by[AXIS] = (index * rest.extent) as i32;
-        engine.advance(by);
+        let mut engine = self.engine.without_rest();
+        engine.advance(self.engine.rest.step(index));
         Tensor::from_engine(engine)
     }
 }
