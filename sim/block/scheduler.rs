@@ -138,6 +138,10 @@ impl<'a> Worker<'a> {
     /// Records the fault of a cluster in which no thread can go on although some have not returned.
     fn note_deadlock(&self) {
         let contexts = self.cluster.blocks();
+        // Those that wait for a thread that waits for memory are not at fault.
+        if contexts.iter().any(BlockContext::fault_parked) {
+            return;
+        }
         let waits = || {
             contexts.iter().flat_map(|context| {
                 let wait = move |(i, t): (usize, &'a super::context::Thread)| {
@@ -168,6 +172,7 @@ impl<'a> Worker<'a> {
             WaitPlace::Mbarrier { .. } => {
                 FaultKind::WaitNeverEnds { what: "an mbarrier's phase", waiting, exited }
             }
+            WaitPlace::Memory { .. } => unreachable!("told of above"),
             WaitPlace::Condition { what } => FaultKind::WaitNeverEnds { what, waiting, exited },
         };
         context.record(RawFault { thread: thread.index, location: Some(wait.location), kind });
