@@ -2,7 +2,7 @@
 
 use crate::Dim3;
 use crate::block::{
-    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, RawFault, Worker, install_guard, install_hook,
+    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Worker, install_guard, install_hook,
     within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
@@ -200,6 +200,7 @@ impl<'a> Launch<'a> {
         install_guard();
         let started = Instant::now();
         let memory = Arc::new(self.memory.snapshot());
+        let seed = self.order.or_else(order_by_default);
         let finds_races = self.races.unwrap_or_else(races_by_default);
         let grid = Grid {
             launch: self,
@@ -209,6 +210,8 @@ impl<'a> Launch<'a> {
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
             clusters: self.clusters(),
+            seed,
+            order: Permutation::new(seed, self.clusters().count() as u64),
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
@@ -289,6 +292,12 @@ fn races_by_default() -> bool {
     })
 }
 
+/// What decides the order where a launch does not say so.
+fn order_by_default() -> Option<u64> {
+    static DEFAULT: OnceLock<Option<u64>> = OnceLock::new();
+    *DEFAULT.get_or_init(|| std::env::var("MOYE_SIM_ORDER").ok()?.parse().ok())
+}
+
 /// What the workers of a launch share.
 struct Grid<'a> {
     launch: &'a Launch<'a>,
@@ -298,6 +307,9 @@ struct Grid<'a> {
     blocks: u64,
     /// The grid's extents in clusters.
     clusters: Dim3,
+    /// What decides the order of threads, and that of the clusters.
+    seed: Option<u64>,
+    order: Permutation,
     /// The next cluster that nobody has started.
     next: AtomicU64,
     done: AtomicU64,
@@ -309,19 +321,20 @@ struct Grid<'a> {
 impl Grid<'_> {
     /// Runs clusters until none is left or one has faulted.
     ///
-    /// They start in ascending order, and one that has started is completed; so all below a faulted one are, and the lowest
+    /// They start in ascending order, if none is drawn, and one that has started is completed; so all below a faulted one are, and the lowest
     /// fault is always the same.
     fn work(&self) {
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
             *self.launch;
         let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, self.races.as_ref(), limits);
         let blocks = cluster.blocks().len() as u64;
-        let mut worker = Worker::new(&cluster, self.entry, stack_bytes);
+        let mut worker = Worker::new(&cluster, self.entry, stack_bytes, self.seed);
         while !self.faulted() {
-            let linear = self.next.fetch_add(1, Relaxed);
-            if linear >= self.clusters.count() as u64 {
+            let next = self.next.fetch_add(1, Relaxed);
+            if next >= self.clusters.count() as u64 {
                 break;
             }
+            let linear = self.order.of(next);
             if let Err((index, fault)) = worker.run(self.clusters.index_of(linear)) {
                 let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
                 if first.as_ref().is_none_or(|&(other, ..)| linear < other) {

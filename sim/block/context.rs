@@ -37,7 +37,7 @@ pub(crate) struct Limits {
 }
 
 /// Memory accesses after which a thread lets the others run: it may poll for what one of them is to write.
-const SLICE: u32 = 1 << 14;
+pub(crate) const SLICE: u32 = 1 << 14;
 
 /// Switches after which a warp lets the others run, whether or not its threads could go on.
 pub(crate) const TURNS: u32 = 64 * super::WARP_SIZE;
@@ -97,6 +97,8 @@ pub(crate) struct RawFault {
 pub(crate) struct BlockContext {
     // What every access touches comes first.
     steps_left: Cell<u32>,
+    /// The accesses of the slice that the running thread has.
+    pub(crate) slice: Cell<u32>,
     /// How many of the steps that were not counted yet only asked for an index.
     asked: Cell<u64>,
     /// The lowest address of the running thread's stack at which an intrinsic may still begin.
@@ -237,6 +239,7 @@ impl BlockContext {
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
             steps_left: Cell::new(0),
+            slice: Cell::new(SLICE),
             asked: Cell::new(0),
             stack_floor: Cell::new(0),
             found: Cell::new(Span::EMPTY),
@@ -402,7 +405,7 @@ impl BlockContext {
 
     /// Adds the running thread's steps in this slice to the block's.
     fn count_steps(&self) {
-        let made = u64::from(SLICE - self.steps_left.replace(SLICE));
+        let made = u64::from(self.slice.get() - self.steps_left.replace(self.slice.get()));
         self.accesses.set(self.accesses.get() + made);
         self.total_steps.set(self.total_steps.get() + made - self.asked.take());
     }
@@ -445,7 +448,7 @@ impl BlockContext {
     pub(crate) fn with_current<R>(&self, linear: u32, switch: impl FnOnce() -> R) -> R {
         self.running.set(linear);
         self.thread_index.set(self.threads[linear as usize].index);
-        self.steps_left.set(SLICE);
+        self.steps_left.set(self.slice.get());
         self.stack_floor.set(self.threads[linear as usize].stack.get().0 + RESERVE);
         self.shared.set_writer(Some(linear));
         CURRENT.set(self);
@@ -545,6 +548,28 @@ impl BlockContext {
                 ready[at] &= !(1 << bit);
                 return Some(at as u32 * 64 + bit);
             }
+        }
+        None
+    }
+
+    /// Takes one of the ready threads, which `below` draws from so many.
+    pub(crate) fn take_any_ready(&self, below: impl FnOnce(u64) -> u64) -> Option<u32> {
+        let mut ready = self.ready.borrow_mut();
+        let count: u32 = ready.iter().map(|word| word.count_ones()).sum();
+        if count == 0 {
+            return None;
+        }
+        let mut left = below(count.into()) as u32;
+        for (at, word) in ready.iter_mut().enumerate() {
+            if left >= word.count_ones() {
+                left -= word.count_ones();
+                continue;
+            }
+            let mut rest = *word;
+            (0..left).for_each(|_| rest &= rest - 1);
+            let bit = rest.trailing_zeros();
+            *word &= !(1 << bit);
+            return Some(at as u32 * 64 + bit);
         }
         None
     }

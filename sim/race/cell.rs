@@ -55,6 +55,13 @@ impl Entry {
         Self { who: self.who | ATOMIC, ..self }
     }
 
+    /// Whether these threads are among those of the entry, all of them.
+    const fn has(&self, threads: &Self) -> bool {
+        self.who >> 16 & 0xFFFF_FFFF_7FFF == threads.who >> 16 & 0xFFFF_FFFF_7FFF
+            && threads.lanes != 0
+            && threads.lanes & !self.lanes == 0
+    }
+
     /// Whether both are the same access but for the lanes.
     #[inline(always)]
     const fn is_alike(&self, other: &Self) -> bool {
@@ -65,6 +72,7 @@ impl Entry {
 /// What is known of a group of bytes that were accessed as one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
+    /// The last write, or the number of a list of some that wrote the same.
     write: Entry,
     /// The one read or atomic operation since, or the number of a list.
     others: Entry,
@@ -103,18 +111,29 @@ impl Lists {
         Entry { who: 0, epoch: LIST, lanes: number }
     }
 
-    fn release(&mut self, list: Entry) {
-        self.lists[list.lanes as usize].clear();
-        self.free.push(list.lanes);
+    /// Frees the list that an entry stands for, if it does.
+    fn release(&mut self, entry: Entry) {
+        if entry.epoch == LIST {
+            self.lists[entry.lanes as usize].clear();
+            self.free.push(entry.lanes);
+        }
+    }
+
+    /// The entries of the list that an entry stands for, or itself, which is the `one`.
+    fn of<'a>(&'a self, entry: &Entry, one: &'a [Entry; 1]) -> &'a [Entry] {
+        if entry.epoch == LIST { &self.lists[entry.lanes as usize] } else { one }
     }
 
     /// A cell that knows the same as this one.
     pub(crate) fn duplicate(&mut self, cell: Cell) -> Cell {
-        if cell.others.epoch != LIST {
-            return cell;
-        }
-        let entries = self.lists[cell.others.lanes as usize].clone();
-        Cell { others: self.make(&entries), ..cell }
+        let mut copy = |entry: Entry| {
+            if entry.epoch != LIST {
+                return entry;
+            }
+            let entries = self.lists[entry.lanes as usize].clone();
+            self.make(&entries)
+        };
+        Cell { write: copy(cell.write), others: copy(cell.others) }
     }
 }
 
@@ -124,6 +143,8 @@ pub(crate) trait Ordering {
     fn is_known_to_all(&self, entry: &Entry) -> bool;
     /// A lane of the entry whose access is not ordered before that of an accessing lane, and the latter.
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)>;
+    /// Whether the access of a lane of the entry, at least, is ordered before, or by the same thread.
+    fn knows_any(&self, entry: &Entry) -> bool;
 
     /// As [`unordered`](Self::unordered), for most accesses in few steps.
     #[inline(always)]
@@ -136,8 +157,8 @@ pub(crate) trait Ordering {
 pub(crate) type Found = (Entry, u32, u32);
 
 impl Cell {
-    /// Notes an access unless it races with an earlier one, which it gives. Writes that leave the bytes as another has
-    /// written them do not race with it if `same` says so.
+    /// Notes an access unless it races with an earlier one, which it gives. Writes that leave the bytes as they are, which
+    /// `same` says, do not race with other writes, nor with the reads of who wrote the same.
     #[inline(always)]
     pub(crate) fn access(
         &mut self,
@@ -147,10 +168,15 @@ impl Cell {
         order: &impl Ordering,
         same: impl Fn() -> bool,
     ) -> Option<Found> {
-        if let Some((other, own)) = order.race(&self.write)
-            && !(kind == Kind::Write && same())
-        {
-            return Some((self.write, other, own));
+        if self.write.epoch != 0 && !order.is_known_to_all(&self.write) {
+            let reader = if kind == Kind::Read { access } else { Entry::NONE };
+            let found = self.race_of_writes(lists, &reader, order);
+            if found.is_some() && kind == Kind::Write && same() {
+                return self.write_same(lists, access, order);
+            }
+            if found.is_some() {
+                return found;
+            }
         }
         match kind {
             Kind::Read => {
@@ -166,42 +192,71 @@ impl Cell {
                     if let Some(found) = self.race_of_others(lists, order) {
                         return Some(found);
                     }
-                    if self.others.epoch == LIST {
-                        lists.release(self.others);
-                    }
+                    lists.release(self.others);
                     self.others = Entry::NONE;
                 }
-                // Lanes of one warp that write the same.
-                let lanes = if self.write.is_alike(&access) { self.write.lanes } else { 0 };
-                self.write = Entry { lanes: access.lanes | lanes, ..access };
+                lists.release(self.write);
+                self.write = access;
                 None
             }
         }
     }
 
     /// As [`access`](Self::access), without noting it.
-    pub(crate) fn check(&self, order: &impl Ordering) -> Option<Found> {
-        order.race(&self.write).map(|(other, own)| (self.write, other, own))
+    pub(crate) fn check(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
+        if self.write.epoch == 0 || order.is_known_to_all(&self.write) {
+            return None;
+        }
+        self.race_of_writes(lists, &Entry::NONE, order)
     }
 
-    fn race_of_others(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
-        let race = |entry: &Entry| order.race(entry).map(|(other, own)| (*entry, other, own));
-        if self.others.epoch != LIST {
-            return race(&self.others);
+    /// The race with a write that nothing has ordered since; readers who have written the same themselves make none.
+    fn race_of_writes(&self, lists: &Lists, reader: &Entry, order: &impl Ordering) -> Option<Found> {
+        let one = [self.write];
+        let all = lists.of(&self.write, &one);
+        if all.iter().any(|write| write.has(reader)) {
+            return None;
         }
-        lists.lists[self.others.lanes as usize].iter().find_map(race)
+        all.iter().find_map(|write| order.race(write).map(|(other, own)| (*write, other, own)))
+    }
+
+    /// Notes one more write of the same value.
+    #[cold]
+    fn write_same(&mut self, lists: &mut Lists, access: Entry, order: &impl Ordering) -> Option<Found> {
+        let (one_write, one_other) = ([self.write], [self.others]);
+        let writes = lists.of(&self.write, &one_write);
+        let is_anothers = |entry: &Entry| entry.epoch != 0 && !writes.iter().any(|write| write.has(entry));
+        if let Some(found) = race_of(lists.of(&self.others, &one_other), is_anothers, order) {
+            return Some(found);
+        }
+        if self.write.epoch != LIST {
+            if self.write.is_alike(&access) {
+                self.write.lanes |= access.lanes;
+            } else {
+                self.write = lists.make(&[self.write, access]);
+            }
+            return None;
+        }
+        let list = &mut lists.lists[self.write.lanes as usize];
+        if let Some(alike) = list.iter_mut().find(|write| write.is_alike(&access)) {
+            alike.lanes |= access.lanes;
+        } else if list.len() < LONGEST {
+            list.push(access);
+        }
+        None
+    }
+
+    /// The race of a write with what came since the last one.
+    fn race_of_others(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
+        let one = [self.others];
+        race_of(lists.of(&self.others, &one), |_| true, order)
     }
 
     /// Adds a read or an atomic operation.
     fn add(&mut self, lists: &mut Lists, access: Entry, order: &impl Ordering) -> Option<Found> {
-        let race = |entry: &Entry| {
-            if entry.is_atomic() == access.is_atomic() {
-                return None;
-            }
-            order.race(entry).map(|(other, own)| (*entry, other, own))
-        };
+        let conflicts = |entry: &Entry| entry.is_atomic() != access.is_atomic();
         if self.others.epoch != LIST {
-            if let Some(found) = race(&self.others) {
+            if let Some(found) = race_of(&[self.others], conflicts, order) {
                 return Some(found);
             }
             if self.others.is_alike(&access) {
@@ -215,12 +270,19 @@ impl Cell {
         }
         let number = self.others;
         let list = &mut lists.lists[number.lanes as usize];
-        if let Some(found) = list.iter().find_map(race) {
-            return Some(found);
+        if let Some(at) = list.iter().position(|entry| entry.is_alike(&access)) {
+            let lanes = list[at].lanes | access.lanes;
+            if access.is_atomic() {
+                // The last of those that came.
+                let alike = list.remove(at);
+                list.push(alike);
+            }
+            let at = if access.is_atomic() { list.len() - 1 } else { at };
+            list[at].lanes = lanes;
+            return race_of(list, conflicts, order);
         }
-        if let Some(alike) = list.iter_mut().find(|entry| entry.is_alike(&access)) {
-            alike.lanes |= access.lanes;
-            return None;
+        if let Some(found) = race_of(list, conflicts, order) {
+            return Some(found);
         }
         list.retain(|entry| !order.is_known_to_all(entry));
         if list.len() > LONG {
@@ -234,6 +296,21 @@ impl Cell {
         }
         None
     }
+}
+
+/// The race of an access with those of others with which it conflicts, in the order in which they came.
+///
+/// An atomic operation has seen those before it. So whoever is ordered behind one of them is ordered behind all of these.
+fn race_of(others: &[Entry], conflicts: impl Fn(&Entry) -> bool, order: &impl Ordering) -> Option<Found> {
+    let race = |(at, entry): (usize, &Entry)| {
+        if !conflicts(entry) {
+            return None;
+        }
+        let (other, own) = order.race(entry)?;
+        let is_seen = || others[at..].iter().any(|later| later.is_atomic() && order.knows_any(later));
+        if entry.is_atomic() && is_seen() { None } else { Some((*entry, other, own)) }
+    };
+    others.iter().enumerate().find_map(race)
 }
 
 /// The group of bytes that a page is cut into where nothing was accessed.
@@ -317,6 +394,6 @@ impl Page {
         }
         let cells = &self.cells[offset >> self.shift..(offset + bytes - 1 >> self.shift) + 1];
         let mut races = cells.iter().enumerate();
-        races.find_map(|(number, cell)| Some((number << self.shift, cell.check(order)?)))
+        races.find_map(|(number, cell)| Some((number << self.shift, cell.check(&self.lists, order)?)))
     }
 }

@@ -96,6 +96,16 @@ impl Ordering for Accessor<'_> {
             && entry.warp().wrapping_sub(self.first_warp) < self.warps
     }
 
+    fn knows_any(&self, entry: &Entry) -> bool {
+        let one = |entry: &Entry, lane: u32| {
+            let mut one = *entry;
+            one.lanes = 1 << lane;
+            one
+        };
+        let mut lanes = (0..WARP_SIZE).filter(|lane| entry.lanes >> lane & 1 != 0);
+        lanes.any(|lane| self.unordered(&one(entry, lane)).is_none())
+    }
+
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)> {
         let is_ours = entry.cluster() == self.cluster;
         let mut lanes = self.lanes;
