@@ -219,8 +219,8 @@ layouts! {
     SmemVt<C> = columns_of(C::KEYS, C::DV, C::GROUPS), swizzle(C::DV);
     /// Results, (BLK_M, DV), in the place of the queries.
     SmemO<C> = rows_of(C::ROWS, C::DV, 1).take(0, 2), swizzle(C::DV);
-    /// A word that tells all threads whether some result is not finite.
-    SmemFlag<C> = Layout::new(IntTuple::flat(&[if C::KEYS > 0 { 4 } else { 4 }]), IntTuple::flat(&[1]));
+    /// A word for each warp: whether one of its results is not finite.
+    SmemFlags<C> = layout!({ C::WARPS * C::GROUPS });
     /// P as the operand A, (MMA, MMA_M, MMA_K).
     FragP<C> = layout!(((2, 2, 2), { C::BLOCKS as i64 }, { C::KEYS / 16 }));
 }
@@ -230,7 +230,7 @@ pub type Storage<C> = (
     SharedArray<ElementOf<C>, SmemQ<C>>,
     SharedArray<ElementOf<C>, SmemK<C>>,
     SharedArray<ElementOf<C>, SmemV<C>>,
-    SharedArray<u32, SmemFlag<C>>,
+    SharedArray<u32, SmemFlags<C>>,
 );
 
 /// The element type of a configuration.

@@ -6,14 +6,23 @@
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: adds up the splits of the keys.
 
 mod arguments;
+mod combine;
 mod config;
+mod entries;
+mod forward;
+mod hidden;
+mod results;
 mod rows;
 mod schedule;
+mod scores;
 mod sequence;
 mod softmax;
 
 pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED};
 pub use config::{Config, Half, Shape, Storage};
+pub use combine::{combine_bf16, combine_f16};
+pub use entries::*;
+pub use forward::forward;
 pub use schedule::Work;
 pub use sequence::{Sequence, Visible};
 pub use softmax::{Softmax, at, log2, normalizer};

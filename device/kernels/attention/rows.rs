@@ -83,6 +83,10 @@ impl Rows {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn each<R: Copy>(&self, mut row: impl FnMut(u32) -> R, mut word: impl FnMut(R, u32, u32)) {
         let (at_once, run) = (self.rows_at_once(), self.run());
+        // More threads than a tile of few rows has words for.
+        if at_once > self.rows && self.row >= self.rows {
+            return;
+        }
         let mut first = 0;
         while first < self.rows {
             let of_row = row(self.row + first);
@@ -100,7 +104,7 @@ impl Rows {
     ///
     /// # Safety
     /// Rows that exist may be read and are aligned to 16 bytes; the tile belongs to the copy until the wait. The tile's rows are a
-    /// multiple of [`rows_at_once`](Self::rows_at_once).
+    /// multiple of [`rows_at_once`](Self::rows_at_once), or fewer.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load(&self, tile: u32, source: impl FnMut(u32) -> (u64, bool)) {
