@@ -1,0 +1,201 @@
+//! The parameter of every attention kernel: operands, strides, lengths and options.
+
+use moye_device::kernel::{KernelParam, ParamType};
+use moye_device::memory::{Element, Global, GlobalMut};
+
+/// No limit of a [`window`](Arguments::window).
+pub const UNLIMITED: i32 = i32::MAX;
+
+/// The arguments of `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each query head.
+///
+/// Strides are in elements. Pointers of options that are off have the address 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments<T: Element> {
+    /// Queries, `(batch, token, head, D)`.
+    pub q: Global<T>,
+    /// Keys, `(batch, token, KV head, D)`; with pages `(page, token of the page, KV head, D)`.
+    pub k: Global<T>,
+    /// Values, as the keys, of `DV` columns.
+    pub v: Global<T>,
+    /// Results, `(batch, token, head, DV)`.
+    pub o: GlobalMut<T>,
+    /// Where `q` has its elements.
+    pub stride_q: Strides,
+    /// Where `k` has its elements; with pages `batch` is the stride of pages.
+    pub stride_k: Strides,
+    /// As `stride_k`.
+    pub stride_v: Strides,
+    /// Where `o` has its elements.
+    pub stride_o: Strides,
+    /// The natural logarithm of each row's sum of exponentials (option).
+    pub lse: GlobalMut<f32>,
+    /// Where `lse` has its elements.
+    pub stride_lse: Strides,
+    /// Added to the scores before the softmax, `(batch, head, query token, key token)` (option).
+    pub bias: Global<T>,
+    /// Where `bias` has its elements; 0 broadcasts.
+    pub stride_bias: ScoreStrides,
+    /// A byte a score, as `bias`: 0 hides the key from the query (option).
+    pub mask: Global<u8>,
+    /// Where `mask` has its elements; 0 broadcasts.
+    pub stride_mask: ScoreStrides,
+    /// ALiBi: `slope * (key position - query position)`, at most 0, is added to the score; a slope a query head (option).
+    pub slopes: Global<f32>,
+    /// Between the slopes of batches; 0 broadcasts.
+    pub stride_slopes: i64,
+    /// A score without a value, a query head: it takes its share of the softmax (option).
+    pub sinks: Global<f32>,
+    /// Variable length: `batches + 1` row numbers in `q` and `o`, where each sequence begins and ends (option).
+    pub q_offsets: Global<i32>,
+    /// Variable length: `batches + 1` row numbers in `k` and `v` (option; not with pages).
+    pub k_offsets: Global<i32>,
+    /// How many keys each batch has, at most what it has room for (option).
+    pub k_lengths: Global<i32>,
+    /// Page numbers, `(batch, page of the sequence)` (option).
+    pub pages: Global<i32>,
+    /// Between the page numbers of batches.
+    pub stride_pages: i64,
+    /// Workspace: normalised results of each split, f32, `(split, batch, head, token, DV)` without gaps.
+    pub partial_o: GlobalMut<f32>,
+    /// Workspace: logarithms of the sums of each split, `(split, batch, head, token)` without gaps.
+    pub partial_lse: GlobalMut<f32>,
+    /// Sequences.
+    pub batches: u32,
+    /// Query heads.
+    pub heads: u32,
+    /// Query heads of one KV head.
+    pub group: u32,
+    /// Query heads in a tile: row `r` of a tile is token `r / pack` of head `r % pack`. 1, or `group`.
+    pub pack: u32,
+    /// Query tokens of a sequence; of the longest where `q_offsets` are given.
+    pub q_length: u32,
+    /// Key tokens of a sequence; of the longest where `k_offsets` or `k_lengths` are given.
+    pub k_length: u32,
+    /// A query at key position `p` sees the keys `p - window[0] ..= p + window[1]`, [`UNLIMITED`] for no limit. The last query
+    /// token is at the position of the last key (lower right). Causal is `[UNLIMITED, 0]`.
+    pub window: [i32; 2],
+    /// Tokens of a page, a power of two; used with `pages`.
+    pub page: u32,
+    /// Parts that the keys are cut into, each by a thread block of its own; more than 1 needs the workspace.
+    pub splits: u32,
+    /// Row tiles of one head (of `pack` heads), `ceil(pack q_length / BLK_M)`.
+    pub row_tiles: u32,
+    /// The factor of the scores. Kernels without score options want it positive.
+    pub scale: f32,
+    /// `c` of `c tanh(score / c)`; 0 is off.
+    pub softcap: f32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// The strides of a tensor whose last mode is contiguous.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strides {
+    /// Between sequences.
+    pub batch: i64,
+    /// Between tokens.
+    pub row: i64,
+    /// Between heads.
+    pub head: i64,
+}
+
+/// The strides of a tensor with an element for each score.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScoreStrides {
+    /// Between sequences.
+    pub batch: i64,
+    /// Between query heads.
+    pub head: i64,
+    /// Between query tokens.
+    pub row: i64,
+    /// Between key tokens.
+    pub column: i64,
+}
+
+// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields or pairs of 4-byte ones, the same on host and device.
+unsafe impl<T: Element> KernelParam for Arguments<T> {
+    const TYPE: ParamType = {
+        assert!(
+            size_of::<Self>() == 5 * size_of::<Strides>() + 2 * size_of::<ScoreStrides>() + 17 * 8 + 14 * 4,
+            "the struct has gaps"
+        );
+        ParamType::Struct { name: "Arguments", size: size_of::<Self>() }
+    };
+}
+
+impl<T: Element> Arguments<T> {
+    /// Plain attention of contiguous `(batch, head, token, D)` operands, heads of `d` columns (`dv` of `v` and `o`).
+    #[must_use]
+    pub fn contiguous(
+        (q, k, v, o): (Global<T>, Global<T>, Global<T>, GlobalMut<T>),
+        (batches, heads, kv_heads): (u32, u32, u32),
+        (q_length, k_length): (u32, u32),
+        (d, dv): (u32, u32),
+    ) -> Self {
+        let strides = |heads: u32, rows: u32, columns: u32| {
+            let row = i64::from(columns);
+            let head = i64::from(rows) * row;
+            Strides { batch: i64::from(heads) * head, row, head }
+        };
+        Self {
+            q,
+            k,
+            v,
+            o,
+            stride_q: strides(heads, q_length, d),
+            stride_k: strides(kv_heads, k_length, d),
+            stride_v: strides(kv_heads, k_length, dv),
+            stride_o: strides(heads, q_length, dv),
+            lse: GlobalMut::from_address(0),
+            stride_lse: strides(heads, q_length, 1),
+            bias: Global::from_address(0),
+            stride_bias: ScoreStrides::default(),
+            mask: Global::from_address(0),
+            stride_mask: ScoreStrides::default(),
+            slopes: Global::from_address(0),
+            stride_slopes: 0,
+            sinks: Global::from_address(0),
+            q_offsets: Global::from_address(0),
+            k_offsets: Global::from_address(0),
+            k_lengths: Global::from_address(0),
+            pages: Global::from_address(0),
+            stride_pages: 0,
+            partial_o: GlobalMut::from_address(0),
+            partial_lse: GlobalMut::from_address(0),
+            batches,
+            heads,
+            group: heads / kv_heads,
+            pack: 1,
+            q_length,
+            k_length,
+            window: [UNLIMITED; 2],
+            page: 0,
+            splits: 1,
+            row_tiles: 0,
+            scale: 1.0,
+            softcap: 0.0,
+            reserved: 0,
+        }
+    }
+
+    /// The thread blocks of a launch of a kernel with tiles of `rows` rows; sets [`row_tiles`](Self::row_tiles).
+    #[must_use]
+    pub fn grid(&mut self, rows: u32) -> u32 {
+        self.row_tiles = (self.q_length * self.pack).div_ceil(rows);
+        self.row_tiles * (self.heads / self.pack) * self.splits * self.batches
+    }
+
+    /// Whether an option needs the kernel that changes single scores, or loads keys by pages.
+    #[must_use]
+    pub fn is_general(&self) -> bool {
+        self.bias.address() != 0
+            || self.mask.address() != 0
+            || self.slopes.address() != 0
+            || self.pages.address() != 0
+            || self.softcap != 0.0
+            || !(self.scale > 0.0)
+    }
+}

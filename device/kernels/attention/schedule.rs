@@ -1,0 +1,98 @@
+//! Which tile of which head a thread block has.
+
+use super::arguments::Arguments;
+use moye_device::memory::Element;
+
+/// The work of one thread block: a tile of query rows of one head (or of `pack` heads), and one split of the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The tile of rows.
+    pub row_tile: u32,
+    /// The first query head of the tile.
+    pub head: u32,
+    /// The KV head.
+    pub kv_head: u32,
+    /// The sequence.
+    pub batch: u32,
+    /// The split of the keys.
+    pub split: u32,
+}
+
+impl Work {
+    /// The work number `index` of [`Arguments::grid`]: row tiles fastest and from the last to the first, since under a causal mask
+    /// the last has the most keys; then splits, heads and sequences, so that blocks which run together share keys in L2.
+    #[inline(always)]
+    #[must_use]
+    pub fn of<T: Element>(arguments: &Arguments<T>, index: u32) -> Self {
+        let (tiles, splits, pack) = (arguments.row_tiles, arguments.splits, arguments.pack);
+        let heads = arguments.heads / pack;
+        let row_tile = tiles - 1 - index % tiles;
+        let rest = index / tiles;
+        let (split, rest) = (rest % splits, rest / splits);
+        let (head, batch) = (rest % heads * pack, rest / heads);
+        Self { row_tile, head, kv_head: head / arguments.group, batch, split }
+    }
+
+    /// The tiles of keys `begin .. end` of this split, of `begin .. end` of all.
+    #[inline(always)]
+    #[must_use]
+    pub fn keys(&self, splits: u32, begin: u32, end: u32) -> (u32, u32) {
+        if splits == 1 {
+            return (begin, end);
+        }
+        let each = end.saturating_sub(begin).div_ceil(splits);
+        let first = begin + self.split * each;
+        (first, (first + each).min(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use moye_device::memory::{Global, GlobalMut};
+
+    #[test]
+    fn every_tile_of_every_head_sequence_and_split_is_somebodys_once() {
+        for (pack, heads, kv_heads) in [(1, 6, 2), (3, 6, 2), (1, 1, 1), (4, 4, 1)] {
+            let at = (Global::<f32>::from_address(0), Global::from_address(0), Global::from_address(0));
+            let mut arguments = Arguments::contiguous(
+                (at.0, at.1, at.2, GlobalMut::from_address(0)),
+                (3, heads, kv_heads),
+                (10, 20),
+                (64, 64),
+            );
+            (arguments.pack, arguments.splits) = (pack, 5);
+            let blocks = arguments.grid(16);
+            let mut all: std::vec::Vec<_> = (0..blocks)
+                .map(|block| {
+                    let work = Work::of(&arguments, block);
+                    assert!(work.row_tile < arguments.row_tiles && work.split < 5 && work.batch < 3);
+                    assert_eq!(work.kv_head, work.head / (heads / kv_heads));
+                    (work.batch, work.head, work.split, work.row_tile)
+                })
+                .collect();
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len() as u32, (10 * pack).div_ceil(16) * (heads / pack) * 5 * 3);
+        }
+    }
+
+    #[test]
+    fn splits_cover_all_tiles_of_keys_in_order_and_may_be_empty() {
+        let work = |split| Work { row_tile: 0, head: 0, kv_head: 0, batch: 0, split };
+        for (begin, end) in [(0, 0), (0, 1), (3, 10), (2, 66), (5, 4)] {
+            for splits in [1, 2, 3, 7, 16] {
+                let mut next = begin;
+                for split in 0..splits {
+                    let (from, to) = work(split).keys(splits, begin, end);
+                    if from < to {
+                        assert_eq!(from, next, "{begin}..{end} in {splits}");
+                        next = to;
+                    }
+                }
+                assert!(next == end || begin >= end, "{begin}..{end} in {splits} ends at {next}");
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Lengths and places of one sequence, and what a query token sees of its keys.
+
+use super::arguments::{Arguments, Strides, UNLIMITED};
+use moye_device::memory::{Element, Global};
+
+/// One sequence of the batch: where its rows begin, how many there are, and which keys its queries see.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequence {
+    /// Its number.
+    pub batch: u32,
+    /// The row of `q` and `o` that it begins at, beside the stride of the batch.
+    pub q_first: u32,
+    /// The row of `k` and `v` that it begins at.
+    pub k_first: u32,
+    /// Query tokens.
+    pub queries: u32,
+    /// What its queries see.
+    pub visible: Visible,
+}
+
+impl Sequence {
+    /// Sequence `batch`, whose lengths are read where they are on the device.
+    ///
+    /// # Safety
+    /// The offsets and lengths of `arguments` may be read.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub unsafe fn of<T: Element>(arguments: &Arguments<T>, batch: u32) -> Self {
+        // The offset at `batch`, and how far the next is.
+        let range = |offsets: Global<i32>, length: u32| {
+            if offsets.address() == 0 {
+                return (0, length);
+            }
+            // SAFETY: the caller's contract.
+            let [from, to] = unsafe { [offsets.read(batch.into()), offsets.read((batch + 1).into())] };
+            (from as u32, (to - from) as u32)
+        };
+        let (q_first, queries) = range(arguments.q_offsets, arguments.q_length);
+        let (k_first, mut keys) = range(arguments.k_offsets, arguments.k_length);
+        if arguments.k_lengths.address() != 0 {
+            // SAFETY: the caller's contract.
+            keys = unsafe { arguments.k_lengths.read(batch.into()) } as u32;
+        }
+        let visible = Visible::new(queries, keys, arguments.window);
+        Self { batch, q_first, k_first, queries, visible }
+    }
+
+    /// Where head `head` of this sequence begins in a tensor of queries.
+    #[inline(always)]
+    #[must_use]
+    pub fn q_offset(&self, strides: &Strides, head: u32) -> i64 {
+        offset(strides, self.batch, self.q_first, head)
+    }
+
+    /// Where KV head `head` of this sequence begins in a tensor of keys; with pages no batch is counted.
+    #[inline(always)]
+    #[must_use]
+    pub fn k_offset(&self, strides: &Strides, head: u32, paged: bool) -> i64 {
+        offset(strides, if paged { 0 } else { self.batch }, self.k_first, head)
+    }
+}
+
+#[inline(always)]
+fn offset(strides: &Strides, batch: u32, row: u32, head: u32) -> i64 {
+    i64::from(batch) * strides.batch + i64::from(row) * strides.row + i64::from(head) * strides.head
+}
+
+/// Which keys the query tokens of a sequence see: a band along the diagonal that ends in the lower right corner.
+#[derive(Clone, Copy, Debug)]
+pub struct Visible {
+    /// Key tokens.
+    pub keys: u32,
+    /// The key position of query token 0; negative where there are more queries than keys.
+    pub shift: i32,
+    /// How far a query sees to the left and to the right.
+    pub window: [i32; 2],
+}
+
+impl Visible {
+    /// Of `queries` by `keys` tokens.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(queries: u32, keys: u32, window: [i32; 2]) -> Self {
+        Self { keys, shift: keys as i32 - queries as i32, window }
+    }
+
+    /// The keys `begin .. end` that query token `query` sees; `end <= begin` where it sees none.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(&self, query: u32) -> (i32, i32) {
+        let position = query as i32 + self.shift;
+        let begin = if self.window[0] == UNLIMITED { 0 } else { position.saturating_sub(self.window[0]).max(0) };
+        let keys = self.keys as i32;
+        let end = if self.window[1] == UNLIMITED {
+            keys
+        } else {
+            position.saturating_add(self.window[1]).saturating_add(1).min(keys)
+        };
+        (begin, end)
+    }
+
+    /// The keys that some token of `first ..= last` sees, and those that every one sees. Each may be empty (`end <= begin`).
+    ///
+    /// Tiles of keys outside the first need no work, tiles inside the second no mask.
+    #[inline(always)]
+    #[must_use]
+    pub fn range(&self, first: u32, last: u32) -> ((i32, i32), (i32, i32)) {
+        let (from, to) = (self.of(first), self.of(last));
+        ((from.0, to.1), (to.0, from.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+
+    /// By the definition: one score at a time.
+    fn sees(queries: i64, keys: i64, [left, right]: [i32; 2], query: i64, key: i64) -> bool {
+        let position = query + keys - queries;
+        let limit = |limit: i32| if limit == UNLIMITED { i64::MAX } else { limit.into() };
+        position - key <= limit(left) && key - position <= limit(right)
+    }
+
+    #[test]
+    fn a_query_sees_the_keys_of_its_window_aligned_to_the_lower_right() {
+        let limits = [0, 1, 3, 100, UNLIMITED - 1, UNLIMITED];
+        for queries in 1..9u32 {
+            for keys in 0..9u32 {
+                for window in limits.map(|left| limits.map(|right| [left, right])).concat() {
+                    let visible = Visible::new(queries, keys, window);
+                    for query in 0..queries {
+                        let (begin, end) = visible.of(query);
+                        for key in 0..keys {
+                            assert_eq!(
+                                (begin..end).contains(&(key as i32)),
+                                sees(queries.into(), keys.into(), window, query.into(), key.into()),
+                                "query {query} of {queries}, key {key} of {keys}, window {window:?}"
+                            );
+                        }
+                        assert!(begin >= 0 && end <= keys as i32, "{begin}..{end} of {keys}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_of_queries_has_a_hull_and_a_core_of_visible_keys() {
+        for (queries, keys) in [(5u32, 9u32), (9, 5), (7, 7)] {
+            for window in [[2, 1], [UNLIMITED, 0], [0, UNLIMITED], [UNLIMITED; 2], [4, 4]] {
+                let visible = Visible::new(queries, keys, window);
+                for first in 0..queries {
+                    for last in first..queries {
+                        let (hull, core) = visible.range(first, last);
+                        for key in 0..keys as i32 {
+                            let seen = (first..=last).filter(|&q| {
+                                let (begin, end) = visible.of(q);
+                                (begin..end).contains(&key)
+                            });
+                            let seen = seen.count() as u32;
+                            assert!(seen == 0 || (hull.0..hull.1).contains(&key), "{key} outside {hull:?}");
+                            let in_core = (core.0..core.1).contains(&key);
+                            assert!(!in_core || seen == last - first + 1, "{key} inside {core:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

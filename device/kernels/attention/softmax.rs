@@ -1,0 +1,161 @@
+//! The online softmax: maxima and sums of a thread's rows, tile of keys by tile of keys.
+
+use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, rcp_approx_f32, shuffle_xor};
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// Of [`Softmax`] before the first score. Scores below count as hidden. Finite, so that a difference of two is a number.
+const LOWEST: f32 = -1.0e30;
+
+/// The index of an element of an accumulator `((2, 2), MMA_M, MMA_N)` of `mma.sync` or `wgmma`, given the thread's row (of `rows`) and
+/// column.
+///
+/// Row `r` of thread `t` is row `16 (r / 2) + 8 (r % 2) + t / 4` of its warp's, with `MMA_M` blocks of 16 rows; column `c` is column
+/// `8 (c / 2) + 2 (t % 4) + c % 2` of the tile.
+#[inline(always)]
+#[must_use]
+pub const fn at(rows: usize, row: usize, column: usize) -> usize {
+    column % 2 + 2 * (row % 2) + 4 * (row / 2 + rows / 2 * (column / 2))
+}
+
+/// What the softmax of a thread's `ROWS` rows has come to.
+///
+/// The four threads of a quad have the same rows: they agree on the maxima, and each has its own part of the sums.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax<const ROWS: usize> {
+    /// The largest score of each row, not scaled.
+    max: [f32; ROWS],
+    /// The thread's part of the sum of `exp(scale (score - max))`.
+    sum: [f32; ROWS],
+}
+
+impl<const ROWS: usize> Default for Softmax<ROWS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const ROWS: usize> Softmax<ROWS> {
+    /// Before the first tile.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { max: [LOWEST; ROWS], sum: [0.0; ROWS] }
+    }
+
+    /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus infinity, and takes them in. What was
+    /// accumulated before must be multiplied by the factors that are returned, one a row.
+    ///
+    /// # Safety
+    /// `scores` is written; all lanes of the warp execute this call together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn take_in<L: StaticLayout>(&mut self, scores: &mut Fragment<f32, L>, scale_log2: f32) -> [f32; ROWS] {
+        let columns = const { L::LAYOUT.size() as usize / ROWS };
+        let mut factors = [1.0; ROWS];
+        for row in 0..ROWS {
+            let mut max = self.max[row];
+            for column in 0..columns {
+                // SAFETY: the caller's contract; inside the fragment.
+                max = max.max(unsafe { scores.get(at(ROWS, row, column)) });
+            }
+            max = max.max(shuffle_xor(FULL_WARP, max, 1));
+            max = max.max(shuffle_xor(FULL_WARP, max, 2));
+            factors[row] = ex2_approx_f32((self.max[row] - max) * scale_log2);
+            self.max[row] = max;
+            let shift = -max * scale_log2;
+            let mut sum = 0.0;
+            for column in 0..columns {
+                // SAFETY: as above.
+                unsafe {
+                    let p = ex2_approx_f32(scores.get(at(ROWS, row, column)).fma(scale_log2, shift));
+                    scores.set(at(ROWS, row, column), p);
+                    sum += p;
+                }
+            }
+            self.sum[row] = self.sum[row].fma(factors[row], sum);
+        }
+        factors
+    }
+
+    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of the row's sum of exponentials.
+    /// `sink` is a score without a value, minus infinity for none. A row without scores has 0 and minus infinity.
+    ///
+    /// All lanes of the warp execute this call together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn finish(&self, row: usize, scale_log2: f32, sink: f32) -> (f32, f32) {
+        let mut sum = self.sum[row];
+        sum += shuffle_xor(FULL_WARP, sum, 1);
+        sum += shuffle_xor(FULL_WARP, sum, 2);
+        normalizer(self.max[row] * scale_log2, sum, sink)
+    }
+}
+
+/// As [`Softmax::finish`], of the sum `sum` of `2^(x - max)`.
+#[inline(always)]
+#[must_use]
+pub fn normalizer(max: f32, sum: f32, sink: f32) -> (f32, f32) {
+    const LOG2_E: f32 = core::f32::consts::LOG2_E;
+    let sink = sink * LOG2_E;
+    // An empty sum says nothing of the scale.
+    let max = if sum == 0.0 { sink } else { max };
+    let new_max = max.max(sink);
+    let factor = if max == new_max { 1.0 } else { ex2_approx_f32(max - new_max) };
+    let sink = if sink == f32::NEG_INFINITY { 0.0 } else { ex2_approx_f32(sink - new_max) };
+    let total = sum.fma(factor, sink);
+    if total == 0.0 {
+        return (0.0, f32::NEG_INFINITY);
+    }
+    (factor * rcp_approx_f32(total), (new_max + log2(total)) * core::f32::consts::LN_2)
+}
+
+/// `log2(x)` of a positive normal number within 2 units in the last place of the larger of 1 and the result; NaN of NaN.
+#[inline(always)]
+#[must_use]
+pub fn log2(x: f32) -> f32 {
+    // The mantissa from sqrt(1/2) to sqrt(2), and the exponent.
+    let shifted = x.to_bits().wrapping_sub(0x3f35_04f3);
+    let exponent = (shifted as i32 >> 23) as f32;
+    let m = f32::from_bits((shifted & 0x007f_ffff).wrapping_add(0x3f35_04f3));
+    // log(m) = 2 artanh(t), by its series.
+    let t = (m - 1.0) / (m + 1.0);
+    let s = t * t;
+    let series = s.fma(s.fma(s.fma(s.fma(1.0 / 9.0, 1.0 / 7.0), 0.2), 1.0 / 3.0), 1.0);
+    let log = (t * series).fma(2.0 * core::f32::consts::LOG2_E, exponent);
+    if x < f32::INFINITY { log } else { x }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+
+    #[test]
+    fn the_logarithm_is_within_two_units_in_the_last_place() {
+        let mut x = 1.0e-37f32;
+        while x < 1.0e38 {
+            let (got, want) = (f64::from(log2(x)), f64::from(x).log2());
+            assert!((got - want).abs() <= 2.5e-7 * want.abs().max(1.0), "log2({x:e}) = {got}, expected {want}");
+            x *= 1.0037;
+        }
+        assert_eq!(log2(1.0), 0.0);
+        assert!(log2(f32::NAN).is_nan() && log2(f32::INFINITY) == f32::INFINITY);
+    }
+
+    #[test]
+    fn a_sink_takes_its_share_whichever_is_larger() {
+        for (max, sum, sink) in [(0.0f32, 3.0f32, 0.0f32), (0.0, 3.0, 200.0), (-300.0, 3.0, 0.5), (5.0, 1.0, -400.0)] {
+            let (factor, lse) = normalizer(max, sum, sink);
+            // In f64, from the larger exponent on.
+            let (max, sum, sink) = (f64::from(max), f64::from(sum), f64::from(sink));
+            let top = (max * core::f64::consts::LN_2).max(sink);
+            let total = sum * (max * core::f64::consts::LN_2 - top).exp() + (sink - top).exp();
+            let want = (max * core::f64::consts::LN_2 - top).exp() / total;
+            assert!((f64::from(factor) - want).abs() <= 1e-6 * want + 1e-38, "{factor} and {want}");
+            assert!((f64::from(lse) - (top + total.ln())).abs() <= 1e-6 * top.abs().max(1.0));
+        }
+        assert_eq!(normalizer(LOWEST, 0.0, f32::NEG_INFINITY), (0.0, f32::NEG_INFINITY));
+        assert_eq!(normalizer(LOWEST, 0.0, 2.0).1, 2.0);
+    }
+}
