@@ -103,6 +103,20 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         detail: String,
     },
+    /// A factor of a product that its type cannot represent.
+    #[error("{name} is {value:?}, and products of {element} take {takes}; {way_out}")]
+    Factor {
+        /// `alpha` or `beta`.
+        name: &'static str,
+        /// What it was to be.
+        value: f64,
+        /// The operands' elements.
+        element: &'static str,
+        /// What their products take.
+        takes: &'static str,
+        /// What to do.
+        way_out: &'static str,
+    },
     /// The device has no memory left for a buffer.
     #[error(
         "{device} has no memory for {asked} bytes: {free} of {total} bytes are free; drop buffers or use smaller ones"

@@ -2,13 +2,14 @@
 
 use crate::Dim3;
 use crate::block::{
-    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, RawFault, Worker, install_guard, install_hook,
+    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Worker, install_guard, install_hook,
     within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
+use crate::race::GlobalRaces;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most threads that a block may have.
@@ -56,6 +57,8 @@ pub struct Launch<'a> {
     stack_bytes: usize,
     limits: Limits,
     progress: Option<Progress<'a>>,
+    races: Option<bool>,
+    order: Option<u64>,
 }
 
 /// Told after every block: how many are done, and of how many.
@@ -93,6 +96,8 @@ impl<'a> Launch<'a> {
             stack_bytes: 256 * 1024,
             limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26 },
             progress: None,
+            races: None,
+            order: None,
         }
     }
 
@@ -161,6 +166,24 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Whether races are looked for, which takes time: accesses to the same bytes that nothing orders are faults then. If it
+    /// is not called, the environment variable `MOYE_SIM_RACES` decides, `0` or `1`, and without it whether the simulator was
+    /// compiled with debug assertions.
+    #[must_use]
+    pub fn races(mut self, races: bool) -> Self {
+        self.races = Some(races);
+        self
+    }
+
+    /// Runs warps and blocks in an order that this number decides, the same one for the same number (for blocks: where one
+    /// runs at a time). If it is not called, the environment variable `MOYE_SIM_ORDER` decides, and without it they run in
+    /// the order of their numbers.
+    #[must_use]
+    pub fn order(mut self, seed: u64) -> Self {
+        self.order = Some(seed);
+        self
+    }
+
     /// Runs the grid: calls `entry`, the kernel with its parameters bound, once for every thread.
     ///
     /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core, [`blocks_at_once`] of them.
@@ -176,13 +199,19 @@ impl<'a> Launch<'a> {
         install_hook();
         install_guard();
         let started = Instant::now();
+        let memory = Arc::new(self.memory.snapshot());
+        let seed = self.order.or_else(order_by_default);
+        let finds_races = self.races.unwrap_or_else(races_by_default);
         let grid = Grid {
             launch: self,
             entry,
-            memory: Arc::new(self.memory.snapshot()),
+            races: finds_races.then(|| Arc::new(GlobalRaces::new(&memory))),
+            memory,
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
             clusters: self.clusters(),
+            seed,
+            order: Permutation::new(seed, self.clusters().count() as u64),
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
@@ -253,14 +282,34 @@ impl<'a> Launch<'a> {
     }
 }
 
+/// Whether races are looked for where a launch does not say so.
+fn races_by_default() -> bool {
+    static DEFAULT: OnceLock<bool> = OnceLock::new();
+    *DEFAULT.get_or_init(|| match std::env::var("MOYE_SIM_RACES").as_deref() {
+        Ok("0") => false,
+        Ok("1") => true,
+        _ => cfg!(debug_assertions),
+    })
+}
+
+/// What decides the order where a launch does not say so.
+fn order_by_default() -> Option<u64> {
+    static DEFAULT: OnceLock<Option<u64>> = OnceLock::new();
+    *DEFAULT.get_or_init(|| std::env::var("MOYE_SIM_ORDER").ok()?.parse().ok())
+}
+
 /// What the workers of a launch share.
 struct Grid<'a> {
     launch: &'a Launch<'a>,
     entry: &'a (dyn Fn() + Sync),
     memory: Arc<Snapshot>,
+    races: Option<Arc<GlobalRaces>>,
     blocks: u64,
     /// The grid's extents in clusters.
     clusters: Dim3,
+    /// What decides the order of threads, and that of the clusters.
+    seed: Option<u64>,
+    order: Permutation,
     /// The next cluster that nobody has started.
     next: AtomicU64,
     done: AtomicU64,
@@ -272,19 +321,20 @@ struct Grid<'a> {
 impl Grid<'_> {
     /// Runs clusters until none is left or one has faulted.
     ///
-    /// They start in ascending order, and one that has started is completed; so all below a faulted one are, and the lowest
+    /// They start in ascending order, if none is drawn, and one that has started is completed; so all below a faulted one are, and the lowest
     /// fault is always the same.
     fn work(&self) {
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
             *self.launch;
-        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, limits);
+        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, self.races.as_ref(), limits);
         let blocks = cluster.blocks().len() as u64;
-        let mut worker = Worker::new(&cluster, self.entry, stack_bytes);
+        let mut worker = Worker::new(&cluster, self.entry, stack_bytes, self.seed);
         while !self.faulted() {
-            let linear = self.next.fetch_add(1, Relaxed);
-            if linear >= self.clusters.count() as u64 {
+            let next = self.next.fetch_add(1, Relaxed);
+            if next >= self.clusters.count() as u64 {
                 break;
             }
+            let linear = self.order.of(next);
             if let Err((index, fault)) = worker.run(self.clusters.index_of(linear)) {
                 let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
                 if first.as_ref().is_none_or(|&(other, ..)| linear < other) {

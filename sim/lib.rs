@@ -81,13 +81,14 @@ mod launch;
 pub mod memory;
 mod mma;
 mod pod;
+mod race;
 mod tensor_map;
 mod wgmma;
 
 pub use dim::Dim3;
 pub use fault::{
-    Access, AsyncRead, Fault, FaultKind, LaunchError, ReadWait, ThreadRange, ThreadSet, WaitPlace,
-    WaitingThreads,
+    Access, AsyncRead, Fault, FaultKind, LaunchError, Race, RaceAccess, RaceSpace, RaceThreads, ReadWait,
+    ThreadRange, ThreadSet, WaitPlace, WaitingThreads,
 };
 pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report, blocks_at_once};
 pub use memory::{Allocation, GlobalMemory, MemoryError};

@@ -1,11 +1,13 @@
 //! Copies between tensors of the same shape, by the widest access that both allow.
 
+use super::CopyAs;
 use crate::arch::{CpAsyncSize, Word, Word64x2, Word128, cp_async};
 use crate::atom::TilingError;
 use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{
-    Access, AccessMut, Engine, SharedTensor, StaticLayout, Strided, Strides, Tensor, run_of,
+    Access, AccessMut, Engine, Input, InputElement, Output, OutputElement, SharedTensor, StaticLayout,
+    Strided, Strides, Tensor, run_of,
 };
 
 /// The elements that one access can move: what both runs allow, in at most so many bits.
@@ -54,7 +56,8 @@ const fn same_size(source: Layout, destination: Layout) {
 /// Copies `source` to `destination`, index by index, with the widest loads and stores (up to 16 bytes) that both
 /// layouts, the element type and the known alignment allow.
 ///
-/// Elements outside a matrix read as zeros and are not written.
+/// Elements outside a matrix read as zeros and are not written. The destination is a tensor in memory by value, or any by
+/// `&mut`. Its elements may be of another type, f32 stored as f16 or bf16 say: they are converted in registers, in pairs.
 ///
 /// # Safety
 /// The source may be read and the destination written; no other thread writes elements of the source or touches those of the
@@ -63,7 +66,23 @@ const fn same_size(source: Layout, destination: Layout) {
 /// meanwhile, nor what lies behind the end of a row in its last byte, which is read and written back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn copy<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+pub unsafe fn copy<S, D>(source: S, mut destination: D)
+where
+    S: Input,
+    D: Output,
+    InputElement<S>: CopyAs<OutputElement<D>>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { InputElement::<S>::copy_all(source.input(), destination.output()) }
+}
+
+/// [`copy`] of elements of one type.
+///
+/// # Safety
+/// As [`copy`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(super) unsafe fn copy_alike<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
 where
     S: Access,
     D: AccessMut + Engine<Element = S::Element>,
@@ -258,7 +277,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     };
     let Some(size) = CpAsyncSize::of(count * P::Element::BYTES) else {
         // SAFETY: the caller's contract.
-        return unsafe { copy(source, destination) };
+        return unsafe { copy_alike(source, destination) };
     };
     for i in (0..Tensor::<Strided<P, S, R>, LS>::SIZE).step_by(count) {
         let valid = source.engine().existing::<LS>(i, count) * P::Element::BYTES as u32;

@@ -63,17 +63,23 @@
 //! assert_eq!(y[120..], [245.0, 247.0, 249.0, 251.0, 7.0, 7.0, 7.0, 7.0]);
 //! ```
 
+mod convert;
 mod copy;
 mod copy_tiled;
 mod elementwise;
 mod fill;
 mod gemm;
 mod gemm_tiled;
+mod lanes;
 
 pub use crate::atom::mma::AddsInPlace;
+pub use convert::CopyAs;
 pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, copy_tiled};
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use gemm::gemm;
 pub use gemm_tiled::{gemm_tiled, gemm_tiled_into};
+pub use lanes::{
+    block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
+};

@@ -176,21 +176,37 @@ pub trait Convert<To> {
     /// The nearest value of the other type.
     #[must_use]
     fn convert(self) -> To;
+
+    /// Two values: by one instruction where there is one.
+    #[inline(always)]
+    #[must_use]
+    fn convert_pair(pair: [Self; 2]) -> [To; 2]
+    where
+        Self: Sized,
+    {
+        pair.map(Self::convert)
+    }
 }
 
 macro_rules! conversions {
-    ($($from:ty => $to:ty: $function:expr;)*) => { $(
+    ($($from:ty => $to:ty: $function:expr $(, of two $pair:expr)?;)*) => { $(
         impl Convert<$to> for $from {
             #[inline(always)]
             fn convert(self) -> $to {
                 $function(self)
             }
+
+            $(#[inline(always)]
+            fn convert_pair([low, high]: [Self; 2]) -> [$to; 2] {
+                let pair = $pair(low, high);
+                [pair.low(), pair.high()]
+            })?
         }
     )* };
 }
 conversions! {
-    f32 => f16: f32_to_f16;
-    f32 => bf16: f32_to_bf16;
+    f32 => f16: f32_to_f16, of two f32x2_to_f16x2;
+    f32 => bf16: f32_to_bf16, of two f32x2_to_bf16x2;
     f32 => i8: f32_to_i8_saturating;
     f32 => u8: f32_to_u8_saturating;
     f32 => i32: f32_to_i32_saturating;

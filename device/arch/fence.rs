@@ -38,5 +38,5 @@ fences! {
     /// Orders the thread's accesses before the fence and after it, for all threads of the GPU
     fence_gpu "fence.acq_rel.gpu" needs 70 6.0, moye_sim::intrinsics::fence();
     /// Orders the thread's accesses before the fence and after it, for all threads of the cluster
-    fence_cluster "fence.acq_rel.cluster" needs 90 7.8, moye_sim::intrinsics::fence();
+    fence_cluster "fence.acq_rel.cluster" needs 90 7.8, moye_sim::intrinsics::fence_cluster();
 }

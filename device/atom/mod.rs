@@ -14,12 +14,12 @@ pub use crate::tiling::TilingError;
 pub(crate) use atom::number;
 pub use atom::{Atom, AtomTraits};
 pub use tiled_copy::{
-    CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, TiledCopy,
+    CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, ThreadD, ThreadS, TiledCopy,
     make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,
     try_make_tiled_copy_c,
 };
 pub(crate) use tiled_mma::stands_for;
 pub use tiled_mma::{
     AccumulatorOf, FragmentOf, MmaTiling, OfA, OfB, OfC, OfD, Operand, OperandKind, PartitionMma,
-    Permutation, StaticTiledMma, ThrMma, TiledMma,
+    Permutation, StageOf, StaticTiledMma, ThrMma, ThreadMma, TiledMma,
 };

@@ -18,6 +18,7 @@
 #![deny(missing_docs)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
+pub mod attention;
 #[cfg(feature = "movement")]
 mod copy;
 // Text and its tests alone: ordinary builds need not read it.

@@ -101,6 +101,7 @@ pub use product::{
     try_tile_to_shape, try_tile_to_shape_ordered, try_tiled_product, try_zipped_product, zipped_product,
 };
 pub use profile::{MAX_LEAVES, MAX_NODES};
+pub(crate) use recast::gcd;
 pub use recast::{downcast, recast, try_downcast, try_recast, try_upcast, upcast};
 pub use shared_memory::{Major, SwizzleBytes, shared_memory_atom, try_shared_memory_atom};
 pub use slice::{

@@ -26,8 +26,13 @@ use crate::tensor::{SharedTensor, StaticLayout, Tensor, block_bytes, starts_at_z
 use core::marker::PhantomData;
 
 /// A pointer to elements in the block's shared memory: a 32-bit address.
-#[repr(transparent)]
-pub struct Shared<T: Element>(u32, PhantomData<*mut T>);
+///
+/// As the engine of a tensor it keeps what slices within a block of a swizzle add apart from the address, in elements.
+pub struct Shared<T: Element> {
+    base: u32,
+    step: i32,
+    element: PhantomData<*mut T>,
+}
 
 impl<T: Element> Clone for Shared<T> {
     #[inline(always)]
@@ -41,25 +46,44 @@ impl<T: Element> Shared<T> {
     /// The pointer with this shared address, in bytes.
     #[inline(always)]
     pub const fn from_address(address: u32) -> Self {
-        Self(address, PhantomData)
+        Self { base: address, step: 0, element: PhantomData }
     }
 
     /// The shared address, in bytes.
     #[inline(always)]
     pub const fn address(self) -> u32 {
-        self.0
+        self.base.wrapping_add(self.step_bytes())
     }
 
     /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is checked.
     #[inline(always)]
     pub const fn offset(self, elements: i32) -> Self {
-        Self(self.0.wrapping_add_signed(elements.wrapping_mul(size_of::<T>() as i32)), PhantomData)
+        let bytes = elements.wrapping_mul(size_of::<T>() as i32);
+        Self { base: self.base.wrapping_add_signed(bytes), ..self }
+    }
+
+    /// The pointer with its step moved by `elements`.
+    #[inline(always)]
+    pub(crate) const fn stepped(self, elements: i32) -> Self {
+        Self { step: self.step.wrapping_add(elements), ..self }
+    }
+
+    /// The address without the step.
+    #[inline(always)]
+    pub(crate) const fn base(self) -> u32 {
+        self.base
+    }
+
+    /// The step, in bytes.
+    #[inline(always)]
+    pub(crate) const fn step_bytes(self) -> u32 {
+        self.step.wrapping_mul(size_of::<T>() as i32) as u32
     }
 
     /// The same address as a pointer to another element type.
     #[inline(always)]
     pub const fn cast<U: Element>(self) -> Shared<U> {
-        Shared(self.0, PhantomData)
+        Shared::from_address(self.address())
     }
 }
 

@@ -1,12 +1,13 @@
 //! Fragments: a thread's own elements, in registers.
 
+use super::at::{MAX_PLACES, PlaceKinds};
 use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
-use super::tables::{Digits, Offsets, PLAIN, run};
+use super::tables::{Digits, MAX_ELEMENTS, Offsets, PLAIN, SliceDigits, run};
 use super::{Access, AccessMut, Engine, Length, Tensor};
 use crate::arch::{Fma, Word, simulator_assert};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
-use crate::memory::Storable;
+use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
@@ -46,6 +47,51 @@ impl<T: Storable> Clone for RegistersRef<'_, T> {
     }
 }
 impl<T: Storable> Copy for RegistersRef<'_, T> {}
+
+impl<T: Storable> Registers<T> {
+    /// From element `offset` on, to read.
+    #[inline(always)]
+    pub(super) fn moved(&self, offset: i32) -> RegistersRef<'_, T> {
+        RegistersRef { words: &self.words, origin: offset as u32, element: PhantomData }
+    }
+
+    /// At the places of a slice, to write.
+    #[inline(always)]
+    pub(super) fn slice_mut<L: StaticLayout, K: PlaceKinds>(
+        &mut self,
+        places: [u32; MAX_PLACES],
+    ) -> RegistersMut<'_, T> {
+        let origin = SliceDigits::<L, K, PLAIN>::offset(places) as u32;
+        RegistersMut { words: &mut self.words, origin, element: PhantomData }
+    }
+}
+
+impl<T: Storable> RegistersRef<'_, T> {
+    /// From element `offset` on.
+    #[inline(always)]
+    pub(super) fn moved(&self, offset: i32) -> Self {
+        Self { origin: self.origin.wrapping_add_signed(offset), ..*self }
+    }
+}
+
+impl<T: Storable> RegistersMut<'_, T> {
+    /// From element `offset` on, to read.
+    #[inline(always)]
+    pub(super) fn moved(&self, offset: i32) -> RegistersRef<'_, T> {
+        let origin = self.origin.wrapping_add_signed(offset);
+        RegistersRef { words: &*self.words, origin, element: PhantomData }
+    }
+
+    /// At the places of a slice, to write.
+    #[inline(always)]
+    pub(super) fn slice_mut<L: StaticLayout, K: PlaceKinds>(
+        &mut self,
+        places: [u32; MAX_PLACES],
+    ) -> RegistersMut<'_, T> {
+        let origin = self.origin.wrapping_add_signed(SliceDigits::<L, K, PLAIN>::offset(places));
+        RegistersMut { words: &mut *self.words, origin, element: PhantomData }
+    }
+}
 
 const ROOM: usize = 1024;
 
@@ -142,6 +188,19 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         unsafe { &mut *self.engine.words.0.as_mut_ptr().add(byte).cast::<A>() }
     }
 
+    /// A fragment whose elements are zeros: all their bits are 0.
+    ///
+    /// Zeros that are overwritten cost nothing.
+    #[inline(always)]
+    pub fn zeros() -> Self {
+        // SAFETY: filled at once.
+        let mut fragment = unsafe { Self::uninit() };
+        let bytes = const { ((L::LAYOUT.cosize() * T::BITS + 7) / 8) as usize };
+        // SAFETY: `uninit` compiles only where the room has that many bytes.
+        unsafe { fragment.engine.words.0.as_mut_ptr().write_bytes(0, bytes) };
+        fragment
+    }
+
     /// All of it, to read.
     #[inline(always)]
     pub fn view(&self) -> Tensor<RegistersRef<'_, T>, L> {
@@ -192,6 +251,12 @@ impl<E: Engine<Element: Fma>, L: StaticLayout> Tensor<E, L> {
 }
 
 impl<E: Engine, L: StaticLayout> Tensor<E, L> {
+    /// A fragment of this tensor's shape, zero: what a copy of the tensor goes to.
+    #[inline(always)]
+    pub fn fragment(&self) -> Fragment<E::Element, FragmentLike<L>> {
+        Fragment::zeros()
+    }
+
     /// A fragment of this tensor's shape that holds nothing yet, CuTe's `make_fragment_like`.
     ///
     /// # Safety
@@ -283,6 +348,54 @@ macro_rules! registers_mut {
 }
 registers_mut!(Registers<T>, , |_own| 0);
 registers_mut!(RegistersMut<'a, T>, 'a, |own| own.origin);
+
+macro_rules! elements {
+    ($engine:ty, $($lifetime:lifetime)?, |$own:ident| $origin:expr) => {
+        impl<$($lifetime,)? T: Element> $engine {
+            /// An element.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub(super) fn element<L: StaticLayout>(&self, index: usize) -> &T {
+                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                let $own = self;
+                let place = place_within::<T, L>(index, $origin);
+                // SAFETY: inside the room, aligned as its elements are; whoever made the fragment without values has written them.
+                unsafe { &*self.words.0.as_ptr().cast::<T>().add(place) }
+            }
+        }
+    };
+}
+elements!(Registers<T>, , |_own| 0);
+elements!(RegistersRef<'a, T>, 'a, |own| own.origin);
+elements!(RegistersMut<'a, T>, 'a, |own| own.origin);
+
+macro_rules! elements_mut {
+    ($engine:ty, $($lifetime:lifetime)?, |$own:ident| $origin:expr) => {
+        impl<$($lifetime,)? T: Element> $engine {
+            /// An element, to be changed.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub(super) fn element_mut<L: StaticLayout>(&mut self, index: usize) -> &mut T {
+                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                let $own = &*self;
+                let place = place_within::<T, L>(index, $origin);
+                // SAFETY: inside the room, aligned as its elements are, borrowed as long as the element; any bits are a value.
+                unsafe { &mut *self.words.0.as_mut_ptr().cast::<T>().add(place) }
+            }
+        }
+    };
+}
+elements_mut!(Registers<T>, , |_own| 0);
+elements_mut!(RegistersMut<'a, T>, 'a, |own| own.origin);
+
+/// Where an element lies in the room, in elements, and inside the room whatever the index: one that does not exist is another
+/// element (and a fault in the simulator). Of constants nothing is left of that.
+#[inline(always)]
+fn place_within<T: Element, L: StaticLayout>(index: usize, origin: u32) -> usize {
+    const { assert!(ROOM.is_power_of_two() && MAX_ELEMENTS.is_power_of_two()) };
+    let place = (Offsets::<L, PLAIN>::TABLE[index % MAX_ELEMENTS] + origin as i32) as usize;
+    if T::BYTES.is_power_of_two() { place % (ROOM / T::BYTES) } else { place.min(ROOM / T::BYTES - 1) }
+}
 
 /// Where an element lies in the room, in elements.
 #[inline(always)]

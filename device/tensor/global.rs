@@ -1,9 +1,10 @@
 //! Tensors in global memory: extents and strides known at run time, tiles known at compile time.
 
+use super::at::{MAX_PLACES, PlaceKind, PlaceKinds, Sliceable};
 use super::static_layout::{IdentityOf, StaticLayout};
-use super::tables::{Digits, Offsets, run};
+use super::tables::{Digits, Offsets, SliceDigits, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor, refuse};
-use crate::arch::Word;
+use crate::arch::{Word, simulator_assert};
 use crate::layout::{Layout, Text};
 use crate::memory::{GlobalPackedMut, GlobalPointer, GlobalPointerMut, Storable};
 use crate::number::Scalar;
@@ -130,9 +131,17 @@ impl<S: Strides> Strides for WholeTiles<S> {
 impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// The matrix of `shape` elements at `pointer`.
     ///
-    /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, stays below 2^31.
+    /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, must be below 2^31. The
+    /// simulator ends the launch with a fault where it is not; a GPU would neither read nor write such a matrix.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn new(pointer: P, shape: (u32, u32), strides: S) -> Self {
+        simulator_assert!(
+            shape.0.max(shape.1) < 1 << 31,
+            "Matrix::new: the extents are {} and {}, and coordinates are below 2^31; make a matrix of each part",
+            shape.0,
+            shape.1
+        );
         Self { pointer, shape: [shape.0, shape.1], strides }
     }
 
@@ -145,12 +154,15 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// MoYe.jl's `@tile`.
     #[doc(alias = "@tile")]
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_tile<T: StaticLayout, C: TileCoordinate>(
         self,
         at: C,
     ) -> GlobalTensor<P, S, IdentityOf<T>, C::Rest> {
         let (m, k) = at.origin();
         let extents = const { extents_of_tile(T::LAYOUT) };
+        check_origin(m, extents[0]);
+        check_origin(k, extents[1]);
         let mut engine = Strided {
             pointer: self.pointer,
             left: [self.shape[0] as i32, self.shape[1] as i32],
@@ -160,6 +172,17 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
         engine.advance([(m * extents[0]) as i32, (k * extents[1]) as i32]);
         Tensor::from_engine(engine)
     }
+}
+
+/// In the simulator, the first coordinate of a tile must be below 2^31.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn check_origin(tile: u32, extent: u32) {
+    simulator_assert!(
+        u64::from(tile) * u64::from(extent) < 1 << 31,
+        "tile {tile} of {extent} begins at {}, and coordinates are below 2^31; make a matrix of each part",
+        u64::from(tile) * u64::from(extent)
+    );
 }
 
 /// A tile of a matrix has two modes, or it does not compile.
@@ -249,7 +272,59 @@ pub struct Strided<P, S, R = ()> {
     rest: R,
 }
 
+/// The mode of tiles that a tile's coordinate left open: none, or [`Along`] an axis.
+pub trait Rest: Copy {
+    /// How many there are.
+    #[doc(hidden)]
+    const OPEN: usize;
+
+    /// The tiles to choose from.
+    #[doc(hidden)]
+    fn tiles(self) -> u32;
+
+    /// What tile `index` moves the origin by.
+    #[doc(hidden)]
+    fn step(self, index: u32) -> [i32; 2];
+}
+
+impl Rest for () {
+    const OPEN: usize = 0;
+
+    #[inline(always)]
+    fn tiles(self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn step(self, _: u32) -> [i32; 2] {
+        [0; 2]
+    }
+}
+
+impl<const AXIS: usize> Rest for Along<AXIS> {
+    const OPEN: usize = 1;
+
+    #[inline(always)]
+    fn tiles(self) -> u32 {
+        self.tiles
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn step(self, index: u32) -> [i32; 2] {
+        check_origin(index, self.extent);
+        let mut by = [0; 2];
+        by[AXIS] = (index * self.extent) as i32;
+        by
+    }
+}
+
 impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
+    #[inline(always)]
+    fn without_rest(&self) -> Strided<P, S> {
+        Strided { pointer: self.pointer, left: self.left, strides: self.strides, rest: () }
+    }
+
     #[inline(always)]
     fn advance(&mut self, by: [i32; 2]) {
         let offset = by[0] as i64 * self.strides.along(0) + by[1] as i64 * self.strides.along(1);
@@ -295,6 +370,30 @@ impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
     #[inline(always)]
     fn shift<T: StaticLayout>(&mut self, index: u32) {
         self.advance([Digits::<T, 0>::offset(index), Digits::<T, 1>::offset(index)]);
+    }
+}
+
+impl<P: GlobalPointer, S: Strides, R: Rest> Sliceable for Strided<P, S, R> {
+    type Slice<'a, K: PlaceKinds>
+        = Strided<P, S, <K::Last as PlaceKind>::Rest<R>>
+    where
+        Self: 'a;
+
+    const OPEN: usize = R::OPEN;
+
+    fn open(&self) -> u32 {
+        self.rest.tiles()
+    }
+
+    #[inline(always)]
+    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self::Slice<'_, K> {
+        let mut whole = self.without_rest();
+        whole.advance([SliceDigits::<L, K, 0>::offset(places), SliceDigits::<L, K, 1>::offset(places)]);
+        if const { R::OPEN == 1 && K::Last::FIXED } {
+            whole.advance(self.rest.step(places[const { K::COUNT - 1 }]));
+        }
+        let Strided { pointer, left, strides, .. } = whole;
+        Strided { pointer, left, strides, rest: K::Last::rest(self.rest) }
     }
 }
 
@@ -418,12 +517,10 @@ impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout> GlobalTen
 
     /// Tile `index` along the axis that was left open: `t_a_g_a(_, _, k)`.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn tile(&self, index: u32) -> GlobalTensor<P, S, L> {
-        let Strided { pointer, left, strides, rest } = self.engine;
-        let mut engine = Strided { pointer, left, strides, rest: () };
-        let mut by = [0; 2];
-        by[AXIS] = (index * rest.extent) as i32;
-        engine.advance(by);
+        let mut engine = self.engine.without_rest();
+        engine.advance(self.engine.rest.step(index));
         Tensor::from_engine(engine)
     }
 }

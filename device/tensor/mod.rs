@@ -13,22 +13,33 @@
 //! compiler, once per instantiation, whatever the optimiser does. Only what depends on the thread is computed at run
 //! time: partitioning moves the tensor's origin and replaces its layout.
 
+mod at;
+mod coordinates;
+mod element_index;
 mod fragment;
 mod global;
+mod operand;
 mod packed;
 mod partition;
+mod rows;
 mod shared;
 mod slice;
 mod static_layout;
 pub(crate) mod tables;
 
+pub use at::{Fixed, Kept, MAX_PLACES, Place, PlaceKind, PlaceKinds, Places, SliceOf, Sliceable};
+pub use coordinates::{CoordinateTensor, Coordinates, identity_tensor};
+pub use element_index::ElementIndex;
 pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
 pub use global::{
-    Aligned, All, Along, Dense, GlobalTensor, Matrix, Strided, Strides, TileCoordinate, UnitStride,
+    Aligned, All, Along, Dense, GlobalTensor, Matrix, Rest, Strided, Strides, TileCoordinate, UnitStride,
     WholeTiles,
 };
+pub use operand::{Input, InputElement, Output, OutputElement, View};
 pub use packed::{PackedArray, PackedTensor};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
+pub(crate) use rows::same_threads;
+pub use rows::{AcrossLanes, ByRow, InRegisters, OfTile, Reduced, Reordered};
 pub use shared::SharedTensor;
 pub(crate) use shared::{block_bytes, starts_at_zero};
 pub use slice::{AllButLast, LastOf, ModeOf, Part};
@@ -181,28 +192,29 @@ impl<E: Engine, L> Tensor<E, L> {
 }
 
 impl<E: Access, L: StaticLayout> Tensor<E, L> {
-    /// Reads one element; one that does not exist reads as zero.
+    /// Reads one element; one that does not exist reads as zero. It is named by its index or by a place in each mode,
+    /// `t.get((i, j))`; of a fragment `t[(i, j)]` is the same and needs no `unsafe`.
     ///
     /// # Safety
-    /// The tensor's memory may be read, and nobody writes the element meanwhile. `index` is below [`Tensor::SIZE`].
+    /// The tensor's memory may be read, and no other thread writes the element meanwhile. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn get(&self, index: usize) -> E::Element {
+    pub unsafe fn get(&self, index: impl ElementIndex<L>) -> E::Element {
         // SAFETY: the caller's contract.
-        unsafe { self.engine.load_one::<L>(index) }
+        unsafe { self.engine.load_one::<L>(index.element_index()) }
     }
 }
 
 impl<E: AccessMut, L: StaticLayout> Tensor<E, L> {
-    /// Writes one element; one that does not exist is left out.
+    /// Writes one element; one that does not exist is left out. It is named as by [`get`](Self::get).
     ///
     /// # Safety
-    /// The tensor's memory may be written, and nobody else touches the element, nor, of one smaller than a byte, another of
+    /// The tensor's memory may be written, and no other thread touches the element, nor, of one smaller than a byte, another of
     /// its byte. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn set(&mut self, index: usize, value: E::Element) {
+    pub unsafe fn set(&mut self, index: impl ElementIndex<L>, value: E::Element) {
         // SAFETY: the caller's contract.
-        unsafe { self.engine.store_one::<L>(index, value) }
+        unsafe { self.engine.store_one::<L>(index.element_index(), value) }
     }
 }

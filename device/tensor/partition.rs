@@ -113,6 +113,7 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for Partition
     const ORIGIN: Divisors = L::ORIGIN.and(ThreadOf::<L, T, P>::STEPS);
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = moved(L::MOVED, ThreadOf::<L, T, P>::LAYOUT, L::SWIZZLE);
+    const STEPPED: u64 = L::STEPPED;
 }
 
 impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for ThreadOf<L, T, P> {

@@ -1,7 +1,7 @@
 //! Tensors in shared memory: everything but the thread's origin is known at compile time.
 
 use super::static_layout::StaticLayout;
-use super::tables::{Digits, Offsets, PLAIN, block_mask, is_linear, run};
+use super::tables::{Digits, Offsets, PLAIN, block_mask, is_linear_after, run};
 use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::{Layout, Swizzle, Text};
@@ -109,14 +109,18 @@ impl<T: Element> Shared<T> {
         if L::SWIZZLE.bits() == 0 {
             return self.offset(offset).address();
         }
-        if !const { is_linear(L::LAYOUT, L::MOVED, L::SWIZZLE) } {
+        if !const { is_linear_after(L::LAYOUT, L::MOVED, L::STEPPED, L::SWIZZLE) } {
             return swizzled::<T, L>(self.offset(offset).address());
         }
         // Arrays start at blocks of the swizzle. What the offset has within a block is xored onto what the origin has;
         // whole blocks are added, which the load takes as an immediate.
         let bytes = offset.wrapping_mul(T::BYTES as i32) as u32;
-        let inside = bytes & block_bytes::<T, L>().wrapping_sub(1);
-        (swizzled::<T, L>(self.address()) ^ swizzled::<T, L>(inside)).wrapping_add(bytes - inside)
+        let block = block_bytes::<T, L>().wrapping_sub(1);
+        let (step, inside) = (self.step_bytes(), bytes & block);
+        let stepped = step & block;
+        (swizzled::<T, L>(self.base()) ^ swizzled::<T, L>(stepped) ^ swizzled::<T, L>(inside))
+            .wrapping_add(bytes - inside)
+            .wrapping_add(step - stepped)
     }
 }
 
@@ -224,6 +228,7 @@ pointer!(SharedPacked, Scalar + Storable);
 
 #[cfg(test)]
 mod tests {
+    use super::super::tables::is_linear;
     use super::*;
     use crate::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEGLOBAL};
     use crate::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
@@ -231,7 +236,7 @@ mod tests {
         PartitionD, PartitionS, StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a,
     };
     use crate::layout::{ComposedLayout, Swizzle, layout, tuple};
-    use crate::tensor::{AllButLast, LastOf};
+    use crate::tensor::{AllButLast, Fixed, Kept, LastOf, SliceOf, Sliceable};
     use crate::{swizzled_layout, tiled_copy, tiled_mma};
     use half::f16;
 
@@ -269,7 +274,34 @@ mod tests {
         }
     }
 
+    /// As [`lies_where_the_swizzle_says`], of slices at a step along K and a stage.
+    fn slices_lie_where_the_swizzle_says<L: StaticLayout, P: StaticLayout>(threads: Layout) {
+        type Places = (Kept, Kept, Fixed, Fixed);
+        const BASE: u32 = 1 << 14;
+        let (steps, stages) = (P::LAYOUT.mode(2), P::LAYOUT.mode(3));
+        for thread in 0..threads.size() {
+            let origin = Shared::<f16>::from_address(BASE).offset(threads.at(thread) as i32);
+            for (k, stage) in (0..steps.size()).flat_map(|k| (0..stages.size()).map(move |stage| (k, stage)))
+            {
+                let slice = origin.slice::<P, Places>([0, 0, k as u32, stage as u32, 0]);
+                for i in 0..SliceOf::<P, Places>::LAYOUT.size() {
+                    let part = SliceOf::<P, Places>::LAYOUT.at(i);
+                    let element = threads.at(thread) + steps.at(k) + stages.at(stage) + part;
+                    let want = BASE + 2 * L::SWIZZLE.apply(element) as u32;
+                    let got = slice.address_of::<SliceOf<P, Places>>(i as usize);
+                    assert_eq!(
+                        got,
+                        want,
+                        "thread {thread}, step {k}, stage {stage}, element {i} of {}",
+                        P::LAYOUT
+                    );
+                }
+            }
+        }
+    }
+
     fn of<L: StaticLayout>() {
+        slices_lie_where_the_swizzle_says::<L, PartitionS<L, Rows>>(Rows::COPY.tidfrg_s(L::LAYOUT).mode(0));
         lies_where_the_swizzle_says::<L, PartitionS<L, Rows>>(Rows::COPY.tidfrg_s(L::LAYOUT).mode(0));
         lies_where_the_swizzle_says::<L, PartitionD<L, Load>>(Load::COPY.tidfrg_d(L::LAYOUT).mode(0));
     }

@@ -34,6 +34,7 @@ impl<L: StaticLayout, const I: usize> StaticLayout for ModeOf<L, I> {
     const ORIGIN: Divisors = L::ORIGIN;
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = L::MOVED;
+    const STEPPED: u64 = L::STEPPED;
 }
 
 impl<L: StaticLayout> StaticLayout for LastOf<L> {
@@ -46,6 +47,7 @@ impl<L: StaticLayout> StaticLayout for AllButLast<L> {
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(LastOf::<L>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = tables::moved(L::MOVED, LastOf::<L>::LAYOUT, L::SWIZZLE);
+    const STEPPED: u64 = L::STEPPED;
 }
 
 /// The last mode of `L` has a place `index`: in the simulator a fault where it does not.

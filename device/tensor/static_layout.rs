@@ -20,6 +20,10 @@ pub trait StaticLayout: Copy + 'static {
     /// The bits of an offset that the tensor's origin may have set within one block of the swizzle, after the shifts that led
     /// to this layout; all ones where that is not known.
     const MOVED: u64 = 0;
+
+    /// The bits of an offset within one block of the swizzle that slices at fixed places may have set since, which the
+    /// origin keeps apart; all ones where that is not known.
+    const STEPPED: u64 = 0;
 }
 
 /// Declares types for layouts: `static_layout! { pub SmemA = layout!((128, 8) : (1, 129)); }`.

@@ -1,5 +1,6 @@
 //! Constants that the compiler derives from a layout: tables of offsets, the digits of a thread index, runs.
 
+use super::at::{MAX_PLACES, PlaceKinds};
 use super::static_layout::{Divisors, StaticLayout, gcd};
 use crate::layout::{Layout, Swizzle, Text, coalesce};
 use core::marker::PhantomData;
@@ -116,6 +117,74 @@ impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
     }
 }
 
+/// One digit of a place of a slice: `(place[mode] / divide % modulo) * stride`.
+#[derive(Clone, Copy)]
+struct SliceDigit {
+    mode: usize,
+    digit: Digit,
+    /// Whether it moves by whole blocks of the swizzle.
+    outside: bool,
+}
+
+/// The digits of the places of a slice along one axis: `K` says which modes of `L` are fixed.
+pub(crate) struct SliceDigits<L, K, const AXIS: usize>(PhantomData<(L, K)>);
+
+impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> {
+    const TABLE: ([SliceDigit; MAX_DIGITS], usize) = {
+        let none = SliceDigit { mode: 0, digit: Digit { divide: 1, modulo: 1, stride: 0 }, outside: true };
+        let mut digits = [none; MAX_DIGITS];
+        let (mut count, mut mode) = (0, 0);
+        let inside = if L::SWIZZLE.bits() == 0 { 0 } else { block_mask(L::SWIZZLE) };
+        while mode < L::LAYOUT.rank() && mode < K::FIXED.len() {
+            if K::FIXED[mode] {
+                let layout = coalesce(along(L::LAYOUT.mode(mode), AXIS));
+                let leaves = layout.leaves();
+                let (mut divide, mut leaf) = (1, 0);
+                while leaf < leaves {
+                    let (extent, stride) = (layout.shape[leaf], layout.step(leaf));
+                    leaf += 1;
+                    if stride != 0 {
+                        let modulo = if leaf == leaves { 0 } else { extent as u32 };
+                        let digit = Digit { divide, modulo, stride: stride as i32 };
+                        digits[count] = SliceDigit { mode, digit, outside: stride as u64 & inside == 0 };
+                        count += 1;
+                    }
+                    divide *= extent as u32;
+                }
+            }
+            mode += 1;
+        }
+        (digits, count)
+    };
+
+    /// What the places move the origin by.
+    #[inline(always)]
+    pub(crate) fn offset(places: [u32; MAX_PLACES]) -> i32 {
+        let (outside, inside) = Self::by_block(places);
+        outside + inside
+    }
+
+    /// [`offset`](Self::offset), in whole blocks of the swizzle and the rest.
+    #[inline(always)]
+    pub(crate) fn by_block(places: [u32; MAX_PLACES]) -> (i32, i32) {
+        let (mut outside, mut inside) = (0, 0);
+        let mut i = 0;
+        while i < Self::TABLE.1 {
+            let SliceDigit { mode, digit, outside: whole } = Self::TABLE.0[i];
+            let value = places[mode] / digit.divide;
+            let value = if digit.modulo == 0 { value } else { value % digit.modulo };
+            let step = value as i32 * digit.stride;
+            if whole {
+                outside += step;
+            } else {
+                inside += step;
+            }
+            i += 1;
+        }
+        (outside, inside)
+    }
+}
+
 /// For each axis, the greatest number of which every value of the layout is a multiple (0: it does not move).
 pub(crate) const fn steps(layout: Layout) -> Divisors {
     let mut result = Divisors::UNMOVED;
@@ -211,6 +280,13 @@ pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> b
         i += 1;
     }
     true
+}
+
+/// [`is_linear`] for an origin that slices have stepped by offsets with the bits `stepped`, which are kept apart from it:
+/// these, the origin's and the layout's share no bit within a block.
+pub(crate) const fn is_linear_after(layout: Layout, moved: u64, stepped: u64, swizzle: Swizzle) -> bool {
+    let stepped = stepped & block_mask(swizzle);
+    is_linear(layout, moved, swizzle) && stepped & moved == 0 && is_linear(layout, stepped, swizzle)
 }
 
 /// The most consecutive elements, a power of two up to `most`: every group of that many, starting at a multiple of it,

@@ -22,9 +22,10 @@ fn fields(bits: u64) -> (u64, u64, u64, u64) {
 
 #[test]
 fn thread_value_layouts_are_cutes() {
+    // CuTe has `CLayout_64x8` as `CLayout_64xN<8>`, which keeps the last mode of the values with an extent of 1.
     // `CLayout_64x8`, `CLayout_64x256`, `ALayout_64x8`, `ALayout_64x16`, `ALayout_64x32`, `ABLayout` of mma_traits_sm90_gmma.hpp.
     for (layout, text) in [
-        (fragments::accumulators(8), "((4,8,4),(2,2)):((128,1,16),(64,8))"),
+        (fragments::accumulators(8), "((4,8,4),(2,2,1)):((128,1,16),(64,8,512))"),
         (fragments::accumulators(16), "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))"),
         (fragments::accumulators(256), "((4,8,4),(2,2,32)):((128,1,16),(64,8,512))"),
         (fragments::SM90_64x8, "((4,8,4),(2,2)):((64,1,16),(8,256))"),
@@ -43,6 +44,8 @@ fn every_accumulator_and_every_register_of_a_is_held_once() {
         assert_eq!((m, k * atom.bits[0] as i64), (64, 256), "{}", atom.name);
         let c = atom.c();
         assert_eq!(c.size(), m * n, "{}", atom.name);
+        // Code generic over N takes mode (1, 2), the eights of the columns.
+        assert_eq!(c.mode(1).mode(2).to_string(), format!("{}:512", n / 8), "{}", atom.name);
         assert_eq!(c.extent(1) * atom.bits[1] as i64, 32 * atom.registers as i64, "{}", atom.name);
         let mut layouts = vec![c];
         if atom.a_in_registers {

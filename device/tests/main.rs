@@ -11,6 +11,7 @@ mod const_agreement;
 mod const_evaluation;
 mod copy_atoms;
 mod elementwise;
+mod fragment_rows;
 mod golden_cute_cpp;
 mod golden_pycute;
 mod golden_rejected;

@@ -7,8 +7,8 @@ use moye_device::arch::{block_dim, cp_async_commit, cp_async_wait, sync_threads,
 use moye_device::layout::Layout;
 use moye_device::memory::{Element, Global, GlobalMut, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{
-    Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, One, PartitionOf, Registers, StaticLayout,
-    Step, Strided, ThreadOf, UnitStride, X, run_of,
+    Aligned, All, Dense, Fragment, FragmentLike, IdentityOf, Matrix, One, PartitionOf, Registers,
+    StaticLayout, Step, Strided, ThreadOf, UnitStride, X, run_of,
 };
 use moye_device::{layout, static_layout};
 use moye_sim::Launch;
@@ -24,6 +24,7 @@ static_layout! {
     Threads = layout!((32, 8));
     ThreadsRowMajor = layout!((32, 8) : (8, 1));
     Square = layout!((16, 16));
+    Column = layout!((32, 1));
     Operand = layout!((128, 8) : (1, 129));
 }
 
@@ -221,6 +222,35 @@ fn a_promise_of_alignment_that_is_broken_is_a_fault() {
         .to_string();
     assert!(fault.contains("misaligned") || fault.contains("aligned"), "{fault}");
     assert!(fault.contains("tensors.rs"), "the fault names the line that copies: {fault}");
+}
+
+/// The fault of a launch that reads the tile at `tile` of a column of `rows` bytes.
+fn fault_of_a_column(rows: u32, tile: u32) -> Option<String> {
+    let memory = GlobalMemory::new();
+    let source = memory.alloc(4096, "column").unwrap();
+    let address = source.address();
+    let launch = Launch::new("column", 1, 1, &memory).run(&|| {
+        let matrix = Matrix::new(Global::<u8>::from_address(address), (rows, 1), UnitStride::<0>(1));
+        let _ = matrix.local_tile::<Column, _>((tile, 0));
+        let _ = matrix.local_tile::<Column, _>((All, 0)).tile(tile);
+    });
+    launch.err().map(|fault| fault.to_string())
+}
+
+#[test]
+fn extents_and_tiles_from_2_to_the_31_on_are_faults_with_the_values() {
+    let most = (1 << 31) - 1;
+    assert_eq!(fault_of_a_column(most, most / 32), None, "the last tile that there is");
+    for rows in [1 << 31, u32::MAX] {
+        let fault = fault_of_a_column(rows, 0).unwrap();
+        let expected = format!("Matrix::new: the extents are {rows} and 1, and coordinates are below 2^31");
+        assert!(fault.contains(&expected) && fault.contains("tensors.rs"), "{fault}");
+    }
+    for (tile, row) in [(1u32 << 26, 1u64 << 31), (u32::MAX, 32 * u64::from(u32::MAX))] {
+        let fault = fault_of_a_column(most, tile).unwrap();
+        let expected = format!("tile {tile} of 32 begins at {row}, and coordinates are below 2^31");
+        assert!(fault.contains(&expected) && fault.contains("tensors.rs"), "{fault}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2, Scalar};
-use moye::{Buffer, Element, Matmul, Operand, Output, Precision};
+use moye::{Buffer, Element, Factor, Matmul, Operand, Output, Precision};
 use std::fmt;
 
 /// An element type of a .npy file.
@@ -108,8 +108,10 @@ pub trait Member: Operand + Stored {
     /// Any number, for random matrices: of `[-1, 1)`, and any at all for integers.
     fn draw(random: &mut fastrand::Rng) -> Self;
 
-    /// `alpha` or `beta`, which the user calls `name`.
-    fn factor(name: &str, value: f64) -> Result<Self::Scalar>;
+    /// `alpha` or `beta`, which the user calls `name`; an error where its type cannot represent it.
+    fn factor(name: &'static str, value: f64) -> Result<Self::Scalar> {
+        Ok(<Self::Scalar as Factor>::checked(name, value, Self::DTYPE.name())?)
+    }
 
     /// The product with its sums made in this way.
     fn precise<'a, U: Output<Self>>(
@@ -155,40 +157,37 @@ pub trait Member: Operand + Stored {
 }
 
 macro_rules! floats {
-    ($($t:ty: $scalar:ty $(, $own:item)*;)*) => { $(
+    ($($t:ty $(, $own:item)*;)*) => { $(
         impl Member for $t {
             fn draw(random: &mut fastrand::Rng) -> Self {
                 Self::nearest(f64::from(2.0 * random.f32() - 1.0))
-            }
-            fn factor(_: &str, value: f64) -> Result<$scalar> {
-                Ok(<$scalar>::nearest(value))
             }
             $($own)*
         }
     )* };
 }
 floats! {
-    f16: f32, fn precise<'a, U: Output<Self>>(product: Matmul<'a, Self, U>, precision: Precision) -> Result<Matmul<'a, Self, U>> {
+    f16, fn precise<'a, U: Output<Self>>(product: Matmul<'a, Self, U>, precision: Precision) -> Result<Matmul<'a, Self, U>> {
         Ok(match precision {
             Precision::Full => product,
             Precision::F16Sums => product.f16_sums(),
             Precision::Tf32 => bail!("--tf32 is a way to multiply float32, and these matrices are float16"),
         })
     };
-    bf16: f32;
-    f32: f32, fn precise<'a, U: Output<Self>>(product: Matmul<'a, Self, U>, precision: Precision) -> Result<Matmul<'a, Self, U>> {
+    bf16;
+    f32, fn precise<'a, U: Output<Self>>(product: Matmul<'a, Self, U>, precision: Precision) -> Result<Matmul<'a, Self, U>> {
         Ok(match precision {
             Precision::Full => product,
             Precision::Tf32 => product.tf32(),
             Precision::F16Sums => bail!("--f16-sums is a way to multiply float16, and these matrices are float32"),
         })
     };
-    f64: f64;
+    f64;
 }
 
 macro_rules! floats_of_8_bits {
     ($($t:ty),*) => { floats! { $(
-        $t: f32,
+        $t,
         fn scaled<'a, U: Output<Self>>(
             product: Matmul<'a, Self, U>,
             [a, b]: [Option<&'a Buffer<f32>>; 2],
@@ -214,15 +213,6 @@ impl Member for i8 {
     fn draw(random: &mut fastrand::Rng) -> Self {
         random.i8(..)
     }
-    fn factor(name: &str, value: f64) -> Result<i32> {
-        let whole = value as i32;
-        if f64::from(whole) != value {
-            bail!(
-                "{name} is {value}, and products of int8 take a whole number of 32 bits; convert the matrices to float32 for others"
-            );
-        }
-        Ok(whole)
-    }
 }
 
 #[cfg(test)]
@@ -230,13 +220,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn factors_of_integers_are_whole_and_fit() {
-        assert_eq!(i8::factor("alpha", -3.0).unwrap(), -3);
-        for value in [0.5, 1e10, f64::NAN, f64::INFINITY] {
-            let said = i8::factor("beta", value).unwrap_err().to_string();
-            assert!(said.starts_with(&format!("beta is {value}, ")), "{said}");
+    fn factors_that_their_type_cannot_represent_are_refused_with_the_value_and_the_range() {
+        fn refused<T: Member>(values: &[f64], takes: &str) {
+            for &value in values {
+                let said = T::factor("beta", value).map(|_| ()).unwrap_err().to_string();
+                let start = format!("beta is {value:?}, and products of {} take {takes}", T::DTYPE);
+                assert!(said.starts_with(&start) && said.contains("; "), "{said}");
+            }
         }
+        assert_eq!(i8::factor("alpha", -3.0).unwrap(), -3);
+        refused::<i8>(&[0.5, 1e10, f64::NAN, f64::INFINITY], "a whole number of 32 bits");
+        let float = "a float of 32 bits, which is 0 or from 1.4e-45 to 3.4e38 in magnitude";
+        refused::<f16>(&[1e39, -1e39, 1e-50], float);
+        refused::<bf16>(&[1e39, 1e-50], float);
+        refused::<f32>(&[1e39, 1e-50], float);
+        refused::<F8E4M3>(&[1e39, 1e-50], float);
+        refused::<F8E5M2>(&[1e39, 1e-50], float);
         assert_eq!(f16::factor("alpha", 0.5).unwrap(), 0.5);
+        assert_eq!(f64::factor("alpha", 1e300).unwrap(), 1e300);
+        assert_eq!(f32::factor("alpha", f64::INFINITY).unwrap(), f32::INFINITY, "there is one");
     }
 
     #[test]

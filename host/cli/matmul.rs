@@ -44,11 +44,11 @@ pub struct Matmul {
     /// Write the product of float16, bfloat16 or 8-bit floats as float32.
     #[arg(long)]
     f32_output: bool,
-    /// The factor of the product.
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "NUMBER")]
+    /// The factor of the product. With 0 the matrices are not read.
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "NUMBER", value_parser = number)]
     alpha: f64,
     /// The factor of the matrix that `--c` names; 1 without it.
-    #[arg(long, requires = "c", allow_negative_numbers = true, value_name = "NUMBER")]
+    #[arg(long, requires = "c", allow_negative_numbers = true, value_name = "NUMBER", value_parser = number)]
     beta: Option<f64>,
     /// A .npy file with a matrix of the product's shape and type that is added to it, `beta` times.
     #[arg(long, requires = "a", value_name = "C.npy")]
@@ -94,6 +94,20 @@ pub struct Matmul {
 pub fn tile(text: &str) -> Result<(u32, u32), String> {
     let extents = text.split_once('x').and_then(|(m, n)| Some((m.parse().ok()?, n.parse().ok()?)));
     extents.ok_or_else(|| format!("`{text}` is no tile: it must be M x N without spaces, 64x64 say"))
+}
+
+/// Reads a number. One that f64 rounds to infinity or to 0 is an error.
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number: 0.5 and -1e3 are"))?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let has_digit = |least| mantissa.bytes().any(|byte| (least..=b'9').contains(&byte));
+    if number.is_infinite() && has_digit(b'0') {
+        return Err(format!("`{text}` is too large: a float of 64 bits ends at 1.8e308"));
+    }
+    if number == 0.0 && has_digit(b'1') {
+        return Err(format!("`{text}` is too near to 0: a float of 64 bits begins at 4.9e-324"));
+    }
+    Ok(number)
 }
 
 /// A file, where one is named.
@@ -299,6 +313,32 @@ impl Matmul {
                 "--activation gelu and silu are for floats, and the product of {dtype} is int32; take relu, or convert the matrices"
             ),
             function => Ok(function.map_or(Activation::None, Activation::from)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_that_no_float_of_64_bits_is_near_to_are_refused() {
+        for (text, want) in
+            [("0.5", 0.5), ("-1e3", -1e3), ("0e9", 0.0), ("5e-324", 5e-324), ("1.7e308", 1.7e308)]
+        {
+            assert_eq!(number(text), Ok(want));
+        }
+        assert_eq!(number("-inf"), Ok(f64::NEG_INFINITY), "infinity itself is one");
+        assert!(number("NaN").is_ok_and(f64::is_nan));
+        for (text, why) in [
+            ("1e400", "too large"),
+            ("-1E400", "too large"),
+            ("1e-400", "too near to 0"),
+            ("-0.1e-330", "too near"),
+            ("x", "is no number"),
+        ] {
+            let said = number(text).unwrap_err();
+            assert!(said.contains(text) && said.contains(why), "{said}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::element::{Float8, Operand, Output, Precision};
 use super::explanation::Explanation;
+use super::factor::Factor as _;
 use super::plan::Forced;
 use super::problem::{Batch, BiasAlong, Request};
 use super::run;
@@ -88,6 +89,23 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     }
 
     /// The factor of the product; 1 by default.
+    ///
+    /// With 0 or -0 the product is left out, as in BLAS: neither `a` and `b` nor their scales are read, so
+    /// that NaN and infinities in them do not reach `c`, which becomes `activation(beta * c + bias)`. K of 0
+    /// does the same, whatever `alpha` is.
+    ///
+    /// ```
+    /// use moye::{Device, Matmul, Matrix, MatrixMut};
+    /// let device = Device::sim();
+    /// let a = device.upload(&[f32::NAN, f32::INFINITY])?;
+    /// let mut c = device.upload(&[5.0f32])?;
+    /// Matmul::new(Matrix::row_major(&a, 1, 2)?, Matrix::row_major(&a, 2, 1)?)
+    ///     .alpha(0.0)
+    ///     .beta(2.0)
+    ///     .run(&device, &mut MatrixMut::row_major(&mut c, 1, 1)?)?;
+    /// assert_eq!(c.download()?, [10.0]);
+    /// # Ok::<(), moye::Error>(())
+    /// ```
     pub fn alpha(self, alpha: T::Scalar) -> Self {
         Self { alpha, ..self }
     }
@@ -95,6 +113,33 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// The factor of what is in `c` before; 0 by default, and `c` is not read then.
     pub fn beta(self, beta: T::Scalar) -> Self {
         Self { beta, ..self }
+    }
+
+    /// [`Matmul::alpha`] for a number from outside the program: a command line, a file, Python.
+    ///
+    /// ```
+    /// use moye::{Device, Matmul, Matrix};
+    /// let data = Device::sim().upload(&[1.0f32; 4])?;
+    /// let product = || Ok::<_, moye::Error>(Matmul::<f32>::new(Matrix::row_major(&data, 2, 2)?, Matrix::row_major(&data, 2, 2)?));
+    /// product()?.try_alpha(0.1)?.try_beta(-2.0)?;
+    /// let error = product()?.try_alpha(1e39).unwrap_err().to_string();
+    /// assert!(error.starts_with("alpha is 1e39, and products of f32 take a float of 32 bits"), "{error}");
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Factor`] where [`Operand::Scalar`] cannot represent it: a finite number that would become
+    /// infinite, a number other than 0 that would become 0, or, for integers, any but a whole number of 32 bits.
+    pub fn try_alpha(self, alpha: f64) -> Result<Self> {
+        Ok(self.alpha(T::Scalar::checked("alpha", alpha, T::NAME)?))
+    }
+
+    /// [`Matmul::beta`] for a number from outside the program.
+    ///
+    /// # Errors
+    /// As for [`Matmul::try_alpha`].
+    pub fn try_beta(self, beta: f64) -> Result<Self> {
+        Ok(self.beta(T::Scalar::checked("beta", beta, T::NAME)?))
     }
 
     /// Adds a number for each column of `c`, as the bias of a linear layer is.
@@ -263,6 +308,8 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
     /// Multiplies the sums by factors of `a` that lie in the device's memory, so that who quantised it need not tell the host: a
     /// single one, or one for each row of `a` (as it is multiplied), or one for each row of each batch. An element of the product is
     /// `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
+    ///
+    /// With an `alpha` of 0 neither the scales nor the matrices are read.
     ///
     /// A row divided by its factor before it is rounded to 8 bits makes use of all of them:
     ///

@@ -1,5 +1,6 @@
 //! Which elements a product may have, and the kernels for them.
 
+use super::factor::Factor;
 use super::hopper::{LoadedProduct, TmaProduct};
 use crate::kernels::hopper::{self, Boxes, SgemmBox, SgemmConfig, WarpMmaConfig, WgmmaConfig};
 use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
@@ -23,7 +24,7 @@ use std::fmt;
 pub trait Operand: Element + sealed::Sealed {
     /// What `alpha`, `beta` and the activation are computed in: `f32` for all floats of up to 32 bits, `f64`, `i32` for
     /// integers.
-    type Scalar: Scalar + Convertible<Self::Scalar>;
+    type Scalar: Scalar + Convertible<Self::Scalar> + Factor;
     /// The narrower type of result: the operands' own, `i32` for integers, `bf16` for 8-bit floats.
     #[doc(hidden)]
     type Narrow: Convertible<Self::Scalar>;

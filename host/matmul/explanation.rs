@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The kernel; `None` where there is nothing to multiply.
+    /// The kernel; `None` where nothing is multiplied: M, N, K, the number of batches or `alpha` is 0.
     pub kernel: Option<&'static str>,
     /// The tile of C of a block, M x N.
     pub tile: (u32, u32),

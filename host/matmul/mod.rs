@@ -4,6 +4,7 @@ mod builder;
 mod cost;
 mod element;
 mod explanation;
+mod factor;
 mod hopper;
 mod operand;
 mod plan;
@@ -17,6 +18,7 @@ mod tuning;
 pub use builder::Matmul;
 pub use element::{Float8, Operand, Output, Precision};
 pub use explanation::Explanation;
+pub use factor::Factor;
 #[cfg(feature = "tune")]
 pub use tuning::{Choice, Problem, Tuning};
 

@@ -177,6 +177,15 @@ impl<T: Operand> Problem<T> {
         }
     }
 
+    /// The same problem, with a K of 0 where `alpha` is 0: as in BLAS, A, B and their scales are not read,
+    /// so that NaN and infinities in them do not reach C. With a K of 0 the finishing kernel does not read
+    /// `alpha`. The plan is made before, so that `alpha` does not decide whether a forced kernel is accepted.
+    pub fn without_a_product_times_zero(self) -> Self {
+        let [m, n, k] = self.extents;
+        let k = if self.alpha == T::Scalar::ZERO { 0 } else { k };
+        Self { extents: [m, n, k], ..self }
+    }
+
     /// Whether the sums need more than a factor on their way to C.
     pub fn needs_more(&self) -> bool {
         self.beta != T::Scalar::ZERO || self.bias.0 != 0 || self.activation != Activation::None

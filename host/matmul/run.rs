@@ -31,6 +31,7 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
 ) -> Result<()> {
     let Some(problem) = Problem::of(request, stream.device(), c)? else { return Ok(()) };
     let plan = planned(request, &problem, stream.device())?;
+    let problem = problem.without_a_product_times_zero();
     let layout = Layout::of::<T, U>(&problem, &plan)?;
     let workspace = Workspace::new(stream, layout.bytes as usize)?;
     let base = workspace.as_ref().map_or(0, Workspace::address);
@@ -58,14 +59,17 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
         });
     };
     let plan = planned(request, &problem, device)?;
+    let problem = problem.without_a_product_times_zero();
     let layout = Layout::of::<T, U>(&problem, &plan)?;
     let [tile_m, tile_n, _] = plan.variant.tile;
+    let multiplies = problem.extents[2] > 0;
+    let cut = if multiplies { plan.cut } else { Cut::NONE };
     Ok(Explanation {
-        kernel: (problem.extents[2] > 0).then(|| plan.variant.kernel.name()),
+        kernel: multiplies.then(|| plan.variant.kernel.name()),
         tile: (tile_m, tile_n),
-        splits: plan.splits * plan.variant.kernel.clusters().parts(),
-        shared_tiles: plan.cut.tiles,
-        pieces: plan.cut.most_pieces(plan.stages(problem.extents[2])),
+        splits: if multiplies { plan.splits * plan.variant.kernel.clusters().parts() } else { 1 },
+        shared_tiles: cut.tiles,
+        pieces: cut.most_pieces(plan.stages(problem.extents[2])),
         rearranged: layout.packed.map(|packed| packed.is_some()),
         workspace_bytes: layout.bytes as usize,
     })

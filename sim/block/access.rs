@@ -3,7 +3,8 @@
 use super::context::BlockContext;
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
-use crate::pod::Pod;
+use crate::pod::{Pod, to_bits};
+use crate::race::{Kind, Noted};
 use std::panic::Location;
 
 impl BlockContext {
@@ -24,8 +25,10 @@ impl BlockContext {
 
     #[inline(never)]
     fn find(&self, address: u64, bytes: u64) -> bool {
-        let Some(span) = self.global.find(address) else { return false };
+        let Some(number) = self.global.number_of(address) else { return false };
+        let span = self.global.spans()[number];
         self.found.set(span);
+        self.found_number.set(number);
         span.contains(address, bytes)
     }
 
@@ -53,7 +56,47 @@ impl BlockContext {
     #[track_caller]
     pub(crate) fn shared_fault(&self, access: Access, address: u32, bytes: usize) {
         if !std::thread::panicking() {
-            self.raise(Location::caller(), self.shared_fault_kind(access, address, bytes))
+            let kind = self.shared_fault_kind(access, address, bytes);
+            self.raise_or_park(self, access, address, bytes, Location::caller(), kind)
+        }
+    }
+
+    /// Faults for an access of the running thread, of this block, to the shared memory of `owner`. One that came before what
+    /// it needs waits whether that comes: then it is a race.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_or_park(
+        &self,
+        owner: &Self,
+        access: Access,
+        address: u32,
+        bytes: usize,
+        location: &'static Location<'static>,
+        fault: FaultKind,
+    ) -> ! {
+        if self.clock.is_on()
+            && matches!(
+                fault,
+                FaultKind::SharedUnwritten { .. } | FaultKind::SharedInFlight { issuer_exited: false, .. }
+            )
+        {
+            let offset = address.wrapping_sub(SHARED_BASE) as usize;
+            let kind = if access.writes() { Kind::Write } else { Kind::Read };
+            owner.note_shared(Noted::new(access, kind, location), offset, bytes);
+            if !access.writes() {
+                self.park(offset as i64, location, fault);
+            }
+        }
+        self.raise(location, fault)
+    }
+
+    /// The bits that a store of the running thread would change at an offset of this block's shared memory.
+    #[inline(always)]
+    pub(crate) fn changed_shared<T: Pod>(&self, offset: usize, value: T) -> u128 {
+        if self.shared.fits(offset, size_of::<T>()) {
+            to_bits(self.shared.peek::<T>(offset)) ^ to_bits(value)
+        } else {
+            u128::MAX
         }
     }
 

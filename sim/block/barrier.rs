@@ -4,6 +4,7 @@ use super::WARP_SIZE;
 use super::context::BlockContext;
 use super::knowledge::Knowledge;
 use crate::fault::{FaultKind, WaitPlace};
+use crate::race::Gathered;
 use std::panic::Location;
 
 /// Barriers that a block has.
@@ -22,6 +23,8 @@ struct Barrier {
     waiters: Vec<u32>,
     /// What those who have come know.
     known: Knowledge,
+    /// What came before those who have come and do not wait.
+    told: Gathered,
 }
 
 impl BlockContext {
@@ -49,6 +52,9 @@ impl BlockContext {
         barrier.expected = expected;
         barrier.arrived += 1;
         barrier.known.join(&self.thread().known.borrow());
+        if !waits {
+            self.release(&mut barrier.told);
+        }
         if count.is_some() && self.running.get() + 1 == self.count() {
             // An explicit count is one of whole warps, so the block's last thread stands for the lanes that its warp
             // lacks.
@@ -56,13 +62,22 @@ impl BlockContext {
         }
         if barrier.arrived == expected {
             let known = std::mem::take(&mut barrier.known);
-            for waiter in barrier.waiters.drain(..) {
+            for &waiter in &barrier.waiters {
                 self.threads[waiter as usize].known.replace(known.clone());
                 self.set_ready(waiter);
             }
+            let mut met = std::mem::take(&mut barrier.waiters);
             if waits {
                 self.tell(&known);
+                met.push(self.running.get());
             }
+            if met.len() as u32 == self.count() {
+                self.meet_as_block();
+            } else {
+                self.meet_as_some(&met, std::mem::take(&mut barrier.told));
+            }
+            met.clear();
+            barrier.waiters = met;
             (barrier.expected, barrier.arrived) = (0, 0);
             drop(barriers);
             self.note_rendezvous(location);

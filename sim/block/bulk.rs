@@ -6,11 +6,12 @@
 
 use super::WARP_SIZE;
 use super::clock::Clock;
-use super::context::{BlockContext, RawFault, Thread};
+use super::context::{BlockContext, RawFault, Thread, running};
 use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
+use crate::race::{Kind, Noted};
 use crate::tensor_map::{Placement, Tile};
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -69,6 +70,15 @@ impl LoadSource {
 
     const fn access(&self) -> Access {
         if matches!(self, Self::Word { .. }) { Access::StoreAsync } else { Access::BulkDestination }
+    }
+
+    /// Calls `range(address, bytes)` for what it reads of global memory.
+    fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
+        match *self {
+            Self::Bytes { address, bytes } => range(address, bytes as usize),
+            Self::Tile(tile) => tile.for_each_range(range),
+            Self::Shared { .. } | Self::Word { .. } => {}
+        }
     }
 
     /// The parts that it writes of shared memory from `destination` on, none of them larger than a piece: for each, where in the source
@@ -239,8 +249,15 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(source.access(), address, bytes));
             }
+            self.note_shared(Noted::new(source.access(), Kind::Write, issued.1), offset, bytes);
             self.shared.take_off(offset, bytes);
         }
+        let from = Noted::new(Access::BulkSource, Kind::Read, issued.1);
+        source.for_each_range(|address, bytes| {
+            if let Some(issuer) = running() {
+                issuer.note_global_range(from, address, bytes);
+            }
+        });
         if let LoadSource::Shared { rank, address, bytes } = source {
             let clock = Clock::Copies { rank: self.rank, mbarrier };
             let pieces = piece_numbers(address, Placement::dense(bytes as usize));
@@ -305,6 +322,9 @@ impl BlockContext {
                 }
                 self.bring(mbarrier, piece_numbers(load.destination, load.source.placement()));
             }
+            if !self.parked.borrow().is_empty() {
+                self.fault_who_waits(&load);
+            }
             if let LoadSource::Shared { .. } = load.source {
                 self.end_copy(mbarrier);
             }
@@ -313,6 +333,20 @@ impl BlockContext {
             });
             self.or_raise(received);
             self.condition_met.set(true);
+        }
+    }
+
+    /// Faults for threads that read what a load was to bring and has brought now.
+    fn fault_who_waits(&self, load: &BulkLoad) {
+        for (_, address, size) in load.source.parts(load.destination) {
+            let start = (address - SHARED_BASE) as usize;
+            self.fault_not_awaited(start..start + size, |offset| FaultKind::SharedNotAwaited {
+                access: Access::Read,
+                bytes: 1,
+                offset,
+                what: load.source.what(),
+                mbarrier: i64::from(load.mbarrier) - i64::from(SHARED_BASE),
+            });
         }
     }
 
@@ -352,8 +386,11 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(access, address, PIECE));
             }
-            if let Some(kind) =
-                self.not_awaited(access, offset, PIECE).or_else(|| self.unfenced(access, offset))
+            let lanes = running().map_or(1, |block| 1 << (block.running.get() % WARP_SIZE));
+            if let Some(kind) = self
+                .not_awaited(access, offset, PIECE)
+                .or_else(|| self.check_shared(access, lanes, offset, PIECE))
+                .or_else(|| self.unfenced(access, offset))
             {
                 return Err(kind);
             }

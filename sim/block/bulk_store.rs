@@ -10,6 +10,7 @@ use super::context::{BlockContext, RawFault};
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words::{self, atomic};
+use crate::race::{Kind, Noted};
 use crate::tensor_map::{Placement, TensorElement, Tile};
 use half::{bf16, f16};
 use std::cell::RefCell;
@@ -56,6 +57,7 @@ struct BulkStore {
     sink: BulkSink,
     /// The elements are added to those that are there.
     add: Option<TensorElement>,
+    issued_at: &'static Location<'static>,
     /// What was read, once it was.
     bytes: Option<Vec<u8>>,
 }
@@ -106,7 +108,7 @@ impl BlockContext {
         let mut queue = self.thread().bulk_stores.borrow_mut();
         let pieces = piece_numbers(source, sink.placement());
         self.begin_reads((self.stores(), queue.committed + 1), (operation, location), pieces);
-        queue.stores.push_back(BulkStore { source, sink, add, bytes: None });
+        queue.stores.push_back(BulkStore { source, sink, add, issued_at: location, bytes: None });
         queue.uncommitted += 1;
         Ok(())
     }
@@ -139,7 +141,7 @@ impl BlockContext {
         if wait == StoreWait::Written {
             for _ in 0..stores {
                 let store = queue.borrow_mut().stores.pop_front();
-                store.into_iter().for_each(write);
+                store.into_iter().for_each(|store| self.write_store(store));
             }
             queue.borrow_mut().groups.drain(..groups);
         }
@@ -160,6 +162,21 @@ impl BlockContext {
         store.bytes = Some(bytes);
     }
 
+    /// Writes what a store of the running thread has read.
+    fn write_store(&self, store: BulkStore) {
+        if self.clock.is_on() {
+            let kind = if store.add.is_some() { Kind::Atomic } else { Kind::Write };
+            let noted = Noted::new(Access::BulkDestination, kind, store.issued_at);
+            match store.sink {
+                BulkSink::Bytes { address, bytes } => self.note_global_range(noted, address, bytes as usize),
+                BulkSink::Tile(tile) => {
+                    tile.for_each_range(|address, bytes| self.note_global_range(noted, address, bytes))
+                }
+            }
+        }
+        write(store);
+    }
+
     /// Notes that the running thread has returned: what its stores have read is written, and those that have not read are a
     /// fault.
     pub(crate) fn end_bulk_stores(&self) {
@@ -171,8 +188,10 @@ impl BlockContext {
             self.record(RawFault { thread: thread.index, location: None, kind });
             return;
         }
-        queue.stores.drain(..).for_each(write);
+        let stores: Vec<_> = queue.stores.drain(..).collect();
         queue.clear();
+        drop(queue);
+        stores.into_iter().for_each(|store| self.write_store(store));
     }
 }
 

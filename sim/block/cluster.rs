@@ -9,8 +9,10 @@ use super::knowledge::Knowledge;
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::Snapshot;
+use crate::race::{Gathered, GlobalRaces, Seen, SyncAddresses};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The most blocks of a cluster: 8 on every GPU that has clusters, 16 where a kernel asks for more.
@@ -22,6 +24,9 @@ const RANK_SHIFT: u32 = 24;
 /// Blocks that run together, on one OS thread.
 pub(crate) struct Cluster {
     pub(crate) dim: Dim3,
+    /// The grid's extents in clusters, and the cluster's number in it.
+    clusters: Dim3,
+    pub(crate) number: Cell<u32>,
     blocks: Vec<BlockContext>,
     /// The phase of the barrier, and the threads that have arrived in it and not returned.
     phase: Cell<u32>,
@@ -29,6 +34,11 @@ pub(crate) struct Cluster {
     /// What those know who have arrived, and what those did who had when the last phase ended.
     coming: RefCell<Knowledge>,
     met: RefCell<Knowledge>,
+    /// The same of what came before.
+    arriving: RefCell<Gathered>,
+    arrived_before: RefCell<Option<Rc<Seen>>>,
+    /// What atomic operations hand on.
+    pub(crate) sync_addresses: SyncAddresses,
     /// What threads may know the end of.
     pub(crate) clocks: RefCell<Clocks>,
     /// What those threads know that have ordered themselves by memory.
@@ -42,16 +52,25 @@ impl Cluster {
         block_dim: Dim3,
         shared_bytes: usize,
         global: &Arc<Snapshot>,
+        races: Option<&Arc<GlobalRaces>>,
         limits: Limits,
     ) -> Self {
-        let block = |rank| BlockContext::new(grid_dim, block_dim, rank, shared_bytes, global.clone(), limits);
+        let block = |rank| {
+            let (global, races) = (global.clone(), races.cloned());
+            BlockContext::new(grid_dim, block_dim, rank, shared_bytes, global, races, limits)
+        };
         Self {
             dim,
+            clusters: Dim3::new(grid_dim.x / dim.x, grid_dim.y / dim.y, grid_dim.z / dim.z),
+            number: Cell::new(0),
             blocks: (0..dim.count() as u32).map(block).collect(),
             phase: Cell::new(0),
             arrived: Cell::new(0),
             coming: RefCell::default(),
             met: RefCell::default(),
+            arriving: RefCell::default(),
+            arrived_before: RefCell::default(),
+            sync_addresses: SyncAddresses::default(),
             clocks: RefCell::default(),
             known: RefCell::default(),
         }
@@ -69,17 +88,25 @@ impl Cluster {
         for known in [&self.coming, &self.met, &self.known] {
             known.take();
         }
+        self.arriving.take();
+        self.arrived_before.take();
+        self.sync_addresses.clear();
+        let clusters = self.clusters;
+        let number = index.x + clusters.x * (index.y + clusters.y * index.z);
+        self.number.set(number);
         for (rank, block) in self.blocks.iter().enumerate() {
-            let within = self.dim.index_of(rank as u64);
-            block.start(
-                self,
-                Dim3::new(
-                    index.x * self.dim.x + within.x,
-                    index.y * self.dim.y + within.y,
-                    index.z * self.dim.z + within.z,
-                ),
-            );
+            block.start(self, self.block_index(number, rank as u32));
         }
+    }
+
+    /// The index in the grid of a block of a cluster, by the cluster's number and the block's in it.
+    pub(crate) fn block_index(&self, number: u32, rank: u32) -> Dim3 {
+        let (index, within) = (self.clusters.index_of(number.into()), self.dim.index_of(rank.into()));
+        Dim3::new(
+            index.x * self.dim.x + within.x,
+            index.y * self.dim.y + within.y,
+            index.z * self.dim.z + within.z,
+        )
     }
 
     /// Ends the barrier's phase if every thread of the cluster that has not returned has arrived.
@@ -88,6 +115,7 @@ impl Cluster {
         if self.arrived.get() > 0 && self.arrived.get() >= live {
             self.arrived.set(0);
             self.met.replace(self.coming.take());
+            self.arrived_before.replace(self.arriving.take().seen);
             self.phase.set(self.phase.get().wrapping_add(1));
         }
     }
@@ -134,6 +162,7 @@ impl BlockContext {
         cluster.arrived.set(cluster.arrived.get() + 1);
         if tells {
             cluster.coming.borrow_mut().join(&thread.known.borrow());
+            self.release(&mut cluster.arriving.borrow_mut());
         }
         cluster.settle_barrier();
         self.condition_met.set(true);
@@ -157,6 +186,7 @@ impl BlockContext {
         };
         self.wait_until("the barrier of the cluster", is_over, Location::caller());
         self.tell(&cluster.met.borrow());
+        self.take_on(cluster.arrived_before.borrow().as_ref());
         self.note_rendezvous(Location::caller());
     }
 

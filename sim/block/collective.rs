@@ -29,6 +29,9 @@ pub(crate) struct Pending {
     location: &'static Location<'static>,
 }
 
+/// The one warp-wide operation that orders memory.
+pub(crate) const WARP_BARRIER: &str = "bar.warp.sync";
+
 /// A lane's part in an operation, on its stack.
 struct Meeting<I, O> {
     input: I,
@@ -151,6 +154,10 @@ impl BlockContext {
         };
         let lanes = (0..WARP_SIZE).filter(|lane| done.arrived & (1 << lane) != 0);
         self.meet(lanes.map(|lane| Self::linear(warp, lane)));
+        // All others bring lanes together, and order no memory.
+        if done.operation == WARP_BARRIER {
+            self.meet_as_warp(warp as u32, done.arrived);
+        }
         let meeting = |lane: usize| {
             // SAFETY: the operation was found by the types `I` and `O`, so this is what each lane stored. The lanes
             // are suspended within `collective`, where their meetings live, or are the one that runs.

@@ -10,6 +10,7 @@ use super::cp_async::CpAsyncQueue;
 use super::knowledge::Knowledge;
 use super::overflow::{RESERVE, stack_pointer};
 use super::panics::Unwound;
+use super::parked::Parked;
 use super::phase::Phases;
 use super::reads::Reads;
 use super::shared::SharedMemory;
@@ -17,11 +18,13 @@ use super::wgmma::WgmmaQueue;
 use crate::Dim3;
 use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
+use crate::race::{BlockClock, GlobalRaces, Released, Seen, SharedShadow, ThreadClock};
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::{Location, resume_unwind};
 use std::ptr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// How long a thread may run and a block may spin.
@@ -34,7 +37,7 @@ pub(crate) struct Limits {
 }
 
 /// Memory accesses after which a thread lets the others run: it may poll for what one of them is to write.
-const SLICE: u32 = 1 << 14;
+pub(crate) const SLICE: u32 = 1 << 14;
 
 /// Switches after which a warp lets the others run, whether or not its threads could go on.
 pub(crate) const TURNS: u32 = 64 * super::WARP_SIZE;
@@ -76,6 +79,11 @@ pub(crate) struct Thread {
     pub(crate) fence: Cell<u32>,
     /// The mbarrier of which it has last seen a phase end.
     pub(crate) seen_mbarrier: Cell<Option<u32>>,
+    /// What accesses of others came before its own.
+    pub(crate) clock: ThreadClock,
+    /// What its last fences released, and what its next one acquires.
+    pub(crate) released: RefCell<Option<Released>>,
+    pub(crate) acquired: RefCell<Option<Rc<Seen>>>,
 }
 
 /// A fault before the launch gives it the names of kernel and block.
@@ -89,12 +97,16 @@ pub(crate) struct RawFault {
 pub(crate) struct BlockContext {
     // What every access touches comes first.
     steps_left: Cell<u32>,
+    /// The accesses of the slice that the running thread has.
+    pub(crate) slice: Cell<u32>,
     /// How many of the steps that were not counted yet only asked for an index.
     asked: Cell<u64>,
     /// The lowest address of the running thread's stack at which an intrinsic may still begin.
     stack_floor: Cell<usize>,
     /// The allocation that was last found.
     pub(crate) found: Cell<Span>,
+    /// Its number.
+    pub(crate) found_number: Cell<usize>,
     pub(crate) shared: SharedMemory,
     pub(crate) thread_index: Cell<Dim3>,
     /// The running thread's linear index.
@@ -128,6 +140,12 @@ pub(crate) struct BlockContext {
     pub(crate) arrived: RefCell<Arrived>,
     /// What is known at this block's mbarriers.
     pub(crate) phases: RefCell<Phases>,
+    /// What orders the threads, and the accesses that were made.
+    pub(crate) clock: BlockClock,
+    pub(crate) shared_shadow: SharedShadow,
+    races: Option<Arc<GlobalRaces>>,
+    /// Threads that read what they may not, and wait for who makes that a race.
+    pub(crate) parked: RefCell<Vec<Parked>>,
     /// Copies from shared memory that were issued and that have arrived, by the mbarrier of this block that they arrive at.
     pub(crate) copies: RefCell<HashMap<u32, (u32, u32)>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
@@ -198,6 +216,7 @@ impl BlockContext {
         rank: u32,
         shared_bytes: usize,
         global: Arc<Snapshot>,
+        races: Option<Arc<GlobalRaces>>,
         limits: Limits,
     ) -> Self {
         let count = block_dim.count() as u32;
@@ -213,13 +232,18 @@ impl BlockContext {
             known: RefCell::default(),
             fence: Cell::new(0),
             seen_mbarrier: Cell::new(None),
+            clock: ThreadClock::default(),
+            released: RefCell::default(),
+            acquired: RefCell::default(),
         };
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
             steps_left: Cell::new(0),
+            slice: Cell::new(SLICE),
             asked: Cell::new(0),
             stack_floor: Cell::new(0),
             found: Cell::new(Span::EMPTY),
+            found_number: Cell::new(0),
             shared: SharedMemory::new(shared_bytes),
             thread_index: Cell::new(Dim3::new(0, 0, 0)),
             running: Cell::new(0),
@@ -240,6 +264,10 @@ impl BlockContext {
             reads: RefCell::default(),
             arrived: RefCell::default(),
             phases: RefCell::default(),
+            clock: BlockClock::new(races.is_some()),
+            shared_shadow: SharedShadow::new(if races.is_some() { shared_bytes } else { 0 }),
+            races,
+            parked: RefCell::default(),
             copies: RefCell::default(),
             fault: RefCell::new(None),
             unwinding: Cell::new(false),
@@ -264,6 +292,9 @@ impl BlockContext {
             queue.borrow_mut().clear();
         }
         self.shared.reset();
+        self.shared_shadow.clear();
+        self.clock.clear();
+        self.parked.borrow_mut().clear();
         self.reads.take();
         self.phases.borrow_mut().clear();
         self.copies.borrow_mut().clear();
@@ -283,6 +314,9 @@ impl BlockContext {
             thread.known.take();
             thread.fence.set(0);
             thread.seen_mbarrier.set(None);
+            thread.clock.clear();
+            thread.released.take();
+            thread.acquired.take();
             self.set_ready(linear as u32);
         }
         *self.fault.borrow_mut() = None;
@@ -357,6 +391,7 @@ impl BlockContext {
         // Or to threads that wait for conditions, which look at them only when nobody else can run.
         for block in self.cluster().blocks() {
             block.wake_for_conditions();
+            block.wear_patience();
         }
         // A warp of threads that poll lets the others run when each of them has looked once.
         self.turns_left.set(self.turns_left.get().saturating_sub(TURNS / super::WARP_SIZE));
@@ -370,7 +405,7 @@ impl BlockContext {
 
     /// Adds the running thread's steps in this slice to the block's.
     fn count_steps(&self) {
-        let made = u64::from(SLICE - self.steps_left.replace(SLICE));
+        let made = u64::from(self.slice.get() - self.steps_left.replace(self.slice.get()));
         self.accesses.set(self.accesses.get() + made);
         self.total_steps.set(self.total_steps.get() + made - self.asked.take());
     }
@@ -413,7 +448,7 @@ impl BlockContext {
     pub(crate) fn with_current<R>(&self, linear: u32, switch: impl FnOnce() -> R) -> R {
         self.running.set(linear);
         self.thread_index.set(self.threads[linear as usize].index);
-        self.steps_left.set(SLICE);
+        self.steps_left.set(self.slice.get());
         self.stack_floor.set(self.threads[linear as usize].stack.get().0 + RESERVE);
         self.shared.set_writer(Some(linear));
         CURRENT.set(self);
@@ -455,11 +490,21 @@ impl BlockContext {
     }
 
     /// Ends the block with a fault of the running thread.
+    pub(crate) fn raise(&self, location: &'static Location<'static>, kind: FaultKind) -> ! {
+        self.raise_for(self.thread_index.get(), location, kind)
+    }
+
+    /// Ends the block, from the running thread, with a fault of any thread.
     #[cold]
     #[inline(never)]
-    pub(crate) fn raise(&self, location: &'static Location<'static>, kind: FaultKind) -> ! {
-        self.record(RawFault { thread: self.thread_index.get(), location: Some(location), kind });
+    pub(crate) fn raise_for(&self, thread: Dim3, location: &'static Location<'static>, kind: FaultKind) -> ! {
+        self.record(RawFault { thread, location: Some(location), kind });
         resume_unwind(Box::new(Unwound))
+    }
+
+    /// What the blocks of the launch know of each other's accesses; only where races are looked for.
+    pub(crate) fn races(&self) -> &GlobalRaces {
+        self.races.as_ref().expect("asked for only where races are looked for")
     }
 
     /// Records a fault, unless the block has one already.
@@ -503,6 +548,28 @@ impl BlockContext {
                 ready[at] &= !(1 << bit);
                 return Some(at as u32 * 64 + bit);
             }
+        }
+        None
+    }
+
+    /// Takes one of the ready threads, which `below` draws from so many.
+    pub(crate) fn take_any_ready(&self, below: impl FnOnce(u64) -> u64) -> Option<u32> {
+        let mut ready = self.ready.borrow_mut();
+        let count: u32 = ready.iter().map(|word| word.count_ones()).sum();
+        if count == 0 {
+            return None;
+        }
+        let mut left = below(count.into()) as u32;
+        for (at, word) in ready.iter_mut().enumerate() {
+            if left >= word.count_ones() {
+                left -= word.count_ones();
+                continue;
+            }
+            let mut rest = *word;
+            (0..left).for_each(|_| rest &= rest - 1);
+            let bit = rest.trailing_zeros();
+            *word &= !(1 << bit);
+            return Some(at as u32 * 64 + bit);
         }
         None
     }

@@ -6,6 +6,7 @@ use super::shared::{Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
+use crate::race::{Gathered, Kind, Noted};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -42,8 +43,14 @@ struct Arrival {
     after: u64,
     /// The shared address of the mbarrier.
     mbarrier: u32,
-    /// What the thread knew.
+    /// What the thread knew, and what came before.
     known: Knowledge,
+    before: Gathered,
+}
+
+/// A copy's write, as an access.
+fn copy_to(location: &'static Location<'static>) -> Noted {
+    Noted::new(Access::CpAsyncDestination, Kind::Write, location)
 }
 
 impl CpAsyncQueue {
@@ -109,6 +116,9 @@ impl BlockContext {
                 self.raise(location, kind);
             }
         }
+        let from = Noted::new(Access::CpAsyncSource, Kind::Read, location);
+        self.note_global_range(from, source, source_bytes);
+        self.note_shared(copy_to(location), offset, bytes);
         self.shared.take_off(offset, bytes);
         let mut queue = self.thread().cp_async.borrow_mut();
         queue.copies.push_back(Copy { offset, bytes, source, source_bytes, issued_at: location });
@@ -129,7 +139,7 @@ impl BlockContext {
         while queue.borrow().groups.len() > pending {
             let size = queue.borrow().groups.front().copied().unwrap_or(0);
             for _ in 0..size {
-                self.land_oldest(queue);
+                self.land_oldest(queue, true);
             }
             queue.borrow_mut().groups.pop_front();
         }
@@ -139,7 +149,7 @@ impl BlockContext {
     pub(crate) fn cp_async_wait_all(&self) {
         let queue = &self.thread().cp_async;
         while !queue.borrow().copies.is_empty() {
-            self.land_oldest(queue);
+            self.land_oldest(queue, true);
         }
         queue.borrow_mut().groups.clear();
     }
@@ -148,8 +158,10 @@ impl BlockContext {
     pub(crate) fn cp_async_arrive(&self, mbarrier: u32) {
         let queue = &self.thread().cp_async;
         {
+            let mut before = Gathered::default();
+            self.release(&mut before);
             let queue = &mut *queue.borrow_mut();
-            queue.arrivals.push_back(Arrival { after: queue.issued, mbarrier, known: self.known() });
+            queue.arrivals.push_back(Arrival { after: queue.issued, mbarrier, known: self.known(), before });
         }
         self.late_arrivals.set(self.late_arrivals.get() + 1);
         self.arrive_where_due(queue);
@@ -165,19 +177,23 @@ impl BlockContext {
             let wanted =
                 |queue: &CpAsyncQueue| queue.arrivals.iter().any(|arrival| arrival.mbarrier == mbarrier);
             while wanted(&queue.borrow()) {
-                self.land_oldest(queue);
+                self.land_oldest(queue, false);
             }
         }
     }
 
-    /// Completes the oldest copy of a queue, and the arrivals that waited for it.
-    fn land_oldest(&self, queue: &RefCell<CpAsyncQueue>) {
+    /// Completes the oldest copy of a queue, and the arrivals that waited for it. It is the running thread's if that `waits`.
+    fn land_oldest(&self, queue: &RefCell<CpAsyncQueue>, waits: bool) {
         let copy = queue.borrow_mut().take_oldest();
-        if let Some(Copy { offset, bytes, source, source_bytes, .. }) = copy {
+        if let Some(Copy { offset, bytes, source, source_bytes, issued_at }) = copy {
             let mut buffer = [0; 16];
             // SAFETY: the source was checked when the copy was issued, and the launch keeps all allocations.
             unsafe { words::copy_out(source, &mut buffer[..source_bytes]) };
             self.shared.land(offset, &buffer[..bytes], Proxy::Generic);
+            if waits && self.clock.is_on() && !std::thread::panicking() {
+                // Who comes behind the wait finds the bytes; who came behind the issue alone does not.
+                self.note_shared(copy_to(issued_at), offset, bytes);
+            }
         }
         self.arrive_where_due(queue);
     }
@@ -185,9 +201,9 @@ impl BlockContext {
     fn arrive_where_due(&self, queue: &RefCell<CpAsyncQueue>) {
         loop {
             let due = queue.borrow_mut().take_arrival();
-            let Some(Arrival { mbarrier, known, .. }) = due else { return };
+            let Some(Arrival { mbarrier, known, before, .. }) = due else { return };
             self.late_arrivals.set(self.late_arrivals.get() - 1);
-            self.hand_on_later(mbarrier, &known);
+            self.hand_on_later(mbarrier, &known, &before);
             self.or_raise(self.change_mbarrier("cp.async.mbarrier.arrive", mbarrier, |m| m.arrived(1)));
         }
     }

@@ -92,6 +92,7 @@ impl BlockContext {
 
     /// Tells the running thread what any thread of the cluster knows.
     pub(crate) fn order_by_condition(&self) {
+        self.meet_by_condition();
         if self.cluster().has_clocks() {
             let blocks = self.cluster().blocks().iter();
             let mut all = Knowledge::default();

@@ -4,8 +4,10 @@ use super::clock::Clock;
 use super::context::{BlockContext, running};
 use super::knowledge::Knowledge;
 use crate::Dim3;
+use crate::race::{Gathered, Seen};
 use std::collections::HashMap;
 use std::panic::Location;
+use std::rc::Rc;
 
 /// An arrival of a thread: the block's rank, the thread, and the line.
 type Arrival = ((u32, u32), &'static Location<'static>);
@@ -19,6 +21,9 @@ struct Phase {
     /// At the end of the last phase that has ended.
     complete: Knowledge,
     complete_arrivals: Vec<Arrival>,
+    /// What came before the arrivals, and before those of the last phase that has ended.
+    arriving: Gathered,
+    arrived: Option<Rc<Seen>>,
     /// Phases that have ended since this is kept, and the number of their clock where copies arrive in them.
     ended: u32,
     clock: Option<usize>,
@@ -32,9 +37,11 @@ impl BlockContext {
     /// The running thread, of any block of the cluster, hands on what it knows at an mbarrier of this block: it arrives, or
     /// issues a copy that does.
     pub(crate) fn hand_on(&self, mbarrier: u32, arrival: Option<&'static Location<'static>>) {
-        if let Some(arriving) = running()
-            && self.cluster().has_clocks()
-        {
+        let Some(arriving) = running() else { return };
+        if arriving.clock.is_on() {
+            arriving.release(&mut self.phases.borrow_mut().0.entry(mbarrier).or_default().arriving);
+        }
+        if self.cluster().has_clocks() {
             let mut phases = self.phases.borrow_mut();
             let phase = phases.0.entry(mbarrier).or_default();
             phase.coming.join(&arriving.thread().known.borrow());
@@ -45,7 +52,10 @@ impl BlockContext {
     }
 
     /// Hands on at an mbarrier of this block what was known when an arrival was asked for that comes only now.
-    pub(crate) fn hand_on_later(&self, mbarrier: u32, known: &Knowledge) {
+    pub(crate) fn hand_on_later(&self, mbarrier: u32, known: &Knowledge, before: &Gathered) {
+        if let Some(seen) = &before.seen {
+            self.phases.borrow_mut().0.entry(mbarrier).or_default().arriving.join(seen);
+        }
         if self.cluster().has_clocks() {
             self.phases.borrow_mut().0.entry(mbarrier).or_default().coming.join(known);
         }
@@ -64,6 +74,7 @@ impl BlockContext {
                 phase.coming.learn(clock, phase.ended);
             }
             phase.complete.clone_from(&phase.coming);
+            phase.arrived.clone_from(&phase.arriving.seen);
             phase.complete_arrivals = std::mem::take(&mut phase.arrivals);
         }
     }
@@ -90,6 +101,7 @@ impl BlockContext {
     pub(crate) fn see_phase(&self, mbarrier: u32) {
         if let Some(phase) = self.phases.borrow().0.get(&mbarrier) {
             self.tell(&phase.complete);
+            self.take_on(phase.arrived.as_ref());
             self.thread().seen_mbarrier.set(Some(mbarrier));
         }
     }

@@ -2,7 +2,8 @@
 
 use super::WARP_SIZE;
 use super::cluster::Cluster;
-use super::context::{BlockContext, RawFault, Resume, TURNS, ThreadYielder};
+use super::context::{BlockContext, RawFault, Resume, SLICE, TURNS, ThreadYielder};
+use super::order::Draw;
 use super::overflow::Watched;
 use super::stack::{StackPool, ThreadStack};
 use crate::Dim3;
@@ -19,6 +20,9 @@ pub(crate) struct Worker<'a> {
     entry: &'a (dyn Fn() + Sync),
     stacks: StackPool,
     blocks: Vec<Block>,
+    /// What decides the order, if it is not that of the numbers, and what draws it in this cluster.
+    seed: Option<u64>,
+    draw: Option<Draw>,
     /// Whether the threads that wait for conditions were woken in this cluster because no other could run.
     asked: bool,
 }
@@ -35,7 +39,12 @@ struct Block {
 const BLOCK_TURNS: u32 = 16 * TURNS;
 
 impl<'a> Worker<'a> {
-    pub(crate) fn new(cluster: &'a Cluster, entry: &'a (dyn Fn() + Sync), stack_bytes: usize) -> Self {
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        entry: &'a (dyn Fn() + Sync),
+        stack_bytes: usize,
+        seed: Option<u64>,
+    ) -> Self {
         let threads: usize = cluster.blocks().iter().map(|block| block.count() as usize).sum();
         let block = |block: &BlockContext| Block {
             live: (0..block.count()).map(|_| None).collect(),
@@ -46,6 +55,8 @@ impl<'a> Worker<'a> {
             entry,
             stacks: StackPool::new(stack_bytes, threads),
             blocks: cluster.blocks().iter().map(block).collect(),
+            seed,
+            draw: None,
             asked: false,
         }
     }
@@ -54,12 +65,15 @@ impl<'a> Worker<'a> {
     pub(crate) fn run(&mut self, index: Dim3) -> Result<(), (Dim3, RawFault)> {
         self.cluster.start(index);
         self.asked = false;
+        self.draw = self.seed.map(|seed| Draw::new(seed, self.cluster.number.get().into()));
         for block in &mut self.blocks {
             block.last = block.live.len() as u32 - 1;
         }
         let contexts = self.cluster.blocks();
         while !self.faulted() {
-            let ran = (0..contexts.len()).filter(|&rank| self.run_block(rank)).count() > 0;
+            let count = contexts.len();
+            let first = self.draw.as_mut().map_or(0, |draw| draw.below(count as u64) as usize);
+            let ran = (first..first + count).filter(|&rank| self.run_block(rank % count)).count() > 0;
             if !ran && !self.faulted() && !self.ask() {
                 self.note_deadlock();
                 break;
@@ -82,7 +96,11 @@ impl<'a> Worker<'a> {
         let context = &contexts[rank];
         let mut turns = 0;
         while (contexts.len() == 1 || turns < BLOCK_TURNS) && !self.faulted() {
-            let Some(linear) = next_ready(context, self.blocks[rank].last) else { break };
+            let next = match &mut self.draw {
+                None => next_ready(context, self.blocks[rank].last),
+                Some(draw) => draw_ready(context, draw),
+            };
+            let Some(linear) = next else { break };
             self.blocks[rank].last = linear;
             self.resume(rank, linear, Resume::Run);
             turns += 1;
@@ -138,6 +156,10 @@ impl<'a> Worker<'a> {
     /// Records the fault of a cluster in which no thread can go on although some have not returned.
     fn note_deadlock(&self) {
         let contexts = self.cluster.blocks();
+        // Those that wait for a thread that waits for memory are not at fault.
+        if contexts.iter().any(BlockContext::fault_parked) {
+            return;
+        }
         let waits = || {
             contexts.iter().flat_map(|context| {
                 let wait = move |(i, t): (usize, &'a super::context::Thread)| {
@@ -168,6 +190,7 @@ impl<'a> Worker<'a> {
             WaitPlace::Mbarrier { .. } => {
                 FaultKind::WaitNeverEnds { what: "an mbarrier's phase", waiting, exited }
             }
+            WaitPlace::Memory { .. } => unreachable!("told of above"),
             WaitPlace::Condition { what } => FaultKind::WaitNeverEnds { what, waiting, exited },
         };
         context.record(RawFault { thread: thread.index, location: Some(wait.location), kind });
@@ -199,6 +222,12 @@ fn next_ready(context: &BlockContext, last: u32) -> Option<u32> {
     context.turns_left.set(TURNS);
     let next_warp = (last / WARP_SIZE + 1) * WARP_SIZE;
     context.take_ready(if next_warp < context.count() { next_warp } else { 0 })
+}
+
+/// Any thread of the block, for a slice of any length.
+fn draw_ready(context: &BlockContext, draw: &mut Draw) -> Option<u32> {
+    context.slice.set(64 + draw.below(u64::from(SLICE) - 64) as u32);
+    context.take_any_ready(|count| draw.below(count))
 }
 
 /// A thread of the block, not started.

@@ -142,6 +142,14 @@ impl SharedMemory {
         Some(unsafe { self.data_at::<T>(offset).read_unaligned() })
     }
 
+    /// What is at an offset where a `T` fits, whoever wrote it.
+    #[inline(always)]
+    pub(crate) fn peek<T: Pod>(&self, offset: usize) -> T {
+        debug_assert!(self.fits(offset, access_size::<T>()), "checked by the caller");
+        // SAFETY: within the memory; one OS thread uses the block.
+        unsafe { self.data_at::<T>(offset).read_unaligned() }
+    }
+
     /// Stores a `T` if the access fits and no asynchronous operation uses a byte of it; says whether it did.
     #[inline(always)]
     pub(crate) fn store<T: Pod>(&self, offset: usize, value: T) -> bool {

@@ -199,8 +199,10 @@ impl BlockContext {
                 return Err(self.shared_fault_kind(Access::WgmmaOperand, address, PIECE));
             }
             let access = Access::WgmmaOperand;
-            if let Some(kind) =
-                self.not_awaited(access, offset, PIECE).or_else(|| self.unfenced(access, offset))
+            if let Some(kind) = self
+                .not_awaited(access, offset, PIECE)
+                .or_else(|| self.check_shared(access, u32::MAX, offset, PIECE))
+                .or_else(|| self.unfenced(access, offset))
             {
                 return Err(kind);
             }

@@ -1,6 +1,6 @@
 //! The kinds of faults.
 
-use super::{AsyncRead, ThreadSet, WaitingThreads};
+use super::{AsyncRead, Race, ThreadSet, WaitingThreads};
 use crate::Dim3;
 use crate::memory::Nearest;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::panic::Location;
 use thiserror::Error;
 
 /// How a thread touched memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// A load.
     Read,
@@ -185,6 +185,9 @@ pub enum FaultKind {
         /// The thread that wrote, of the same block; `None` is one of another block.
         writer: Option<Dim3>,
     },
+    /// Two accesses to the same bytes that nothing orders.
+    #[error("{0}")]
+    Race(Box<Race>),
     /// An access to the shared memory of a block of the cluster that has ended.
     #[error("{access} of the shared memory of block {rank} of the cluster, which has ended")]
     PeerEnded {

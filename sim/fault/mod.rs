@@ -1,10 +1,12 @@
 //! What can go wrong in a launch, and how it is told.
 
 mod kind;
+mod race;
 mod read;
 mod threads;
 
 pub use kind::{Access, FaultKind};
+pub use race::{Race, RaceAccess, RaceSpace, RaceThreads};
 pub use read::{AsyncRead, ReadWait};
 pub use threads::{ThreadRange, ThreadSet, WaitPlace, WaitingThreads};
 

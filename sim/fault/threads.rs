@@ -96,6 +96,11 @@ pub enum WaitPlace {
         /// Bytes that it lacks.
         transactions: i32,
     },
+    /// Shared memory that no thread has written yet.
+    Memory {
+        /// Where, from the start of the memory.
+        offset: i64,
+    },
     /// A condition.
     Condition {
         /// What is waited for.
@@ -112,6 +117,7 @@ impl fmt::Display for WaitPlace {
                 f,
                 "for the phase of parity {parity} of the mbarrier at offset {offset}, which lacks {pending} arrivals and {transactions} bytes,"
             ),
+            Self::Memory { offset } => write!(f, "for what is written to shared memory at offset {offset}"),
             Self::Condition { what } => write!(f, "for {what}"),
         }
     }

@@ -8,7 +8,9 @@ use crate::block::{SHARED_BASE, current, running};
 use crate::fault::Access;
 use crate::memory::words::{atomic, to_bits};
 use crate::pod::{Pod, access_size, from_bits, poison};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::race::{FenceScope, GLOBAL, Kind, Noted};
+use std::panic::Location;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// An address with its space: `u64` is in global memory, `u32` in shared memory.
 pub trait AtomicSpace: Copy {
@@ -28,14 +30,18 @@ impl AtomicSpace for u64 {
             block.global_fault(Access::Atomic, self, size_of::<T>());
             return poison();
         }
+        if block.clock.is_on() {
+            let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
+            block.note_global(noted, block.found_number.get(), self, size_of::<T>());
+        }
         let next = |bits: u64| to_bits(update(from_bits(bits.into()))) as u64;
-        let old = match size_of::<T>() {
+        let old = block.order_by_atomic(GLOBAL, self, || match size_of::<T>() {
             4 => {
                 let next = |bits: u32| Some(next(bits.into()) as u32);
-                atomic!(AtomicU32, self).fetch_update(Relaxed, Relaxed, next).map(u64::from).ok()
+                atomic!(AtomicU32, self).fetch_update(SeqCst, SeqCst, next).map(u64::from).ok()
             }
-            _ => atomic!(AtomicU64, self).fetch_update(Relaxed, Relaxed, |bits| Some(next(bits))).ok(),
-        };
+            _ => atomic!(AtomicU64, self).fetch_update(SeqCst, SeqCst, |bits| Some(next(bits))).ok(),
+        });
         from_bits(old.expect("the update never declines").into())
     }
 }
@@ -54,6 +60,11 @@ impl AtomicSpace for u32 {
         };
         if !block.store_shared(offset, update(old)) {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
+        }
+        if block.clock.is_on() {
+            let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
+            block.note_own(noted, offset, size_of::<T>());
+            block.order_by_atomic(block.rank, self.into(), || ());
         }
         old
     }
@@ -157,14 +168,26 @@ operations! {
     atomic_xor AtomicInteger::xor;
 }
 
-/// Orders the thread's accesses before it and behind it: `membar`, `fence`, of any scope.
+/// Orders the thread's accesses before it and behind it, for all threads of the GPU: `fence.acq_rel.gpu`.
 ///
-/// Within a block everything is ordered anyway; between blocks it is a fence of the host. What the thread knows of asynchronous reads
+/// A fence and an atomic operation behind it release what came before; an atomic operation that sees what was released, and a
+/// fence behind it, acquire it. What the thread knows of asynchronous reads
 /// that are over, it tells all threads of the cluster that come to a fence or an atomic operation later.
 #[inline]
 pub fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     if let Some(block) = running() {
         block.order_by_memory();
+        block.order_by_fence(FenceScope::Gpu);
+    }
+}
+
+/// As [`fence`], for the threads of the cluster alone: `fence.acq_rel.cluster`.
+#[inline]
+pub fn fence_cluster() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    if let Some(block) = running() {
+        block.order_by_memory();
+        block.order_by_fence(FenceScope::Cluster);
     }
 }

@@ -30,10 +30,10 @@ pub fn barrier_arrive(id: u32, thread_count: u32) {
 ///
 /// The condition is asked when the thread comes, and again whenever no thread of the block can run. When none that
 /// waits finds its condition fulfilled then, the fault is told at once; so a condition may depend on what threads of
-/// the same block do, and on nothing else. `what` names it in the fault.
+/// the same block do, and on nothing else. Its accesses to memory race with none. `what` names it in the fault.
 #[track_caller]
 pub fn wait_until(what: &'static str, condition: impl Fn() -> bool) {
     let block = current();
-    block.wait_until(what, condition, Location::caller());
+    block.wait_until(what, || block.clock.unnoticed(&condition), Location::caller());
     block.order_by_condition();
 }

@@ -7,6 +7,7 @@ use crate::block::{SHARED_BASE, current};
 use crate::fault::Access;
 use crate::intrinsics::index::asked;
 use crate::pod::{Pod, poison, to_bits};
+use crate::race::{Kind, Noted};
 use std::panic::Location;
 
 /// The extents of a cluster, in blocks: `%cluster_nctaid`.
@@ -66,11 +67,18 @@ pub fn map_shared(address: u32, rank: u32) -> u32 {
 pub fn load_shared_cluster<T: Pod>(address: u32) -> T {
     let block = current();
     block.step();
-    let loaded = block.peer(Access::Read, address).and_then(|(peer, address)| {
-        let value = peer.load_shared(address.wrapping_sub(SHARED_BASE) as usize);
-        value.ok_or_else(|| peer.shared_fault_kind(Access::Read, address, size_of::<T>()))
-    });
-    block.or_raise(loaded).unwrap_or_else(poison)
+    let location = Location::caller();
+    let Some((peer, address)) = block.or_raise(block.peer(Access::Read, address)) else { return poison() };
+    let offset = address.wrapping_sub(SHARED_BASE) as usize;
+    if let Some(value) = peer.load_shared(offset) {
+        peer.note_shared(Noted::new(Access::Read, Kind::Read, location), offset, size_of::<T>());
+        return value;
+    }
+    if !std::thread::panicking() {
+        let kind = peer.shared_fault_kind(Access::Read, address, size_of::<T>());
+        block.raise_or_park(peer, Access::Read, address, size_of::<T>(), location, kind);
+    }
+    poison()
 }
 
 /// Stores a `T` to the cluster's shared memory: `st.shared::cluster`.
@@ -78,11 +86,17 @@ pub fn load_shared_cluster<T: Pod>(address: u32) -> T {
 pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
     let block = current();
     block.step();
-    let stored = block.peer(Access::Write, address).and_then(|(peer, address)| {
-        let stored = peer.store_shared(address.wrapping_sub(SHARED_BASE) as usize, value);
-        if stored { Ok(()) } else { Err(peer.shared_fault_kind(Access::Write, address, size_of::<T>())) }
-    });
-    block.or_raise(stored);
+    let location = Location::caller();
+    let Some((peer, address)) = block.or_raise(block.peer(Access::Write, address)) else { return };
+    let offset = address.wrapping_sub(SHARED_BASE) as usize;
+    let changed = if block.clock.is_on() { peer.changed_shared(offset, value) } else { 0 };
+    if peer.store_shared(offset, value) {
+        let noted = Noted { changed, ..Noted::new(Access::Write, Kind::Write, location) };
+        peer.note_shared(noted, offset, size_of::<T>());
+    } else if !std::thread::panicking() {
+        let kind = peer.shared_fault_kind(Access::Write, address, size_of::<T>());
+        block.raise_or_park(peer, Access::Write, address, size_of::<T>(), location, kind);
+    }
 }
 
 /// Stores a `T` of 4, 8 or 16 bytes to the cluster's shared memory asynchronously, and completes as many bytes at an mbarrier there:

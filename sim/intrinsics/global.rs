@@ -4,6 +4,8 @@ use crate::block::current;
 use crate::fault::Access;
 use crate::memory::words;
 use crate::pod::{Pod, access_size, poison};
+use crate::race::{Kind, Noted};
+use std::panic::Location;
 
 /// Loads a `T` from global memory, in one access; the address is a multiple of its size.
 #[inline]
@@ -14,6 +16,10 @@ pub fn load_global<T: Pod>(address: u64) -> T {
     if !block.global_fits(address, access_size::<T>()) {
         block.global_fault(Access::Read, address, size_of::<T>());
         return poison();
+    }
+    if block.clock.is_on() {
+        let noted = Noted::new(Access::Read, Kind::Read, Location::caller());
+        block.note_global(noted, block.found_number.get(), address, size_of::<T>());
     }
     // SAFETY: the address was looked up.
     unsafe { words::load(address) }
@@ -27,6 +33,12 @@ pub fn store_global<T: Pod>(address: u64, value: T) {
     block.step();
     if !block.global_fits(address, access_size::<T>()) {
         return block.global_fault(Access::Write, address, size_of::<T>());
+    }
+    if block.clock.is_on() {
+        // SAFETY: the address was looked up.
+        let changed = words::to_bits(unsafe { words::load::<T>(address) }) ^ words::to_bits(value);
+        let noted = Noted { changed, ..Noted::new(Access::Write, Kind::Write, Location::caller()) };
+        block.note_global(noted, block.found_number.get(), address, size_of::<T>());
     }
     // SAFETY: the address was looked up.
     unsafe { words::store(address, value) }

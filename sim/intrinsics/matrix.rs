@@ -4,8 +4,11 @@
 //! (`column` even), the first in the lower half. In shared memory a matrix is 8 rows of 16 bytes each, and lane
 //! `8 * matrix + row` gives the address of one.
 
-use crate::block::{ExitedLanes, current, warp_collective};
-use crate::intrinsics::{load_shared, store_shared};
+use crate::block::{ExitedLanes, SHARED_BASE, current, warp_collective};
+use crate::fault::Access;
+use crate::pod::poison;
+use crate::race::{Kind, Noted};
+use std::panic::Location;
 
 const FULL_WARP: u32 = u32::MAX;
 
@@ -42,6 +45,47 @@ fn lane() -> u32 {
     current().running.get() % 32
 }
 
+/// Loads a row for the running lane. Its elements are those of other lanes, for which it is noted.
+#[track_caller]
+fn load_row(address: u32) -> Row {
+    let block = current();
+    block.step();
+    if let Some(row) = block.load_shared(address.wrapping_sub(SHARED_BASE) as usize) {
+        return row;
+    }
+    block.shared_fault(Access::Read, address, size_of::<Row>());
+    poison()
+}
+
+/// Stores a row of the running lane, which was noted.
+#[track_caller]
+fn store_row(address: u32, row: Row) {
+    let block = current();
+    block.step();
+    if !block.store_shared(address.wrapping_sub(SHARED_BASE) as usize, row) {
+        block.shared_fault(Access::Write, address, size_of::<Row>());
+    }
+}
+
+/// Notes the access to the rows of `N` matrices at these addresses, by the lanes that have a row's elements.
+/// `access(offset, row)` gives both, `row` counting through all matrices.
+fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize, u32) -> (Noted, u32)) {
+    let block = current();
+    if !block.clock.is_on() || std::thread::panicking() {
+        return;
+    }
+    let warp = block.running.get() / 32;
+    for (row, address) in addresses.into_iter().enumerate().take(8 * N) {
+        let Some(offset) = address.map(|address| address.wrapping_sub(SHARED_BASE) as usize) else {
+            continue;
+        };
+        if block.shared.fits(offset, size_of::<Row>()) {
+            let (noted, lanes) = access(offset, row as u32);
+            block.note_shared_of(block, warp, lanes, noted, offset, size_of::<Row>());
+        }
+    }
+}
+
 /// Loads `N` matrices (1, 2 or 4): `ldmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`.
 ///
 /// Lane `8 * i + r`, for `i` below `N`, gives in `address` where row `r` of matrix `i` starts, a multiple of 16; what
@@ -52,8 +96,16 @@ fn lane() -> u32 {
 #[track_caller]
 pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
     let name = const { operation::<N>(["ldmatrix.x1", "ldmatrix.x2", "ldmatrix.x4"]) };
-    let row: Option<Row> = (lane() < 8 * N as u32).then(|| load_shared(address));
-    warp_collective(name, FULL_WARP, ExitedLanes::Fault, row, |rows| {
+    // No closure: it would not know the caller's line.
+    let row: Option<Row> = if lane() < 8 * N as u32 { Some(load_row(address)) } else { None };
+    let location = Location::caller();
+    warp_collective(name, FULL_WARP, ExitedLanes::Fault, (row, address), |lanes| {
+        let rows = lanes.map(|lane| lane.map(|(row, _)| row));
+        note_rows::<N>(lanes.map(|lane| lane.map(|(_, address)| address)), |_, row| {
+            let noted = Noted::new(Access::Read, Kind::Read, location);
+            let receive = |lane: &u32| if transposed { lane % 4 == row % 8 / 2 } else { lane / 4 == row % 8 };
+            (noted, (0..32).filter(receive).fold(0, |lanes, lane| lanes | 1 << lane))
+        });
         let element = |matrix: usize, row: usize, column: usize| {
             let (row, column) = if transposed { (column, row) } else { (row, column) };
             // A lane that unwinds computes alone; what it gets is not used.
@@ -72,19 +124,30 @@ pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
 #[track_caller]
 pub fn stmatrix<const N: usize>(transposed: bool, address: u32, fragments: [u32; N]) {
     let name = const { operation::<N>(["stmatrix.x1", "stmatrix.x2", "stmatrix.x4"]) };
-    let row: Row = warp_collective(name, FULL_WARP, ExitedLanes::Fault, fragments, |lanes| {
+    let location = Location::caller();
+    let input = (fragments, address);
+    let row: Row = warp_collective(name, FULL_WARP, ExitedLanes::Fault, input, |lanes| {
+        let addresses = lanes.map(|lane| lane.map(|(_, address)| address));
+        let lanes = lanes.map(|lane| lane.map(|(fragments, _)| fragments));
         let element = |matrix: usize, row: usize, column: usize| {
             let (row, column) = if transposed { (column, row) } else { (row, column) };
             let (lane, half) = holder(row, column);
             lanes[lane].map_or(u16::MAX, |fragments| halves(fragments[matrix])[half])
         };
-        std::array::from_fn(|lane| {
+        let stored: [Row; 32] = std::array::from_fn(|lane| {
             let (matrix, row) = (lane / 8, lane % 8);
             std::array::from_fn(|column| if matrix < N { element(matrix, row, column) } else { 0 })
-        })
+        });
+        note_rows::<N>(addresses, |offset, row| {
+            let send = |lane: &u32| if transposed { lane % 4 == row % 8 / 2 } else { lane / 4 == row % 8 };
+            let changed = current().changed_shared(offset, stored[row as usize]);
+            let noted = Noted { changed, ..Noted::new(Access::Write, Kind::Write, location) };
+            (noted, (0..32).filter(send).fold(0, |lanes, lane| lanes | 1 << lane))
+        });
+        stored
     });
     if lane() < 8 * N as u32 {
-        store_shared(address, row);
+        store_row(address, row);
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::block::{MAX_COUNT, Mbarrier, SHARED_BASE, current};
 use crate::fault::{Access, FaultKind};
+use crate::race::{Kind, Noted};
 use std::panic::Location;
 
 /// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1: `mbarrier.init.shared.b64`.
@@ -20,7 +21,10 @@ pub fn mbarrier_init(address: u32, count: u32) {
         Err(FaultKind::InvalidOperand { operation: "mbarrier.init", reason })
     } else {
         block.forget_phase(address);
-        block.set_mbarrier(address, Mbarrier::new(count))
+        block.set_mbarrier(address, Mbarrier::new(count)).map(|()| {
+            let noted = Noted::new(Access::Write, Kind::Write, Location::caller());
+            block.note_own(noted, address.wrapping_sub(SHARED_BASE) as usize, 8);
+        })
     };
     block.or_raise(made);
 }

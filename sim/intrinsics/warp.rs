@@ -3,7 +3,7 @@
 //! As PTX has it, the lanes that `mask` names come together, those that have returned (or that the block is too small
 //! to have) excepted.
 
-use crate::block::{ExitedLanes, WARP_SIZE, current};
+use crate::block::{ExitedLanes, WARP_BARRIER, WARP_SIZE, current};
 use crate::fault::FaultKind;
 use crate::intrinsics::index::asked;
 use std::panic::Location;
@@ -107,7 +107,7 @@ fn misuse(operation: &'static str, reason: String) {
 #[track_caller]
 pub fn sync_warp(mask: u32) {
     let exited = ExitedLanes::Ignored;
-    current().collective("bar.warp.sync", mask, exited, (), |_| [(); 32], Location::caller());
+    current().collective(WARP_BARRIER, mask, exited, (), |_| [(); 32], Location::caller());
 }
 
 /// The lanes of the running warp that have not returned: `activemask`, of a machine whose lanes never diverge.

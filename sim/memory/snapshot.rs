@@ -38,9 +38,18 @@ impl Snapshot {
 
     /// The allocation that `address` lies in.
     pub(crate) fn find(&self, address: u64) -> Option<Span> {
-        let after = self.spans.partition_point(|span| span.base <= address);
-        let span = self.spans[after.checked_sub(1)?];
-        span.contains(address, 1).then_some(span)
+        self.number_of(address).map(|number| self.spans[number])
+    }
+
+    /// The allocations' ranges, by number.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The number of the allocation that `address` lies in.
+    pub(crate) fn number_of(&self, address: u64) -> Option<usize> {
+        let number = self.spans.partition_point(|span| span.base <= address).checked_sub(1)?;
+        self.spans[number].contains(address, 1).then_some(number)
     }
 
     /// The allocation nearest to an access that lies outside all or crosses the end of one.

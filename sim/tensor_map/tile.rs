@@ -84,6 +84,11 @@ impl Tile {
         bytes
     }
 
+    /// Calls `range(address, bytes)` for the parts of rows that lie in the tensor.
+    pub(crate) fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
+        self.rows().flatten().for_each(|row| range(row.address, row.bytes));
+    }
+
     /// Calls `part(address, bytes)` for each part of the box that lies in the tensor, `bytes` being those of the box there. An H200
     /// stores a row that ends within 16 bytes up to the next multiple of them (seen); here what is no element stays as it is.
     pub(crate) fn for_each_part(&self, bytes: &[u8], mut part: impl FnMut(u64, &[u8])) {

@@ -420,16 +420,15 @@ fn fences_and_conditions_hand_on_what_threads_know() {
         let launch = Launch::new("k", 1, 160, &memory).shared_bytes(1024 + BYTES as usize);
         told(launch.access_budget(1 << 24).run(&kernel).map(|_| ()))
     };
-    let through_flag = |from: bool, by: fn(u64) -> u32| {
+    let by_fence = |from: bool| {
         if from {
             fence();
-            store_global(flag, 1_u32);
+            atomic_exchange(flag, 1_u32);
         } else if thread_idx().x == 128 {
-            while by(flag) == 0 {}
+            while atomic_or(flag, 0_u32) == 0 {}
             fence();
         }
     };
-    let by_fence = |from| through_flag(from, load_global);
     let by_condition = |from| {
         if from {
             store_global(flag, 1_u32);

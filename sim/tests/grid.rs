@@ -146,9 +146,9 @@ fn a_thread_may_poll_for_what_another_writes_later() {
     Launch::new("poll", 1, 64, &memory)
         .run(&|| {
             if thread_idx().x == 63 {
-                store_global(address, 1u32);
+                atomic_exchange(address, 1u32);
             }
-            while load_global::<u32>(address) == 0 {}
+            while atomic_or(address, 0u32) == 0 {}
         })
         .unwrap();
 }

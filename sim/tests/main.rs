@@ -10,6 +10,7 @@ mod grid;
 mod matrix;
 mod mbarrier;
 mod memory_faults;
+mod races;
 mod store_async;
 mod waiting;
 mod warp;

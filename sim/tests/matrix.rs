@@ -58,6 +58,7 @@ fn addresses_of_lanes_beyond_the_matrices_are_not_looked_at() {
             fill();
             let row = shared_base() + 16 * lane_id();
             ldmatrix::<1>(false, if lane_id() < 8 { row } else { 3 });
+            sync_warp(u32::MAX);
             stmatrix(true, if lane_id() < 16 { row } else { 3 }, [lane_id(); 2]);
         })
         .unwrap();

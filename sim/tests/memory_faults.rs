@@ -100,7 +100,7 @@ fn memory_dropped_during_a_launch_stays_until_the_launch_ends() {
     let memory = GlobalMemory::new();
     let buffer = std::sync::Mutex::new(Some(memory.alloc(1 << 20, "dropped").unwrap()));
     let address = buffer.lock().unwrap().as_ref().unwrap().address();
-    launch(&memory)
+    Launch::new("k", 1, 1, &memory)
         .run(&|| {
             store_global(address, 1u32);
             drop(buffer.lock().unwrap().take());
@@ -168,21 +168,29 @@ fn an_atomic_on_unwritten_shared_memory_and_a_half_written_word_fault() {
     });
     assert!(matches!(error.kind, FaultKind::SharedUnwritten { access: Access::Atomic, .. }), "{error}");
     let error = fault(launch(&memory), &|| {
-        store_shared(shared_base() + 8, 0u32);
-        load_shared::<u64>(shared_base() + 8);
+        if thread_idx().x == 0 {
+            store_shared(shared_base() + 8, 0u32);
+            load_shared::<u64>(shared_base() + 8);
+        }
     });
     assert!(matches!(error.kind, FaultKind::SharedUnwritten { bytes: 8, offset: 8, .. }), "{error}");
 }
 
 #[test]
-fn a_missing_barrier_shows_as_a_read_of_unwritten_shared_memory() {
+fn a_missing_barrier_is_a_race_also_where_the_read_comes_before_the_write() {
     let memory = GlobalMemory::new();
-    let error = fault(launch(&memory), &|| {
+    let kernel = || {
         let t = thread_idx().x;
         store_shared(shared_base() + 4 * t, t);
         load_shared::<u32>(shared_base() + 4 * (63 - t));
-    });
-    assert!(matches!(error.kind, FaultKind::SharedUnwritten { offset: 252, .. }), "{error}");
+    };
+    let error = fault(launch(&memory), &kernel);
+    let FaultKind::Race(race) = &error.kind else { panic!("{error}") };
+    assert_eq!((race.access, race.other.access), (Access::Write, Access::Read), "{error}");
+    let write = error.location.unwrap().line();
+    assert_eq!(race.other.location.line(), write + 1, "{error}");
+    let unwritten = fault(launch(&memory).races(false), &kernel);
+    assert!(matches!(unwritten.kind, FaultKind::SharedUnwritten { offset: 252, .. }), "{unwritten}");
 }
 
 #[test]

@@ -153,9 +153,9 @@ fn who_did_not_wait_for_the_mbarrier_may_not_read_what_others_waited_for() {
     sent([4, 0], send, 0, read).unwrap();
     let wait = || mbarrier_wait_parity(barrier(0), 0);
     sent([4, 0], send, 20, || (wait(), read()).1).unwrap();
-    // A write makes it the thread's own.
-    sent([4, 0], send, 20, || assert_eq!((store_shared(tile(), 7_u32), load_shared::<u32>(tile())).1, 7))
-        .unwrap();
+    let fault = sent([4, 0], send, 20, || store_shared(tile(), 7_u32)).unwrap_err();
+    let FaultKind::Race(race) = &fault.kind else { panic!("{fault}") };
+    assert_eq!((race.access, race.other.access), (Access::Write, Access::StoreAsync), "{fault}");
     let fault = sent([4, 0], send, 20, read).unwrap_err();
     assert!(
         matches!(

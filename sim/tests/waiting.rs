@@ -171,9 +171,9 @@ fn a_warp_that_polls_by_warp_operations_lets_the_others_run() {
     let address = flag.address();
     let kernel = || {
         if warp_id() == 1 {
-            store_global(address, 1u32);
+            atomic_exchange(address, 1u32);
         }
-        while !vote_any(u32::MAX, lane_id() == 0 && load_global::<u32>(address) == 1) {}
+        while !vote_any(u32::MAX, lane_id() == 0 && atomic_or(address, 0u32) == 1) {}
     };
     launch(&memory, 64).rendezvous_budget(100_000).run(&kernel).expect("warp 1 gets its turn");
 }

@@ -267,6 +267,37 @@ fn what_is_asked_of_the_sums_is_done() {
 }
 
 #[test]
+fn an_alpha_of_zero_leaves_the_matrices_out() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let before = whole(20, 10, true);
+    f64::save(folder, "a.npy", &Array2::from_elem((20, 30), f64::NAN));
+    f64::save(folder, "b.npy", &Array2::from_elem((30, 10), f64::INFINITY));
+    f64::save(folder, "before.npy", &before);
+    for (alpha, expected) in [("0", 2.0 * &before), ("-0.0", 2.0 * &before)] {
+        let said = succeeded(&moye(
+            folder,
+            &[
+                "matmul",
+                "a.npy",
+                "b.npy",
+                "--alpha",
+                alpha,
+                "--c",
+                "before.npy",
+                "--beta",
+                "2",
+                "-o",
+                "c.npy",
+                "--force",
+            ],
+        ));
+        assert_eq!(f64::load(folder, "c.npy"), expected, "{said}");
+        assert!(said.contains("none"), "no kernel multiplies: {said}");
+    }
+}
+
+#[test]
 fn options_that_do_not_fit_are_refused_with_the_values() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
@@ -312,6 +343,27 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         (
             &["i8.npy", "i8.npy", "--alpha", "0.5"],
             "alpha is 0.5, and products of int8 take a whole number of 32 bits",
+        ),
+        (
+            &["f32.npy", "f32.npy", "--alpha", "1e39"],
+            "alpha is 1e39, and products of float32 take a float of 32 bits, which is 0 or from 1.4e-45 to 3.4e38 in magnitude; scale the \
+             matrices instead, or convert them to floats of 64 bits",
+        ),
+        (
+            &["f16.npy", "f16.npy", "--alpha", "-1e39"],
+            "alpha is -1e39, and products of float16 take a float of 32 bits",
+        ),
+        (
+            &["f32.npy", "f32.npy", "--alpha", "1e-50"],
+            "alpha is 1e-50, and products of float32 take a float of 32 bits",
+        ),
+        (
+            &["e5m2.npy", "e5m2.npy", "--alpha", "1e-50"],
+            "alpha is 1e-50, and products of float8_e5m2 take a float of",
+        ),
+        (
+            &["f32.npy", "f32.npy", "--c", "f32.npy", "--beta", "1e-50"],
+            "beta is 1e-50, and products of float32 take a float of 32 bits",
         ),
         (&["i8.npy", "i8.npy", "--activation", "gelu"], "are for floats, and the product of int8 is int32"),
         (
@@ -365,6 +417,11 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         (&["f32.npy", "f32.npy", "--beta", "2"], "--c <C.npy>"),
         (&["f32.npy", "f32.npy", "--dtype", "f8"], "f16, bf16, f32, f64, i8, e4m3, e5m2"),
         (&["f32.npy", "f32.npy", "--split-k", "0"], "0 is not in 1.."),
+        (
+            &["f64.npy", "f64.npy", "--alpha", "1e400"],
+            "`1e400` is too large: a float of 64 bits ends at 1.8e308",
+        ),
+        (&["f64.npy", "f64.npy", "--c", "f64.npy", "--beta", "1e-400"], "`1e-400` is too near to 0"),
     ] {
         let output = moye(folder, &[&["matmul"], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

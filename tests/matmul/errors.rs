@@ -85,6 +85,62 @@ fn an_exponential_of_integers() {
     assert!(error.contains("Gelu of integers has no meaning; take `relu`"), "{error}");
 }
 
+#[rstest]
+#[case(1e39)]
+#[case(-3.5e38)]
+#[case(1e-50)]
+#[case(-5e-324)]
+fn factors_that_f32_has_as_infinity_or_zero(#[case] value: f64) {
+    fn refused<T: moye::Operand, U: moye::Output<T>>(value: f64) {
+        let device = Device::sim();
+        let data = device.alloc_zeroed::<T>(4).unwrap();
+        let product = || {
+            Matmul::<T, U>::new(
+                Matrix::row_major(&data, 2, 2).unwrap(),
+                Matrix::row_major(&data, 2, 2).unwrap(),
+            )
+        };
+        let takes = format!(
+            "{value:?}, and products of {} take a float of 32 bits, which is 0 or from 1.4e-45 to 3.4e38 in magnitude; scale the \
+             matrices instead, or convert them to floats of 64 bits",
+            T::NAME
+        );
+        assert_eq!(
+            product().try_alpha(value).map(|_| ()).unwrap_err().to_string(),
+            format!("alpha is {takes}")
+        );
+        assert_eq!(
+            product().try_beta(value).map(|_| ()).unwrap_err().to_string(),
+            format!("beta is {takes}")
+        );
+    }
+    refused::<f32, f32>(value);
+    refused::<half::f16, half::f16>(value);
+    refused::<half::bf16, f32>(value);
+    refused::<moye::number::F8E4M3, f32>(value);
+    refused::<moye::number::F8E5M2, half::bf16>(value);
+}
+
+#[test]
+fn factors_that_integers_do_not_have() {
+    let device = Device::sim();
+    let data = device.upload(&[1i8; 4]).unwrap();
+    let product = || {
+        Matmul::<i8, i32>::new(
+            Matrix::row_major(&data, 2, 2).unwrap(),
+            Matrix::row_major(&data, 2, 2).unwrap(),
+        )
+    };
+    for value in [0.5, 2147483648.0, f64::NAN, f64::NEG_INFINITY] {
+        let error = product().try_beta(value).map(|_| ()).unwrap_err().to_string();
+        let expected = format!(
+            "beta is {value:?}, and products of i8 take a whole number of 32 bits, from -2147483648 to 2147483647; convert the"
+        );
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    assert!(product().try_alpha(-2147483648.0).is_ok());
+}
+
 #[test]
 fn a_bias_of_another_device() {
     let (device, other) = (Device::sim(), Device::sim());

@@ -4,11 +4,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod activations;
 mod batches;
 mod case;
 mod each_kernel;
 mod errors;
 mod exact;
+mod left_out;
 mod parts;
 mod ping_pong;
 mod scales;

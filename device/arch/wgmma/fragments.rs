@@ -12,14 +12,12 @@ use crate::layout::{Layout, layout};
 pub const SM90_Warpgroup: Layout = layout!(128:1);
 
 /// `(T128, V(N / 2)) -> (M64, NN)`: the accumulators, CuTe's `CLayout_64xN`. `n` is a multiple of 8.
+///
+/// The mode of the columns' eights is there for 8 columns too, with an extent of 1, so that code generic over N may
+/// take mode (1, 2).
 #[must_use]
 pub const fn accumulators(n: i64) -> Layout {
-    // ((4, 8, 4), (2, 2, n / 8)):((128, 1, 16), (64, 8, 512)); of 8 columns the last mode is left out.
-    if n == 8 { layout!(((4, 8, 4), (2, 2)):((128, 1, 16), (64, 8))) } else { wide_accumulators(n / 8) }
-}
-
-const fn wide_accumulators(eights: i64) -> Layout {
-    layout!(((4, 8, 4), (2, 2, eights)):((128, 1, 16), (64, 8, 512)))
+    layout!(((4, 8, 4), (2, 2, n / 8)):((128, 1, 16), (64, 8, 512)))
 }
 
 /// `(T128, V4) -> (M64, K8)`: A of 32 bits in registers, CuTe's `ALayout_64x8`.

@@ -2,12 +2,14 @@
 
 use super::TiledCopy;
 use super::cut::Cut;
+use crate::algorithm::{ReadBy, WrittenBy, copy_if, copy_tiled};
 use crate::arch::simulator_assert;
 use crate::atom::copy::CopyAtom;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
-    Divisors, Engine, Fragment, Partitioned, RegistersMut, RegistersRef, StaticLayout, Tensor, tables,
+    Divisors, Engine, Fragment, FragmentLike, IdentityOf, Input, OfTile, Output, Partitioned, RegistersMut,
+    RegistersRef, StaticLayout, Tensor, tables,
 };
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
@@ -23,8 +25,18 @@ pub trait StaticTiledCopy: Copy + Default + 'static {
     /// The tiled copy.
     const COPY: TiledCopy<Self::Atom, Self::Element>;
 
+    /// The threads that take part: `#[kernel(threads = Copy::THREADS)]`.
+    const THREADS: u32 = Self::COPY.threads() as u32;
+
     /// The part of `thread`, which is below [`TiledCopy::threads`]: CuTe's `get_slice`. The simulator faults where it is not;
     /// a GPU does not look.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn slice(thread: u32) -> ThrCopy<Self> {
+        Self::get_slice(thread)
+    }
+
+    /// [`slice`](Self::slice), by CuTe's name.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrCopy<Self> {
@@ -87,10 +99,10 @@ pub struct PartitionS<L, C>(PhantomData<(L, C)>);
 pub struct PartitionD<L, C>(PhantomData<(L, C)>);
 
 /// Thread to the origin of its part of a source.
-struct ThreadS<L, C>(PhantomData<(L, C)>);
+pub struct ThreadS<L, C>(PhantomData<(L, C)>);
 
 /// Thread to the origin of its part of a destination.
-struct ThreadD<L, C>(PhantomData<(L, C)>);
+pub struct ThreadD<L, C>(PhantomData<(L, C)>);
 
 /// A fragment of layout `L` in the modes of the tiled copy `C`.
 pub struct RetileOf<L, C>(PhantomData<(L, C)>);
@@ -119,11 +131,24 @@ macro_rules! partition {
             const ORIGIN: Divisors = L::ORIGIN.and(tables::steps($thread::<L, C>::LAYOUT));
             const SWIZZLE: Swizzle = L::SWIZZLE;
             const MOVED: u64 = tables::moved(L::MOVED, $thread::<L, C>::LAYOUT, L::SWIZZLE);
+            const STEPPED: u64 = L::STEPPED;
         }
     };
 }
 partition!(PartitionS ThreadS true);
 partition!(PartitionD ThreadD false);
+
+impl<L: StaticLayout, C: StaticTiledCopy> OfTile for FragmentLike<PartitionS<L, C>> {
+    type Tile = L;
+    type Elements = PartitionS<IdentityOf<L>, C>;
+    type Threads = ThreadS<IdentityOf<L>, C>;
+}
+
+impl<L: StaticLayout, C: StaticTiledCopy> OfTile for FragmentLike<PartitionD<L, C>> {
+    type Tile = L;
+    type Elements = PartitionD<IdentityOf<L>, C>;
+    type Threads = ThreadD<IdentityOf<L>, C>;
+}
 
 impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for RetileOf<L, C> {
     const LAYOUT: Layout = C::COPY.retile_d(L::LAYOUT);
@@ -172,5 +197,73 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         L: StaticLayout,
     {
         fragment.view_as_mut()
+    }
+}
+
+impl<C: StaticTiledCopy> ThrCopy<C> {
+    /// Copies a thread's part of the source to its part of the destination by the atom, both partitioned by this copy:
+    /// `(CPY, CPY_M, CPY_N, ...)`. See [`copy_tiled`].
+    ///
+    /// # Safety
+    /// As [`copy_tiled`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn copy<S, D>(self, source: S, mut destination: D)
+    where
+        S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
+        D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
+    }
+
+    /// [`copy`](Self::copy) of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`, of which `predicate(i)`
+    /// holds. See [`copy_if`].
+    ///
+    /// # Safety
+    /// As [`copy_if`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn copy_if<S, D>(self, predicate: impl Fn(usize) -> bool, source: S, mut destination: D)
+    where
+        S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
+        D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { copy_if(C::default(), predicate, source.input(), destination.output()) }
+    }
+
+    /// Copies a thread's part of the source to a fragment of another partition, of an operand say, by the atom: the fragment
+    /// is [retiled](Self::retile_d).
+    ///
+    /// # Safety
+    /// As [`copy_tiled`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load<S, L>(self, source: S, fragment: &mut Fragment<C::Element, L>)
+    where
+        S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
+        L: StaticLayout,
+        for<'r> RegistersMut<'r, C::Element>: WrittenBy<C::Atom>,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { copy_tiled(C::default(), source.input(), &mut self.retile_d(fragment)) }
+    }
+
+    /// Copies a fragment of another partition, an accumulator say, to a thread's part of the destination by the atom: the
+    /// fragment is [retiled](Self::retile_s).
+    ///
+    /// # Safety
+    /// As [`copy_tiled`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store<D, L>(self, fragment: &Fragment<C::Element, L>, mut destination: D)
+    where
+        D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
+        L: StaticLayout,
+        for<'r> RegistersRef<'r, C::Element>: ReadBy<C::Atom>,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { copy_tiled(C::default(), &self.retile_s(fragment), destination.output()) }
     }
 }

@@ -25,7 +25,7 @@ mod cut;
 mod kernel;
 pub(crate) mod partition;
 
-pub use kernel::{PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy};
+pub use kernel::{PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, ThreadD, ThreadS};
 pub use partition::{CopyTiling, End};
 
 use super::copy::{CopyAtom, ValueLayouts};

@@ -8,7 +8,9 @@ use crate::atom::Atom;
 use crate::atom::mma::MmaAtom;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
-use crate::tensor::{Divisors, Engine, Fragment, Partitioned, StaticLayout, Tensor, tables};
+use crate::tensor::{
+    Divisors, Engine, Fragment, IdentityOf, OfTile, Partitioned, StaticLayout, Tensor, tables,
+};
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
@@ -21,8 +23,18 @@ pub trait StaticTiledMma: Copy + Default + 'static {
     /// The tiled MMA.
     const MMA: TiledMma<Self::Atom>;
 
+    /// The threads that take part: `#[kernel(threads = Mma::THREADS)]`.
+    const THREADS: u32 = Self::MMA.threads() as u32;
+
     /// The part of `thread`, which is below [`TiledMma::threads`]: CuTe's `get_slice`. The simulator faults where it is not;
     /// a GPU does not look.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn slice(thread: u32) -> ThrMma<Self> {
+        Self::get_slice(thread)
+    }
+
+    /// [`slice`](Self::slice), by CuTe's name.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrMma<Self> {
@@ -109,7 +121,7 @@ operands! {
 pub struct PartitionMma<L, M, O>(PhantomData<(L, M, O)>);
 
 /// Thread to the origin of its part of an operand.
-struct ThreadMma<L, M, O>(PhantomData<(L, M, O)>);
+pub struct ThreadMma<L, M, O>(PhantomData<(L, M, O)>);
 
 macro_rules! marker {
     ($($name:ident)+) => { $(
@@ -137,6 +149,7 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Partit
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(ThreadMma::<L, M, O>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = tables::moved(L::MOVED, ThreadMma::<L, M, O>::LAYOUT, L::SWIZZLE);
+    const STEPPED: u64 = L::STEPPED;
 }
 
 /// The layout of a thread's fragment of an operand's tile of layout `L`: see [`MmaTiling::fragment`](super::MmaTiling::fragment).
@@ -145,6 +158,12 @@ marker!(FragmentOf);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for FragmentOf<L, M, O> {
     const LAYOUT: Layout = or_raise!(fragment_of(O::OPERAND, &of_thread(&Cut::<L, M, O>::PARTS)));
+}
+
+impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for FragmentOf<L, M, O> {
+    type Tile = L;
+    type Elements = PartitionMma<IdentityOf<L>, M, O>;
+    type Threads = ThreadMma<IdentityOf<L>, M, O>;
 }
 
 /// The layout of a thread's accumulator for a tile of the shape of `L`.
@@ -199,6 +218,13 @@ macro_rules! partition_fragments {
             unsafe { Fragment::uninit() }
         }
     )+ };
+}
+
+impl<M> ThrMma<M> {
+    #[inline(always)]
+    pub(super) fn thread(self) -> u32 {
+        self.thread
+    }
 }
 
 impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
@@ -262,7 +288,7 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
 
 /// The tensor's elements have as many bits as the atom's, or the partition does not compile. C and D in memory may be of
 /// any type, which sums are converted from and to.
-const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
+pub(super) const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
     let (name, bits) = A::TRAITS.numbers[match O::OPERAND {
         Operand::A => 0,
         Operand::B => 1,

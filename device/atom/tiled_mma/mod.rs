@@ -17,12 +17,15 @@
 
 mod cut;
 mod kernel;
+mod methods;
 pub(crate) mod partition;
 
 pub(crate) use kernel::stands_for;
 pub use kernel::{
     AccumulatorOf, FragmentOf, OfA, OfB, OfC, OfD, OperandKind, PartitionMma, StaticTiledMma, ThrMma,
+    ThreadMma,
 };
+pub use methods::StageOf;
 pub use partition::{MmaTiling, Operand, Permutation};
 
 use super::Atom;

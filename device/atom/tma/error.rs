@@ -1,5 +1,6 @@
 //! Why a tile in shared memory is not made of boxes.
 
+use super::tile::MAX_EXTENT;
 use crate::layout::{ComposedLayout, Text};
 
 /// The longest message, in bytes.
@@ -19,8 +20,9 @@ pub(super) enum Reason {
     Element(i64),
     Swizzle,
     NotContiguous,
-    Row { extent: i64, bits: i64 },
-    Span { extent: i64, span: i64 },
+    Row { run: i64, bits: i64, nearest: [i64; 2] },
+    Span { run: i64, span: i64, nearest: [i64; 2] },
+    Run { mode: usize, run: i64, multiple: i64, nearest: [i64; 2] },
     Copies { copies: i64 },
     Start { offset: i64, elements: i64 },
 }
@@ -63,18 +65,34 @@ impl TmaLayoutError {
                     "along no mode do elements follow each other; one must, as dimension 0 of the tensor is contiguous",
                 );
             }
-            Reason::Row { extent, bits } => {
+            Reason::Row { run, bits, nearest } => {
                 text.str("of the contiguous mode ");
-                text.int(extent);
+                text.int(run);
                 text.str(" elements follow each other, ");
-                text.int(extent * bits / 8);
+                text.int(run * bits / 8);
                 text.str(" bytes; it must be a multiple of 16 bytes");
+                write_nearest(&mut text, nearest);
             }
-            Reason::Span { extent, span } => {
+            Reason::Span { run, span, nearest } => {
                 text.str("its rows have ");
-                text.int(extent);
+                text.int(run);
                 text.str(" elements, and those of its swizzle ");
                 text.int(span);
+                write_nearest(&mut text, nearest);
+            }
+            Reason::Run { mode, run, multiple, nearest } => {
+                text.str("mode ");
+                text.size(mode);
+                text.str(" has a run of ");
+                text.int(run);
+                text.str(" elements, and a box at most ");
+                text.int(MAX_EXTENT);
+                text.str("; no divisor of ");
+                text.int(run);
+                text.str(" up to that is a multiple of ");
+                text.int(multiple);
+                text.str(", which boxes need to begin at aligned addresses");
+                write_nearest(&mut text, nearest);
             }
             Reason::Copies { copies } => {
                 text.str("it falls into ");
@@ -87,10 +105,23 @@ impl TmaLayoutError {
                 text.str(", no multiple of the ");
                 text.int(elements);
                 text.str(" that a box is aligned to");
+                let below = offset / elements * elements;
+                write_nearest(&mut text, [below, below + elements]);
             }
         }
         Self { text }
     }
+}
+
+/// What fits instead.
+const fn write_nearest(text: &mut Text<MESSAGE>, [below, above]: [i64; 2]) {
+    text.str(": ");
+    if below > 0 {
+        text.int(below);
+        text.str(" and ");
+    }
+    text.int(above);
+    text.str(if below > 0 { " fit" } else { " fits" });
 }
 
 impl core::fmt::Display for TmaLayoutError {

@@ -30,6 +30,8 @@ mod copy;
 mod error;
 #[cfg(not(target_arch = "nvptx64"))]
 mod map;
+#[cfg(test)]
+mod tests;
 mod tile;
 
 pub use copy::{PartLayout, ThrTma, TmaCopy, TmaMap, TmaTensor, TmaTiled};

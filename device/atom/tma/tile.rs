@@ -1,18 +1,22 @@
 //! A tile as boxes.
 //!
-//! A layout is a sum of what its modes contribute, and a box of extents `(e0, e1, ...)` is dense: element `(i0, i1, ...)` at
-//! `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by mode, in the order of their strides: the first mode gives
-//! the elements that follow each other from 0 on; the next as many as lie `e0` apart; the next as many as lie `e0 e1` apart;
-//! and so on, each a divisor of the mode's extent. The rest of the tile is more boxes of the same extents, at the offsets that
-//! the layout gives their first elements.
+//! A layout is a sum of what its modes contribute, and a box of extents `(e0, e1, ...)` is dense: element
+//! `(i0, i1, ...)` is at `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by mode, in the order of their
+//! strides. The first mode has a run of elements that are 1 apart, the next one of elements that are `e0` apart, the
+//! third one of elements that are `e0 e1` apart, and so on. The extent of a box is the whole run if that is at most
+//! 256. A longer run is divided: the extent is its largest divisor up to 256 by which all boxes begin at multiples of
+//! 128 bytes. The rest of the tile is more boxes of the same extents, at the offsets that the layout gives their first
+//! elements.
 
 use super::error::{Reason, TmaLayoutError};
 use crate::arch::{CachePolicy, tensor_load, tensor_prefetch, tensor_reduce_add, tensor_store};
-use crate::layout::{ComposedLayout, Layout};
+use crate::layout::{ComposedLayout, Layout, gcd};
 use crate::memory::TensorMapPointer;
 
 /// The most dimensions of a tensor.
 pub(super) const MAX_RANK: usize = 5;
+/// The largest extent of a box.
+pub(super) const MAX_EXTENT: i64 = 256;
 const MAX_COPIES: usize = 32;
 
 /// The boxes that make up a tile in shared memory.
@@ -29,8 +33,8 @@ pub struct TmaTile {
     pub(super) bits: i64,
     copies: usize,
     /// Where each box begins, in elements by dimension, and in bytes of shared memory.
-    starts: [[i32; MAX_RANK]; MAX_COPIES],
-    offsets: [u32; MAX_COPIES],
+    pub(super) starts: [[i32; MAX_RANK]; MAX_COPIES],
+    pub(super) offsets: [u32; MAX_COPIES],
 }
 
 impl TmaTile {
@@ -95,27 +99,48 @@ impl TmaTile {
         Ok(tile)
     }
 
+    /// The elements at multiples of which boxes begin: those of 128 bytes, with a swizzle those after which it repeats.
+    const fn aligned(&self) -> i64 {
+        if self.swizzle > 0 { (8 * (128 / self.bits)) << self.swizzle } else { 1024 / self.bits }
+    }
+
     /// The largest box.
     const fn find_box(&mut self, layout: &Layout) -> Result<(), Reason> {
         let piece = 128 / self.bits;
-        // No more than the span of the swizzle, or what a box may have.
-        let longest = if self.swizzle > 0 { piece << self.swizzle } else { 256 };
+        let aligned = self.aligned();
         let mut step = 1;
         let mut dimension = 0;
         while dimension < self.rank {
             let mode = layout.mode(self.modes[dimension]);
-            let most = if dimension == 0 { longest } else { 256 };
-            let extent = run(&mode, step, most);
+            let run = run(&mode, step);
+            // Boxes that follow each other along this dimension are `step` times the extent apart.
+            let multiple = aligned / gcd(step, aligned);
+            let fits = match dimension {
+                // A row of a box is as long as what is swizzled.
+                0 if self.swizzle > 0 => {
+                    Fits { unit: piece << self.swizzle, multiple: piece << self.swizzle }
+                }
+                0 => Fits { unit: piece, multiple },
+                _ => Fits { unit: 1, multiple },
+            };
+            let mut extent = fits.largest_divisor(run);
             if dimension == 0 {
-                if extent == 1 && mode.size() > 1 {
+                if run == 1 && mode.size() > 1 {
                     return Err(Reason::NotContiguous);
                 }
-                if extent % piece != 0 {
-                    return Err(Reason::Row { extent, bits: self.bits });
+                if run % piece != 0 {
+                    return Err(Reason::Row { run, bits: self.bits, nearest: fits.nearest(run) });
                 }
-                if self.swizzle > 0 && extent != longest {
-                    return Err(Reason::Span { extent, span: longest });
+                if self.swizzle > 0 {
+                    if run % fits.unit != 0 {
+                        return Err(Reason::Span { run, span: fits.unit, nearest: fits.nearest(run) });
+                    }
+                    extent = fits.unit;
                 }
+            }
+            if extent == 0 {
+                let mode = self.modes[dimension];
+                return Err(Reason::Run { mode, run, multiple, nearest: fits.nearest(run) });
             }
             self.box_extents[dimension] = extent as u32;
             step *= extent;
@@ -136,9 +161,7 @@ impl TmaTile {
             return Err(Reason::Copies { copies });
         }
         self.copies = copies as usize;
-        // Boxes begin at multiples of 128 bytes, with a swizzle at those that it repeats after.
-        let aligned =
-            if self.swizzle > 0 { (8 * (128 / self.bits)) << self.swizzle } else { 1024 / self.bits };
+        let aligned = self.aligned();
         let mut copy = 0;
         while copy < self.copies {
             let mut rest = copy as i64;
@@ -310,16 +333,55 @@ impl TmaTile {
     }
 }
 
-/// How far a mode's elements lie `step` apart from 0 on: a divisor of its extent, `most` at the most.
-const fn run(mode: &Layout, step: i64, most: i64) -> i64 {
+/// How many elements of a mode are `step` apart from element 0 on: its extent, or that of the modes that it nests first.
+const fn run(mode: &Layout, step: i64) -> i64 {
+    let flat = mode.flatten();
     let mut length = 1;
-    while length < mode.size() && length < most && mode.at(length) == length * step {
-        length += 1;
-    }
-    while mode.size() % length != 0 {
-        length -= 1;
+    let mut i = 0;
+    while i < flat.rank() {
+        let leaf = flat.mode(i);
+        if leaf.size() > 1 {
+            if leaf.at(1) != length * step {
+                break;
+            }
+            length *= leaf.size();
+        }
+        i += 1;
     }
     length
+}
+
+/// The runs of elements that boxes can be made of: up to [`MAX_EXTENT`] a multiple of `unit`, beyond a multiple of
+/// `multiple`, so that the boxes which follow each other are aligned.
+struct Fits {
+    unit: i64,
+    multiple: i64,
+}
+
+impl Fits {
+    /// The largest extent of a box by which a run is divided; 0 where there is none.
+    const fn largest_divisor(&self, run: i64) -> i64 {
+        if run <= MAX_EXTENT {
+            return run;
+        }
+        let mut extent = MAX_EXTENT;
+        while extent > 0 && (run % extent != 0 || extent % self.multiple != 0) {
+            extent -= 1;
+        }
+        extent
+    }
+
+    /// The nearest runs that fit, below and above; 0 where there is none below.
+    const fn nearest(&self, run: i64) -> [i64; 2] {
+        let (unit, multiple) = (self.unit, self.multiple);
+        let below = if run <= MAX_EXTENT || run / multiple * multiple < MAX_EXTENT / unit * unit {
+            (if run < MAX_EXTENT { run } else { MAX_EXTENT }) / unit * unit
+        } else {
+            run / multiple * multiple
+        };
+        let above = (run / unit + 1) * unit;
+        [below, if above <= MAX_EXTENT { above } else { (run / multiple + 1) * multiple }]
+    }
 }
 
 /// The modes by ascending stride of their second elements; those of one element come last.

@@ -14,8 +14,9 @@
 //!
 //! The warpgroups issue their products in turn (named barriers), so that the softmax of one is hidden by the products of another. Tiles
 //! of keys are taken from the last to the first: the masked ones come first. Blocks are persistent.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::arguments::{Arguments, Strides};
+use super::arguments::{Arguments, Strides, UNLIMITED};
 use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ, WARPGROUP,
 };
@@ -329,6 +330,20 @@ impl Rows {
         if tile >= self.clear.0 && tile < self.clear.1 {
             return;
         }
+        if self.visible.window[0] == UNLIMITED {
+            self.hide::<C, false>(tSrS, tile);
+        } else {
+            self.hide::<C, true>(tSrS, tile);
+        }
+    }
+
+    /// Hides scores on the right, and with `LEFT` on the left.
+    #[inline(always)]
+    fn hide<C: Config, const LEFT: bool>(
+        &self,
+        tSrS: &mut Fragment<f32, AccumulatorOf<TileS<C>, C::Qk>>,
+        tile: u32,
+    ) {
         let first = (tile * C::BLK_N + lane_id() % 4 * 2) as i32;
         for row in 0..2 {
             // A thread's columns are compared with constants.
@@ -337,7 +352,7 @@ impl Rows {
             let (begin, end) = (seen.0 - first, seen.1 - first);
             for column in 0..C::BLK_N as usize / 4 {
                 let key = (column / 2 * 8 + column % 2) as i32;
-                if key < begin || key >= end {
+                if LEFT && key < begin || key >= end {
                     // SAFETY: inside the fragment.
                     unsafe { tSrS.set(at(2, row, column), f32::NEG_INFINITY) };
                 }

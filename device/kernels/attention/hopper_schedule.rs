@@ -2,6 +2,8 @@
 
 use super::arguments::Arguments;
 use super::schedule::Work;
+#[cfg(not(target_arch = "nvptx64"))]
+use super::sequence::Visible;
 use moye_device::arch::{block_idx, grid_dim};
 use moye_device::memory::Element;
 
@@ -76,6 +78,48 @@ impl Iterator for Tiles {
         let row_tile = self.row_tiles - 1 - row;
         Some(Work { row_tile, head, kv_head: divided(head, self.group).0, batch, split: 0 })
     }
+}
+
+/// The number of heads of a section with which the blocks' sums of work are the most even, for tiles of `rows` rows and `keys` keys.
+///
+/// A section's keys and values fit in `l2` bytes. Up to 32 heads may be more: then several blocks read the same ones at a time.
+#[cfg(not(target_arch = "nvptx64"))]
+#[must_use]
+pub fn even_section<T: Element>(
+    arguments: &Arguments<T>,
+    blocks: u32,
+    (rows, keys): (u32, u32),
+    (d, l2): (u32, u64),
+) -> u32 {
+    const CANDIDATES: u32 = 24;
+    let heads = arguments.heads * arguments.batches;
+    let bytes = u64::from(arguments.k_length) * u64::from(2 * d) * size_of::<T>() as u64;
+    let fits = u64::from(arguments.group) * l2 / bytes.max(1);
+    let most = u32::try_from(fits).unwrap_or(u32::MAX).max(32).min(heads);
+    let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
+    let step = most.div_ceil(CANDIDATES).max(1);
+    let mut best = (u64::MAX, most);
+    let mut section = most;
+    while section > 0 {
+        let mut largest = 0;
+        for block in 0..blocks {
+            let sum = Tiles::of_block(arguments, section, block, blocks)
+                .map(|work| {
+                    let first = work.row_tile * rows;
+                    let ((begin, end), _) = visible.range(first, (first + rows).min(arguments.q_length) - 1);
+                    // What a tile costs beside its keys is about one step.
+                    1 + u64::from((end - begin).max(0) as u32 / keys)
+                })
+                .sum::<u64>();
+            largest = largest.max(sum);
+        }
+        // A small gain is not worth less reuse.
+        if largest < best.0 - best.0 / 200 {
+            best = (largest, section);
+        }
+        section = section.saturating_sub(step);
+    }
+    best.1
 }
 
 #[cfg(test)]

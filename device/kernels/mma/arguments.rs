@@ -37,7 +37,9 @@ pub struct Arguments<T: Element, O: Element, S: Element> {
     pub bias_m: i64,
     /// Between the elements of `bias` along N.
     pub bias_n: i64,
-    /// The factor of the product.
+    /// The factor of the product. Kernels that multiply apply it even where it is 0, so that NaN and
+    /// infinities of `a` and `b` reach `c`. `finish_*` with 0 splits leaves the product out: `Matmul`
+    /// launches it alone where `alpha` or K is 0.
     pub alpha: S,
     /// The factor of what was in `c`, which is not read where this is 0.
     pub beta: S,
@@ -137,7 +139,11 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
     }
 }
 
-/// What the sum goes through last.
+/// The activation of the epilogue. Far below zero GELU and SiLU underflow gradually to -0, which is also
+/// their value at minus infinity. NaN stays NaN.
+///
+/// SiLU is within 12 units in the last place of the type that it is computed in. GELU raises e to the
+/// power `t`, a cubic of x (about `0.07 x^3` far below zero), and is within `4 |t| + 12` units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Activation {

@@ -94,7 +94,7 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
             axpby(S::ONE, &sums, S::ONE, &mut sum);
             from = from.offset(arguments.split_c);
         }
-        finish(arguments, &sum, &t_g_bias, &mut results);
+        finish(arguments, &sum, &t_g_bias, &mut results, arguments.splits == 0);
         copy(&results, &mut t_g_c);
     }
 }
@@ -102,7 +102,7 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
 macro_rules! finish {
     ($($name:ident $t:ty, $scalar:ty;)+) => { $(
         #[doc = concat!("Adds up the sums that the splits of K left in `a`, and writes `", stringify!($t), "` to `c`: a block of 256 threads")]
-        /// for each tile of 8 x 128 along x, for each batch along y.
+        /// for each tile of 8 x 128 along x, for each batch along y. With 0 splits neither `a` nor `alpha` is read.
         ///
         /// # Safety
         /// As for a product's kernel, with `a` as `(batches, splits, M, N)` by `batch_a`, `split_c` and `lda`, whose rows start

@@ -184,7 +184,7 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides, const WHOLE:
                 copy(&to, &mut results);
             }
             let t_bias = t_g_bias.slice_last(i); // (CPY, CPY_N)
-            finish(arguments, &sums, &t_bias, &mut results);
+            finish(arguments, &sums, &t_bias, &mut results, false);
             copy(&results, &mut to);
         }
         row += Rows::<O, O, G, WHOLE>::AT_ONCE;

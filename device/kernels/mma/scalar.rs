@@ -12,6 +12,8 @@ use moye_device::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
 pub trait Scalar: Fma + KernelParam + PartialEq {
     /// The value 1.
     const ONE: Self;
+    /// The additive identity of every value: -0 of floats, since `-0 + 0` is 0.
+    const NOTHING: Self;
 
     /// [`Activation::Relu`].
     #[must_use]
@@ -51,6 +53,7 @@ pub trait Convertible<S>: Element {
 
 /// Replaces `results`, which hold what was in C where `beta` is not 0, by `activation(alpha * sums + beta * c + bias)`.
 ///
+/// `empty` says that there is no product: then neither `alpha` nor `sums` is read, and `beta * c` keeps its bits.
 /// Each question is asked once for all elements, so that the code has a branch for each and not for each of an element.
 ///
 /// # Safety
@@ -61,6 +64,7 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
     sums: &Tensor<A, LA>,
     bias: &Tensor<B, LB>,
     results: &mut Fragment<B::Element, LR>,
+    empty: bool,
 ) where
     T: Element,
     O: Element,
@@ -75,7 +79,12 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
     // SAFETY: the caller's contract; every value is written before it is read.
     unsafe {
         let mut values = Fragment::<S, LR>::uninit();
-        transform(sums, &mut values, |sum| arguments.alpha.fma(sum.widen(), S::ZERO));
+        if empty {
+            let none = if arguments.beta == S::ZERO { S::ZERO } else { S::NOTHING };
+            transform(sums, &mut values, |_| none);
+        } else {
+            transform(sums, &mut values, |sum| arguments.alpha.fma(sum.widen(), S::ZERO));
+        }
         if arguments.beta != S::ZERO {
             for e in 0..count {
                 values.set(e, arguments.beta.fma(results.get(e).widen(), values.get(e)));
@@ -113,82 +122,149 @@ const RELU: u32 = Activation::Relu as u32;
 const GELU: u32 = Activation::Gelu as u32;
 const SILU: u32 = Activation::Silu as u32;
 
+// GELU and SiLU are `x * sigmoid(t)`, where t has the sign of x. The product as it is written fails far
+// below zero: the sigmoid underflows where the product is a normal number, and `-inf * 0` is NaN. With
+// `e = exp(-|t|)`, which is at most 1,
+//
+//     x * sigmoid(t) = max(x, -0) - |x| * e / (1 + e)
+//
+// holds for both signs without overflow or cancellation, and gives -0, infinities and NaN. `e` is held
+// as two factors, each about its square root, so that neither underflows before the result does.
+
 /// `2 * sqrt(2 / pi)` and the factor of the cube in GELU's form by a hyperbolic tangent: `1 + tanh(y)` is `2 sigmoid(2 y)`.
 const GELU_FACTOR: f64 = 1.595_769_121_605_731;
 const GELU_CUBE: f64 = 0.044_715;
 
-macro_rules! float {
-    ($t:ident, $sigmoid:path $(, $of_two:item)*) => {
-        impl Scalar for $t {
-            const ONE: Self = 1.0;
-            $($of_two)*
-
-            #[inline(always)]
-            fn relu(self) -> Self {
-                // What is not a number stays so.
-                if self < 0.0 { 0.0 } else { self }
-            }
-            #[inline(always)]
-            fn gelu(self) -> Self {
-                let y = (GELU_FACTOR * GELU_CUBE) as $t * self * self * self + GELU_FACTOR as $t * self;
-                self * $sigmoid(y)
-            }
-            #[inline(always)]
-            fn silu(self) -> Self {
-                self * $sigmoid(self)
-            }
-        }
-    };
+/// The intermediate values of an activation of f32: `-|x|`, and two factors of `e`.
+#[derive(Clone, Copy)]
+struct Gate {
+    below: f32,
+    factors: [f32; 2],
 }
-float! {
-    f32, sigmoid_f32,
+
+impl Gate {
+    /// `-|x|`, or -128 where it is below that or NaN: `e` is 0 there, and must not meet an infinity.
     #[inline(always)]
-    fn gelu_of_two([x, y]: [Self; 2]) -> [Self; 2] {
-        let inner = |x: f32| x * ((GELU_FACTOR * GELU_CUBE) as f32 * (x * x) + GELU_FACTOR as f32);
-        let [a, b] = sigmoids([inner(x), inner(y)]);
-        [x * a, y * b]
-    },
+    fn below(x: f32) -> f32 {
+        (-arch::abs_f32(x)).max(-128.0)
+    }
+
+    /// `t = x`. The rounding of the exponent, up to 2^-18, is 44 units in the last place of `e`. The second
+    /// factor makes up for it.
     #[inline(always)]
-    fn silu_of_two([x, y]: [Self; 2]) -> [Self; 2] {
-        let [a, b] = sigmoids([x, y]);
-        [x * a, y * b]
+    fn silu(x: f32) -> Self {
+        use core::f32::consts::{LN_2, LOG2_E};
+        let below = Self::below(x);
+        let exponent = below * (0.5 * LOG2_E);
+        let root = arch::ex2_approx_f32(exponent);
+        Self { below, factors: [root, root.fma(exponent.fma(-2.0 * LN_2, below), root)] }
+    }
+
+    /// `t = 1.5957691 * (x + 0.044715 * x^3)`.
+    #[inline(always)]
+    fn gelu(x: f32) -> Self {
+        const HALF: f64 = 0.5 * core::f64::consts::LOG2_E * GELU_FACTOR;
+        let below = Self::below(x);
+        let exponent = below * (below * below).fma((HALF * GELU_CUBE) as f32, HALF as f32);
+        let root = arch::ex2_approx_f32(exponent);
+        Self { below, factors: [root, root] }
+    }
+
+    /// `1 + e`, from 1 to 2.
+    #[inline(always)]
+    fn denominator(self) -> f32 {
+        let [root, other] = self.factors;
+        root.fma(other, 1.0)
+    }
+
+    /// The activation of `x`, with the reciprocal of the denominator as a product.
+    #[inline(always)]
+    fn of(self, x: f32, reciprocal: [f32; 2]) -> f32 {
+        let [root, other] = self.factors;
+        (self.below * root).fma(other * (reciprocal[0] * reciprocal[1]), arch::max_nan_f32(x, -0.0))
+    }
+
+    /// The activation of `x`.
+    #[inline(always)]
+    fn one(self, x: f32) -> f32 {
+        self.of(x, [arch::rcp_approx_f32(self.denominator()), 1.0])
+    }
+
+    /// The activations of two numbers by one reciprocal: `1 / p = q / (p q)`. The special function unit
+    /// takes eight times as long for each as the FMA unit, and limits the activations.
+    #[inline(always)]
+    fn two(gates: [Self; 2], [x, y]: [f32; 2]) -> [f32; 2] {
+        let [p, q] = gates.map(Self::denominator);
+        let reciprocal = arch::rcp_approx_f32(p * q);
+        [gates[0].of(x, [q, reciprocal]), gates[1].of(y, [p, reciprocal])]
     }
 }
-float!(f64, sigmoid_f64);
 
-/// `1 / (1 + e^-x)`, by the approximate instructions: a few units in the last place of f32.
-#[inline(always)]
-fn sigmoid_f32(x: f32) -> f32 {
-    arch::rcp_approx_f32(1.0 + arch::ex2_approx_f32(-core::f32::consts::LOG2_E * x))
+impl Scalar for f32 {
+    const ONE: Self = 1.0;
+    const NOTHING: Self = -0.0;
+
+    #[inline(always)]
+    fn relu(self) -> Self {
+        // What is not a number stays so.
+        if self < 0.0 { 0.0 } else { self }
+    }
+    #[inline(always)]
+    fn gelu(self) -> Self {
+        Gate::gelu(self).one(self)
+    }
+    #[inline(always)]
+    fn silu(self) -> Self {
+        Gate::silu(self).one(self)
+    }
+    #[inline(always)]
+    fn gelu_of_two(pair: [Self; 2]) -> [Self; 2] {
+        Gate::two(pair.map(Gate::gelu), pair)
+    }
+    #[inline(always)]
+    fn silu_of_two(pair: [Self; 2]) -> [Self; 2] {
+        Gate::two(pair.map(Gate::silu), pair)
+    }
 }
 
-/// [`sigmoid_f32`] of two numbers by one reciprocal: `1 / p = q / (p q)`. The unit for reciprocals and powers takes eight times as long for
-/// each as that for products, and is what activations wait for. The product of both is to be in range: what is below 2^-63 becomes 0.
-#[inline(always)]
-fn sigmoids(pair: [f32; 2]) -> [f32; 2] {
-    const MOST: f32 = 63.0;
-    let powers = pair.map(|x| -core::f32::consts::LOG2_E * x);
-    let [p, q] = powers.map(|power| 1.0 + arch::ex2_approx_f32(power.min(MOST)));
-    let reciprocal = arch::rcp_approx_f32(p * q);
-    // What is not a number is not more either, and stays so by the number that it is multiplied with.
-    let of = |power: f32, sigmoid: f32| if power > MOST { 0.0 } else { sigmoid };
-    [of(powers[0], q * reciprocal), of(powers[1], p * reciprocal)]
+/// Below this the exponential of f64 is 0, and so is its product with the exponent.
+const LEAST_F64: f64 = -800.0;
+
+impl Scalar for f64 {
+    const ONE: Self = 1.0;
+    const NOTHING: Self = -0.0;
+
+    #[inline(always)]
+    fn relu(self) -> Self {
+        if self < 0.0 { 0.0 } else { self }
+    }
+    #[inline(always)]
+    fn gelu(self) -> Self {
+        let below = (-self.abs()).max(LEAST_F64);
+        let inner = below * (below * below).fma(GELU_FACTOR * GELU_CUBE, GELU_FACTOR);
+        gated_f64(self, below, inner.max(LEAST_F64))
+    }
+    #[inline(always)]
+    fn silu(self) -> Self {
+        let below = (-self.abs()).max(LEAST_F64);
+        gated_f64(self, below, below)
+    }
 }
 
-/// `1 / (1 + e^-x)`.
+/// `max(x, -0) - |x| * e / (1 + e)`, of `below = -|x|` and the exponent of `e`.
 #[inline(always)]
-fn sigmoid_f64(x: f64) -> f64 {
-    1.0 / (1.0 + exp_f64(-x))
+fn gated_f64(x: f64, below: f64, exponent: f64) -> f64 {
+    let [root, other] = exp_f64(exponent);
+    let above = if x < 0.0 { -0.0 } else { x };
+    (below * root).fma(other / root.fma(other, 1.0), above)
 }
 
-/// `e^x` within a few units in the last place: `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
+/// `e^x` for x from -800 to 0 as two normal numbers whose product is within a few units in the last place:
+/// `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
 #[inline(always)]
-fn exp_f64(x: f64) -> f64 {
+fn exp_f64(x: f64) -> [f64; 2] {
     /// `ln(2)` in two parts, the first with so few bits that its product with `n` is exact.
     const LN2: (f64, f64) = (f64::from_bits(0x3fe6_2e42_fee0_0000), 1.908_214_929_270_587_7e-10);
-    // Beyond these the result is 0 or infinite to the sigmoid. What is not a number stays so.
-    let x = if x > 709.0 { 709.0 } else { x };
-    let x = if x < -709.0 { -709.0 } else { x };
     // Adding and taking away 1.5 * 2^52 rounds to the nearest whole number.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     let n = x.fma(core::f64::consts::LOG2_E, ROUND) - ROUND;
@@ -196,14 +272,17 @@ fn exp_f64(x: f64) -> f64 {
     let mut sum = 1.0;
     let mut term = 13;
     while term > 0 {
-        sum = (r / f64::from(term)).fma(sum, 1.0);
+        sum = (r * (1.0 / f64::from(term))).fma(sum, 1.0);
         term -= 1;
     }
-    sum * f64::from_bits(((n as i64 + 1023) as u64) << 52)
+    let power = |n: i64| f64::from_bits(((n + 1023) as u64) << 52);
+    let (n, half) = (n as i64, n as i64 / 2);
+    [sum * power(half), power(n - half)]
 }
 
 impl Scalar for i32 {
     const ONE: Self = 1;
+    const NOTHING: Self = 0;
 
     #[inline(always)]
     fn relu(self) -> Self {
@@ -263,12 +342,13 @@ mod tests {
 
     #[test]
     fn the_exponential_of_f64_is_within_four_units_in_the_last_place() {
-        for i in -70_000..=70_000 {
+        for i in -80_000..=0 {
             let x = f64::from(i) * 0.01;
-            let (got, want) = (exp_f64(x), x.exp());
-            assert!(((got - want) / want).abs() < 4.0 * f64::EPSILON, "e^{x}: {got:e}, expected {want:e}");
+            let ([root, other], of_half) = (exp_f64(x), (0.5 * x).exp());
+            let off = (root / of_half) * (other / of_half) - 1.0;
+            assert!(off.abs() < 5.0 * f64::EPSILON, "e^{x}: {root:e} * {other:e} is off by {off:e}");
+            assert!(root.is_normal() && other.is_normal(), "e^{x}: {root:e} * {other:e}");
         }
-        assert!(exp_f64(f64::NAN).is_nan());
     }
 
     #[test]
@@ -325,5 +405,172 @@ mod tests {
             f32::silu_of_two([f32::NAN, 0.0])[0].is_nan() && f32::gelu_of_two([0.0, f32::NAN])[1].is_nan()
         );
         assert_eq!((-5).relu(), 0);
+    }
+
+    /// `x * sigmoid(t)`, by factors that do not underflow before it does.
+    fn gated(x: f64, t: f64) -> f64 {
+        if x < 0.0 {
+            // Finite in place of minus infinity: the exponential of -800 is 0 times either.
+            let (x, root) = (x.max(-1e9), (0.5 * t.max(-1600.0)).exp());
+            x * root * root / (1.0 + t.max(-1600.0).exp())
+        } else {
+            x / (1.0 + (-t).exp())
+        }
+    }
+
+    /// `t` of GELU.
+    fn cubic(x: f64) -> f64 {
+        GELU_FACTOR * (x + GELU_CUBE * x * x * x)
+    }
+
+    /// How far `got` is from `want`, in units in the last place of a float with `fraction` bits of fraction
+    /// and `least` as its least exponent. NaN for zeros of different signs.
+    fn units(got: f64, want: f64, fraction: i32, least: i32) -> f64 {
+        if got == want {
+            return if got == 0.0 && got.is_sign_negative() != want.is_sign_negative() {
+                f64::NAN
+            } else {
+                0.0
+            };
+        }
+        let exponent = ((want.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(least);
+        // By two powers, for the least ones of f64.
+        let half = (fraction - exponent) / 2;
+        ((got - want) * 2f64.powi(half)).abs() * 2f64.powi(fraction - exponent - half)
+    }
+
+    /// Numbers of all exponents and both signs, infinities and NaN.
+    fn of_all_exponents() -> impl Iterator<Item = f64> {
+        (0..=0x7ff_u64).flat_map(|exponent| {
+            let fractions =
+                [0, 1, 0x5_5555_5555_5555, 0x8_0000_0000_0000, 0xc_cccc_cccc_cccc, 0xf_ffff_ffff_ffff];
+            fractions.into_iter().flat_map(move |fraction| {
+                [0, 1].map(|sign: u64| f64::from_bits(sign << 63 | exponent << 52 | fraction))
+            })
+        })
+    }
+
+    #[test]
+    fn silu_and_gelu_of_f32_are_right_to_a_few_units_from_infinity_to_infinity() {
+        // A prime step through all bits; and where the results become subnormal.
+        let all = (0..=u32::MAX).step_by(10_007).map(f32::from_bits);
+        let near = (-1_100_000..=1_100_000).map(|i| i as f32 * 1e-4);
+        for x in all.chain(near).chain([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY]) {
+            let wide = f64::from(x);
+            for (which, t, got) in [
+                (
+                    "silu",
+                    wide,
+                    [x.silu(), f32::silu_of_two([x, -3.0])[0], f32::silu_of_two([f32::NAN, x])[1]],
+                ),
+                (
+                    "gelu",
+                    cubic(wide),
+                    [x.gelu(), f32::gelu_of_two([x, -3.0])[0], f32::gelu_of_two([f32::NAN, x])[1]],
+                ),
+            ] {
+                if x.is_nan() {
+                    assert!(got.iter().all(|got| got.is_nan()), "{which}({x}) is {got:?}");
+                    continue;
+                }
+                let want = gated(wide, t);
+                let bound = if which == "silu" { 8.0 } else { 8.0 + 4.0 * t.abs().min(200.0) };
+                for got in got {
+                    let off = units(got.into(), want, 23, -126);
+                    assert!(off <= bound, "{which}({x:e}) = {got:e}, {off} units from {want:e}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silu_and_gelu_of_f64_are_right_to_a_few_units_from_infinity_to_infinity() {
+        let near = (-800_000..=800_000).map(|i| f64::from(i) * 1e-3);
+        for x in of_all_exponents().chain(near) {
+            for (which, t, got) in [("silu", x, x.silu()), ("gelu", cubic(x), x.gelu())] {
+                if x.is_nan() {
+                    assert!(got.is_nan(), "{which}({x}) is {got}");
+                    continue;
+                }
+                let (want, bound) =
+                    (gated(x, t), if which == "silu" { 10.0 } else { 10.0 + 4.0 * t.abs().min(800.0) });
+                let off = units(got, want, 52, -1022);
+                assert!(off <= bound, "{which}({x:e}) = {got:e}, {off} units from {want:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_f16_and_bf16_has_the_silu_and_gelu_that_its_type_has_nearest_or_next_to_it() {
+        for bits in 0..=u16::MAX {
+            // A number, its type's fraction and least exponent, its rounding and its largest number.
+            type OfType = (f32, i32, i32, fn(f32) -> f64, f64);
+            let of_f16: OfType =
+                (f16::from_bits(bits).widen(), 10, -14, |x| f16::narrow(x).to_f64(), f16::MAX.to_f64());
+            let of_bf16: OfType =
+                (bf16::from_bits(bits).widen(), 7, -126, |x| bf16::narrow(x).to_f64(), bf16::MAX.to_f64());
+            for (x, fraction, least, narrow, most) in [of_f16, of_bf16] {
+                if x.is_nan() {
+                    assert!(narrow(x.silu()).is_nan() && narrow(x.gelu()).is_nan());
+                    continue;
+                }
+                for (which, t, got) in [("silu", x.into(), x.silu()), ("gelu", cubic(x.into()), x.gelu())] {
+                    let (got, want) = (narrow(got), gated(x.into(), t));
+                    if want.is_finite() && want <= most {
+                        let off = units(got, want, fraction, least);
+                        // Half a unit is the rounding; results that underflow are -0.
+                        let vanishes = got == 0.0 && got.is_sign_negative() && want < 0.0;
+                        assert!(
+                            off <= 0.51 || vanishes && off <= 0.51,
+                            "{which}({x:e}) = {got:e}, {off} units from {want:e}"
+                        );
+                    } else {
+                        assert_eq!(got, want, "{which}({x:e})");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn activations_far_below_zero_are_those_of_fifty_digits() {
+        // Computed with mpmath 1.3.0 at 50 digits.
+        let silu = [
+            (-1.0, -0.268_941_421_369_995_120_75),
+            (-20.0, -4.122_307_236_380_407_162_9e-8),
+            (-88.0, -5.328_049_667_953_043_578_4e-37),
+            (-90.0, -7.374_611_361_591_463_887_3e-38),
+            (-100.5, -2.267_621_836_596_621_494_8e-42),
+            (-700.0, -6.901_773_580_631_839_599_7e-302),
+            (-740.0, -3.099_667_511_235_556_215_2e-319),
+            (-745.0, -2.102_651_294_201_593_121_9e-321),
+        ];
+        for (x, want) in silu {
+            let (got, narrow) = (x.silu(), f64::from((x as f32).silu()));
+            assert!(units(got, want, 52, -1022) <= 10.0, "silu({x}) = {got:e}, expected {want:e}");
+            assert!(
+                x < -104.0 || units(narrow, want, 23, -126) <= 8.0,
+                "silu({x}) = {narrow:e} in f32, expected {want:e}"
+            );
+        }
+        let gelu = [
+            (-1.0, -0.158_808_009_391_723_295_22),
+            (-5.0, -2.291_796_196_629_506_045_6e-7),
+            (-10.0, -1.204_092_348_209_805_993_7e-37),
+            (-10.5, -7.424_900_556_079_039_823e-43),
+            (-20.0, -3.375_450_956_310_967_319_7e-261),
+            (-21.0, -6.016_648_487_631_484_674_2e-301),
+        ];
+        for (x, want) in gelu {
+            let (got, narrow, t) = (x.gelu(), f64::from((x as f32).gelu()), cubic(x).abs());
+            assert!(units(got, want, 52, -1022) <= 10.0 + 4.0 * t, "gelu({x}) = {got:e}, expected {want:e}");
+            let off = units(narrow, want, 23, -126);
+            assert!(x < -10.6 || off <= 8.0 + 4.0 * t, "gelu({x}) = {narrow:e} in f32, expected {want:e}");
+        }
+        for far in [-1e300, f64::MIN, f64::NEG_INFINITY] {
+            let got =
+                [far.silu(), far.gelu(), f64::from((far as f32).silu()), f64::from((far as f32).gelu())];
+            assert!(got.iter().all(|got| *got == 0.0 && got.is_sign_negative()), "of {far:e}: {got:?}");
+        }
     }
 }

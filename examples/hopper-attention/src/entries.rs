@@ -1,6 +1,6 @@
 //! The kernels.
 
-use crate::attention::arguments::Arguments;
+use crate::attention::Arguments;
 use crate::attention::hopper::{Maps, forward};
 use crate::attention::hopper_config::*;
 use half::{bf16, f16};

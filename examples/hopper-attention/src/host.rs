@@ -1,7 +1,8 @@
 //! Problems of attention, their results in float64, and launches on the simulator.
 
-use crate::attention::arguments::{Arguments, UNLIMITED};
+use crate::attention::{Arguments, UNLIMITED};
 use crate::attention::hopper_config::*;
+use crate::attention::hopper_schedule::even_section;
 use crate::entries;
 use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
@@ -110,9 +111,10 @@ impl Problem {
         (arguments, tiles)
     }
 
-    /// The heads of a section: all of them. Their keys and values need not fit in L2, since blocks that run together read the same ones.
-    pub fn section(&self) -> u32 {
-        self.heads[0] * self.batches
+    /// The heads of a section: see [`even_section`].
+    pub fn section<C: Entry>(&self, blocks: u32) -> u32 {
+        let (arguments, tiles) = self.arguments::<C>(0, 0);
+        even_section(&arguments, blocks.min(tiles), (64 * C::WARPGROUPS, C::BLK_N), (self.d, 32 << 20))
     }
 
     /// A row of O and the logarithm of its sum, in float64. `q`, `k` and `v` are whole operands.
@@ -238,7 +240,7 @@ pub fn simulate<C: Entry>(problem: &Problem, blocks: u32, seed: u64) -> Result<(
         TmaMap::from_words(words[1]),
         TmaMap::from_words(words[2]),
         arguments,
-        problem.section(),
+        problem.section::<C>(blocks),
     );
     Launch::new(C::KERNEL.name(), blocks.min(tiles), C::THREADS, &memory)
         .shared_bytes(C::KERNEL.shared_bytes())

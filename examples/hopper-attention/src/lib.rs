@@ -5,7 +5,7 @@
 
 #[path = "../../../device/kernels/attention"]
 pub mod attention {
-    //! The kernel's text.
+    //! The kernel's text, without the entries of `moye-kernels`.
     pub mod arguments;
     pub mod hopper;
     pub mod hopper_config;
@@ -14,6 +14,7 @@ pub mod attention {
     pub mod schedule;
     pub mod sequence;
     pub mod softmax;
+    pub use arguments::{Arguments, UNLIMITED};
 }
 
 pub mod entries;

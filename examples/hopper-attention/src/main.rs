@@ -48,7 +48,7 @@ fn run<C: Entry>(gpu: &Gpu, problem: &Problem, rows: u32, timed: bool) -> Result
         TmaMap::from_words(gpu.encode(&maps[1])?),
         TmaMap::from_words(gpu.encode(&maps[2])?),
         arguments,
-        problem.section(),
+        problem.section::<C>(gpu.multiprocessors),
     );
     let shared = C::KERNEL.shared_bytes();
     let kernel = gpu.kernel(C::KERNEL.name(), shared)?;

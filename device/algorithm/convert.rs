@@ -1,0 +1,138 @@
+//! Conversions of whole fragments, in packed pairs where the GPU has an instruction for two.
+
+use super::copy::copy_alike;
+use crate::arch::Convert;
+use crate::memory::{Element, Storable};
+use crate::tensor::{Access, AccessMut, Engine, Fragment, FragmentLike, InRegisters, StaticLayout, Tensor};
+use half::{bf16, f16};
+
+impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
+    /// A fragment of the same values as another type, each rounded as [`Convert`] has it: `scores.view().convert::<f16>()`.
+    ///
+    /// Of f32 to f16 or bf16 one instruction converts two values (`cvt.rn.f16x2.f32`).
+    ///
+    /// ```
+    /// use half::f16;
+    /// use moye_device::layout::layout;
+    /// use moye_device::static_layout;
+    /// use moye_device::tensor::Fragment;
+    ///
+    /// static_layout! { Values = layout!((2, 2)); }
+    /// let halves = Fragment::<f32, Values>::filled(0.1).convert::<f16>();
+    /// assert_eq!(halves[(1, 1)], f16::from_f32(0.1));
+    /// ```
+    #[inline(always)]
+    #[must_use]
+    pub fn convert<U: Element>(&self) -> Fragment<U, FragmentLike<L>>
+    where
+        T: Convert<U>,
+    {
+        let mut result = Fragment::zeros();
+        // SAFETY: inside both, which whoever made the tensor has written.
+        unsafe { convert_into(self, &mut result) };
+        result
+    }
+}
+
+/// Converts element by element, or pair by pair.
+///
+/// # Safety
+/// Both have the same number of elements; the source is written.
+#[inline(always)]
+unsafe fn convert_into<T, U, E, L, LD>(source: &Tensor<E, L>, destination: &mut Fragment<U, LD>)
+where
+    T: Element + Convert<U>,
+    U: Element,
+    E: InRegisters + Engine<Element = T>,
+    L: StaticLayout,
+    LD: StaticLayout,
+{
+    // SAFETY: the caller's contract.
+    unsafe {
+        for pair in 0..Tensor::<E, L>::SIZE / 2 {
+            let [low, high] = Convert::<U>::convert_pair([source.get(2 * pair), source.get(2 * pair + 1)]);
+            destination.set(2 * pair, low);
+            destination.set(2 * pair + 1, high);
+        }
+        if const { Tensor::<E, L>::SIZE % 2 == 1 } {
+            let last = const { Tensor::<E, L>::SIZE - 1 };
+            destination.set(last, source.get(last).convert());
+        }
+    }
+}
+
+/// A type whose values [`copy`](super::copy()) stores as `U`: the type itself, or one with a conversion.
+#[diagnostic::on_unimplemented(
+    message = "elements `{Self}` are not copied as `{U}`",
+    label = "no conversion from `{Self}` to `{U}`",
+    note = "a copy converts between f32 and f16 or bf16; for another conversion `map` the fragment first"
+)]
+pub trait CopyAs<U: Storable>: Storable {
+    /// Copies a whole tensor.
+    ///
+    /// # Safety
+    /// As [`copy`](super::copy()).
+    #[doc(hidden)]
+    unsafe fn copy_all<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+    where
+        S: Access + Engine<Element = Self>,
+        D: AccessMut + Engine<Element = U>,
+        LS: StaticLayout,
+        LD: StaticLayout;
+}
+
+impl<T: Storable> CopyAs<T> for T {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn copy_all<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+    where
+        S: Access + Engine<Element = T>,
+        D: AccessMut + Engine<Element = T>,
+        LS: StaticLayout,
+        LD: StaticLayout,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { copy_alike(source, destination) }
+    }
+}
+
+/// Copies by registers, where all elements are converted.
+///
+/// # Safety
+/// As [`copy`](super::copy()).
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn copy_converted<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+where
+    S: Access + Engine<Element: Element + Convert<D::Element>>,
+    D: AccessMut + Engine<Element: Element>,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    let mut own = Fragment::<S::Element, FragmentLike<LS>>::zeros();
+    // SAFETY: the caller's contract.
+    unsafe {
+        copy_alike(source, &mut own);
+        copy_alike(&own.view().convert::<D::Element>(), destination);
+    }
+}
+
+macro_rules! copy_as {
+    ($($from:ty => $to:ty),*) => { $(
+        impl CopyAs<$to> for $from {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn copy_all<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
+            where
+                S: Access + Engine<Element = $from>,
+                D: AccessMut + Engine<Element = $to>,
+                LS: StaticLayout,
+                LD: StaticLayout,
+            {
+                // SAFETY: the caller's contract.
+                unsafe { copy_converted(source, destination) }
+            }
+        }
+    )* };
+}
+copy_as!(f32 => f16, f32 => bf16, f16 => f32, bf16 => f32);

@@ -1,0 +1,244 @@
+//! Reductions and scans across the lanes of a quad or a warp, and across the warps of a block.
+//!
+//! The operation is any function of two values; the lanes get the same result wherever it is commutative and associative, as
+//! the maximum is. Sums of floats depend on the order, which is the same in every run: lanes at distance 16 are added first,
+//! neighbours last.
+
+use crate::arch::{
+    FULL_WARP, ShuffleValue, lane_id, shuffle_up, shuffle_xor, simulator_assert, sync_threads, thread_idx,
+};
+use crate::memory::Element;
+use crate::tensor::{AcrossLanes, Fragment, SharedTensor, StaticLayout};
+
+/// `f` over the lanes whose numbers differ by the bits of `LANES`; all of them get the result.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn lanes_reduce<const LANES: u32, T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
+    let mut value = value;
+    // Written out: a loop over the masks might stay one.
+    macro_rules! step {
+        ($($mask:literal)+) => { $(
+            if LANES & $mask != 0 {
+                value = f(value, shuffle_xor(FULL_WARP, value, $mask));
+            }
+        )+ };
+    }
+    step!(16 8 4 2 1);
+    value
+}
+
+/// `f` over the four lanes of a quad, `4 i` to `4 i + 3`, which share the rows of an accumulator.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn quad_reduce<T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
+    lanes_reduce::<3, T>(value, f)
+}
+
+/// `f` over the 32 lanes of a warp.
+///
+/// ```
+/// use moye_device::algorithm::warp_reduce;
+/// use moye_device::arch::lane_id;
+/// # use moye_sim::{GlobalMemory, Launch};
+/// # Launch::new("warp", 1, 32, &GlobalMemory::new()).run(&|| {
+/// assert_eq!(warp_reduce(lane_id() as f32, f32::max), 31.0);
+/// assert_eq!(warp_reduce(lane_id() as f32, |a, b| a + b), 496.0);
+/// # }).unwrap();
+/// ```
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warp_reduce<T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
+    lanes_reduce::<31, T>(value, f)
+}
+
+/// `f` over the lanes up to the calling one: an inclusive scan of the warp.
+///
+/// ```
+/// use moye_device::algorithm::warp_scan;
+/// use moye_device::arch::lane_id;
+/// # use moye_sim::{GlobalMemory, Launch};
+/// # Launch::new("warp", 1, 32, &GlobalMemory::new()).run(&|| {
+/// let lane = lane_id();
+/// assert_eq!(warp_scan(lane, |a, b| a + b), lane * (lane + 1) / 2);
+/// # }).unwrap();
+/// ```
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warp_scan<T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
+    let (mut value, lane) = (value, lane_id());
+    macro_rules! step {
+        ($($distance:literal)+) => { $(
+            let below = shuffle_up(FULL_WARP, value, $distance);
+            if lane >= $distance {
+                value = f(below, value);
+            }
+        )+ };
+    }
+    step!(1 2 4 8 16);
+    value
+}
+
+/// `f` over the lanes below the calling one: an exclusive scan of the warp. The lowest lane gets `first`.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn warp_scan_exclusive<T: ShuffleValue>(value: T, first: T, f: impl Fn(T, T) -> T) -> T {
+    let below = shuffle_up(FULL_WARP, warp_scan(value, f), 1);
+    if lane_id() == 0 { first } else { below }
+}
+
+/// `f` over all threads of the block, each of which gets the result: across the lanes of each warp, then over the warps in
+/// order through `scratch`, which has an element for each warp.
+///
+/// All threads of the block call it. Two barriers: the elements are written before the first, and `scratch` is free again
+/// behind the second.
+///
+/// # Safety
+/// `scratch` belongs to this call while it runs, and has as many elements as the block has warps.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn block_reduce<T: ShuffleValue + Element, L: StaticLayout>(
+    value: T,
+    mut scratch: SharedTensor<T, L>,
+    f: impl Fn(T, T) -> T,
+) -> T {
+    let value = warp_reduce(value, &f);
+    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the barriers.
+    unsafe {
+        publish(value, &mut scratch);
+        let mut result = scratch.get(0usize);
+        for warp in 1..SharedTensor::<T, L>::SIZE {
+            result = f(result, scratch.get(warp));
+        }
+        sync_threads();
+        result
+    }
+}
+
+/// The warp's value into its element of `scratch`, and a barrier.
+///
+/// # Safety
+/// As [`block_reduce`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn publish<T: Element, L: StaticLayout>(value: T, scratch: &mut SharedTensor<T, L>) {
+    simulator_assert!(
+        warps() == SharedTensor::<T, L>::SIZE,
+        "a block of {} warps reduces through an array of {}: take one with an element for each warp",
+        warps(),
+        L::LAYOUT
+    );
+    let thread = thread_idx().x;
+    if thread.is_multiple_of(32) {
+        // SAFETY: the caller's contract.
+        unsafe { scratch.set((thread / 32) as usize, value) };
+    }
+    sync_threads();
+}
+
+/// The warps of the block, of which `x` alone counts threads.
+#[inline(always)]
+fn warps() -> usize {
+    crate::arch::block_dim().x.div_ceil(32) as usize
+}
+
+/// `f` over the threads of the block up to the calling one, counted by `x`: an inclusive scan. As [`block_reduce`].
+///
+/// # Safety
+/// As [`block_reduce`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn block_scan<T: ShuffleValue + Element, L: StaticLayout>(
+    value: T,
+    mut scratch: SharedTensor<T, L>,
+    f: impl Fn(T, T) -> T,
+) -> T {
+    let own = warp_scan(value, &f);
+    let thread = thread_idx().x;
+    // The last lane has the warp's sum.
+    let whole = crate::arch::shuffle(FULL_WARP, own, 31);
+    // SAFETY: the caller's contract, as above.
+    unsafe {
+        publish(whole, &mut scratch);
+        let mut before = scratch.get(0usize);
+        for warp in 1..SharedTensor::<T, L>::SIZE {
+            if warp < (thread / 32) as usize {
+                before = f(before, scratch.get(warp));
+            }
+        }
+        sync_threads();
+        if thread < 32 { own } else { f(before, own) }
+    }
+}
+
+impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
+    /// Each element, combined across the four lanes of the quad: see [`quad_reduce`].
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn across_quad(self, f: impl Fn(T, T) -> T) -> Self {
+        self.across::<3>(f)
+    }
+
+    /// Each element, combined across the warp: see [`warp_reduce`].
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn across_warp(self, f: impl Fn(T, T) -> T) -> Self {
+        self.across::<31>(f)
+    }
+
+    /// Each element, combined across those lanes that have parts of the same row (or column): what completes a
+    /// [`reduce`](crate::tensor::Tensor::reduce) of a partitioned tile. The partition says which lanes these are.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn across_lanes(self, f: impl Fn(T, T) -> T) -> Self
+    where
+        L: AcrossLanes,
+    {
+        let mut result = self;
+        for i in 0..Self::SIZE {
+            let mut value = result[i];
+            macro_rules! step {
+                ($($mask:literal)+) => { $(
+                    if const { L::LANES & $mask != 0 } {
+                        value = f(value, shuffle_xor(FULL_WARP, value, $mask));
+                    }
+                )+ };
+            }
+            step!(16 8 4 2 1);
+            result[i] = value;
+        }
+        result
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn across<const LANES: u32>(self, f: impl Fn(T, T) -> T) -> Self {
+        let mut result = self;
+        for i in 0..Self::SIZE {
+            result[i] = lanes_reduce::<LANES, T>(result[i], &f);
+        }
+        result
+    }
+
+    /// Each element, combined across all threads of the block: see [`block_reduce`].
+    ///
+    /// # Safety
+    /// As [`block_reduce`].
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn across_block<LS: StaticLayout>(
+        self,
+        scratch: SharedTensor<T, LS>,
+        f: impl Fn(T, T) -> T,
+    ) -> Self {
+        let mut result = self;
+        for i in 0..Self::SIZE {
+            // SAFETY: the caller's contract.
+            result[i] = unsafe { block_reduce(result[i], scratch, &f) };
+        }
+        result
+    }
+}

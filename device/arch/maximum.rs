@@ -1,0 +1,60 @@
+//! The maximum that propagates NaN, and the magnitude: `max.NaN.f32`, `abs.f32`.
+
+/// The larger of two numbers, NaN where either is NaN; `+0` is larger than `-0`.
+///
+/// [`f32::max`] is the instruction without `.NaN`: where one operand is NaN it gives the other one.
+///
+/// ```
+/// use moye_device::arch::max_nan_f32;
+/// assert_eq!(max_nan_f32(-3.0, -0.0).to_bits(), (-0.0f32).to_bits());
+/// assert_eq!(max_nan_f32(0.0, -0.0).to_bits(), 0);
+/// assert!(max_nan_f32(f32::NAN, -0.0).is_nan());
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn max_nan_f32(a: f32, b: f32) -> f32 {
+    super::target::needs!("max.NaN.f32", 80 7.0);
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let d: f32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!(
+                "max.NaN.f32 {d}, {a}, {b};",
+                d = lateout(reg32) d, a = in(reg32) a, b = in(reg32) b, options(pure, nomem, nostack)
+            )
+        };
+        d
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    if a.is_nan() || b.is_nan() {
+        // The canonical NaN of the instruction.
+        f32::from_bits(0x7fff_ffff)
+    } else if a > b || a == b && a.is_sign_positive() {
+        a
+    } else {
+        b
+    }
+}
+
+/// The magnitude of a number.
+///
+/// `ptxas` makes it a modifier of the instruction that uses it. [`f32::abs`] of a register that LLVM
+/// holds as an integer becomes an `and` instead, an instruction of its own.
+#[inline(always)]
+#[must_use]
+pub fn abs_f32(x: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let d: f32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!(
+                "abs.f32 {d}, {a};", d = lateout(reg32) d, a = in(reg32) x, options(pure, nomem, nostack)
+            )
+        };
+        d
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    x.abs()
+}

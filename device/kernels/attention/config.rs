@@ -1,0 +1,285 @@
+//! The shape of a kernel as a type: element, head sizes, tile, warps; and the layouts that follow from it.
+
+use core::marker::PhantomData;
+use half::{bf16, f16};
+use moye_device::arch::{Convert, bf16_to_f32, f16_to_f32, f32x2_to_bf16x2, f32x2_to_f16x2};
+use moye_device::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
+use moye_device::atom::mma::{
+    AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
+};
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::layout;
+use moye_device::layout::{IntTuple, Layout, Swizzle};
+use moye_device::memory::{Element, SharedArray};
+use moye_device::tensor::StaticLayout;
+
+/// The element types of queries, keys and values.
+pub trait Half: Element + Convert<f32> {
+    /// The tensor-core instruction, f32 accumulators.
+    type Atom: MmaAtom<C = f32> + AddsInPlace;
+
+    /// The bits of the exponent: all are set in NaN and infinities.
+    const EXPONENT: u16;
+
+    /// The two nearest elements.
+    fn pack(low: f32, high: f32) -> [Self; 2];
+
+    /// The values of the two elements in a word.
+    fn unpack(word: u32) -> [f32; 2];
+
+    /// The bits of the two nearest elements, the first in the lower half.
+    fn pack_word(low: f32, high: f32) -> u32;
+}
+
+impl Half for bf16 {
+    type Atom = SM80_16x8x16_F32BF16BF16F32_TN;
+    const EXPONENT: u16 = 0x7f80;
+
+    #[inline(always)]
+    fn pack(low: f32, high: f32) -> [Self; 2] {
+        let pair = f32x2_to_bf16x2(low, high);
+        [pair.low(), pair.high()]
+    }
+    #[inline(always)]
+    fn unpack(word: u32) -> [f32; 2] {
+        [word as u16, (word >> 16) as u16].map(|bits| bf16_to_f32(Self::from_bits(bits)))
+    }
+    #[inline(always)]
+    fn pack_word(low: f32, high: f32) -> u32 {
+        f32x2_to_bf16x2(low, high).to_bits()
+    }
+}
+
+impl Half for f16 {
+    type Atom = SM80_16x8x16_F32F16F16F32_TN;
+    const EXPONENT: u16 = 0x7c00;
+
+    #[inline(always)]
+    fn pack(low: f32, high: f32) -> [Self; 2] {
+        let pair = f32x2_to_f16x2(low, high);
+        [pair.low(), pair.high()]
+    }
+    #[inline(always)]
+    fn unpack(word: u32) -> [f32; 2] {
+        [word as u16, (word >> 16) as u16].map(|bits| f16_to_f32(Self::from_bits(bits)))
+    }
+    #[inline(always)]
+    fn pack_word(low: f32, high: f32) -> u32 {
+        f32x2_to_f16x2(low, high).to_bits()
+    }
+}
+
+/// The shape of a kernel.
+pub trait Config: Copy + 'static {
+    /// The element type.
+    type Element: Half;
+    /// Head size of queries and keys.
+    const D: i64;
+    /// Head size of values, at most `D`.
+    const DV: i64;
+    /// Rows of a tile of queries.
+    const ROWS: i64;
+    /// Keys of a tile.
+    const KEYS: i64;
+    /// Warps of a group, one below the other along the rows.
+    const WARPS: i64;
+    /// Groups of warps: each has all rows and every `GROUPS`-th tile of keys. With more than one, a group is a warp.
+    const GROUPS: i64;
+    /// Whether the kernel changes single scores and loads keys by pages.
+    const GENERAL: bool;
+
+    /// Threads of a group.
+    const GROUP_THREADS: u32 = 32 * Self::WARPS as u32;
+    /// Threads of a block.
+    const THREADS: u32 = Self::GROUP_THREADS * Self::GROUPS as u32;
+    /// Blocks of 16 rows that a warp has.
+    const BLOCKS: usize = (Self::ROWS / (16 * Self::WARPS)) as usize;
+}
+
+/// A [`Config`] by its numbers: `D` and `DV`, rows and keys of a tile, warps and groups, whether it is general.
+pub struct Shape<
+    T,
+    const D: i64,
+    const DV: i64,
+    const ROWS: i64,
+    const KEYS: i64,
+    const WARPS: i64,
+    const GROUPS: i64,
+    const GENERAL: bool,
+>(PhantomData<T>);
+
+impl<T, const D: i64, const DV: i64, const M: i64, const N: i64, const W: i64, const G: i64, const GENERAL: bool> Clone
+    for Shape<T, D, DV, M, N, W, G, GENERAL>
+{
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, const D: i64, const DV: i64, const M: i64, const N: i64, const W: i64, const G: i64, const GENERAL: bool> Copy
+    for Shape<T, D, DV, M, N, W, G, GENERAL>
+{
+}
+
+impl<T, const D: i64, const DV: i64, const M: i64, const N: i64, const W: i64, const G: i64, const GENERAL: bool> Config
+    for Shape<T, D, DV, M, N, W, G, GENERAL>
+where
+    T: Half,
+{
+    type Element = T;
+    const D: i64 = D;
+    const DV: i64 = {
+        assert!(DV <= D && D % 16 == 0 && DV % 16 == 0, "heads are multiples of 16 columns, those of V no larger");
+        DV
+    };
+    const ROWS: i64 = {
+        assert!(M % (16 * W) == 0, "a warp has a multiple of 16 rows");
+        M
+    };
+    const KEYS: i64 = {
+        assert!(N % 32 == 0, "a tile has a multiple of 32 keys");
+        N
+    };
+    const WARPS: i64 = W;
+    const GROUPS: i64 = {
+        assert!(G == 1 || W == 1, "several groups are of one warp each");
+        G
+    };
+    const GENERAL: bool = GENERAL;
+}
+
+/// Columns that lie together in a row of shared memory: rows of 128 or 64 bytes, which a swizzle spreads over the banks. 0: all
+/// columns do, and rows are padded by 16 bytes to an odd multiple of it.
+pub const fn piece(columns: i64) -> i64 {
+    if columns % 64 == 0 {
+        64
+    } else if columns % 32 == 0 {
+        32
+    } else {
+        0
+    }
+}
+
+/// The swizzle of a tile with this many columns.
+pub const fn swizzle(columns: i64) -> Swizzle {
+    match piece(columns) {
+        64 => Swizzle::new(3, 3, 3),
+        32 => Swizzle::new(2, 3, 3),
+        _ => Swizzle::NONE,
+    }
+}
+
+/// `(rows, columns, stages)` in shared memory, as pieces one after the other.
+const fn rows_of(rows: i64, columns: i64, stages: i64) -> Layout {
+    let piece = piece(columns);
+    if piece == 0 {
+        let pitch = columns + 8;
+        return Layout::new(
+            IntTuple::flat(&[rows, columns, stages]),
+            IntTuple::flat(&[pitch, 1, rows * pitch]),
+        );
+    }
+    layout!((rows, (piece, { columns / piece }), stages):(piece, (1, { rows * piece }), { rows * columns }))
+}
+
+/// The same memory with rows and columns exchanged.
+const fn columns_of(rows: i64, columns: i64, stages: i64) -> Layout {
+    let layout = rows_of(rows, columns, stages);
+    Layout::concat(&[layout.mode(1), layout.mode(0), layout.mode(2)])
+}
+
+macro_rules! layouts {
+    ($($(#[$doc:meta])* $name:ident<$c:ident> = $layout:expr $(, $swizzle:expr)?;)+) => { $(
+        $(#[$doc])*
+        pub struct $name<C>(PhantomData<C>);
+
+        impl<C> Clone for $name<C> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<C> Copy for $name<C> {}
+        impl<$c: Config> StaticLayout for $name<$c> {
+            const LAYOUT: Layout = $layout;
+            $(const SWIZZLE: Swizzle = $swizzle;)?
+        }
+    )+ };
+}
+layouts! {
+    /// A tile of scores, (BLK_M, BLK_N).
+    TileS<C> = layout!(({ C::ROWS }, { C::KEYS }));
+    /// A tile of results, (BLK_M, DV).
+    TileO<C> = layout!(({ C::ROWS }, { C::DV }));
+    /// Queries, (BLK_M, D).
+    SmemQ<C> = rows_of(C::ROWS, C::D, 1).take(0, 2), swizzle(C::D);
+    /// Keys, (BLK_N, D, GROUPS).
+    SmemK<C> = rows_of(C::KEYS, C::D, C::GROUPS), swizzle(C::D);
+    /// Values, (BLK_N, DV, GROUPS).
+    SmemV<C> = rows_of(C::KEYS, C::DV, C::GROUPS), swizzle(C::DV);
+    /// Values as the operand B of P V, (DV, BLK_N, GROUPS): the same memory.
+    SmemVt<C> = columns_of(C::KEYS, C::DV, C::GROUPS), swizzle(C::DV);
+    /// Results, (BLK_M, DV), in the place of the queries.
+    SmemO<C> = rows_of(C::ROWS, C::DV, 1).take(0, 2), swizzle(C::DV);
+    /// A word for each warp: whether one of its results is not finite.
+    SmemFlags<C> = layout!({ C::WARPS * C::GROUPS });
+    /// P as the operand A, (MMA, MMA_M, MMA_K).
+    FragP<C> = layout!(((2, 2, 2), { C::BLOCKS as i64 }, { C::KEYS / 16 }));
+}
+
+/// What a kernel keeps in shared memory.
+pub type Storage<C> = (
+    SharedArray<ElementOf<C>, SmemQ<C>>,
+    SharedArray<ElementOf<C>, SmemK<C>>,
+    SharedArray<ElementOf<C>, SmemV<C>>,
+    SharedArray<u32, SmemFlags<C>>,
+);
+
+/// The element type of a configuration.
+pub type ElementOf<C> = <C as Config>::Element;
+
+macro_rules! marker {
+    ($($(#[$doc:meta])* $name:ident)+) => { $(
+        $(#[$doc])*
+        pub struct $name<C>(PhantomData<C>);
+
+        impl<C> Clone for $name<C> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<C> Copy for $name<C> {}
+        impl<C> Default for $name<C> {
+            fn default() -> Self {
+                Self(PhantomData)
+            }
+        }
+    )+ };
+}
+marker! {
+    /// The warps of a group along the rows, two atoms along the columns at a time.
+    Mma
+    /// Queries from shared memory to registers.
+    ReadQ
+    /// Keys from shared memory to registers.
+    ReadK
+    /// Values from shared memory to registers, transposed.
+    ReadV
+}
+
+impl<C: Config> StaticTiledMma for Mma<C> {
+    type Atom = <C::Element as Half>::Atom;
+    const MMA: TiledMma<Self::Atom> = TiledMma::tiled(layout!(({ C::WARPS }, 1, 1)), [16 * C::WARPS, 16, 16]);
+}
+macro_rules! copies {
+    ($($name:ident $atom:ty = $copy:ident;)+) => { $(
+        impl<C: Config> StaticTiledCopy for $name<C> {
+            type Atom = $atom;
+            type Element = C::Element;
+            const COPY: TiledCopy<$atom, C::Element> = $copy(&Mma::<C>::MMA);
+        }
+    )+ };
+}
+copies! {
+    ReadQ SM75_U32x4_LDSM_N = make_tiled_copy_a;
+    ReadK SM75_U32x4_LDSM_N = make_tiled_copy_b;
+    ReadV SM75_U16x8_LDSM_T = make_tiled_copy_b;
+}

@@ -1,0 +1,58 @@
+//! The kernels by name: tiles by head size.
+
+use super::arguments::Arguments;
+use super::config::{Config, Shape, Storage};
+use super::forward::forward;
+use half::{bf16, f16};
+use moye_device::kernel;
+
+macro_rules! entries {
+    ($(
+        $d:literal x $dv:literal, tile $m:literal x $n:literal, warps $w:literal, blocks $blocks:literal, decode $dn:literal blocks $dblocks:literal:
+        $($t:ty: $plain:ident $general:ident $decode:ident;)+
+    )+) => { $( $(
+        entries!(@one $t, $d, $dv, $m, $n, $w, 1, false, $blocks, "the options that leave scores as they are", $plain);
+        entries!(@one $t, $d, $dv, $m, $n, $w, 1, true, 1, "all options", $general);
+        entries!(@one $t, $d, $dv, 16, $dn, 1, 4, true, $dblocks, "all options, for 16 query rows", $decode);
+    )+ )+ };
+    (@one $t:ty, $d:literal, $dv:literal, $m:literal, $n:literal, $w:literal, $g:literal, $general:literal, $blocks:literal, $doc:literal, $name:ident) => {
+        #[doc = concat!("Attention of `", stringify!($t), "`, heads of ", $d, " columns (values ", $dv, "): ", $doc, ".")]
+        #[doc = concat!(" Tiles of ", $m, " query rows and ", $n, " keys.")]
+        ///
+        /// # Safety
+        /// As [`forward`].
+        #[kernel(
+            threads = (32 * $w * $g),
+            min_blocks = $blocks,
+            shared = Storage<Shape<$t, $d, $dv, $m, $n, $w, $g, $general>>
+        )]
+        pub unsafe fn $name(arguments: Arguments<$t>) {
+            type C = Shape<$t, $d, $dv, $m, $n, $w, $g, $general>;
+            // SAFETY: the caller's contract.
+            unsafe { forward::<C, { 2 * C::BLOCKS }>(&arguments) }
+        }
+    };
+}
+entries! {
+    64 x 64, tile 128 x 128, warps 4, blocks 2, decode 64 blocks 2:
+        bf16: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
+        f16: forward_f16_64 forward_f16_64_general decode_f16_64;
+    80 x 80, tile 64 x 64, warps 4, blocks 2, decode 64 blocks 2:
+        bf16: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
+        f16: forward_f16_80 forward_f16_80_general decode_f16_80;
+    96 x 96, tile 128 x 64, warps 4, blocks 2, decode 64 blocks 2:
+        bf16: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
+        f16: forward_f16_96 forward_f16_96_general decode_f16_96;
+    128 x 128, tile 128 x 64, warps 4, blocks 2, decode 32 blocks 3:
+        bf16: forward_bf16_128 forward_bf16_128_general decode_bf16_128;
+        f16: forward_f16_128 forward_f16_128_general decode_f16_128;
+    192 x 192, tile 64 x 64, warps 4, blocks 1, decode 32 blocks 2:
+        bf16: forward_bf16_192 forward_bf16_192_general decode_bf16_192;
+        f16: forward_f16_192 forward_f16_192_general decode_f16_192;
+    192 x 128, tile 64 x 64, warps 4, blocks 1, decode 32 blocks 2:
+        bf16: forward_bf16_192x128 forward_bf16_192x128_general decode_bf16_192x128;
+        f16: forward_f16_192x128 forward_f16_192x128_general decode_f16_192x128;
+    256 x 256, tile 64 x 64, warps 4, blocks 1, decode 32 blocks 1:
+        bf16: forward_bf16_256 forward_bf16_256_general decode_bf16_256;
+        f16: forward_f16_256 forward_f16_256_general decode_f16_256;
+}

@@ -1,0 +1,353 @@
+//! The kernel for sm_80: `mma.sync`, `ldmatrix`, `cp.async`.
+//!
+//! A block has a tile of queries and goes through the tiles of keys from the last to the first. K and V each have one place in shared
+//! memory: V arrives under `S = Q K^T`, the next K under the softmax and `O += P V`. Scores, probabilities and results stay in
+//! registers; P is the operand A of the second product as it comes out of the first.
+//!
+//! For few query rows a block has several groups, a warp each: all have the same rows and every one its own tiles of keys, so that no
+//! warp multiplies empty rows. Their results are added up in the end, as those of splits are.
+
+use super::arguments::{Arguments, Strides};
+use super::config::{
+    Config, ElementOf, FragP, Half, Mma, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO, TileS,
+};
+use super::hidden::{clear_not_finite, multiply_not_finite};
+use super::results::{Target, merge_bytes};
+use super::rows::Rows;
+use super::schedule::Work;
+use super::scores::{Scores, token};
+use super::sequence::Sequence;
+use super::softmax::{Softmax, at};
+use moye_device::algorithm::{copy_tiled, gemm_tiled};
+use moye_device::arch::{
+    FULL_WARP, Fma, block_idx, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp,
+    thread_idx, vote_any,
+};
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
+use moye_device::memory::{Global, Shared, SharedArray, SharedStorage};
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// Attention of one tile of queries, over one split of the keys. `ROWS` is the rows that a thread has: 2 for each block of 16 rows of
+/// its warp.
+///
+/// # Safety
+/// All that `arguments` point to lies inside its buffers, and `o` and the workspaces overlap nothing else. The head modes of `q`, `k`,
+/// `v` and `o` are contiguous, and their addresses and other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is
+/// launched with `C::THREADS` threads and the blocks of [`Arguments::grid`] of `C::ROWS`.
+#[inline(always)]
+pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<ElementOf<C>>) {
+    const { assert!(ROWS == 2 * C::BLOCKS) };
+    let thread = thread_idx().x;
+    let work = Work::of(arguments, block_idx().x);
+    // SAFETY: the caller's contract.
+    let sequence = unsafe { Sequence::of(arguments, work.batch) };
+    let pack = arguments.pack;
+    let (tile_rows, first_row, rows) = (C::ROWS as u32, work.row_tile * C::ROWS as u32, sequence.queries * pack);
+    if first_row >= rows {
+        return;
+    }
+    let last_row = (first_row + tile_rows).min(rows) - 1;
+    let (hull, core) = sequence.visible.range(token(first_row, pack).0, token(last_row, pack).0);
+    let keys = C::KEYS as u32;
+    let (begin, end) = if hull.0 < hull.1 { (hull.0 as u32 / keys, (hull.1 as u32).div_ceil(keys)) } else { (0, 0) };
+    let (begin, end) = work.keys(arguments.splits, begin, end);
+
+    // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
+    // SAFETY: the kernel declares the storage.
+    let (s_q, s_k, s_v, mut s_flags) = unsafe { Storage::<C>::take() };
+    let at_q = shared_base();
+    let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
+    let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
+    let (group, in_group) = if C::GROUPS == 1 { (0, thread) } else { (thread / 32, thread % 32) };
+    let s_k = s_k.slice_last(group); // (BLK_N, D)
+    let s_vt = s_v.with_layout::<SmemVt<C>>().slice_last(group); // (DV, BLK_N)
+    let at_k_tile = at_k + group * const { stage_bytes::<SmemK<C>>() };
+    let at_v_tile = at_v + group * const { stage_bytes::<SmemV<C>>() };
+
+    let mma = Mma::<C>::get_slice(in_group);
+    let (read_q, read_k, read_v) =
+        (ReadQ::<C>::get_slice(in_group), ReadK::<C>::get_slice(in_group), ReadV::<C>::get_slice(in_group));
+    // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K), (CPY, MMA_N, MMA_K)
+    let (r_q, r_k, r_v) = (read_q.partition_s(s_q), read_k.partition_s(s_k), read_v.partition_s(s_vt));
+    // SAFETY: each step's part is read before its product.
+    let (mut f_q, mut f_k, mut f_v) = unsafe {
+        (
+            mma.partition_fragment_a(&s_q),  // (MMA, MMA_M, MMA_K)
+            mma.partition_fragment_b(&s_k),  // (MMA, MMA_N, MMA_K)
+            mma.partition_fragment_b(&s_vt), // (MMA, MMA_N, MMA_K)
+        )
+    };
+
+    let paged = C::GENERAL && arguments.pages.address() != 0;
+    let load_q = Rows::new(tile_rows, C::D as u32, C::THREADS, thread);
+    let load_k = KeyRows::<C>::new(C::D as u32, in_group, work, &sequence, arguments.k, &arguments.stride_k, paged);
+    let load_v = KeyRows::<C>::new(C::DV as u32, in_group, work, &sequence, arguments.v, &arguments.stride_v, paged);
+    let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
+    let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
+
+    let (warp, lane) = (in_group / 32, thread % 32);
+    let mut thread_rows = [0; ROWS];
+    for (row, of_thread) in thread_rows.iter_mut().enumerate() {
+        *of_thread = (row as u32 / 2 * C::WARPS as u32 + warp) * 16 + row as u32 % 2 * 8 + lane / 4;
+    }
+    let target = Target::<C> { arguments, work, sequence, first_row, rows };
+
+    // A second time where hidden values may have come through; see `hidden`.
+    let mut careful = opaque(0) != 0;
+    loop {
+        let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
+        let mut softmax = Softmax::<ROWS>::new();
+        // SAFETY: what exists may be read, by the caller's contract; all threads have come here.
+        unsafe {
+            load_q.load(at_q, |row| {
+                let (token, head) = token(first_row + row, pack);
+                let first = sequence.q_offset(&arguments.stride_q, work.head + head);
+                let address = arguments.q.offset(first + i64::from(token) * arguments.stride_q.row).address();
+                (address, first_row + row < rows)
+            });
+        }
+        // The group's tiles: the last, and every `GROUPS`-th before it.
+        let count = (end.saturating_sub(begin) + C::GROUPS as u32 - 1 - group) / C::GROUPS as u32;
+        let mut tile = end.wrapping_sub(1 + group);
+        if count > 0 {
+            // SAFETY: as above; nobody uses the place of K yet.
+            unsafe { load_k.load(arguments, at_k_tile, tile) };
+        }
+        cp_async_commit();
+        // Several groups have the queries of all threads.
+        if C::GROUPS > 1 || count == 0 {
+            cp_async_wait::<0>();
+            sync_threads();
+        }
+        for left in (0..count).rev() {
+            cp_async_wait::<0>();
+            sync();
+            // SAFETY: all have multiplied by the last V.
+            unsafe { load_v.load(arguments, at_v_tile, tile) };
+            cp_async_commit();
+
+            let mut scores = mma.accumulator::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+            let steps = const { (C::D / 16) as u32 };
+            // SAFETY: Q and K have arrived for all threads of the group.
+            unsafe {
+                for step in 0..steps {
+                    copy_tiled(
+                        ReadQ::<C>::default(),
+                        &r_q.part_last(step),
+                        &mut read_q.retile_d(&mut f_q).slice_last(step),
+                    );
+                    copy_tiled(
+                        ReadK::<C>::default(),
+                        &r_k.part_last(step),
+                        &mut read_k.retile_d(&mut f_k).slice_last(step),
+                    );
+                    gemm_tiled(Mma::<C>::default(), &f_q.at_last(step), &f_k.at_last(step), &mut scores);
+                }
+            }
+            let place = Scores::<ROWS> {
+                rows: thread_rows.map(|row| first_row + row),
+                key: tile * keys + lane % 4 * 2,
+                pack,
+            };
+            let first_key = (tile * keys) as i32;
+            let mut masked = first_key < core.0 || first_key + keys as i32 > core.1;
+            // SAFETY: the scores are written.
+            unsafe {
+                if C::GENERAL {
+                    place.apply(&mut scores, arguments, &sequence, work);
+                    masked |= arguments.bias.address() != 0 || arguments.mask.address() != 0;
+                }
+                if masked {
+                    place.hide(&mut scores, &sequence);
+                }
+            }
+
+            cp_async_wait::<0>();
+            sync();
+            if left > 0 {
+                // SAFETY: all have multiplied by this K.
+                unsafe { load_k.load(arguments, at_k_tile, tile - C::GROUPS as u32) };
+                cp_async_commit();
+            }
+
+            // SAFETY: V has arrived for all threads of the group.
+            unsafe {
+                let factors = softmax.take_in(&mut scores, scale_log2);
+                for row in 0..ROWS {
+                    for column in 0..const { (C::DV / 4) as usize } {
+                        let index = at(ROWS, row, column);
+                        results.set(index, results.get(index) * factors[row]);
+                    }
+                }
+                if careful && masked {
+                    let values = Shared::from_address(at_v_tile);
+                    multiply_not_finite::<C, _, _, ROWS>(values, &scores, &mut results);
+                    sync();
+                    if warp == 0 {
+                        clear_not_finite::<C>(values);
+                    }
+                    sync();
+                }
+                let p = probabilities::<C, _>(&scores);
+                for step in 0..const { (C::KEYS / 16) as u32 } {
+                    copy_tiled(
+                        ReadV::<C>::default(),
+                        &r_v.part_last(step),
+                        &mut read_v.retile_d(&mut f_v).slice_last(step),
+                    );
+                    gemm_tiled(Mma::<C>::default(), &p.at_last(step), &f_v.at_last(step), &mut results);
+                }
+            }
+            tile = tile.wrapping_sub(C::GROUPS as u32);
+        }
+
+        // SAFETY: each word has one writer; the barriers order all.
+        unsafe {
+            let bad = vote_any(FULL_WARP, !all_finite(&results));
+            if lane == 0 {
+                s_flags.set(thread as usize / 32, u32::from(bad));
+            }
+            sync_threads();
+            let mut any = 0;
+            for warp in 0..const { (C::WARPS * C::GROUPS) as usize } {
+                any |= s_flags.get(warp);
+            }
+            if !careful && any != 0 {
+                careful = true;
+                sync_threads();
+                continue;
+            }
+            if C::GROUPS == 1 {
+                target.write(thread, thread_rows, (at_q, s_q), &mut results, &softmax, scale_log2);
+            } else {
+                const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
+                target.merge(thread, thread_rows, at_k, &results, &softmax, scale_log2);
+            }
+        }
+        return;
+    }
+}
+
+/// The rows of K or of V of one KV head, tile by tile.
+struct KeyRows<C: Config> {
+    rows: Rows,
+    first: Global<ElementOf<C>>,
+    /// From one of the thread's rows to the next, and from tile to tile, in elements.
+    step: i64,
+    tile_step: i64,
+    stride_page: i64,
+    stride_row: i64,
+    batch: u32,
+    keys: u32,
+}
+
+impl<C: Config> KeyRows<C> {
+    #[inline(always)]
+    fn new(
+        columns: u32,
+        thread: u32,
+        work: Work,
+        sequence: &Sequence,
+        pointer: Global<ElementOf<C>>,
+        strides: &Strides,
+        paged: bool,
+    ) -> Self {
+        let rows = Rows::new(C::KEYS as u32, columns, C::GROUP_THREADS, thread);
+        let head = pointer.offset(sequence.k_offset(strides, work.kv_head, paged));
+        Self {
+            rows,
+            first: if paged { head } else { head.offset(i64::from(rows.row()) * strides.row) },
+            step: i64::from(rows.rows_at_once()) * strides.row,
+            tile_step: C::KEYS * strides.row,
+            stride_page: strides.batch,
+            stride_row: strides.row,
+            batch: work.batch,
+            keys: sequence.visible.keys,
+        }
+    }
+
+    /// Starts copying tile `tile` to the shared address `to`; keys that do not exist become zeros.
+    ///
+    /// # Safety
+    /// The keys may be read; the place belongs to the copy until the wait.
+    #[inline(always)]
+    unsafe fn load(&self, arguments: &Arguments<ElementOf<C>>, to: u32, tile: u32) {
+        let key = tile * C::KEYS as u32;
+        if C::GENERAL && arguments.pages.address() != 0 {
+            let page_bits = arguments.page.trailing_zeros();
+            let pages = arguments.pages.offset(i64::from(self.batch) * arguments.stride_pages);
+            // SAFETY: the caller's contract; pages of keys that do not exist are not looked up.
+            unsafe {
+                self.rows.load(to, |row| {
+                    let key = key + row;
+                    let exists = key < self.keys;
+                    let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
+                    let in_page = key & (arguments.page - 1);
+                    let offset = i64::from(page) * self.stride_page + i64::from(in_page) * self.stride_row;
+                    (self.first.offset(offset).address(), exists)
+                });
+            }
+            return;
+        }
+        let mut next = self.first.offset(i64::from(tile) * self.tile_step);
+        let left = self.keys - key;
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.rows.load(to, |row| {
+                let this = next;
+                next = next.offset(self.step);
+                (this.address(), row < left)
+            });
+        }
+    }
+}
+
+/// The probabilities as the operand A: what a thread has of two atoms along the keys are its values of one.
+#[inline(always)]
+unsafe fn probabilities<C: Config, L: StaticLayout>(scores: &Fragment<f32, L>) -> Fragment<ElementOf<C>, FragP<C>> {
+    // SAFETY: every element is written below; inside the fragments.
+    unsafe {
+        let mut p = Fragment::uninit();
+        for step in 0..const { (C::KEYS / 16) as usize } {
+            for row in 0..2 * C::BLOCKS {
+                for half in 0..2 {
+                    let from = at(2 * C::BLOCKS, row, 4 * step + 2 * half);
+                    let to = 2 * (row % 2) + 4 * half + 8 * (row / 2 + C::BLOCKS * step);
+                    let two = C::Element::pack(scores.get(from), scores.get(from + 1));
+                    p.set(to, two[0]);
+                    p.set(to + 1, two[1]);
+                }
+            }
+        }
+        p
+    }
+}
+
+/// Whether all elements are numbers.
+#[inline(always)]
+unsafe fn all_finite<L: StaticLayout>(results: &Fragment<f32, L>) -> bool {
+    // NaN, if any element is NaN or infinite: four chains of multiply-adds.
+    let mut zeros = [0.0f32; 4];
+    for i in 0..const { L::LAYOUT.size() as usize } {
+        // SAFETY: inside the fragment.
+        zeros[i % 4] = unsafe { results.get(i) }.fma(0.0, zeros[i % 4]);
+    }
+    zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0.0
+}
+
+/// Where the storage `B` begins that follows `A` at `first`.
+#[inline(always)]
+fn place<A: SharedStorage, B: SharedStorage>(first: u32) -> u32 {
+    (first + A::BYTES as u32).next_multiple_of(B::ALIGN as u32)
+}
+
+/// From one group's tile to the next's, in bytes.
+const fn stage_bytes<L: StaticLayout>() -> u32 {
+    let groups = L::LAYOUT.mode(2);
+    if groups.size() > 1 { groups.at(1) as u32 * 2 } else { 0 }
+}
+
+/// The bytes of the tiles of keys and values.
+const fn buffer_bytes<C: Config>() -> i64 {
+    (SmemK::<C>::LAYOUT.cosize() + SmemV::<C>::LAYOUT.cosize()) * 2
+}

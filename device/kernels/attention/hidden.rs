@@ -1,0 +1,99 @@
+//! Values that are not numbers in rows of V that a mask hides: `0 * NaN` must not reach the result.
+//!
+//! Tensor cores multiply every row. A tile of results is computed as if V were finite, and once more where a result is not: then, in
+//! tiles with hidden scores, the rows of V with a value that is not finite are multiplied one by one, where they are seen, and
+//! cleared for the product of the others.
+
+use super::config::{Config, Half};
+use super::rows::offset;
+use super::softmax::at;
+use moye_device::arch::{FULL_WARP, Fma, ballot, lane_id, opaque, shuffle};
+use moye_device::memory::Shared;
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// The rows of V, in blocks of 32 with a bit each, that have a value which is not finite; all lanes of the warp get the same.
+///
+/// # Safety
+/// The tile at `values` has arrived; all lanes of the warp execute this call together.
+#[inline(always)]
+unsafe fn not_finite<C: Config>(values: Shared<C::Element>, block: u32) -> u32 {
+    let row = block * 32 + lane_id();
+    let exponent = u32::from(C::Element::EXPONENT);
+    let mut bad = false;
+    // Opaque counts keep loops that seldom run short.
+    for column in 0..opaque(C::DV as u32 / 2) {
+        // SAFETY: inside the tile.
+        let word = unsafe { word_at::<C>(values, row, 2 * column).read(0) };
+        bad |= word & exponent == exponent || word >> 16 & exponent == exponent;
+    }
+    ballot(FULL_WARP, bad)
+}
+
+/// The word of the elements at `column`, even, and the next.
+#[inline(always)]
+fn word_at<C: Config>(values: Shared<C::Element>, row: u32, column: u32) -> Shared<u32> {
+    Shared::from_address(values.address() + offset(C::KEYS as u32, C::DV as u32, row, column))
+}
+
+/// Adds the products of those rows of V that have a value which is not finite, where their probability is not 0.
+///
+/// # Safety
+/// The tile at `values` has arrived, and is not written meanwhile; both fragments are written; all lanes of the warp execute this call
+/// together.
+#[inline(always)]
+pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, const ROWS: usize>(
+    values: Shared<C::Element>,
+    probabilities: &Fragment<f32, P>,
+    results: &mut Fragment<f32, O>,
+) {
+    let lane = lane_id();
+    for block in 0..opaque(C::KEYS as u32 / 32) {
+        // SAFETY: the caller's contract.
+        let mut bad = unsafe { not_finite::<C>(values, block) };
+        while bad != 0 {
+            let key = block * 32 + bad.trailing_zeros();
+            bad &= bad - 1;
+            // The key's column in the thread of the quad that has it.
+            let (column, owner) = (key / 8 * 2 + key % 2, lane & !3 | key % 8 / 2);
+            for row in 0..ROWS {
+                let mut p = 0.0;
+                for c in 0..const { P::LAYOUT.size() as usize / ROWS } {
+                    if c as u32 == column {
+                        // SAFETY: inside the fragment.
+                        p = unsafe { probabilities.get(at(ROWS, row, c)) };
+                    }
+                }
+                let p = shuffle(FULL_WARP, p, owner);
+                for pair in 0..const { O::LAYOUT.size() as usize / ROWS / 2 } {
+                    // SAFETY: inside the tile and the fragment.
+                    unsafe {
+                        let word = word_at::<C>(values, key, pair as u32 * 8 + lane % 4 * 2).read(0);
+                        for (i, v) in C::Element::unpack(word).into_iter().enumerate() {
+                            let index = at(ROWS, row, 2 * pair + i);
+                            let result = results.get(index);
+                            results.set(index, if p == 0.0 { result } else { p.fma(v, result) });
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Clears the rows of V that have a value which is not finite.
+///
+/// # Safety
+/// The tile at `values` has arrived, and no other warp touches it meanwhile; all lanes of the warp execute this call together.
+#[inline(always)]
+pub unsafe fn clear_not_finite<C: Config>(values: Shared<C::Element>) {
+    for block in 0..opaque(C::KEYS as u32 / 32) {
+        // SAFETY: the caller's contract.
+        let bad = unsafe { not_finite::<C>(values, block) };
+        if bad >> lane_id() & 1 != 0 {
+            for column in 0..opaque(C::DV as u32 / 2) {
+                // SAFETY: inside the tile; the row is this lane's.
+                unsafe { word_at::<C>(values, block * 32 + lane_id(), 2 * column).write(0, 0) };
+            }
+        }
+    }
+}

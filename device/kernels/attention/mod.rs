@@ -1,0 +1,37 @@
+//! Attention: `softmax(scale q k^T) v` a tile of queries at a time, without the scores ever being in memory.
+//!
+//! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees; `schedule`: which tile a block has.
+//! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
+//! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks; `hidden`: values that a mask hides and that are no numbers.
+//! - `hopper`: the kernel for sm_90a; `hopper_config`, `hopper_schedule`, `hopper_softmax`: what it is made of.
+//! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: adds up the splits of the keys.
+
+mod arguments;
+mod combine;
+mod config;
+mod entries;
+mod forward;
+mod hidden;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper_config;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper_schedule;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_softmax;
+mod results;
+mod rows;
+mod schedule;
+mod scores;
+mod sequence;
+mod softmax;
+
+pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED};
+pub use config::{Config, Half, Shape, Storage};
+pub use combine::{combine_bf16, combine_f16};
+pub use entries::*;
+pub use forward::forward;
+pub use schedule::Work;
+pub use sequence::{Sequence, Visible};
+pub use softmax::{Softmax, at, log2, normalizer};

@@ -1,0 +1,239 @@
+//! The epilogue: normalised results to memory, as elements or, of a split, as f32 for the kernel that adds up the splits.
+
+use super::arguments::Arguments;
+use super::config::{Config, ElementOf, Half, Mma, SmemO, SmemQ};
+use super::rows::Rows;
+use super::schedule::Work;
+use super::scores::token;
+use super::sequence::Sequence;
+use super::softmax::{Softmax, at, normalizer};
+use moye_device::algorithm::copy;
+use moye_device::arch::{Word, Word64x2, Word128, ex2_approx_f32, lane_id, sync_threads};
+use moye_device::atom::StaticTiledMma;
+use moye_device::memory::{GlobalMut, Shared};
+use moye_device::tensor::{Fragment, SharedTensor, StaticLayout};
+
+/// Where the rows of a tile go.
+#[derive(Clone, Copy)]
+pub struct Target<'a, C: Config> {
+    /// The arguments.
+    pub arguments: &'a Arguments<ElementOf<C>>,
+    /// The block's work.
+    pub work: Work,
+    /// Its sequence.
+    pub sequence: Sequence,
+    /// The tile's first row among the rows of the sequence, of packed heads.
+    pub first_row: u32,
+    /// Rows of the sequence.
+    pub rows: u32,
+}
+
+impl<C: Config> Target<'_, C> {
+    /// Query token and head of a row of the tile.
+    #[inline(always)]
+    fn token(&self, row: u32) -> (u32, u32) {
+        let (token, head) = token(self.first_row + row, self.arguments.pack);
+        (token, self.work.head + head)
+    }
+
+    /// The sink of a row's head in split 0, and minus infinity elsewhere.
+    ///
+    /// # Safety
+    /// The sinks may be read.
+    #[inline(always)]
+    pub unsafe fn sink(&self, row: u32) -> f32 {
+        let sinks = self.arguments.sinks;
+        if sinks.address() == 0 || self.work.split != 0 || self.first_row + row >= self.rows {
+            return f32::NEG_INFINITY;
+        }
+        // SAFETY: the caller's contract.
+        unsafe { sinks.read(self.token(row).1.into()) }
+    }
+
+    /// The row's number among the rows of all splits.
+    #[inline(always)]
+    fn partial_row(&self, token: u32, head: u32) -> i64 {
+        let a = self.arguments;
+        let row = (i64::from(self.work.split) * i64::from(a.batches) + i64::from(self.work.batch)) * i64::from(a.heads);
+        (row + i64::from(head)) * i64::from(a.q_length) + i64::from(token)
+    }
+
+    /// Writes the logarithm of a row's sum, if the row exists and somebody wants it.
+    ///
+    /// # Safety
+    /// The place may be written, and no other thread touches it.
+    #[inline(always)]
+    unsafe fn write_lse(&self, row: u32, lse: f32) {
+        if self.first_row + row >= self.rows {
+            return;
+        }
+        let (token, head) = self.token(row);
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.arguments.splits > 1 {
+                self.arguments.partial_lse.write(self.partial_row(token, head), lse);
+            } else if self.arguments.lse.address() != 0 {
+                let strides = &self.arguments.stride_lse;
+                let first = self.sequence.q_offset(strides, head);
+                self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
+            }
+        }
+    }
+
+    /// The address of a row of `o`, and whether it exists.
+    #[inline(always)]
+    fn row_of_o(&self, row: u32) -> (u64, bool) {
+        let (token, head) = self.token(row);
+        let strides = &self.arguments.stride_o;
+        let first = self.sequence.q_offset(strides, head);
+        let address = self.arguments.o.offset(first + i64::from(token) * strides.row).address();
+        (address, self.first_row + row < self.rows)
+    }
+
+    /// The place of a row of the split's results.
+    #[inline(always)]
+    fn row_of_partial(&self, row: u32) -> GlobalMut<f32> {
+        let (token, head) = self.token(row);
+        self.arguments.partial_o.offset(self.partial_row(token, head) * C::DV)
+    }
+
+    /// Writes a tile of one group: through the place of the queries `s_q`, at the shared address of its tensor.
+    ///
+    /// # Safety
+    /// All threads of the block call it together, and none reads `s_q` any more; `results` is written; the targets may be written, and
+    /// no other block touches them.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn write<L: StaticLayout, const ROWS: usize>(
+        &self,
+        thread: u32,
+        rows: [u32; ROWS],
+        s_q: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
+        results: &mut Fragment<f32, L>,
+        softmax: &Softmax<ROWS>,
+        scale_log2: f32,
+    ) {
+        let columns = const { L::LAYOUT.size() as usize / ROWS };
+        // SAFETY: the caller's contract.
+        unsafe {
+            for row in 0..ROWS {
+                let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
+                for column in 0..columns {
+                    let index = at(ROWS, row, column);
+                    results.set(index, results.get(index) * factor);
+                }
+                if lane_id() % 4 == 0 {
+                    self.write_lse(rows[row], lse);
+                }
+            }
+            if self.arguments.splits > 1 {
+                for row in 0..ROWS {
+                    let place = self.row_of_partial(rows[row]).offset((lane_id() % 4 * 2).into());
+                    let exists = self.first_row + rows[row] < self.rows;
+                    for pair in 0..columns / 2 {
+                        let bits = [0, 1].map(|i| results.get(at(ROWS, row, 2 * pair + i)).to_bits());
+                        Word64x2::store_global_if(exists, place.offset(pair as i64 * 8).address(), Word64x2(bits));
+                    }
+                }
+                return;
+            }
+            let s_o = s_q.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
+            let mma = Mma::<C>::get_slice(thread);
+            let mut t_s_o = mma.partition_c(s_o); // (MMA, MMA_M, MMA_N)
+            let mut out = t_s_o.make_fragment_like();
+            for pair in 0..const { L::LAYOUT.size() as usize / 2 } {
+                let two = C::Element::pack(results.get(2 * pair), results.get(2 * pair + 1));
+                out.set(2 * pair, two[0]);
+                out.set(2 * pair + 1, two[1]);
+            }
+            copy(&out, &mut t_s_o);
+            sync_threads();
+            let part = Rows::new(C::ROWS as u32, C::DV as u32, C::THREADS, thread);
+            part.store(s_q.0, |row| self.row_of_o(row));
+        }
+    }
+
+    /// Writes a tile of several groups, a warp each, which have it of parts of the keys: each normalises its own and leaves it in
+    /// `buffer`; then the threads add them up with the weights that the logarithms give, in the order of the groups.
+    ///
+    /// # Safety
+    /// As [`write`](Self::write); `buffer` is free, see [`merge_bytes`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn merge<L: StaticLayout, const ROWS: usize>(
+        &self,
+        thread: u32,
+        rows: [u32; ROWS],
+        buffer: u32,
+        results: &Fragment<f32, L>,
+        softmax: &Softmax<ROWS>,
+        scale_log2: f32,
+    ) {
+        const LOG2_E: f32 = core::f32::consts::LOG2_E;
+        let (groups, pitch) = (C::GROUPS as u32, C::DV as u32 + 8);
+        // (row of a group) to its DV results, then its logarithm.
+        let place = |group: u32, row: u32| Shared::<f32>::from_address(buffer).offset(((group * C::ROWS as u32 + row) * pitch) as i32);
+        let (group, lane) = (thread / 32, lane_id());
+        // SAFETY: the caller's contract; each group has rows of its own.
+        unsafe {
+            for row in 0..ROWS {
+                let sink = if group == 0 { self.sink(rows[row]) } else { f32::NEG_INFINITY };
+                let (factor, lse) = softmax.finish(row, scale_log2, sink);
+                let to = place(group, rows[row]);
+                for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
+                    let bits = [0, 1].map(|i| (results.get(at(ROWS, row, 2 * pair + i)) * factor).to_bits());
+                    let address = to.offset(pair as i32 * 8 + (lane % 4 * 2) as i32).address();
+                    Word64x2::store_shared(address, Word64x2(bits));
+                }
+                if lane % 4 == 0 {
+                    to.write(C::DV as i32, lse);
+                }
+            }
+            sync_threads();
+            // Threads of a row, 4 columns each at a time.
+            const { assert!(C::THREADS >= C::ROWS as u32 && C::THREADS % C::ROWS as u32 == 0) };
+            let across = C::THREADS / C::ROWS as u32;
+            let (row, first) = (thread / across, thread % across * 4);
+            let mut max = f32::NEG_INFINITY;
+            for group in 0..groups {
+                max = max.max(place(group, row).read(C::DV as i32));
+            }
+            // No group has seen anything: all weights are 0.
+            let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
+            let weight = |group| ex2_approx_f32(place(group, row).read(C::DV as i32) * LOG2_E - shift);
+            let mut total = 0.0;
+            for group in 0..groups {
+                total += weight(group);
+            }
+            let (inverse, lse) = normalizer(shift, total, f32::NEG_INFINITY);
+            if thread % across == 0 {
+                self.write_lse(row, lse);
+            }
+            let (o, exists) = self.row_of_o(row);
+            let mut column = first;
+            while column < C::DV as u32 {
+                let mut sum = [0.0f32; 4];
+                for group in 0..groups {
+                    let word = Word128::load_shared(place(group, row).offset(column as i32).address());
+                    let weight = weight(group) * inverse;
+                    for (sum, bits) in sum.iter_mut().zip(word.0) {
+                        *sum += f32::from_bits(bits) * weight;
+                    }
+                }
+                if self.arguments.splits > 1 {
+                    let address = self.row_of_partial(row).offset(column.into()).address();
+                    Word128::store_global_if(exists, address, Word128(sum.map(f32::to_bits)));
+                } else {
+                    let words = [C::Element::pack_word(sum[0], sum[1]), C::Element::pack_word(sum[2], sum[3])];
+                    Word64x2::store_global_if(exists, o + u64::from(2 * column), Word64x2(words));
+                }
+                column += 4 * across;
+            }
+        }
+    }
+}
+
+/// The bytes of shared memory that [`Target::merge`] needs.
+pub const fn merge_bytes<C: Config>() -> i64 {
+    C::GROUPS * C::ROWS * (C::DV + 8) * 4
+}

@@ -1,0 +1,195 @@
+//! Rows between global and shared memory, 16 bytes a thread at a time, each row from an address of its own: packed heads and pages
+//! have no stride from row to row.
+
+use super::config::{piece, swizzle};
+use moye_device::arch::{CpAsyncKind, L2Prefetch, Word, Word128, cp_async_zfill};
+
+/// A thread's part of a tile of `rows` rows of `columns` 16-bit elements, spread over `threads` threads; its place in shared memory is
+/// that of [`SmemQ`](super::config::SmemQ) and its like. All three are constants.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    rows: u32,
+    columns: u32,
+    threads: u32,
+    /// The thread's first row.
+    row: u32,
+    /// The thread's first column.
+    column: u32,
+    /// Where that element is in shared memory, in bytes from the tile.
+    place: u32,
+}
+
+/// Bytes of an element.
+const BYTES: u32 = 2;
+/// Elements that are moved at once.
+const WIDTH: u32 = 8;
+
+impl Rows {
+    /// The part of `thread`.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(rows: u32, columns: u32, threads: u32, thread: u32) -> Self {
+        let mut part = Self { rows, columns, threads, row: 0, column: 0, place: 0 };
+        let across = part.run() / WIDTH;
+        (part.row, part.column) = (thread / across, thread % across * WIDTH);
+        part.place = part.offset(part.row, part.column);
+        part
+    }
+
+    /// Columns that neighbouring threads have of a row.
+    const fn run(&self) -> u32 {
+        match piece(self.columns as i64) {
+            0 => 16,
+            piece => piece as u32,
+        }
+    }
+
+    /// Rows that the threads have at a time.
+    #[inline(always)]
+    #[must_use]
+    pub const fn rows_at_once(&self) -> u32 {
+        self.threads / (self.run() / WIDTH)
+    }
+
+    /// The thread's first row.
+    #[inline(always)]
+    #[must_use]
+    pub const fn row(&self) -> u32 {
+        self.row
+    }
+
+    /// Where an element is in shared memory, in bytes from the tile.
+    #[inline(always)]
+    const fn offset(&self, row: u32, column: u32) -> u32 {
+        offset(self.rows, self.columns, row, column)
+    }
+
+    /// Where the thread's element `row` rows and `column` columns further on is. Both are constants.
+    #[inline(always)]
+    const fn place(&self, row: u32, column: u32) -> u32 {
+        let further = self.offset(row, column);
+        if piece(self.columns as i64) == 0 {
+            return self.place + further;
+        }
+        // The bits of the row and of the step are disjoint, so that the swizzle of the sum is the exclusive or of both. Only 3 bits
+        // can be set in both; the rest is added, which the copy takes as an immediate.
+        const EXCHANGED: u32 = 7 * WIDTH * BYTES;
+        (self.place ^ further & EXCHANGED) + (further & !EXCHANGED)
+    }
+
+    /// Calls `f` for each of the thread's rows with the row, then for each word of the row with its place in shared memory and in the
+    /// row, in bytes.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn each<R: Copy>(&self, mut row: impl FnMut(u32) -> R, mut word: impl FnMut(R, u32, u32)) {
+        let (at_once, run) = (self.rows_at_once(), self.run());
+        // More threads than a tile of few rows has words for.
+        if at_once > self.rows && self.row >= self.rows {
+            return;
+        }
+        let mut first = 0;
+        while first < self.rows {
+            let of_row = row(self.row + first);
+            let mut column = 0;
+            while column < self.columns {
+                word(of_row, self.place(first, column), (self.column + column) * BYTES);
+                column += run;
+            }
+            first += at_once;
+        }
+    }
+
+    /// Starts copying the rows to the tile at the shared address `tile`. `source` gives the address of a row, and whether it exists;
+    /// one that does not becomes zeros.
+    ///
+    /// # Safety
+    /// Rows that exist may be read and are aligned to 16 bytes; the tile belongs to the copy until the wait. The tile's rows are a
+    /// multiple of [`rows_at_once`](Self::rows_at_once), or fewer.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load(&self, tile: u32, source: impl FnMut(u32) -> (u64, bool)) {
+        self.each(source, |(address, exists), place, at| {
+            // SAFETY: the caller's contract.
+            unsafe {
+                cp_async_zfill(
+                    CpAsyncKind::Cg16,
+                    L2Prefetch::B128,
+                    tile + place,
+                    address + u64::from(at),
+                    if exists { 16 } else { 0 },
+                );
+            }
+        });
+    }
+
+    /// Writes the rows of the tile at the shared address `tile`. `target` gives the address of a row, and whether it exists.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load), for writing.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store(&self, tile: u32, target: impl FnMut(u32) -> (u64, bool)) {
+        self.each(target, |(address, exists), place, at| {
+            // SAFETY: the caller's contract.
+            unsafe { Word128::store_global_if(exists, address + u64::from(at), Word128::load_shared(tile + place)) }
+        });
+    }
+}
+
+/// Where an element of a tile of `rows` by `columns` elements is in shared memory, in bytes from the tile.
+#[inline(always)]
+#[must_use]
+pub const fn offset(rows: u32, columns: u32, row: u32, column: u32) -> u32 {
+    let piece = piece(columns as i64) as u32;
+    if piece == 0 {
+        return (row * (columns + 8) + column) * BYTES;
+    }
+    let plain = column / piece * (rows * piece) + row * piece + column % piece;
+    let mask = swizzle(columns as i64).source_mask() as u32;
+    (plain ^ (plain & mask) >> 3) * BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::super::config::{Shape, SmemK};
+    use super::*;
+    use half::bf16;
+    use moye_device::tensor::StaticLayout;
+    use std::collections::BTreeMap;
+
+    /// Every element of the tile is one thread's once, and lies where the layout says.
+    fn lies_where_the_layout_says<const D: i64>(threads: u32) {
+        type K<const D: i64> = SmemK<Shape<bf16, D, D, 64, 64, 4, 1, false>>;
+        let (layout, swizzle) = (K::<D>::LAYOUT, K::<D>::SWIZZLE);
+        let mut seen = BTreeMap::new();
+        for thread in 0..threads {
+            let rows = Rows::new(64, D as u32, threads, thread);
+            rows.each(
+                |row| row,
+                |row, place, at| {
+                    for i in 0..WIDTH {
+                        let column = at / BYTES + i;
+                        let index = i64::from(row) + 64 * i64::from(column);
+                        let want = swizzle.apply(layout.at(index)) as u32 * BYTES;
+                        assert_eq!(place + i * BYTES, want, "({row}, {column}) of 64 x {D}, {threads} threads");
+                        assert!(seen.insert((row, column), thread).is_none(), "({row}, {column}) twice");
+                    }
+                },
+            );
+        }
+        assert_eq!(seen.len() as i64, 64 * D);
+    }
+
+    #[test]
+    fn rows_lie_where_the_tile_layouts_say() {
+        for threads in [32, 128] {
+            lies_where_the_layout_says::<64>(threads);
+            lies_where_the_layout_says::<80>(threads);
+            lies_where_the_layout_says::<96>(threads);
+            lies_where_the_layout_says::<128>(threads);
+            lies_where_the_layout_says::<192>(threads);
+            lies_where_the_layout_says::<256>(threads);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What happens to single scores before the softmax: hidden keys, soft cap, ALiBi, bias and mask.
+
+use super::arguments::{Arguments, ScoreStrides};
+use super::schedule::Work;
+use super::sequence::Sequence;
+use super::softmax::at;
+use moye_device::arch::{Convert, Fma, ex2_approx_f32, rcp_approx_f32};
+use moye_device::memory::Element;
+use moye_device::tensor::{Fragment, StaticLayout};
+
+const LOG2_E: f32 = core::f32::consts::LOG2_E;
+
+/// The place of a thread's scores: which query tokens its rows are of, and which keys its columns.
+#[derive(Clone, Copy)]
+pub struct Scores<const ROWS: usize> {
+    /// The row of the tile of queries, of packed heads, that each of the thread's rows is.
+    pub rows: [u32; ROWS],
+    /// The key of the thread's first column.
+    pub key: u32,
+    /// Query heads in a tile.
+    pub pack: u32,
+}
+
+impl<const ROWS: usize> Scores<ROWS> {
+    /// Query token and head, counted from the tile's first, of a row.
+    #[inline(always)]
+    #[must_use]
+    pub fn token(&self, row: usize) -> (u32, u32) {
+        token(self.rows[row], self.pack)
+    }
+
+    /// The key of a column.
+    #[inline(always)]
+    const fn key(&self, column: usize) -> u32 {
+        self.key + (column / 2 * 8 + column % 2) as u32
+    }
+
+    /// Makes the scores of keys that a row does not see minus infinity.
+    ///
+    /// # Safety
+    /// `scores` is written.
+    #[inline(always)]
+    pub unsafe fn hide<L: StaticLayout>(&self, scores: &mut Fragment<f32, L>, sequence: &Sequence) {
+        for row in 0..ROWS {
+            let (begin, end) = sequence.visible.of(self.token(row).0);
+            // One comparison for both ends. Where the row sees nothing the number of keys is 0.
+            let count = (end - begin).max(0) as u32;
+            for column in 0..const { L::LAYOUT.size() as usize / ROWS } {
+                if self.key(column).wrapping_sub(begin as u32) >= count {
+                    // SAFETY: inside the fragment.
+                    unsafe { scores.set(at(ROWS, row, column), f32::NEG_INFINITY) };
+                }
+            }
+        }
+    }
+
+    /// Scales the scores and applies the options; the results are in units of powers of two, so that what follows scales by 1.
+    ///
+    /// # Safety
+    /// `scores` is written; what `arguments` point to may be read.
+    #[inline(always)]
+    pub unsafe fn apply<T, L>(
+        &self,
+        scores: &mut Fragment<f32, L>,
+        arguments: &Arguments<T>,
+        sequence: &Sequence,
+        work: Work,
+    ) where
+        T: Element + Convert<f32>,
+        L: StaticLayout,
+    {
+        let columns = const { L::LAYOUT.size() as usize / ROWS };
+        // Replaces each score by `f(score, row, column)`.
+        macro_rules! each {
+            (|$score:ident, $row:ident, $column:ident| $before:block $value:expr) => {
+                for $row in 0..ROWS {
+                    $before
+                    for $column in 0..columns {
+                        // SAFETY: inside the fragment.
+                        unsafe {
+                            let $score: f32 = scores.get(at(ROWS, $row, $column));
+                            scores.set(at(ROWS, $row, $column), $value);
+                        }
+                    }
+                }
+            };
+        }
+        if arguments.softcap == 0.0 {
+            each!(|score, row, column| {} score * (arguments.scale * LOG2_E));
+        } else {
+            // tanh(y) = 1 - 2 / (1 + e^2y)
+            let inner = arguments.scale * rcp_approx_f32(arguments.softcap) * (2.0 * LOG2_E);
+            let cap = arguments.softcap * LOG2_E;
+            each!(|score, row, column| {} {
+                rcp_approx_f32(1.0 + ex2_approx_f32(score * inner)).fma(-2.0 * cap, cap)
+            });
+        }
+        if arguments.slopes.address() != 0 {
+            for row in 0..ROWS {
+                let (token, head) = self.token(row);
+                let at_slope = i64::from(work.batch) * arguments.stride_slopes + i64::from(work.head + head);
+                // SAFETY: the caller's contract.
+                let slope = unsafe { arguments.slopes.read(at_slope) } * LOG2_E;
+                let position = token as i32 + sequence.visible.shift;
+                for column in 0..columns {
+                    let distance = (self.key(column) as i32 - position).abs() as f32;
+                    // SAFETY: inside the fragment.
+                    unsafe {
+                        let score = scores.get(at(ROWS, row, column));
+                        scores.set(at(ROWS, row, column), distance.fma(-slope, score));
+                    }
+                }
+            }
+        }
+        if arguments.bias.address() != 0 {
+            // SAFETY: the caller's contract; what does not exist is not read.
+            unsafe {
+                self.each_existing::<L>(&arguments.stride_bias, sequence, work, |index, from| {
+                    let bias: f32 = arguments.bias.read(from).convert();
+                    scores.set(index, bias.fma(LOG2_E, scores.get(index)));
+                });
+            }
+        }
+        if arguments.mask.address() != 0 {
+            // SAFETY: as above.
+            unsafe {
+                self.each_existing::<L>(&arguments.stride_mask, sequence, work, |index, from| {
+                    if arguments.mask.read(from) == 0 {
+                        scores.set(index, f32::NEG_INFINITY);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Calls `f` for each score of an existing query and key with its index in the accumulator and where its element of a tensor with
+    /// the strides is.
+    #[inline(always)]
+    unsafe fn each_existing<L: StaticLayout>(
+        &self,
+        strides: &ScoreStrides,
+        sequence: &Sequence,
+        work: Work,
+        mut f: impl FnMut(usize, i64),
+    ) {
+        for row in 0..ROWS {
+            let (token, head) = self.token(row);
+            let first = i64::from(work.batch) * strides.batch
+                + i64::from(work.head + head) * strides.head
+                + i64::from(token) * strides.row;
+            for column in 0..const { L::LAYOUT.size() as usize / ROWS } {
+                let key = self.key(column);
+                if token < sequence.queries && key < sequence.visible.keys {
+                    f(at(ROWS, row, column), first + i64::from(key) * strides.column);
+                }
+            }
+        }
+    }
+}
+
+/// Query token and head, counted from the tile's first, of row `row` of the rows of `pack` heads.
+#[inline(always)]
+#[must_use]
+pub fn token(row: u32, pack: u32) -> (u32, u32) {
+    if pack == 1 { (row, 0) } else { (row / pack, row % pack) }
+}

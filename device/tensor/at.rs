@@ -1,0 +1,348 @@
+//! Slices at fixed coordinates: `t.at((.., .., k))`, one method for every memory and every mode.
+//!
+//! ```
+//! use moye_device::layout::layout;
+//! use moye_device::static_layout;
+//! use moye_device::tensor::Fragment;
+//!
+//! static_layout! { Values = layout!((4, 2, 3)); } // (MMA, MMA_M, MMA_K)
+//! let mut t_c_r_a = Fragment::<f32, Values>::filled(0.0);
+//! t_c_r_a.at_mut((.., .., 2))[(3, 1)] = 7.0; // (MMA, MMA_M)
+//! assert_eq!(t_c_r_a.at((3, .., ..)).layout().to_string(), "(2,3):(4,8)");
+//! assert_eq!(t_c_r_a[(3, 1, 2)], 7.0);
+//! ```
+
+use super::fragment::{Registers, RegistersMut, RegistersRef};
+use super::static_layout::{Divisors, StaticLayout};
+use super::tables::{PLAIN, SliceDigits, moved, steps};
+use super::{Engine, Tensor, refuse};
+use crate::arch::simulator_assert;
+use crate::layout::{Layout, Swizzle, Text, make_col_major};
+use crate::memory::{Element, Shared, SharedPacked, Storable};
+use crate::number::Scalar;
+use core::marker::PhantomData;
+use core::ops::RangeFull;
+
+/// The most modes that a slice names.
+pub const MAX_PLACES: usize = 5;
+
+/// A mode that a slice keeps whole: `..`.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept;
+
+/// A mode that a slice takes one place of.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed;
+
+/// [`Kept`] or [`Fixed`].
+pub trait PlaceKind: Copy + 'static {
+    /// Whether it is [`Fixed`].
+    const FIXED: bool;
+
+    /// What is left of an open mode, whose extent is `R`.
+    type Rest<R: Copy>: Copy;
+
+    /// What is left of it.
+    #[doc(hidden)]
+    fn rest<R: Copy>(open: R) -> Self::Rest<R>;
+}
+
+impl PlaceKind for Kept {
+    const FIXED: bool = false;
+    type Rest<R: Copy> = R;
+
+    #[inline(always)]
+    fn rest<R: Copy>(open: R) -> R {
+        open
+    }
+}
+impl PlaceKind for Fixed {
+    const FIXED: bool = true;
+    type Rest<R: Copy> = ();
+
+    #[inline(always)]
+    fn rest<R: Copy>(_: R) {}
+}
+
+/// A place in one mode: `..` for all of it, or an integer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no place in a mode of a tensor",
+    label = "neither `..` nor an integer",
+    note = "a place is `..`, which keeps the mode, or an u32, usize or i32"
+)]
+pub trait Place: Copy {
+    /// Which of both it is.
+    type Kind: PlaceKind;
+
+    /// The integer; 0 for `..`.
+    #[doc(hidden)]
+    fn place(self) -> u32;
+}
+
+impl Place for RangeFull {
+    type Kind = Kept;
+
+    #[inline(always)]
+    fn place(self) -> u32 {
+        0
+    }
+}
+
+macro_rules! integer {
+    ($($t:ty),*) => { $(
+        impl Place for $t {
+            type Kind = Fixed;
+
+            #[inline(always)]
+            fn place(self) -> u32 {
+                self as u32
+            }
+        }
+    )* };
+}
+integer!(u32, i32, usize);
+
+/// A place in each mode of a tensor: a tuple of one to five [`Place`]s.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name places of a tensor",
+    label = "not a tuple of places",
+    note = "write a tuple with `..` or an integer for each mode, `(.., .., k)`; of a tensor of one mode `(k,)`"
+)]
+pub trait Places: Copy {
+    /// Which modes are fixed.
+    type Kinds: PlaceKinds;
+
+    /// The places; 0 for a mode that is kept.
+    #[doc(hidden)]
+    fn places(self) -> [u32; MAX_PLACES];
+}
+
+/// Which modes a slice fixes.
+pub trait PlaceKinds: Copy + 'static {
+    /// How many modes the slice names.
+    const COUNT: usize;
+
+    /// Whether it fixes them.
+    const FIXED: [bool; MAX_PLACES];
+
+    /// The last of them.
+    type Last: PlaceKind;
+}
+
+macro_rules! places {
+    ($count:literal $($name:ident)+; $last:ident) => {
+        #[allow(non_snake_case)]
+        impl<$($name: Place),+> Places for ($($name,)+) {
+            type Kinds = ($($name::Kind,)+);
+
+            #[inline(always)]
+            fn places(self) -> [u32; MAX_PLACES] {
+                let ($($name,)+) = self;
+                let given = [$($name.place()),+];
+                let mut places = [0; MAX_PLACES];
+                let mut mode = 0;
+                while mode < $count {
+                    places[mode] = given[mode];
+                    mode += 1;
+                }
+                places
+            }
+        }
+
+        impl<$($name: PlaceKind),+> PlaceKinds for ($($name,)+) {
+            const COUNT: usize = $count;
+            const FIXED: [bool; MAX_PLACES] = {
+                let given = [$($name::FIXED),+];
+                let mut fixed = [false; MAX_PLACES];
+                let mut mode = 0;
+                while mode < $count {
+                    fixed[mode] = given[mode];
+                    mode += 1;
+                }
+                fixed
+            };
+            type Last = $last;
+        }
+    };
+}
+places!(1 A; A);
+places!(2 A B; B);
+places!(3 A B C; C);
+places!(4 A B C D; D);
+places!(5 A B C D E; E);
+
+/// The modes of `L` that the places `K` keep.
+pub struct SliceOf<L, K>(PhantomData<(L, K)>);
+
+impl<L, K> Clone for SliceOf<L, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<L, K> Copy for SliceOf<L, K> {}
+
+/// The modes of a layout that are fixed, or those that are not. None is one element.
+pub(super) const fn modes_where(layout: Layout, fixed: [bool; MAX_PLACES], wanted: bool) -> Layout {
+    let mut modes = [layout; MAX_PLACES];
+    let (mut count, mut mode) = (0, 0);
+    while mode < layout.rank() && mode < MAX_PLACES {
+        if fixed[mode] == wanted {
+            modes[count] = layout.mode(mode);
+            count += 1;
+        }
+        mode += 1;
+    }
+    if count == 0 {
+        return make_col_major(crate::layout::IntTuple::int(1));
+    }
+    // A tuple of one stays one, so that the modes of an atom's values do not become the tensor's.
+    Layout::concat(modes.split_at(count).0)
+}
+
+impl<L: StaticLayout, K: PlaceKinds> StaticLayout for SliceOf<L, K> {
+    const LAYOUT: Layout = modes_where(L::LAYOUT, K::FIXED, false);
+    const ORIGIN: Divisors = L::ORIGIN.and(steps(modes_where(L::LAYOUT, K::FIXED, true)));
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+    const MOVED: u64 = L::MOVED;
+    const STEPPED: u64 = moved(L::STEPPED, modes_where(L::LAYOUT, K::FIXED, true), L::SWIZZLE);
+}
+
+/// An engine whose tensors are sliced by [`Tensor::at`].
+#[diagnostic::on_unimplemented(message = "a tensor over `{Self}` cannot be sliced")]
+pub trait Sliceable: Engine {
+    /// The engine of a slice.
+    type Slice<'a, K: PlaceKinds>: Engine<Element = Self::Element>
+    where
+        Self: 'a;
+
+    /// Modes behind those of the layout, whose extent is known at run time.
+    const OPEN: usize = 0;
+
+    /// How far an open mode reaches.
+    #[doc(hidden)]
+    fn open(&self) -> u32 {
+        0
+    }
+
+    /// The engine at the places of the modes that `K` fixes.
+    #[doc(hidden)]
+    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self::Slice<'_, K>;
+}
+
+/// A slice names as many modes as the tensor has, or it does not compile.
+#[track_caller]
+const fn names_all(layout: &Layout, open: usize, count: usize) {
+    if layout.rank() + open != count {
+        let mut text = Text::<400>::new();
+        text.str("at: the tensor ");
+        text.layout(layout);
+        text.str(" has ");
+        text.int((layout.rank() + open) as i64);
+        text.str(if open == 1 { " modes, the open one included" } else { " modes" });
+        text.str(", and the slice names ");
+        text.int(count as i64);
+        text.str(": write `..` for each mode that is kept");
+        refuse(&text);
+    }
+}
+
+impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
+    /// The tensor at fixed places of some modes: `t.at((.., .., .., k))` of `(CPY, CPY_M, CPY_K, k)` is
+    /// `(CPY, CPY_M, CPY_K)`.
+    ///
+    /// A tuple has one entry for each mode, `..` to keep it. A place that is a constant once loops are unrolled costs
+    /// nothing: it becomes part of the offsets of accesses, through the swizzle too. The simulator faults where a place
+    /// is not below the mode's extent.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn at<S: Places>(&self, places: S) -> Tensor<E::Slice<'_, S::Kinds>, SliceOf<L, S::Kinds>> {
+        const { names_all(&L::LAYOUT, E::OPEN, <S::Kinds as PlaceKinds>::COUNT) };
+        let places = places.places();
+        check::<L, S::Kinds>(places, self.engine.open());
+        Tensor::from_engine(self.engine.slice::<L, S::Kinds>(places))
+    }
+}
+
+/// The places lie inside their modes: in the simulator a fault where they do not.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn check<L: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES], open: u32) {
+    // Only the simulator looks.
+    if cfg!(not(target_arch = "nvptx64")) {
+        for mode in 0..K::COUNT {
+            let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { i64::from(open) };
+            simulator_assert!(
+                !K::FIXED[mode] || i64::from(places[mode]) < extent,
+                "at: place {} of mode {mode} of {}, which has {extent}",
+                places[mode],
+                L::LAYOUT
+            );
+        }
+    }
+}
+
+impl<T: Storable, L: StaticLayout> Tensor<Registers<T>, L> {
+    /// [`at`](Tensor::at), to write.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn at_mut<S: Places>(&mut self, places: S) -> Tensor<RegistersMut<'_, T>, SliceOf<L, S::Kinds>> {
+        const { names_all(&L::LAYOUT, 0, <S::Kinds as PlaceKinds>::COUNT) };
+        let places = places.places();
+        check::<L, S::Kinds>(places, 0);
+        Tensor::from_engine(self.engine.slice_mut::<L, S::Kinds>(places))
+    }
+}
+
+impl<T: Storable, L: StaticLayout> Tensor<RegistersMut<'_, T>, L> {
+    /// [`at`](Tensor::at), to write.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn at_mut<S: Places>(&mut self, places: S) -> Tensor<RegistersMut<'_, T>, SliceOf<L, S::Kinds>> {
+        const { names_all(&L::LAYOUT, 0, <S::Kinds as PlaceKinds>::COUNT) };
+        let places = places.places();
+        check::<L, S::Kinds>(places, 0);
+        Tensor::from_engine(self.engine.slice_mut::<L, S::Kinds>(places))
+    }
+}
+
+macro_rules! registers {
+    ($($engine:ty $(, $lifetime:lifetime)?;)+) => { $(
+        impl<$($lifetime,)? T: Storable> Sliceable for $engine {
+            type Slice<'s, K: PlaceKinds> = RegistersRef<'s, T> where Self: 's;
+
+            #[inline(always)]
+            fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> RegistersRef<'_, T> {
+                self.moved(SliceDigits::<L, K, PLAIN>::offset(places))
+            }
+        }
+    )+ };
+}
+registers! {
+    Registers<T>;
+    RegistersRef<'a, T>, 'a;
+    RegistersMut<'a, T>, 'a;
+}
+
+impl<T: Element> Sliceable for Shared<T> {
+    type Slice<'a, K: PlaceKinds> = Self;
+
+    #[inline(always)]
+    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self {
+        if L::SWIZZLE.bits() == 0 {
+            return self.offset(SliceDigits::<L, K, PLAIN>::offset(places));
+        }
+        // What moves by whole blocks of the swizzle moves the origin. The rest is kept apart, so that a constant stays one
+        // behind the swizzle.
+        let (outside, inside) = SliceDigits::<L, K, PLAIN>::by_block(places);
+        self.offset(outside).stepped(inside)
+    }
+}
+
+impl<T: Scalar + Storable> Sliceable for SharedPacked<T> {
+    type Slice<'a, K: PlaceKinds> = Self;
+
+    #[inline(always)]
+    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self {
+        self.offset(SliceDigits::<L, K, PLAIN>::offset(places).into())
+    }
+}

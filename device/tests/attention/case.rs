@@ -1,0 +1,173 @@
+//! A problem: sizes, options, operands as `f32` that the element type holds exactly, and where they lie in buffers.
+
+use crate::random::Random;
+use crate::attention::UNLIMITED;
+
+/// The options and sizes of a problem. `None` is off.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub d: usize,
+    pub dv: usize,
+    pub batches: usize,
+    pub heads: usize,
+    pub group: usize,
+    pub q_length: usize,
+    pub k_length: usize,
+    /// Lengths by batch, up to `q_length` and `k_length`.
+    pub lengths: Option<Vec<(usize, usize)>>,
+    /// Lengths of the keys alone, of room for `k_length`.
+    pub k_lengths: Option<Vec<usize>>,
+    /// Tokens of a page.
+    pub page: Option<usize>,
+    pub order: Order,
+    pub window: [i32; 2],
+    pub scale: f32,
+    pub softcap: f32,
+    pub alibi: bool,
+    pub bias: Option<Broadcast>,
+    pub mask: Option<Broadcast>,
+    pub sinks: bool,
+    pub lse: bool,
+    pub splits: u32,
+    pub pack: bool,
+    /// The kernel for 16 query rows.
+    pub decode: bool,
+    /// Rows of K and V that are NaN or infinite, `(batch, key, value)`.
+    pub planted: Vec<(usize, usize, f32)>,
+}
+
+/// The order of the modes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// (batch, head, token, column)
+    HeadFirst,
+    /// (batch, token, head, column)
+    TokenFirst,
+    /// Queries, keys and values of a token one after the other; one buffer.
+    Packed,
+}
+
+/// Along which modes a tensor of scores has a single element.
+#[derive(Clone, Copy, Debug)]
+pub struct Broadcast {
+    pub batch: bool,
+    pub head: bool,
+    pub row: bool,
+    /// Columns slow: another order of modes.
+    pub transposed: bool,
+}
+
+impl Case {
+    /// Plain attention.
+    pub fn new(d: usize, (batches, heads, group): (usize, usize, usize), (q_length, k_length): (usize, usize)) -> Self {
+        Self {
+            d,
+            dv: d,
+            batches,
+            heads,
+            group,
+            q_length,
+            k_length,
+            lengths: None,
+            k_lengths: None,
+            page: None,
+            order: Order::HeadFirst,
+            window: [UNLIMITED; 2],
+            scale: 1.0 / (d as f32).sqrt(),
+            softcap: 0.0,
+            alibi: false,
+            bias: None,
+            mask: None,
+            sinks: false,
+            lse: true,
+            splits: 1,
+            pack: false,
+            decode: false,
+            planted: vec![],
+        }
+    }
+
+    pub fn causal(mut self) -> Self {
+        self.window[1] = 0;
+        self
+    }
+
+    /// Sizes and options at random.
+    pub fn random(random: &mut Random) -> Self {
+        let (d, dv) = random.of(&[(64, 64), (80, 80), (96, 96), (128, 128), (192, 192), (192, 128), (256, 256)]);
+        let group = random.of(&[1, 1, 2, 3, 4, 8]);
+        let kv_heads = random.of(&[1, 1, 2]);
+        let decode = random.one_in(3);
+        let q_length = if decode { random.below(20) } else { random.of(&[0, 1, 7, 64, 65, 127, 130, 200]) };
+        let k_length = random.of(&[0, 1, 15, 64, 65, 100, 129, 200, 257]);
+        let batches = 1 + random.below(3);
+        let mut case = Self::new(d, (batches, group * kv_heads, group), (q_length, k_length));
+        case.dv = dv;
+        case.decode = decode;
+        case.order = random.of(&[Order::HeadFirst, Order::TokenFirst]);
+        if random.one_in(4) && group == 1 && q_length == k_length && d == dv {
+            case.order = Order::Packed;
+        }
+        match random.below(5) {
+            0 => {
+                let length = |most: usize, random: &mut Random| random.below(most + 1);
+                case.lengths =
+                    Some((0..batches).map(|_| (length(q_length, random), length(k_length, random))).collect());
+            }
+            1 => case.k_lengths = Some((0..batches).map(|_| random.below(k_length + 1)).collect()),
+            _ => {}
+        }
+        if case.lengths.is_none() && case.order != Order::Packed && random.one_in(3) {
+            case.page = Some(random.of(&[16, 32, 64, 256]));
+        }
+        case.window = match random.below(5) {
+            0 | 1 => [UNLIMITED, 0],
+            2 => [random.below(100) as i32, 0],
+            3 => [random.below(100) as i32, random.below(100) as i32],
+            _ => [UNLIMITED; 2],
+        };
+        if random.one_in(6) {
+            case.softcap = 3.0;
+        }
+        case.alibi = random.one_in(6);
+        let broadcast = |random: &mut Random| Broadcast {
+            batch: random.one_in(2),
+            head: random.one_in(2),
+            row: random.one_in(3),
+            transposed: random.one_in(3),
+        };
+        if random.one_in(6) {
+            case.bias = Some(broadcast(random));
+        }
+        if random.one_in(6) {
+            case.mask = Some(broadcast(random));
+        }
+        case.sinks = random.one_in(5);
+        case.lse = !random.one_in(4);
+        case.splits = random.of(&[1, 1, 2, 5]);
+        case.pack = group > 1 && random.one_in(2);
+        if k_length > 0 && random.one_in(3) {
+            let value = random.of(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
+            case.planted = (0..1 + random.below(3)).map(|_| (random.below(batches), random.below(k_length), value)).collect();
+        }
+        case
+    }
+
+    pub fn kv_heads(&self) -> usize {
+        self.heads / self.group
+    }
+
+    /// Query and key tokens of a batch.
+    pub fn lengths_of(&self, batch: usize) -> (usize, usize) {
+        match (&self.lengths, &self.k_lengths) {
+            (Some(lengths), _) => lengths[batch],
+            (_, Some(keys)) => (self.q_length, keys[batch]),
+            _ => (self.q_length, self.k_length),
+        }
+    }
+
+    /// Whether it takes a kernel with all options.
+    pub fn is_general(&self) -> bool {
+        self.decode || self.softcap != 0.0 || self.alibi || self.bias.is_some() || self.mask.is_some() || self.page.is_some()
+    }
+}

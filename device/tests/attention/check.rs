@@ -1,0 +1,110 @@
+//! Runs a case and compares with the reference.
+
+use crate::case::Case;
+use crate::machine::{Buffer, Machine};
+use crate::operands::{Buffers, Operands, POISON, Tested};
+use crate::random::Random;
+use crate::reference::{Errors, row};
+use half::{bf16, f16};
+use moye_device::kernel::Kernel;
+use crate::attention::*;
+
+/// A kernel and the rows of its tiles.
+pub type Entry<T> = (Kernel<(Arguments<T>,)>, u32);
+
+/// The element type's kernels.
+pub trait Kernels: Tested {
+    fn entry(case: &Case) -> Entry<Self>;
+    fn combine() -> Kernel<(Arguments<Self>, u32)>;
+}
+
+macro_rules! kernels {
+    ($t:ty, $combine:ident: $($d:literal $dv:literal $rows:literal $plain:ident $general:ident $decode:ident;)+) => {
+        impl Kernels for $t {
+            fn entry(case: &Case) -> Entry<Self> {
+                match (case.d, case.dv) {
+                    $(($d, $dv) => if case.decode {
+                        ($decode, 16)
+                    } else if case.is_general() {
+                        ($general, $rows)
+                    } else {
+                        ($plain, $rows)
+                    },)+
+                    other => panic!("no kernel for heads of {other:?}"),
+                }
+            }
+            fn combine() -> Kernel<(Arguments<Self>, u32)> {
+                $combine
+            }
+        }
+    };
+}
+kernels! { bf16, combine_bf16:
+    64 64 128 forward_bf16_64 forward_bf16_64_general decode_bf16_64;
+    80 80 64 forward_bf16_80 forward_bf16_80_general decode_bf16_80;
+    96 96 128 forward_bf16_96 forward_bf16_96_general decode_bf16_96;
+    128 128 128 forward_bf16_128 forward_bf16_128_general decode_bf16_128;
+    192 192 64 forward_bf16_192 forward_bf16_192_general decode_bf16_192;
+    192 128 64 forward_bf16_192x128 forward_bf16_192x128_general decode_bf16_192x128;
+    256 256 64 forward_bf16_256 forward_bf16_256_general decode_bf16_256;
+}
+kernels! { f16, combine_f16:
+    64 64 128 forward_f16_64 forward_f16_64_general decode_f16_64;
+    80 80 64 forward_f16_80 forward_f16_80_general decode_f16_80;
+    96 96 128 forward_f16_96 forward_f16_96_general decode_f16_96;
+    128 128 128 forward_f16_128 forward_f16_128_general decode_f16_128;
+    192 192 64 forward_f16_192 forward_f16_192_general decode_f16_192;
+    192 128 64 forward_f16_192x128 forward_f16_192x128_general decode_f16_192x128;
+    256 256 64 forward_f16_256 forward_f16_256_general decode_f16_256;
+}
+
+/// Runs `case` and asserts that every result is within its bound, the whole by norm, and that nothing else was written.
+pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Errors {
+    let operands = Operands::<T>::new(case, &mut Random::new(seed));
+    let (buffers, mut arguments) = Buffers::new(machine, case, &operands);
+    let (kernel, rows) = T::entry(case);
+    let blocks = arguments.grid(rows);
+    if blocks > 0 {
+        machine.launch(&kernel, blocks, (arguments,));
+        if case.splits > 1 {
+            let rows = arguments.batches * arguments.heads * arguments.q_length;
+            machine.launch(&T::combine(), rows.div_ceil(4), (arguments, case.dv as u32));
+        }
+    }
+    let o: Vec<T> = buffers.o.download().chunks_exact(2).map(crate::bytes::of_bytes).collect();
+    let lse: Vec<f32> = buffers.lse.download().chunks_exact(4).map(crate::bytes::of_bytes).collect();
+    let (mut o_written, mut lse_written) = (vec![false; o.len()], vec![false; lse.len()]);
+    let mut errors = Errors::default();
+    for batch in 0..case.batches {
+        for head in 0..case.heads {
+            for token in 0..case.lengths_of(batch).0 {
+                let want = row(case, &operands, batch, token, head);
+                let what = format!("batch {batch}, head {head}, token {token} of {case:?}, seed {seed}");
+                let at = operands.o_at(batch, token, head);
+                errors.take_in(&what, case, &want, &o[at..at + case.dv]);
+                o_written[at..at + case.dv].fill(true);
+                if want.lse == f64::NEG_INFINITY {
+                    assert!(o[at..at + case.dv].iter().all(|o| o.value() == 0.0), "{what}: zeros");
+                }
+                let at = operands.lse_at(case, batch, token, head);
+                if case.lse {
+                    lse_written[at] = true;
+                    let got = f64::from(lse[at]);
+                    let bound = 4e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt());
+                    let same = got == want.lse || want.lse.is_nan() && got.is_nan() || (got - want.lse).abs() <= bound;
+                    assert!(same, "{what}: lse {got}, expected {}", want.lse);
+                }
+            }
+        }
+    }
+    for (what, all, written) in [("o", buffers.o.download(), o_written), ("lse", buffers.lse.download(), lse_written)] {
+        let size = all.len() / written.len().max(1);
+        for (at, written) in written.iter().enumerate() {
+            let untouched = all[at * size..][..size].iter().all(|&byte| byte == POISON);
+            assert!(*written || untouched, "{what}: element {at} outside of the results was written; {case:?}, seed {seed}");
+        }
+    }
+    assert!(errors.relative() <= T::ROUNDING, "{:e} by norm; {case:?}, seed {seed}", errors.relative());
+    assert!(buffers.len() < 20);
+    errors
+}

@@ -1,0 +1,48 @@
+//! What runs a kernel.
+
+use moye_device::kernel::{Kernel, Params};
+use moye_sim::{Allocation, GlobalMemory, Launch};
+
+pub trait Buffer {
+    fn address(&self) -> u64;
+    fn download(&self) -> Vec<u8>;
+}
+
+pub trait Machine {
+    type Buffer: Buffer;
+    fn upload(&self, bytes: &[u8]) -> Self::Buffer;
+    fn launch<P: Params>(&self, kernel: &Kernel<P>, blocks: u32, params: P);
+}
+
+/// The simulator.
+pub struct Simulator(pub GlobalMemory);
+
+impl Buffer for Allocation {
+    fn address(&self) -> u64 {
+        Allocation::address(self)
+    }
+    fn download(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len()];
+        self.read(0, &mut bytes).unwrap();
+        bytes
+    }
+}
+
+impl Machine for Simulator {
+    type Buffer = Allocation;
+
+    fn upload(&self, bytes: &[u8]) -> Allocation {
+        let buffer = self.0.alloc(bytes.len(), "operand").unwrap();
+        buffer.write(0, bytes).unwrap();
+        buffer
+    }
+
+    fn launch<P: Params>(&self, kernel: &Kernel<P>, blocks: u32, params: P) {
+        let threads = kernel.bounds().threads.unwrap();
+        Launch::new(kernel.name(), blocks, threads, &self.0)
+            .shared_bytes(kernel.shared_bytes())
+            // SAFETY: the operands of the case.
+            .run(&|| unsafe { kernel.call(params) })
+            .unwrap_or_else(|fault| panic!("{fault}"));
+    }
+}

@@ -1,0 +1,46 @@
+//! Attention kernels on the simulator, against softmax attention in f64.
+
+#[path = "../../../tests/common/bytes.rs"]
+mod bytes;
+mod attention {
+    //! What is tested.
+    pub use moye_device::kernels::attention::*;
+}
+mod case;
+mod check;
+mod machine;
+mod operands;
+mod random;
+mod reference;
+
+use case::Case;
+use check::check;
+use half::{bf16, f16};
+use machine::Simulator;
+use moye_sim::GlobalMemory;
+use random::Random;
+
+fn simulator() -> Simulator {
+    Simulator(GlobalMemory::new())
+}
+
+#[test]
+fn plain_and_causal_attention_are_within_the_rounding_of_the_element_type() {
+    for (d, lengths) in [(64, (130, 200)), (128, (130, 100))] {
+        let case = Case::new(d, (1, 2, 2), lengths);
+        check::<bf16, _>(&simulator(), &case, 1);
+        check::<f16, _>(&simulator(), &case.causal(), 2);
+    }
+}
+
+#[test]
+fn random_options_are_within_the_rounding_of_the_element_type() {
+    for seed in 0..60 {
+        let case = Case::random(&mut Random::new(seed));
+        if seed % 2 == 0 {
+            check::<bf16, _>(&simulator(), &case, seed);
+        } else {
+            check::<f16, _>(&simulator(), &case, seed);
+        }
+    }
+}

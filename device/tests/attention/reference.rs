@@ -1,0 +1,118 @@
+//! Attention in `f64`, one query at a time, and how far a result may be from it.
+
+use crate::case::Case;
+use crate::operands::{Operands, Tested};
+use crate::attention::{ScoreStrides, UNLIMITED};
+
+/// One row of results, with what bounds its error.
+pub struct Row {
+    pub values: Vec<f64>,
+    /// The same sums of the values' magnitudes.
+    pub magnitudes: Vec<f64>,
+    /// The largest magnitude of a score.
+    pub largest_score: f64,
+    pub largest_value: f64,
+    pub lse: f64,
+}
+
+fn at(strides: &ScoreStrides, batch: usize, head: usize, row: usize, column: usize) -> usize {
+    let ScoreStrides { batch: b, head: h, row: r, column: c } = *strides;
+    (b * batch as i64 + h * head as i64 + r * row as i64 + c * column as i64) as usize
+}
+
+/// Query `token` of head `head` of sequence `batch`.
+pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: usize, head: usize) -> Row {
+    let (queries, keys) = case.lengths_of(batch);
+    let position = token as i64 + keys as i64 - queries as i64;
+    let [left, right] = case.window.map(|limit| if limit == UNLIMITED { i64::MAX } else { limit.into() });
+    let kv_head = head / case.group;
+    let q = &operands.q.values[operands.q_at(case, batch, token, head)..][..case.d];
+    let mut scores = vec![];
+    for key in 0..keys {
+        let distance = position - key as i64;
+        if distance > left || -distance > right {
+            continue;
+        }
+        if case.mask.is_some() && operands.mask[at(&operands.stride_mask, batch, head, token, key)] == 0 {
+            continue;
+        }
+        let k = &operands.k.values[operands.k_at(case, &operands.k, batch, key, head.min(kv_head))..][..case.d];
+        let dot: f64 = q.iter().zip(k).map(|(q, k)| f64::from(q.value()) * f64::from(k.value())).sum();
+        let mut score = dot * f64::from(case.scale);
+        if case.softcap != 0.0 {
+            let cap = f64::from(case.softcap);
+            score = cap * (score / cap).tanh();
+        }
+        if case.alibi {
+            score -= f64::from(operands.slopes[head]) * distance.abs() as f64;
+        }
+        if case.bias.is_some() {
+            score += f64::from(operands.bias[at(&operands.stride_bias, batch, head, token, key)].value());
+        }
+        if score != f64::NEG_INFINITY {
+            scores.push((key, score));
+        }
+    }
+    let sink = if case.sinks { f64::from(operands.sinks[head]) } else { f64::NEG_INFINITY };
+    let max = scores.iter().map(|s| s.1).fold(sink, f64::max);
+    let total: f64 = scores.iter().map(|s| (s.1 - max).exp()).sum::<f64>() + (sink - max).exp().max(0.0);
+    let mut result = Row {
+        values: vec![0.0; case.dv],
+        magnitudes: vec![0.0; case.dv],
+        largest_score: scores.iter().map(|s| s.1.abs()).fold(0.0, f64::max),
+        largest_value: 0.0,
+        lse: if max == f64::NEG_INFINITY { max } else { max + total.ln() },
+    };
+    for (key, score) in scores {
+        let p = (score - max).exp() / total;
+        let v = &operands.v.values[operands.k_at(case, &operands.v, batch, key, kv_head)..][..case.dv];
+        for (column, v) in v.iter().enumerate() {
+            let v = f64::from(v.value());
+            result.values[column] += p * v;
+            result.magnitudes[column] += p * v.abs();
+            result.largest_value = result.largest_value.max(v.abs());
+        }
+    }
+    result
+}
+
+/// What was found of a result.
+#[derive(Default)]
+pub struct Errors {
+    pub squares: f64,
+    pub of: f64,
+    /// The largest error beside its bound.
+    pub largest: f64,
+    pub rows: usize,
+}
+
+impl Errors {
+    /// Takes in one row.
+    ///
+    /// Probabilities and results are rounded to the element type; scores are off by f32's rounding of a sum of `d` products, and move the
+    /// probabilities by as much; small probabilities of f16 lose bits.
+    pub fn take_in<T: Tested>(&mut self, what: &str, case: &Case, want: &Row, got: &[T]) {
+        self.rows += 1;
+        let f32_share = 2.0e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt());
+        let lost = case.k_length as f64 * T::SMALLEST * T::ROUNDING * want.largest_value.min(1e6);
+        for (column, (want_value, got)) in want.values.iter().zip(got).enumerate() {
+            let got = f64::from(got.value());
+            if !want_value.is_finite() {
+                assert!(!got.is_finite(), "{what}, column {column}: {got}, expected {want_value}");
+                continue;
+            }
+            let error = (got - want_value).abs();
+            let magnitude = want.magnitudes[column];
+            let bound = 1.02 * T::ROUNDING * (want_value.abs() + magnitude) + f32_share * magnitude + lost + 1e-30;
+            assert!(error <= bound, "{what}, column {column}: {got}, expected {want_value}, off by {error:e} > {bound:e}");
+            self.largest = self.largest.max(error / bound);
+            self.squares += error * error;
+            self.of += want_value * want_value;
+        }
+    }
+
+    /// The error by norm.
+    pub fn relative(&self) -> f64 {
+        if self.of == 0.0 { self.squares.sqrt() } else { (self.squares / self.of).sqrt() }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads of bytes that are not there yet.
+//!
+//! A thread that reads what none has written has come too early, or it is another thread's write that nothing orders
+//! before. Which it is shows when the others have gone on: a write makes it a race, which names both lines. So the
+//! thread waits until then, and is told of for the read alone if no write comes.
+
+use super::context::{BlockContext, RawFault};
+use crate::fault::{FaultKind, WaitPlace};
+use std::panic::Location;
+
+/// A thread that waits, and what is told of it if no write comes.
+pub(crate) struct Parked {
+    thread: u32,
+    offset: i64,
+    location: &'static Location<'static>,
+    kind: FaultKind,
+    /// Slices that other threads have used up meanwhile.
+    slices: u32,
+}
+
+/// Slices after which threads that poll are not expected to write any more.
+const PATIENCE: u32 = 64;
+
+impl BlockContext {
+    /// Suspends the running thread, which read shared memory at an offset, for good.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn park(&self, offset: i64, location: &'static Location<'static>, kind: FaultKind) -> ! {
+        let thread = self.running.get();
+        self.parked.borrow_mut().push(Parked { thread, offset, location, kind, slices: 0 });
+        loop {
+            self.wait(WaitPlace::Memory { offset }, location);
+        }
+    }
+
+    /// Makes the first thread that waits so the block's fault; says whether there is one.
+    pub(crate) fn fault_parked(&self) -> bool {
+        let parked = self.parked.borrow();
+        let Some(first) = parked.iter().min_by_key(|parked| parked.thread) else { return false };
+        let thread = self.threads[first.thread as usize].index;
+        self.record(RawFault { thread, location: Some(first.location), kind: first.kind.clone() });
+        true
+    }
+
+    /// Notes that a thread of the block runs on and on.
+    pub(crate) fn wear_patience(&self) {
+        let mut parked = self.parked.borrow_mut();
+        let Some(first) = parked.first_mut() else { return };
+        first.slices += 1;
+        let is_over = first.slices > PATIENCE;
+        drop(parked);
+        if is_over {
+            self.fault_parked();
+        }
+    }
+
+    /// A bulk copy has brought bytes that threads wait for: what they did is to read without a wait.
+    pub(crate) fn fault_not_awaited(&self, bytes: std::ops::Range<usize>, fault: impl Fn(i64) -> FaultKind) {
+        let parked = self.parked.borrow();
+        let reads = parked.iter().filter(|parked| bytes.contains(&(parked.offset as usize)));
+        let Some(first) = reads.min_by_key(|parked| parked.thread) else { return };
+        let thread = self.threads[first.thread as usize].index;
+        self.record(RawFault { thread, location: Some(first.location), kind: fault(first.offset) });
+    }
+}

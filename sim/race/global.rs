@@ -1,0 +1,122 @@
+//! The shadow of global memory during a launch, which blocks on several OS threads share.
+
+use super::cell::{PAGE, Page};
+use super::clock::{Foreign, add_foreign};
+use crate::memory::Snapshot;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The pages of an allocation that were accessed.
+struct Pages {
+    base: u64,
+    /// Each null or a box that it owns.
+    pages: Box<[AtomicPtr<Mutex<Page>>]>,
+}
+
+impl Pages {
+    fn page(&self, number: usize) -> &Mutex<Page> {
+        let slot = &self.pages[number];
+        let present = slot.load(Ordering::Acquire);
+        if !present.is_null() {
+            // SAFETY: a page that is present stays until all are dropped.
+            return unsafe { &*present };
+        }
+        let new = Box::into_raw(Box::default());
+        match slot.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: it is present from now on.
+            Ok(_) => unsafe { &*new },
+            Err(present) => {
+                // SAFETY: of the box from above nobody knows; the page that came before it is present.
+                unsafe {
+                    drop(Box::from_raw(new));
+                    &*present
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        for slot in &mut self.pages {
+            let page = *slot.get_mut();
+            if !page.is_null() {
+                // SAFETY: made by `Box::into_raw`, and owned by the slot.
+                drop(unsafe { Box::from_raw(page) });
+            }
+        }
+    }
+}
+
+/// What the blocks of a launch know of each other's accesses.
+pub(crate) struct GlobalRaces {
+    /// By the number of the allocation in the launch's snapshot.
+    allocations: Vec<Pages>,
+    /// Whether a thread has released anything to the whole GPU.
+    releases: AtomicBool,
+    /// What was released to the whole GPU at an address, by atomic operations on it.
+    released: Mutex<HashMap<u64, Foreign>>,
+}
+
+impl GlobalRaces {
+    pub(crate) fn new(memory: &Snapshot) -> Self {
+        let pages = |bytes: u64| (0..bytes.div_ceil(PAGE as u64)).map(|_| AtomicPtr::new(ptr::null_mut()));
+        Self {
+            allocations: memory
+                .spans()
+                .iter()
+                .map(|span| Pages { base: span.base, pages: pages(span.len).collect() })
+                .collect(),
+            releases: AtomicBool::new(false),
+            released: Mutex::default(),
+        }
+    }
+
+    /// The page of an address in an allocation, by its number in the snapshot, for `act`, with the offset in the page.
+    #[inline(always)]
+    pub(crate) fn with_page<R>(
+        &self,
+        allocation: usize,
+        address: u64,
+        act: impl FnOnce(&mut Page, usize) -> R,
+    ) -> R {
+        let pages = &self.allocations[allocation];
+        let offset = (address - pages.base) as usize;
+        let mut page = pages.page(offset / PAGE).lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut page, offset % PAGE)
+    }
+
+    /// Whether a thread has released anything to the whole GPU, at any address.
+    #[inline]
+    pub(crate) fn has_releases(&self) -> bool {
+        self.releases.load(Ordering::SeqCst)
+    }
+
+    /// What was released to the whole GPU; no atomic operation that releases or acquires comes between as long as it is held.
+    pub(crate) fn released(&self) -> Releases<'_> {
+        Releases(self.released.lock().unwrap_or_else(PoisonError::into_inner), &self.releases)
+    }
+}
+
+/// What was released to the whole GPU.
+pub(crate) struct Releases<'a>(MutexGuard<'a, HashMap<u64, Foreign>>, &'a AtomicBool);
+
+impl Releases<'_> {
+    /// Adds at an address what a thread of a cluster knows of its cluster, and of others.
+    pub(crate) fn add(&mut self, address: u64, cluster: u32, epochs: &Arc<[u32]>, foreign: Option<&Foreign>) {
+        self.1.store(true, Ordering::SeqCst);
+        let released = self.0.entry(address).or_default();
+        add_foreign(released, cluster, epochs);
+        for (other, epochs) in foreign.into_iter().flatten() {
+            add_foreign(released, *other, epochs);
+        }
+    }
+
+    /// What was released at an address.
+    pub(crate) fn at(&self, address: u64) -> Option<&Foreign> {
+        self.0.get(&address)
+    }
+}

@@ -1,0 +1,557 @@
+//! What orders the threads of a block, and the accesses that nothing orders.
+
+use super::cell::{Entry, Found, Kind, Ordering, PAGE};
+use super::clock::{Gathered, Seen, ThreadClock};
+use super::place::{Places, place};
+use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
+use crate::fault::{Access, FaultKind, Race, RaceAccess, RaceSpace, RaceThreads};
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::rc::Rc;
+
+/// What a thread knew at a fence.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    /// The thread's number in the block.
+    thread: u32,
+    own: u32,
+    warp: u32,
+    block: u32,
+    others: Option<Rc<Seen>>,
+}
+
+/// What a thread has released: to its cluster, and to the whole GPU.
+pub(crate) struct Released {
+    pub(super) cluster: Snapshot,
+    pub(super) gpu: Option<Snapshot>,
+}
+
+/// A join that was made, which the next thread often makes again.
+type Joined = (Rc<Seen>, Rc<Seen>, Rc<Seen>);
+
+/// The part of the clocks that a block's threads share.
+pub(crate) struct BlockClock {
+    on: Cell<bool>,
+    /// The last epoch that has ended of all threads of the block.
+    block: Cell<u32>,
+    joined: RefCell<Option<Joined>>,
+    places: Places,
+}
+
+impl BlockClock {
+    pub(crate) fn new(on: bool) -> Self {
+        Self { on: Cell::new(on), block: Cell::new(0), joined: RefCell::default(), places: Places::default() }
+    }
+
+    /// Whether races are looked for.
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.get()
+    }
+
+    /// Lets accesses of `act` go unnoticed: they are the simulator's.
+    pub(crate) fn unnoticed<R>(&self, act: impl FnOnce() -> R) -> R {
+        let on = self.on.replace(false);
+        let result = act();
+        self.on.set(on);
+        result
+    }
+
+    pub(crate) fn clear(&self) {
+        self.block.set(0);
+        self.joined.take();
+    }
+}
+
+/// Threads of a warp that make an access together.
+pub(crate) struct Accessor<'a> {
+    block: &'a BlockContext,
+    /// The cluster's number in the grid.
+    cluster: u32,
+    /// The block's first warp in the cluster, and its warps.
+    first_warp: u32,
+    warps: u32,
+    /// What all threads of the block know of each other.
+    known: u32,
+    /// The warp in the block.
+    warp: u32,
+    lanes: u32,
+}
+
+impl Accessor<'_> {
+    fn clock(&self, lane: u32) -> &ThreadClock {
+        &self.block.threads[(self.warp * WARP_SIZE + lane) as usize].clock
+    }
+
+    fn entry(&self, place: u16, epoch: u32) -> Entry {
+        Entry::new(self.cluster, self.first_warp + self.warp, place, epoch, self.lanes)
+    }
+}
+
+impl Ordering for Accessor<'_> {
+    #[inline(always)]
+    fn is_known_to_all(&self, entry: &Entry) -> bool {
+        entry.epoch <= self.known
+            && entry.cluster() == self.cluster
+            && entry.warp().wrapping_sub(self.first_warp) < self.warps
+    }
+
+    fn knows_any(&self, entry: &Entry) -> bool {
+        let one = |entry: &Entry, lane: u32| {
+            let mut one = *entry;
+            one.lanes = 1 << lane;
+            one
+        };
+        let mut lanes = (0..WARP_SIZE).filter(|lane| entry.lanes >> lane & 1 != 0);
+        lanes.any(|lane| self.unordered(&one(entry, lane)).is_none())
+    }
+
+    fn unordered(&self, entry: &Entry) -> Option<(u32, u32)> {
+        let is_ours = entry.cluster() == self.cluster;
+        let mut lanes = self.lanes;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros();
+            lanes &= lanes - 1;
+            let clock = self.clock(lane);
+            let mut others = entry.lanes;
+            if is_ours && entry.warp() == self.first_warp + self.warp {
+                others &= !(1 << lane);
+                if entry.epoch <= clock.warp.get() {
+                    continue;
+                }
+            }
+            if others == 0 || self.is_known_to_all(entry) {
+                continue;
+            }
+            let seen = clock.others.borrow();
+            while others != 0 {
+                let other = others.trailing_zeros();
+                others &= others - 1;
+                let thread = entry.warp() * WARP_SIZE + other;
+                let known = seen.as_ref().map_or(0, |seen| {
+                    if is_ours { seen.of(thread) } else { seen.of_foreign(entry.cluster(), thread) }
+                });
+                if known < entry.epoch {
+                    return Some((other, lane));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// An access as the intrinsics know it.
+#[derive(Clone, Copy)]
+pub(crate) struct Noted {
+    pub(crate) access: Access,
+    pub(crate) kind: Kind,
+    pub(crate) location: &'static Location<'static>,
+    /// The bits that a write changes: those of two values that differ.
+    pub(crate) changed: u128,
+}
+
+impl Noted {
+    /// One of which nothing is known but that it may change all.
+    pub(crate) fn new(access: Access, kind: Kind, location: &'static Location<'static>) -> Self {
+        Self { access, kind, location, changed: u128::MAX }
+    }
+}
+
+/// The largest power of two, 16 at most, that divides both.
+fn shift_of(offset: usize, bytes: usize) -> u8 {
+    (offset | bytes | 16).trailing_zeros() as u8
+}
+
+impl BlockContext {
+    /// The first warp of this block in its cluster.
+    fn first_warp(&self) -> u32 {
+        self.rank * self.count().div_ceil(WARP_SIZE)
+    }
+
+    /// The number in its cluster of a thread of this block.
+    fn number_in_cluster(&self, thread: u32) -> u32 {
+        self.first_warp() * WARP_SIZE + thread
+    }
+
+    /// Lanes of a warp of this block, which accesses memory.
+    #[inline(always)]
+    fn accessor(&self, warp: u32, lanes: u32) -> Accessor<'_> {
+        let warps = self.exited_lanes.len() as u32;
+        Accessor {
+            block: self,
+            cluster: self.cluster().number.get(),
+            first_warp: self.rank * warps,
+            warps,
+            known: self.clock.block.get(),
+            warp,
+            lanes,
+        }
+    }
+
+    /// The running thread accesses the shared memory of this block, which may be another of its cluster.
+    #[inline(always)]
+    pub(crate) fn note_shared(&self, noted: Noted, offset: usize, bytes: usize) {
+        if self.clock.is_on()
+            && let Some(by) = running()
+        {
+            let thread = by.running.get();
+            self.note_shared_of(by, thread / WARP_SIZE, 1 << (thread % WARP_SIZE), noted, offset, bytes);
+        }
+    }
+
+    /// The running thread accesses the shared memory of its own block, this one.
+    #[inline(always)]
+    pub(crate) fn note_own(&self, noted: Noted, offset: usize, bytes: usize) {
+        let thread = self.running.get();
+        self.note_shared_of(self, thread / WARP_SIZE, 1 << (thread % WARP_SIZE), noted, offset, bytes);
+    }
+
+    /// Lanes of a warp of block `by` access the shared memory of this block.
+    #[inline(never)]
+    pub(crate) fn note_shared_of(
+        &self,
+        by: &Self,
+        warp: u32,
+        lanes: u32,
+        noted: Noted,
+        offset: usize,
+        bytes: usize,
+    ) {
+        // Lanes with different epochs leave different entries.
+        let mut left = lanes;
+        while left != 0 {
+            let thread = warp * WARP_SIZE + left.trailing_zeros();
+            let epoch = by.threads[thread as usize].clock.own.get();
+            let mut alike = left;
+            if left & (left - 1) != 0 {
+                let own = |lane: u32| by.threads[(warp * WARP_SIZE + lane) as usize].clock.own.get();
+                alike = (0..WARP_SIZE)
+                    .filter(|lane| left >> lane & 1 != 0 && own(*lane) == epoch)
+                    .fold(0, |lanes, lane| lanes | 1 << lane);
+            }
+            left &= !alike;
+            let accessor = by.accessor(warp, alike);
+            let entry = accessor.entry(by.clock.places.number(noted.location, noted.access), epoch);
+            let same =
+                |at: usize, bytes: usize| noted.changed >> (8 * at) & (u128::MAX >> (128 - 8 * bytes)) == 0;
+            let mut at = 0;
+            while at < bytes {
+                // What is larger than a unit is in no page alone.
+                let start = offset + at;
+                let part = (bytes - at).min(PAGE - start % PAGE);
+                let shift = shift_of(start, part);
+                let race = self.shared_shadow.with_page(start, |page, start| {
+                    page.access((start, part, shift), noted.kind, entry, &accessor, |byte, bytes| {
+                        at + byte + bytes <= 16 && same(at + byte, bytes)
+                    })
+                });
+                if let Some((byte, found)) = race {
+                    let space = RaceSpace::Shared {
+                        offset: (start + byte) as i64,
+                        rank: (self.rank != by.rank).then_some(self.rank),
+                    };
+                    accessor.raise(noted, bytes, space, found);
+                    return;
+                }
+                at += part;
+            }
+        }
+    }
+
+    /// The race that an asynchronous read of this block's shared memory makes, issued by
+    /// these lanes of the running warp.
+    pub(crate) fn check_shared(
+        &self,
+        access: Access,
+        lanes: u32,
+        offset: usize,
+        bytes: usize,
+    ) -> Option<FaultKind> {
+        if !self.clock.is_on() {
+            return None;
+        }
+        let by = running()?;
+        let thread = by.running.get();
+        let accessor = by.accessor(thread / WARP_SIZE, lanes);
+        let found = self.shared_shadow.with_page(offset, |page, start| page.check(start, bytes, &accessor));
+        let (byte, found) = found?;
+        let rank = (self.rank != by.rank).then_some(self.rank);
+        let space = RaceSpace::Shared { offset: (offset + byte) as i64, rank };
+        Some(accessor.race(access, bytes, space, found))
+    }
+
+    /// The running thread accesses global memory, in an allocation of this number.
+    #[inline(never)]
+    pub(crate) fn note_global(&self, noted: Noted, allocation: usize, address: u64, bytes: usize) {
+        let thread = self.running.get();
+        let epoch = self.threads[thread as usize].clock.own.get();
+        self.note_global_of(thread, epoch, noted, allocation, address, bytes);
+    }
+
+    /// A thread of this block accesses global memory, in an epoch of its own.
+    pub(crate) fn note_global_of(
+        &self,
+        thread: u32,
+        epoch: u32,
+        noted: Noted,
+        allocation: usize,
+        address: u64,
+        bytes: usize,
+    ) {
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let entry = accessor.entry(self.clock.places.number(noted.location, noted.access), epoch);
+        let mut at = 0;
+        while at < bytes {
+            let start = address + at as u64;
+            let race = self.races().with_page(allocation, start, |page, offset| {
+                let part = (bytes - at).min(PAGE - offset);
+                let shift = shift_of(offset, part);
+                let race = page.access((offset, part, shift), noted.kind, entry, &accessor, |byte, bytes| {
+                    let end = at + byte + bytes;
+                    end <= 16 && noted.changed >> (8 * (end - bytes)) & (u128::MAX >> (128 - 8 * bytes)) == 0
+                });
+                at += part;
+                race
+            });
+            if let Some((byte, found)) = race {
+                let address = start + byte as u64;
+                let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
+                accessor.raise(noted, bytes, space, found);
+                return;
+            }
+        }
+    }
+
+    /// As [`note_global`](Self::note_global), for bytes that lie in one allocation, found or not.
+    pub(crate) fn note_global_range(&self, noted: Noted, address: u64, bytes: usize) {
+        if self.clock.is_on()
+            && bytes > 0
+            && let Some(allocation) = self.global.number_of(address)
+        {
+            self.note_global(noted, allocation, address, bytes);
+        }
+    }
+
+    /// Adds to what a thread knows besides what its block knows.
+    pub(super) fn learn(&self, clock: &ThreadClock, seen: &Rc<Seen>) {
+        let mut others = clock.others.borrow_mut();
+        match &*others {
+            None => *others = Some(seen.clone()),
+            Some(own) if Rc::ptr_eq(own, seen) => {}
+            Some(own) => {
+                let mut memo = self.clock.joined.borrow_mut();
+                if let Some((a, b, joined)) = &*memo
+                    && Rc::ptr_eq(a, own)
+                    && Rc::ptr_eq(b, seen)
+                {
+                    *others = Some(joined.clone());
+                    return;
+                }
+                let mut joined = Seen::clone(own);
+                joined.join(seen);
+                let joined = Rc::new(joined);
+                *memo = Some((own.clone(), seen.clone(), joined.clone()));
+                *others = Some(joined);
+            }
+        }
+    }
+
+    /// Adds what a thread of this block knows to what is gathered.
+    fn gather(&self, into: &mut Gathered, thread: u32) {
+        let clock = &self.threads[thread as usize].clock;
+        if let Some(others) = &*clock.others.borrow() {
+            into.join(others);
+        }
+        let number = self.number_in_cluster(thread);
+        let is_cluster = self.cluster().blocks().len() > 1;
+        let (first, block) = (self.number_in_cluster(0), self.clock.block.get());
+        let seen = into.change();
+        seen.learn(number, clock.own.get());
+        if clock.warp.get() > 0 {
+            let warp = number / WARP_SIZE * WARP_SIZE;
+            seen.learn_all(warp..warp + WARP_SIZE, clock.warp.get());
+        }
+        if is_cluster && block > 0 {
+            seen.learn_all(first..first + self.count(), block);
+        }
+    }
+
+    /// The running thread hands on its clock.
+    pub(crate) fn release(&self, into: &mut Gathered) {
+        if self.clock.is_on() {
+            self.gather(into, self.running.get());
+            self.thread().clock.tick();
+        }
+    }
+
+    /// The running thread takes on what was gathered.
+    pub(crate) fn take_on(&self, gathered: Option<&Rc<Seen>>) {
+        if self.clock.is_on()
+            && let Some(seen) = gathered
+        {
+            self.learn(&self.thread().clock, seen);
+        }
+    }
+
+    /// What a thread of this block knows now.
+    pub(super) fn snapshot(&self, thread: u32) -> Snapshot {
+        let clock = &self.threads[thread as usize].clock;
+        Snapshot {
+            thread,
+            own: clock.own.get(),
+            warp: clock.warp.get(),
+            block: self.clock.block.get(),
+            others: clock.others.borrow().clone(),
+        }
+    }
+
+    /// All that a snapshot of a thread of this block says.
+    pub(super) fn whole(&self, snapshot: &Snapshot) -> Rc<Seen> {
+        let mut seen = snapshot.others.as_deref().cloned().unwrap_or_default();
+        let (number, first) = (self.number_in_cluster(snapshot.thread), self.number_in_cluster(0));
+        seen.learn_all(first..first + self.count(), snapshot.block);
+        let warp = number / WARP_SIZE * WARP_SIZE;
+        seen.learn_all(warp..warp + WARP_SIZE, snapshot.warp);
+        seen.learn(number, snapshot.own);
+        Rc::new(seen)
+    }
+
+    /// All threads of the block have met.
+    pub(crate) fn meet_as_block(&self) {
+        if !self.clock.is_on() {
+            return;
+        }
+        let epoch = self.threads.iter().map(|thread| thread.clock.own.get()).max().unwrap_or(0);
+        self.clock.block.set(epoch);
+        let is_alone = self.cluster().blocks().len() == 1;
+        let mut all = Gathered::default();
+        for thread in &self.threads {
+            thread.clock.own.set(epoch + 1);
+            if let Some(others) = thread.clock.others.take()
+                && !(is_alone && others.foreign.is_none() && !others.prior)
+            {
+                all.join(&others);
+            }
+        }
+        if let Some(seen) = all.seen {
+            for thread in &self.threads {
+                thread.clock.others.replace(Some(seen.clone()));
+            }
+        }
+    }
+
+    /// Threads of the block have met, behind what others have `told` who went on.
+    pub(crate) fn meet_as_some(&self, threads: &[u32], told: Gathered) {
+        if !self.clock.is_on() {
+            return;
+        }
+        let mut all = told;
+        let mut epoch = 0;
+        for &thread in threads {
+            self.gather(&mut all, thread);
+            epoch = epoch.max(self.threads[thread as usize].clock.own.get());
+        }
+        let Some(seen) = all.seen else { return };
+        for &thread in threads {
+            let clock = &self.threads[thread as usize].clock;
+            // All that it knew is in there.
+            clock.others.replace(Some(seen.clone()));
+            clock.own.set(epoch + 1);
+        }
+    }
+
+    /// Lanes of a warp of the block have met.
+    pub(crate) fn meet_as_warp(&self, warp: u32, lanes: u32) {
+        if !self.clock.is_on() {
+            return;
+        }
+        let first = warp * WARP_SIZE;
+        let there = WARP_SIZE.min(self.count() - first);
+        let threads = || (0..there).filter(|lane| lanes >> lane & 1 != 0).map(|lane| first + lane);
+        if threads().count() as u32 != there {
+            return self.meet_as_some(&threads().collect::<Vec<_>>(), Gathered::default());
+        }
+        let clocks = || threads().map(|thread| &self.threads[thread as usize].clock);
+        let epoch = clocks().map(|clock| clock.own.get()).max().unwrap_or(0);
+        let mut all = Gathered::default();
+        for clock in clocks() {
+            clock.warp.set(epoch);
+            clock.own.set(epoch + 1);
+            if let Some(others) = &*clock.others.borrow() {
+                all.join(others);
+            }
+        }
+        if let Some(seen) = all.seen {
+            for clock in clocks() {
+                clock.others.replace(Some(seen.clone()));
+            }
+        }
+    }
+
+    /// The running thread has seen a condition of the simulator fulfilled, which any thread of the cluster may have brought
+    /// about.
+    pub(crate) fn meet_by_condition(&self) {
+        if !self.clock.is_on() {
+            return;
+        }
+        let mut all = Gathered::default();
+        for block in self.cluster().blocks() {
+            for thread in 0..block.count() {
+                block.gather(&mut all, thread);
+                block.threads[thread as usize].clock.tick();
+            }
+        }
+        self.take_on(all.seen.as_ref());
+    }
+}
+
+impl Accessor<'_> {
+    /// Faults for a race; returns only in a thread that unwinds already.
+    #[cold]
+    #[inline(never)]
+    fn raise(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
+        if !std::thread::panicking() {
+            let kind = self.race(noted.access, bytes, space, found);
+            let own = self.block.threads[(self.warp * WARP_SIZE + found.2) as usize].index;
+            // A thread that has returned unwinds no more.
+            if running().is_none() {
+                let location = Some(noted.location);
+                return self.block.record(RawFault { thread: own, location, kind });
+            }
+            self.block.raise_for(own, noted.location, kind);
+        }
+    }
+
+    /// The fault of a race.
+    fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, other, own): Found) -> FaultKind {
+        let (location, other_access) = place(entry.place());
+        let cluster = self.block.cluster();
+        let warps = self.warps;
+        let rank = entry.warp() / warps;
+        let thread = (entry.warp() % warps) * WARP_SIZE + other;
+        let (own_thread, is_block) =
+            (self.warp * WARP_SIZE + own, entry.cluster() == self.cluster && rank == self.block.rank);
+        let threads = if entry.cluster() != self.cluster {
+            RaceThreads::Grid
+        } else if !is_block {
+            RaceThreads::Cluster
+        } else if thread / WARP_SIZE == own_thread / WARP_SIZE {
+            RaceThreads::Warp
+        } else {
+            RaceThreads::Block
+        };
+        let block = (!is_block).then(|| cluster.block_index(entry.cluster(), rank));
+        FaultKind::Race(Box::new(Race {
+            access,
+            bytes,
+            space,
+            other: RaceAccess {
+                access: other_access,
+                block,
+                thread: self.block.block_dim.index_of(thread.into()),
+                location,
+            },
+            threads,
+        }))
+    }
+}

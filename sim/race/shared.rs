@@ -1,0 +1,25 @@
+//! The shadow of a block's shared memory.
+
+use super::cell::{PAGE, Page};
+use std::cell::RefCell;
+
+/// The pages of a block's shared memory.
+pub(crate) struct SharedShadow(RefCell<Vec<Page>>);
+
+impl SharedShadow {
+    /// The shadow of so many bytes, or of none where races are not looked for.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(RefCell::new((0..bytes.div_ceil(PAGE)).map(|_| Page::default()).collect()))
+    }
+
+    /// Forgets all accesses.
+    pub(crate) fn clear(&self) {
+        self.0.borrow_mut().iter_mut().for_each(Page::clear);
+    }
+
+    /// The page of an offset and the offset in it, for `act`.
+    #[inline(always)]
+    pub(crate) fn with_page<R>(&self, offset: usize, act: impl FnOnce(&mut Page, usize) -> R) -> R {
+        act(&mut self.0.borrow_mut()[offset / PAGE], offset % PAGE)
+    }
+}

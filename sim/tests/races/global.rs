@@ -1,0 +1,282 @@
+//! Races in global memory, within a block and between blocks.
+
+use super::{Case, check_all, word};
+use moye_sim::Access::{Atomic, BulkDestination, Read, Write};
+use moye_sim::RaceThreads::{Block, Grid};
+use moye_sim::intrinsics::*;
+use moye_sim::{GlobalMemory, Launch};
+
+/// The thread's number in the grid.
+fn number() -> u32 {
+    block_idx().x * block_dim().x + thread_idx().x
+}
+
+fn neighbour_of_the_block(right: bool, data: u64) {
+    let t = thread_idx().x;
+    store_global(word(data, t), t); // neighbour_of_the_block
+    if right {
+        sync_threads();
+    }
+    load_global::<u32>(word(data, (t + 32) % 64)); // neighbour_of_the_block
+}
+
+fn stencil_in_place(right: bool, data: u64) {
+    // A thread reads what the first thread of the next block writes.
+    let i = number();
+    if thread_idx().x == 63 {
+        load_global::<u32>(word(data, i + 1)); // stencil_in_place
+    }
+    let to = if right { 1024 } else { 0 };
+    store_global(word(data, to + i), i + 1); // stencil_in_place
+}
+
+fn blocks_write_one_word(right: bool, data: u64) {
+    if thread_idx().x == 0 {
+        let block = block_idx().x;
+        store_global(word(data, if right { block } else { 0 }), block); // blocks_write_one_word
+    }
+}
+
+fn sum_without_atomics(right: bool, data: u64) {
+    if thread_idx().x == 0 {
+        if right {
+            atomic_add(data, 1_u32);
+        } else {
+            store_global(data, block_idx().x + 1); // sum_without_atomics
+        }
+    }
+}
+
+/// The last block to come adds up what all have left.
+fn last_block(data: u64, releases: impl Fn(), acquires: impl Fn(), store: impl Fn(u64), load: impl Fn(u64)) {
+    if thread_idx().x != 0 {
+        return;
+    }
+    store(word(data, 1 + block_idx().x));
+    releases();
+    let before = atomic_add(data, 1_u32);
+    acquires();
+    if before == grid_dim().x - 1 {
+        (0..grid_dim().x).for_each(|block| load(word(data, 1 + block)));
+    }
+}
+
+fn last_block_without_release(right: bool, data: u64) {
+    last_block(
+        data,
+        || {
+            if right {
+                fence()
+            }
+        },
+        fence,
+        |to| store_global(to, 1_u32),        // last_block_without_release
+        |from| _ = load_global::<u32>(from), // last_block_without_release
+    );
+}
+
+fn last_block_without_acquire(right: bool, data: u64) {
+    last_block(
+        data,
+        fence,
+        || {
+            if right {
+                fence()
+            }
+        },
+        |to| store_global(to, 1_u32),        // last_block_without_acquire
+        |from| _ = load_global::<u32>(from), // last_block_without_acquire
+    );
+}
+
+fn fence_of_the_cluster(right: bool, data: u64) {
+    let scoped = || if right { fence() } else { fence_cluster() };
+    last_block(
+        data,
+        scoped,
+        scoped,
+        |to| store_global(to, 1_u32),        // fence_of_the_cluster
+        |from| _ = load_global::<u32>(from), // fence_of_the_cluster
+    );
+}
+
+fn fence_before_the_store(right: bool, data: u64) {
+    if thread_idx().x != 0 {
+        return;
+    }
+    let to = word(data, 1 + block_idx().x);
+    if !right {
+        fence();
+    }
+    store_global(to, 1_u32); // fence_before_the_store
+    if right {
+        fence();
+    }
+    let before = atomic_add(data, 1_u32);
+    fence();
+    if before == grid_dim().x - 1 {
+        (0..grid_dim().x).for_each(|block| _ = load_global::<u32>(word(data, 1 + block))); // fence_before_the_store
+    }
+}
+
+fn block_not_met_before_the_count(right: bool, data: u64) {
+    // All threads leave a word, and one counts for the block without waiting for them.
+    let t = thread_idx().x;
+    store_global(word(data, 64 + number()), t); // block_not_met_before_the_count
+    if right {
+        sync_threads();
+    }
+    if t == 0 {
+        fence();
+        let before = atomic_add(data, 1_u32);
+        fence();
+        if before == grid_dim().x - 1 {
+            let other = if block_idx().x == 0 { 64 } else { 0 };
+            load_global::<u32>(word(data, 64 + other + 40)); // block_not_met_before_the_count
+        }
+    }
+}
+
+fn counter_reset_too_early(right: bool, data: u64) {
+    if thread_idx().x == 0 {
+        fence();
+        let before = atomic_add(data, 1_u32); // counter_reset_too_early
+        fence();
+        if if right { before == grid_dim().x - 1 } else { before == 0 } {
+            store_global(data, 0_u32); // counter_reset_too_early
+        }
+    }
+}
+
+fn atomic_and_plain_read_of_blocks(right: bool, data: u64) {
+    if thread_idx().x == 0 {
+        if block_idx().x == 1 {
+            if right {
+                atomic_or(data, 0_u32);
+            } else {
+                load_global::<u32>(data); // atomic_and_plain_read_of_blocks
+            }
+        } else {
+            atomic_add(data, 1_u32); // atomic_and_plain_read_of_blocks
+        }
+    }
+}
+
+fn half_and_word_of_blocks(right: bool, data: u64) {
+    if thread_idx().x == 0 {
+        if block_idx().x == 0 {
+            store_global(data + 2, 1_u16); // half_and_word_of_blocks
+        } else if right {
+            store_global(data, 2_u16);
+        } else {
+            store_global(data, 0x3_0003_u32); // half_and_word_of_blocks
+        }
+    }
+}
+
+fn tiles_overlap(right: bool, data: u64) {
+    // Tiles of 64 words, 60 apart: the last words of a tile are the first of the next.
+    let step = if right { 64 } else { 60 };
+    store_global(word(data, block_idx().x * step + thread_idx().x), number()); // tiles_overlap
+}
+
+fn bulk_store_not_awaited(right: bool, data: u64) {
+    let t = thread_idx().x;
+    store_shared(shared_base() + 4 * t, t + 1);
+    fence_proxy_async();
+    sync_threads();
+    if t == 0 {
+        bulk_store(data, shared_base(), 256); // bulk_store_not_awaited
+        bulk_commit();
+        if right {
+            bulk_wait_group(0);
+        } else {
+            bulk_wait_group_read(0);
+        }
+    }
+    sync_threads();
+    if t == 32 {
+        load_global::<u32>(data); // bulk_store_not_awaited
+    }
+}
+
+fn bulk_sum_and_plain_read(right: bool, data: u64) {
+    let t = thread_idx().x;
+    store_shared(shared_base() + 4 * t, t + 1);
+    fence_proxy_async();
+    sync_threads();
+    if t == 0 && block_idx().x == 0 {
+        bulk_reduce_add(data, shared_base(), 256, TensorElement::U32); // bulk_sum_and_plain_read
+        bulk_commit();
+        bulk_wait_group(0);
+    }
+    if block_idx().x == 1 && t == 32 && !right {
+        load_global::<u32>(data); // bulk_sum_and_plain_read
+    }
+}
+
+pub const CASES: &[Case] = &[
+    Case::race("neighbour_of_the_block", neighbour_of_the_block, Block, [Write, Read]),
+    Case::race("stencil_in_place", stencil_in_place, Grid, [Read, Write]).blocks(4),
+    Case::race("blocks_write_one_word", blocks_write_one_word, Grid, [Write, Write]).blocks(4),
+    Case::race("sum_without_atomics", sum_without_atomics, Grid, [Write, Write]).blocks(2),
+    Case::race("last_block_without_release", last_block_without_release, Grid, [Write, Read]).blocks(4),
+    Case::race("last_block_without_acquire", last_block_without_acquire, Grid, [Write, Read]).blocks(4),
+    Case::race("fence_of_the_cluster", fence_of_the_cluster, Grid, [Write, Read]).blocks(4),
+    Case::race("fence_before_the_store", fence_before_the_store, Grid, [Write, Read]).blocks(4),
+    Case::race("block_not_met_before_the_count", block_not_met_before_the_count, Grid, [Write, Read])
+        .blocks(2),
+    Case::race("counter_reset_too_early", counter_reset_too_early, Grid, [Atomic, Write]).blocks(4),
+    Case::race("atomic_and_plain_read_of_blocks", atomic_and_plain_read_of_blocks, Grid, [Atomic, Read])
+        .blocks(2),
+    Case::race("half_and_word_of_blocks", half_and_word_of_blocks, Grid, [Write, Write]).blocks(2),
+    Case::race("tiles_overlap", tiles_overlap, Grid, [Write, Write]).blocks(4),
+    Case::race("bulk_store_not_awaited", bulk_store_not_awaited, Block, [BulkDestination, Read]),
+    Case::race("bulk_sum_and_plain_read", bulk_sum_and_plain_read, Grid, [BulkDestination, Read]).blocks(2),
+];
+
+#[test]
+fn races_in_global_memory_are_told_in_every_order() {
+    check_all(CASES, include_str!("global.rs"));
+}
+
+#[test]
+fn launches_are_ordered_one_after_the_other() {
+    let memory = GlobalMemory::new();
+    let data = memory.alloc(256, "data").unwrap();
+    let address = data.address();
+    for turn in 0..3_u32 {
+        let launch = Launch::new("turn", 4, 32, &memory).races(true).order(turn.into());
+        // Each block reads what another one wrote in the launch before.
+        let kernel = || {
+            let (block, t) = (block_idx().x, thread_idx().x);
+            let word = |block| address + 4 * u64::from(8 * (block % 4) + t);
+            if t < 8 && turn % 2 == 0 {
+                store_global(word(block), turn + block);
+            } else if t < 8 {
+                assert_eq!(load_global::<u32>(word(block + 1)), turn - 1 + (block + 1) % 4);
+            }
+        };
+        launch.run(&kernel).unwrap();
+    }
+}
+
+#[test]
+fn a_race_names_kernel_block_both_threads_both_lines_and_the_way_out() {
+    let memory = GlobalMemory::new();
+    let data = memory.alloc(256, "sums").unwrap();
+    let address = data.address();
+    let kernel = || {
+        if block_idx().x == 0 {
+            store_global(address + 8, 1_u32);
+        } else if thread_idx().x == 5 {
+            load_global::<u32>(address + 8);
+        }
+    };
+    let line = line!() - 5;
+    let fault = Launch::new("k", 2, 32, &memory).races(true).run(&kernel).unwrap_err().to_string();
+    let (store, load) = (format!("{}:{line}", file!()), format!("{}:{}", file!(), line + 2));
+    for part in ["kernel `k`, block (", "byte 8 of `sums`", &store, &load, "thread (5,0,0)", "fence_gpu"] {
+        assert!(fault.contains(part), "{part}: {fault}");
+    }
+}

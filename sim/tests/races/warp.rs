@@ -1,0 +1,166 @@
+//! Races of lanes of a warp: they run in no order between barriers of the warp, and only those order memory.
+
+use super::{Case, check_all};
+use moye_sim::Access::{Read, Write};
+use moye_sim::RaceThreads::Warp;
+use moye_sim::intrinsics::*;
+
+const FULL: u32 = u32::MAX;
+
+fn at(word: u32) -> u32 {
+    shared_base() + 4 * word
+}
+
+/// Stores a word, comes together with the other lanes by `meet`, and reads another lane's.
+fn exchange(right: bool, meet: impl Fn(u32), store: impl Fn(u32), load: impl Fn(u32)) {
+    let lane = lane_id();
+    store(at(lane));
+    meet(lane);
+    if right {
+        sync_warp(FULL);
+    }
+    load(at(lane ^ 1));
+}
+
+fn shuffle(right: bool, _: u64) {
+    exchange(
+        right,
+        |lane| _ = shfl(ShuffleMode::Xor, FULL, lane, 1, 32),
+        |to| store_shared(to, 1_u32),        // shuffle
+        |from| _ = load_shared::<u32>(from), // shuffle
+    );
+}
+
+fn vote(right: bool, _: u64) {
+    exchange(
+        right,
+        |lane| _ = vote_ballot(FULL, lane > 3),
+        |to| store_shared(to, 1_u32),        // vote
+        |from| _ = load_shared::<u32>(from), // vote
+    );
+}
+
+fn matches(right: bool, _: u64) {
+    exchange(
+        right,
+        |lane| _ = match_any(FULL, lane / 4),
+        |to| store_shared(to, 1_u32),        // matches
+        |from| _ = load_shared::<u32>(from), // matches
+    );
+}
+
+fn reduction(right: bool, _: u64) {
+    exchange(
+        right,
+        |lane| _ = reduce_add(FULL, lane),
+        |to| store_shared(to, 1_u32),        // reduction
+        |from| _ = load_shared::<u32>(from), // reduction
+    );
+}
+
+fn nothing_between(right: bool, _: u64) {
+    exchange(
+        right,
+        |_| (),
+        |to| store_shared(to, 1_u32),        // nothing_between
+        |from| _ = load_shared::<u32>(from), // nothing_between
+    );
+}
+
+fn halves_of_the_warp(right: bool, _: u64) {
+    // Each half waits for itself, and reads the other's.
+    let lane = lane_id();
+    store_shared(at(lane), lane); // halves_of_the_warp
+    sync_warp(if right { FULL } else { 0xFFFF << (lane / 16 * 16) });
+    load_shared::<u32>(at(lane ^ 16)); // halves_of_the_warp
+}
+
+fn half_with_itself(right: bool, _: u64) {
+    let lane = lane_id();
+    store_shared(at(lane), lane); // half_with_itself
+    if right {
+        sync_warp(0xFFFF << (lane / 16 * 16));
+    }
+    load_shared::<u32>(at(lane ^ 8)); // half_with_itself
+}
+
+fn ldmatrix_without_barrier(right: bool, _: u64) {
+    let lane = lane_id();
+    let row = shared_base() + 16 * lane;
+    store_shared(row, [lane; 4]); // ldmatrix_without_barrier
+    if right {
+        sync_warp(FULL);
+    }
+    ldmatrix::<4>(false, row); // ldmatrix_without_barrier
+}
+
+fn store_behind_ldmatrix(right: bool, _: u64) {
+    let lane = lane_id();
+    let row = shared_base() + 16 * lane;
+    store_shared(row, [lane; 4]);
+    sync_warp(FULL);
+    ldmatrix::<4>(true, row); // store_behind_ldmatrix
+    if right {
+        sync_warp(FULL);
+    }
+    store_shared(row, [7_u32; 4]); // store_behind_ldmatrix
+}
+
+fn stmatrix_without_barrier(right: bool, _: u64) {
+    let lane = lane_id();
+    stmatrix::<4>(false, shared_base() + 16 * lane, [lane; 4]); // stmatrix_without_barrier
+    if right {
+        sync_warp(FULL);
+    }
+    load_shared::<u32>(at(4 * (31 - lane))); // stmatrix_without_barrier
+}
+
+fn elected_lane_writes(right: bool, _: u64) {
+    if elect(FULL) {
+        store_shared(at(0), 1_u32); // elected_lane_writes
+    }
+    if right {
+        sync_warp(FULL);
+    }
+    if lane_id() == 9 {
+        load_shared::<u32>(at(0)); // elected_lane_writes
+    }
+}
+
+fn lanes_write_one_word(right: bool, _: u64) {
+    let lane = lane_id();
+    store_shared(at(if right { lane } else { lane % 16 }), lane); // lanes_write_one_word
+}
+
+fn butterfly(right: bool, data: u64) {
+    // The reduction of old, without barriers of the warp.
+    let lane = lane_id();
+    store_global(data + 4 * u64::from(lane), lane);
+    sync_warp(FULL);
+    let other: u32 = load_global(data + 4 * u64::from(lane ^ 16)); // butterfly
+    if right {
+        sync_warp(FULL);
+    }
+    store_global(data + 4 * u64::from(lane), lane + other); // butterfly
+}
+
+pub const CASES: &[Case] = &[
+    Case::race("shuffle", shuffle, Warp, [Write, Read]).threads(32),
+    Case::race("vote", vote, Warp, [Write, Read]).threads(32),
+    Case::race("matches", matches, Warp, [Write, Read]).threads(32),
+    Case::race("reduction", reduction, Warp, [Write, Read]).threads(32),
+    Case::race("nothing_between", nothing_between, Warp, [Write, Read]).threads(32),
+    Case::race("halves_of_the_warp", halves_of_the_warp, Warp, [Write, Read]).threads(32),
+    Case::race("half_with_itself", half_with_itself, Warp, [Write, Read]).threads(32),
+    Case::race("ldmatrix_without_barrier", ldmatrix_without_barrier, Warp, [Write, Read]).threads(32),
+    Case::race("store_behind_ldmatrix", store_behind_ldmatrix, Warp, [Read, Write]).threads(32),
+    Case::race("stmatrix_without_barrier", stmatrix_without_barrier, Warp, [Write, Read]).threads(32),
+    Case::race("elected_lane_writes", elected_lane_writes, Warp, [Write, Read]).threads(32),
+    Case::race("lanes_write_one_word", lanes_write_one_word, Warp, [Write, Write]).threads(32),
+    Case::race("butterfly", butterfly, Warp, [Read, Write]).threads(32),
+];
+
+#[test]
+fn races_of_a_warps_lanes_are_told_in_every_order() {
+    check_all(CASES, include_str!("warp.rs"));
+}
