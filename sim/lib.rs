@@ -81,6 +81,7 @@ mod launch;
 pub mod memory;
 mod mma;
 mod pod;
+pub mod profile;
 mod race;
 mod tensor_map;
 mod wgmma;
