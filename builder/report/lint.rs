@@ -60,8 +60,8 @@ impl Lint {
     pub(super) const fn help(self) -> &'static str {
         match self {
             Self::LocalMemory => {
-                "index the array by constants only: unroll the loop, as `for i in 0..4` with a constant bound does, or keep \
-                 the array in shared memory"
+                "index the array by constants only. A loop with a constant bound unrolls (`for i in 0..5 { let mask = 16 >> i; }`), \
+                 one over an array by value may not; or keep the array in shared memory"
             }
             Self::Spills => {
                 "use smaller tiles or more threads, or relax `threads` and `min_blocks` of `#[kernel]`"
