@@ -186,6 +186,7 @@ impl Device {
     /// [`moye_sim::profile`](crate::profile).
     ///
     /// ```
+    /// # #[cfg(feature = "movement")] {
     /// let device = moye::Device::sim();
     /// let src = device.upload(&[1.0f32; 4096])?;
     /// let mut dst = device.alloc_zeroed::<f32>(4096)?;
@@ -195,6 +196,7 @@ impl Device {
     /// })?;
     /// let total = profile.kernels[0].total();
     /// assert_eq!((total.global_loads.bytes + total.async_loads.bytes, total.global_stores.bytes), (16384, 16384));
+    /// # }
     /// # Ok::<(), moye::Error>(())
     /// ```
     ///

@@ -79,7 +79,8 @@ impl Simulator {
     /// The profile of what is launched while `work` runs.
     pub fn profile(&self, work: impl FnOnce() -> Result<()>) -> Result<Profile> {
         let profiler = Profiler::new();
-        let set = |to| std::mem::replace(&mut *self.profiler.lock().unwrap_or_else(PoisonError::into_inner), to);
+        let set =
+            |to| std::mem::replace(&mut *self.profiler.lock().unwrap_or_else(PoisonError::into_inner), to);
         // The launches of an outer call count for the inner one alone.
         let outer = set(Some(profiler.clone()));
         let done = work();

@@ -47,7 +47,10 @@ fn a_denied_finding_and_what_is_no_kernel_are_errors() {
     fs::write(folder.path().join("k.ptx"), PTX).unwrap();
     for (arguments, part) in [
         (&["report", "k.ptx", "--deny", "all"][..], "1 findings are denied"),
-        (&["report", "k.ptx", "--deny", "slowness"], "`slowness` is none of the warnings local_memory, spills"),
+        (
+            &["report", "k.ptx", "--deny", "slowness"],
+            "`slowness` is none of the warnings local_memory, spills",
+        ),
         (&["report", "k.ptx", "--kernel", "absent"], "k.ptx has no kernel whose name contains absent"),
         (&["report", "absent.ptx"], "absent.ptx is neither a crate's folder nor a file of PTX"),
     ] {
