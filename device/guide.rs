@@ -11,3 +11,8 @@ pub mod partitions {}
 
 #[doc = include_str!("guide/tiling.md")]
 pub mod tiling {}
+
+// The simulator is what the host has for a GPU.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc = include_str!("guide/profile.md")]
+pub mod profile {}

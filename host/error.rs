@@ -49,6 +49,14 @@ pub enum Error {
         /// Its architecture.
         arch: Arch,
     },
+    /// A profile was asked of a GPU.
+    #[error(
+        "{device} takes no profile: run the kernel on `Device::sim()` for one, or under NVIDIA's `ncu` on the GPU"
+    )]
+    NoProfile {
+        /// The device.
+        device: String,
+    },
     /// The driver lacks a function.
     #[error("the NVIDIA driver is too old: it has no `{function}`; update the driver")]
     DriverTooOld {

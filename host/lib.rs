@@ -69,6 +69,7 @@ pub use moye_device::number;
 /// The kernels that this crate ships, those that its features name.
 #[cfg(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement"))]
 pub use moye_kernels as kernels;
+pub use moye_sim::profile;
 pub use moye_sim::{
     Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
     TensorSwizzle,

@@ -2,11 +2,12 @@
 
 use crate::Dim3;
 use crate::block::{
-    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Worker, install_guard, install_hook,
-    within_simulated_thread,
+    BlockContext, Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Worker, install_guard,
+    install_hook, within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
+use crate::profile::Profiler;
 use crate::race::GlobalRaces;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -57,6 +58,7 @@ pub struct Launch<'a> {
     stack_bytes: usize,
     limits: Limits,
     progress: Option<Progress<'a>>,
+    profiler: Option<Profiler>,
     races: Option<bool>,
     order: Option<u64>,
 }
@@ -94,8 +96,9 @@ impl<'a> Launch<'a> {
             shared_bytes: 0,
             memory: memory.clone(),
             stack_bytes: 256 * 1024,
-            limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26 },
+            limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26, profile: false },
             progress: None,
+            profiler: None,
             races: None,
             order: None,
         }
@@ -184,6 +187,14 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Takes a profile of the launch, also of one that ends with a fault.
+    #[must_use]
+    pub fn profiler(mut self, profiler: &Profiler) -> Self {
+        self.limits.profile = true;
+        self.profiler = Some(profiler.clone());
+        self
+    }
+
     /// Runs the grid: calls `entry`, the kernel with its parameters bound, once for every thread.
     ///
     /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core, [`blocks_at_once`] of them.
@@ -198,6 +209,9 @@ impl<'a> Launch<'a> {
         }
         install_hook();
         install_guard();
+        if let Some(profiler) = &self.profiler {
+            profiler.launched(self.kernel, self.grid, self.block, self.shared_bytes);
+        }
         let started = Instant::now();
         let memory = Arc::new(self.memory.snapshot());
         let seed = self.order.or_else(order_by_default);
@@ -346,6 +360,11 @@ impl Grid<'_> {
         }
         let accesses = cluster.blocks().iter().map(|block| block.total_steps.get()).sum();
         self.accesses.fetch_add(accesses, Relaxed);
+        if let Some(profiler) = &self.launch.profiler {
+            for profile in cluster.blocks().iter().filter_map(BlockContext::take_profile) {
+                profiler.add(self.launch.kernel, grid, block, shared_bytes, profile);
+            }
+        }
     }
 
     fn faulted(&self) -> bool {

@@ -66,7 +66,7 @@
 //!
 //! # What is not emulated
 //!
-//! Time, caches and bank conflicts; races within a block between loads and stores of threads, unless the order of the simulator
+//! Time and caches ([`profile`] counts sectors and bank conflicts, which cost nothing here); races within a block between loads and stores of threads, unless the order of the simulator
 //! makes them visible, as a read of something not yet written; weak memory ordering within a block, but for the fence between the
 //! proxies. A loop
 //! without end is not noticed where it calls no intrinsic at all. A thread that overruns its stack between two intrinsics is a
@@ -81,6 +81,7 @@ mod launch;
 pub mod memory;
 mod mma;
 mod pod;
+pub mod profile;
 mod race;
 mod tensor_map;
 mod wgmma;

@@ -15,6 +15,7 @@ pub use properties::{
 use crate::stream::Stream;
 use crate::{Error, Result};
 use gpu::Gpu;
+use moye_sim::profile::Profile;
 use simulator::Simulator;
 use std::fmt;
 use std::sync::Arc;
@@ -178,6 +179,33 @@ impl Device {
     pub fn on_progress(&self, report: impl Fn(u64, u64) + Send + Sync + 'static) {
         if let Backend::Sim(simulator) = &self.0 {
             simulator.on_progress(Arc::new(report));
+        }
+    }
+
+    /// Takes a profile of what `work` launches on this simulator: sectors, wavefronts and instructions by source line. See
+    /// [`moye_sim::profile`](crate::profile).
+    ///
+    /// ```
+    /// # #[cfg(feature = "movement")] {
+    /// let device = moye::Device::sim();
+    /// let src = device.upload(&[1.0f32; 4096])?;
+    /// let mut dst = device.alloc_zeroed::<f32>(4096)?;
+    /// let profile = device.profile(|| {
+    ///     let src = moye::Matrix::row_major(&src, 64, 64)?;
+    ///     moye::copy(&device, &src, &mut moye::MatrixMut::row_major(&mut dst, 64, 64)?)
+    /// })?;
+    /// let total = profile.kernels[0].total();
+    /// assert_eq!((total.global_loads.bytes + total.async_loads.bytes, total.global_stores.bytes), (16384, 16384));
+    /// # }
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoProfile`] on a GPU, and the errors of `work`.
+    pub fn profile(&self, work: impl FnOnce() -> Result<()>) -> Result<Profile> {
+        match &self.0 {
+            Backend::Gpu(_) => Err(Error::NoProfile { device: self.label() }),
+            Backend::Sim(simulator) => simulator.profile(work),
         }
     }
 

@@ -18,6 +18,7 @@ use super::wgmma::WgmmaQueue;
 use crate::Dim3;
 use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
+use crate::profile::BlockProfile;
 use crate::race::{BlockClock, GlobalRaces, Released, Seen, SharedShadow, ThreadClock};
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
@@ -34,6 +35,8 @@ pub(crate) struct Limits {
     pub(crate) accesses: u64,
     /// Barriers and warp operations that a block completes, none of its threads coming to the end.
     pub(crate) rendezvous: u64,
+    /// Whether a profile is taken.
+    pub(crate) profile: bool,
 }
 
 /// Memory accesses after which a thread lets the others run: it may poll for what one of them is to write.
@@ -160,6 +163,9 @@ pub(crate) struct BlockContext {
     /// Switches that the running warp has left before it lets the others run.
     pub(crate) turns_left: Cell<u32>,
 
+    /// What the block does, where a profile is taken.
+    pub(crate) profile: Option<Box<RefCell<BlockProfile>>>,
+
     limits: Limits,
     /// Accesses since the last rendezvous or exit, up to the last switch.
     accesses: Cell<u64>,
@@ -275,6 +281,7 @@ impl BlockContext {
             late_arrivals: Cell::new(0),
             slice_over: Cell::new(false),
             turns_left: Cell::new(0),
+            profile: limits.profile.then(Box::default),
             limits,
             accesses: Cell::new(0),
             rendezvous: Cell::new(0),
@@ -284,6 +291,7 @@ impl BlockContext {
 
     /// Makes the context that of a block that has not started.
     pub(crate) fn start(&self, cluster: &Cluster, block_index: Dim3) {
+        self.profile_flush();
         self.cluster.set(cluster);
         self.block_index.set(block_index);
         self.exited_count.set(0);

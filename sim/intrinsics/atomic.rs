@@ -8,6 +8,7 @@ use crate::block::{SHARED_BASE, current, running};
 use crate::fault::Access;
 use crate::memory::words::{atomic, to_bits};
 use crate::pod::{Pod, access_size, from_bits, poison};
+use crate::profile::Action;
 use crate::race::{FenceScope, GLOBAL, Kind, Noted};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -30,6 +31,7 @@ impl AtomicSpace for u64 {
             block.global_fault(Access::Atomic, self, size_of::<T>());
             return poison();
         }
+        block.profile_access(Action::GlobalAtomic, self, size_of::<T>());
         if block.clock.is_on() {
             let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
             block.note_global(noted, block.found_number.get(), self, size_of::<T>());
@@ -52,6 +54,7 @@ impl AtomicSpace for u32 {
         let block = current();
         block.step();
         block.order_by_memory();
+        block.profile_access(Action::SharedAtomic, self.into(), size_of::<T>());
         let offset = self.wrapping_sub(SHARED_BASE) as usize;
         // One OS thread runs the whole block, so nothing comes between load and store.
         let Some(old) = block.load_shared::<T>(offset) else {

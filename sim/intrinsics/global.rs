@@ -4,6 +4,7 @@ use crate::block::current;
 use crate::fault::Access;
 use crate::memory::words;
 use crate::pod::{Pod, access_size, poison};
+use crate::profile::Action;
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
@@ -17,6 +18,7 @@ pub fn load_global<T: Pod>(address: u64) -> T {
         block.global_fault(Access::Read, address, size_of::<T>());
         return poison();
     }
+    block.profile_access(Action::GlobalLoad, address, size_of::<T>());
     if block.clock.is_on() {
         let noted = Noted::new(Access::Read, Kind::Read, Location::caller());
         block.note_global(noted, block.found_number.get(), address, size_of::<T>());
@@ -34,6 +36,7 @@ pub fn store_global<T: Pod>(address: u64, value: T) {
     if !block.global_fits(address, access_size::<T>()) {
         return block.global_fault(Access::Write, address, size_of::<T>());
     }
+    block.profile_access(Action::GlobalStore, address, size_of::<T>());
     if block.clock.is_on() {
         // SAFETY: the address was looked up.
         let changed = words::to_bits(unsafe { words::load::<T>(address) }) ^ words::to_bits(value);

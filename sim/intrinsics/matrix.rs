@@ -7,6 +7,7 @@
 use crate::block::{ExitedLanes, SHARED_BASE, current, warp_collective};
 use crate::fault::Access;
 use crate::pod::poison;
+use crate::profile::Action;
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
@@ -50,6 +51,7 @@ fn lane() -> u32 {
 fn load_row(address: u32) -> Row {
     let block = current();
     block.step();
+    block.profile_access(Action::MatrixLoad, address.into(), size_of::<Row>());
     if let Some(row) = block.load_shared(address.wrapping_sub(SHARED_BASE) as usize) {
         return row;
     }
@@ -62,6 +64,7 @@ fn load_row(address: u32) -> Row {
 fn store_row(address: u32, row: Row) {
     let block = current();
     block.step();
+    block.profile_access(Action::MatrixStore, address.into(), size_of::<Row>());
     if !block.store_shared(address.wrapping_sub(SHARED_BASE) as usize, row) {
         block.shared_fault(Access::Write, address, size_of::<Row>());
     }

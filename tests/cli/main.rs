@@ -8,6 +8,7 @@ mod doctor;
 mod elements;
 #[cfg(unix)]
 mod progress;
+mod ptx_report;
 
 use ndarray::{Array, Array2, Dimension, ShapeBuilder};
 use ndarray_npy::{ReadNpyExt, WritableElement, WriteNpyExt};
