@@ -8,16 +8,27 @@ fn main() {
         eprintln!("cannot write the stand-in for the driver's library: {error}");
         std::process::exit(1);
     }
-    let operations = ["attention", "ladder", "matmul", "movement"]
-        .map(|name| (name, format!("CARGO_FEATURE_{}", name.to_uppercase())));
-    let mut operations =
-        operations.into_iter().filter(|(_, variable)| std::env::var_os(variable).is_some()).peekable();
-    if operations.peek().is_none() {
+    let has = |feature: &str| {
+        let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
+        std::env::var_os(variable).is_some()
+    };
+    // All products are one feature, as `cargo xtask ptx` names them: what it compiles is then the same.
+    let products: &[&str] = if has("matmul") {
+        &["matmul"]
+    } else {
+        &["matmul-bf16", "matmul-f16", "matmul-f32", "matmul-f64", "matmul-f8", "matmul-i8"]
+    };
+    let operations = ["attention", "ladder"].iter().chain(products).chain(&["movement"]);
+    let mut features: Vec<_> = operations.copied().filter(|feature| has(feature)).collect();
+    if features.is_empty() {
         return;
     }
+    if features.contains(&"matmul-f32") {
+        features.push("matmul-tf32");
+    }
     let mut builder = moye_build::PtxBuilder::new("device/kernels");
-    for (operation, _) in operations {
-        builder = builder.feature(operation);
+    for feature in features {
+        builder = builder.feature(feature);
     }
     builder
         .arch("sm_80")

@@ -20,10 +20,10 @@ use moye_device::kernel::{Kernel, Params};
 use std::sync::Arc;
 
 /// The kernels that this crate ships, those of the operations that its features name.
-#[cfg(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement"))]
+#[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
 pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
 /// The kernels that this crate ships: without the feature of an operation there are none.
-#[cfg(not(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement")))]
+#[cfg(not(any(feature = "attention", feature = "ladder", feature = "movement")))]
 pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
 
 /// The package that declares the shipped kernels.
