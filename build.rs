@@ -30,10 +30,14 @@ fn main() {
     for feature in features {
         builder = builder.feature(feature);
     }
-    builder
+    let set = builder
         .arch("sm_80")
         .arch("sm_90a")
         // `st.async`; a driver of CUDA 12.1 or newer knows it.
         .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
         .build_or_exit();
+    if let Err(error) = set.pack() {
+        eprintln!("error: {error}");
+        std::process::exit(1);
+    }
 }
