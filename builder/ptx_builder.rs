@@ -60,6 +60,31 @@ pub struct PtxFile {
     pub text: String,
 }
 
+impl PtxSet {
+    /// Packs the texts kernel by kernel, and writes `NAME.ARCH.z` for each architecture and `NAME.packed.rs` beside the other files: an
+    /// expression of type `&[(&str, &[u8], (usize, usize, usize), &[(&str, &str, (usize, usize, usize))])]`, as
+    /// [`Packed::expression`](ptx::Packed::expression) has it for each architecture. A text without kernels is left out.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn pack(&self) -> Result<PathBuf, BuildError> {
+        let folder = self.include.parent().expect("it is a file in a folder");
+        let mut expressions = String::new();
+        for file in &self.files {
+            let Some(packed) = ptx::Packed::of(&file.text) else { continue };
+            let name = format!("{}.{}.z", self.name, file.arch);
+            let path = folder.join(&name);
+            if !fs::read(&path).is_ok_and(|old| old == packed.bytes) {
+                fs::write(&path, &packed.bytes).map_err(io_error(&path))?;
+            }
+            expressions += &packed.expression(&file.arch.to_string(), &name);
+        }
+        let path = folder.join(format!("{}.packed.rs", self.name));
+        write_if_changed(&path, &format!("&[\n{expressions}]\n"))?;
+        Ok(path)
+    }
+}
+
 impl PtxBuilder {
     /// A builder for the crate whose `Cargo.toml` is in `krate`. In a build script a relative path starts at its
     /// own package.

@@ -13,6 +13,8 @@
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 // `#[kernel]` writes paths that start at `::moye_device`, also inside this crate.
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate alloc;
 extern crate self as moye_device;
 
 pub mod algorithm;

@@ -21,13 +21,13 @@
 //! All of these are on by default; a library names those that it needs (`default-features = false`). Without any there are devices, buffers,
 //! streams, modules and launches, for kernels of your own, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
-//! - `matmul`: products of matrices.
+//! - `matmul`: products of matrices, of all types of operands; `matmul-f32`, `matmul-f16`, ... of one each.
 //! - `ladder`: the kernels of the guide's steps.
 //! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by name) and `tune` (choices of tiles that
 //!   `moye tune` has measured, `Tuning`).
 #![deny(missing_docs)]
 // Workspaces, counters and the like, which operations share.
-#![cfg_attr(not(feature = "matmul"), allow(dead_code, reason = "some operation needs it"))]
+#![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
 
 mod device;
 #[cfg(feature = "draw")]
@@ -38,7 +38,7 @@ mod error;
 pub mod eval;
 mod event;
 mod launch;
-#[cfg(feature = "matmul")]
+#[cfg(feature = "matmul-common")]
 mod matmul;
 mod matrix;
 mod memory;
@@ -57,7 +57,7 @@ pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
 #[cfg(feature = "tune")]
 pub use matmul::{Choice, Problem, Tuning};
-#[cfg(feature = "matmul")]
+#[cfg(feature = "matmul-common")]
 pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
@@ -67,7 +67,7 @@ pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_device::number;
 /// The kernels that this crate ships, those that its features name.
-#[cfg(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement"))]
+#[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
 pub use moye_kernels as kernels;
 pub use moye_sim::profile;
 pub use moye_sim::{

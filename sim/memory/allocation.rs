@@ -1,6 +1,7 @@
 //! One allocation of global memory.
 
 use super::{GlobalMemory, Span, words};
+use crate::Pod;
 use std::alloc::{Layout, alloc, dealloc};
 use std::sync::Arc;
 use thiserror::Error;
@@ -132,6 +133,17 @@ impl Allocation {
         // SAFETY: the range was checked.
         unsafe { words::copy_in(address, source) };
         Ok(())
+    }
+
+    /// All of it as values of `T`; bytes at the end that are no whole value are left out.
+    pub fn download<T: Pod>(&self) -> Vec<T> {
+        let count = self.len() / size_of::<T>().max(1);
+        let mut bytes = vec![0; count * size_of::<T>()];
+        // SAFETY: the range begins with the allocation and ends in it.
+        unsafe { words::copy_out(self.address(), &mut bytes) };
+        let values = bytes.chunks_exact(size_of::<T>().max(1));
+        // SAFETY: each chunk has the size of a value, and every bit pattern is one (`Pod`).
+        values.map(|value| unsafe { value.as_ptr().cast::<T>().read_unaligned() }).collect()
     }
 
     /// Sets `bytes` bytes at `offset` to `value`.

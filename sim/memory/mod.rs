@@ -8,6 +8,7 @@ pub use allocation::{Allocation, MemoryError};
 pub use snapshot::{Nearest, Place};
 pub(crate) use snapshot::{Snapshot, Span};
 
+use crate::Pod;
 use allocation::Block;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,6 +40,25 @@ impl GlobalMemory {
         let at = registry.partition_point(|other| other.span().base < block.span().base);
         registry.insert(at, block.clone());
         Ok(Allocation::new(self.clone(), block))
+    }
+
+    /// Allocates memory that holds `values`.
+    ///
+    /// ```
+    /// let memory = moye_sim::GlobalMemory::new();
+    /// let x = memory.upload(&[1.0f32, 2.0], "x")?;
+    /// assert_eq!(x.download::<f32>(), [1.0, 2.0]);
+    /// # Ok::<(), moye_sim::MemoryError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`alloc`](Self::alloc).
+    pub fn upload<T: Pod>(&self, values: &[T], label: impl Into<String>) -> Result<Allocation, MemoryError> {
+        let allocation = self.alloc(size_of_val(values), label)?;
+        // SAFETY: all bytes of a `Pod` have a value.
+        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+        allocation.write(0, bytes)?;
+        Ok(allocation)
     }
 
     /// Bytes in all live allocations.
