@@ -19,3 +19,6 @@ pub mod ladder {}
 #[cfg(feature = "kernels")]
 #[doc = include_str!("guide/hopper.md")]
 pub mod hopper {}
+
+#[doc = include_str!("guide/debugging.md")]
+pub mod debugging {}
