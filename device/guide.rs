@@ -16,3 +16,6 @@ pub mod tiling {}
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc = include_str!("guide/profile.md")]
 pub mod profile {}
+
+#[doc = include_str!("guide/debugging.md")]
+pub mod debugging {}

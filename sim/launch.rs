@@ -61,6 +61,7 @@ pub struct Launch<'a> {
     profiler: Option<Profiler>,
     races: Option<bool>,
     order: Option<u64>,
+    overlaps: bool,
 }
 
 /// Told after every block: how many are done, and of how many.
@@ -101,6 +102,7 @@ impl<'a> Launch<'a> {
             profiler: None,
             races: None,
             order: None,
+            overlaps: false,
         }
     }
 
@@ -178,6 +180,15 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Says that the launch may begin before the one before it, on the same memory, has ended (programmatic dependent launch).
+    /// Both run one after the other nevertheless; but an access to what the launch before touches is a race unless the
+    /// thread has waited for that launch before ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)).
+    #[must_use]
+    pub fn overlapping(mut self, overlaps: bool) -> Self {
+        self.overlaps = overlaps;
+        self
+    }
+
     /// Runs warps and blocks in an order that this number decides, the same one for the same number (for blocks: where one
     /// runs at a time). If it is not called, the environment variable `MOYE_SIM_ORDER` decides, and without it they run in
     /// the order of their numbers.
@@ -216,10 +227,13 @@ impl<'a> Launch<'a> {
         let memory = Arc::new(self.memory.snapshot());
         let seed = self.order.or_else(order_by_default);
         let finds_races = self.races.unwrap_or_else(races_by_default);
+        let extents = [self.clusters(), self.cluster, self.block];
+        let races = finds_races.then(|| Arc::new(GlobalRaces::new(&memory, extents)));
+        let prior = self.memory.replace_last_launch(races.clone()).filter(|_| finds_races && self.overlaps);
         let grid = Grid {
             launch: self,
             entry,
-            races: finds_races.then(|| Arc::new(GlobalRaces::new(&memory))),
+            races: [races.clone(), prior],
             memory,
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
@@ -317,7 +331,8 @@ struct Grid<'a> {
     launch: &'a Launch<'a>,
     entry: &'a (dyn Fn() + Sync),
     memory: Arc<Snapshot>,
-    races: Option<Arc<GlobalRaces>>,
+    /// What is known of accesses in this launch, and of those in the launch before if that may still run.
+    races: [Option<Arc<GlobalRaces>>; 2],
     blocks: u64,
     /// The grid's extents in clusters.
     clusters: Dim3,
@@ -340,7 +355,7 @@ impl Grid<'_> {
     fn work(&self) {
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
             *self.launch;
-        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, self.races.as_ref(), limits);
+        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.races, limits);
         let blocks = cluster.blocks().len() as u64;
         let mut worker = Worker::new(&cluster, self.entry, stack_bytes, self.seed);
         while !self.faulted() {

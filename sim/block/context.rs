@@ -147,6 +147,8 @@ pub(crate) struct BlockContext {
     pub(crate) clock: BlockClock,
     pub(crate) shared_shadow: SharedShadow,
     races: Option<Arc<GlobalRaces>>,
+    /// Those of the launch before, which may still run.
+    pub(crate) prior: Option<Arc<GlobalRaces>>,
     /// Threads that read what they may not, and wait for who makes that a race.
     pub(crate) parked: RefCell<Vec<Parked>>,
     /// Copies from shared memory that were issued and that have arrived, by the mbarrier of this block that they arrive at.
@@ -222,7 +224,7 @@ impl BlockContext {
         rank: u32,
         shared_bytes: usize,
         global: Arc<Snapshot>,
-        races: Option<Arc<GlobalRaces>>,
+        [races, prior]: [Option<Arc<GlobalRaces>>; 2],
         limits: Limits,
     ) -> Self {
         let count = block_dim.count() as u32;
@@ -273,6 +275,7 @@ impl BlockContext {
             clock: BlockClock::new(races.is_some()),
             shared_shadow: SharedShadow::new(if races.is_some() { shared_bytes } else { 0 }),
             races,
+            prior,
             parked: RefCell::default(),
             copies: RefCell::default(),
             fault: RefCell::new(None),

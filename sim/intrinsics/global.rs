@@ -27,6 +27,31 @@ pub fn load_global<T: Pod>(address: u64) -> T {
     unsafe { words::load(address) }
 }
 
+/// As [`load_global`], through the read-only cache: `ld.global.nc`. What was written in the same launch is a fault, if races are
+/// looked for.
+#[inline]
+#[track_caller]
+pub fn load_global_read_only<T: Pod>(address: u64) -> T {
+    let block = current();
+    block.step();
+    if !block.global_fits(address, access_size::<T>()) {
+        block.global_fault(Access::Read, address, size_of::<T>());
+        return poison();
+    }
+    if block.clock.is_on() {
+        let noted = Noted::new(Access::ReadOnly, Kind::Read, Location::caller());
+        block.note_global(noted, block.found_number.get(), address, size_of::<T>());
+    }
+    // SAFETY: the address was looked up.
+    unsafe { words::load(address) }
+}
+
+/// Waits until the launch before has ended, if this one may overlap it: `griddepcontrol.wait`.
+#[track_caller]
+pub fn wait_for_prior_launch() {
+    current().wait_for_prior();
+}
+
 /// Stores a `T` to global memory, in one access; the address is a multiple of its size.
 #[inline]
 #[track_caller]

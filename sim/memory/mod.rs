@@ -9,6 +9,7 @@ pub use snapshot::{Nearest, Place};
 pub(crate) use snapshot::{Snapshot, Span};
 
 use crate::Pod;
+use crate::race::GlobalRaces;
 use allocation::Block;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,6 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Default)]
 pub struct GlobalMemory {
     registry: Arc<Mutex<Vec<Arc<Block>>>>,
+    /// What the last launch accessed, until the host does something else with the memory.
+    last_launch: Arc<Mutex<Option<Arc<GlobalRaces>>>>,
 }
 
 impl GlobalMemory {
@@ -73,7 +76,19 @@ impl GlobalMemory {
         Snapshot::new(registry.clone())
     }
 
+    /// Keeps what a launch accesses for the next one, and gives what the launch before accessed.
+    pub(crate) fn replace_last_launch(&self, races: Option<Arc<GlobalRaces>>) -> Option<Arc<GlobalRaces>> {
+        std::mem::replace(&mut *self.last_launch.lock().unwrap_or_else(PoisonError::into_inner), races)
+    }
+
+    /// Notes that the host uses the memory, for which it waits until the last launch has ended.
+    pub(crate) fn end_last_launch(&self) {
+        let last = self.replace_last_launch(None);
+        drop(last);
+    }
+
     fn release(&self, block: &Arc<Block>) {
+        self.end_last_launch();
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         registry.retain(|other| !Arc::ptr_eq(other, block));
     }

@@ -202,6 +202,14 @@ impl Cell {
         }
     }
 
+    /// The write that is known, or the first of several of the same value; an atomic operation counts as one.
+    fn writes(&self, lists: &Lists) -> Option<Entry> {
+        let (one_write, one_other) = ([self.write], [self.others]);
+        let writes = lists.of(&self.write, &one_write).first().filter(|write| write.epoch != 0);
+        let mut others = lists.of(&self.others, &one_other).iter();
+        writes.or_else(|| others.find(|other| other.epoch != 0 && other.is_atomic())).copied()
+    }
+
     /// As [`access`](Self::access), without noting it.
     pub(crate) fn check(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
         if self.write.epoch == 0 || order.is_known_to_all(&self.write) {
@@ -385,6 +393,36 @@ impl Page {
             }
         }
         None
+    }
+
+    /// The last write to one of these bytes in this launch, if there was one, ordered or not.
+    pub(crate) fn last_write(&self, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
+        self.first(offset, bytes, |cell, lists| cell.writes(lists))
+    }
+
+    /// The last access of any kind to one of these bytes.
+    pub(crate) fn last_access(&self, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
+        self.first(offset, bytes, |cell, lists| {
+            let one = [cell.others];
+            cell.writes(lists).or_else(|| lists.of(&cell.others, &one).first().copied())
+        })
+    }
+
+    fn first(
+        &self,
+        offset: usize,
+        bytes: usize,
+        entry: impl Fn(&Cell, &Lists) -> Option<Entry>,
+    ) -> Option<(usize, Entry)> {
+        if self.shift == UNCUT {
+            return None;
+        }
+        let cells = &self.cells[offset >> self.shift..(offset + bytes - 1 >> self.shift) + 1];
+        let mut entries = cells.iter().enumerate();
+        entries.find_map(|(number, cell)| {
+            let entry = entry(cell, &self.lists).filter(|entry| entry.epoch != 0)?;
+            Some((number << self.shift, entry))
+        })
     }
 
     /// The race that a read of these bytes would make.

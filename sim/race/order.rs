@@ -2,6 +2,7 @@
 
 use super::cell::{Entry, Found, Kind, Ordering, PAGE};
 use super::clock::{Gathered, Seen, ThreadClock};
+use super::global::GlobalRaces;
 use super::place::{Places, place};
 use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
 use crate::fault::{Access, FaultKind, Race, RaceAccess, RaceSpace, RaceThreads};
@@ -300,6 +301,11 @@ impl BlockContext {
     ) {
         let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
         let entry = accessor.entry(self.clock.places.number(noted.location, noted.access), epoch);
+        if let Some(prior) = &self.prior
+            && !self.knows_prior(thread)
+        {
+            self.check_prior(prior, thread, noted, address, bytes);
+        }
         let mut at = 0;
         while at < bytes {
             let start = address + at as u64;
@@ -313,6 +319,9 @@ impl BlockContext {
                 at += part;
                 race
             });
+            if noted.access == Access::ReadOnly && race.is_none() {
+                self.check_read_only(noted, thread, allocation, address, bytes);
+            }
             if let Some((byte, found)) = race {
                 let address = start + byte as u64;
                 let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
@@ -320,6 +329,58 @@ impl BlockContext {
                 return;
             }
         }
+    }
+
+    /// Faults for a read-only load of what was written in this launch.
+    fn check_read_only(&self, noted: Noted, thread: u32, allocation: usize, address: u64, bytes: usize) {
+        let written =
+            self.races().with_page(allocation, address, |page, offset| page.last_write(offset, bytes));
+        let Some((byte, entry)) = written else { return };
+        let address = address + byte as u64;
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let kind = FaultKind::StaleReadOnly {
+            access: noted.access,
+            bytes,
+            address,
+            nearest: self.global.nearest(address, 1),
+            writer: accessor.other(entry, entry.lanes.trailing_zeros()).0,
+        };
+        accessor.fault(thread % WARP_SIZE, noted.location, kind);
+    }
+
+    /// Whether a thread knows that the launch before has ended.
+    fn knows_prior(&self, thread: u32) -> bool {
+        let others = self.threads[thread as usize].clock.others.borrow();
+        others.as_ref().is_some_and(|seen| seen.prior)
+    }
+
+    /// The running thread waits for the launch before.
+    pub(crate) fn wait_for_prior(&self) {
+        if self.prior.is_some() {
+            self.take_on(Some(&Rc::new(Seen { prior: true, ..Seen::default() })));
+        }
+    }
+
+    /// Faults for an access to what the launch before touches, which may still run.
+    fn check_prior(&self, prior: &GlobalRaces, thread: u32, noted: Noted, address: u64, bytes: usize) {
+        let reads = noted.kind == Kind::Read;
+        let touched = prior.with_address(address, |page, offset| {
+            let bytes = bytes.min(PAGE - offset);
+            if reads { page.last_write(offset, bytes) } else { page.last_access(offset, bytes) }
+        });
+        let Some((byte, entry)) = touched.flatten() else { return };
+        let address = address + byte as u64;
+        let (location, access) = place(entry.place());
+        let (block, thread_of) = prior.thread(&entry);
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let kind = FaultKind::Race(Box::new(Race {
+            access: noted.access,
+            bytes,
+            space: RaceSpace::Global { address, nearest: self.global.nearest(address, 1) },
+            other: RaceAccess { access, block: Some(block), thread: thread_of, location },
+            threads: RaceThreads::Launches,
+        }));
+        accessor.fault(thread % WARP_SIZE, noted.location, kind);
     }
 
     /// As [`note_global`](Self::note_global), for bytes that lie in one allocation, found or not.
@@ -511,47 +572,48 @@ impl Accessor<'_> {
     #[inline(never)]
     fn raise(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
         if !std::thread::panicking() {
-            let kind = self.race(noted.access, bytes, space, found);
-            let own = self.block.threads[(self.warp * WARP_SIZE + found.2) as usize].index;
-            // A thread that has returned unwinds no more.
-            if running().is_none() {
-                let location = Some(noted.location);
-                return self.block.record(RawFault { thread: own, location, kind });
-            }
-            self.block.raise_for(own, noted.location, kind);
+            self.fault(found.2, noted.location, self.race(noted.access, bytes, space, found));
         }
     }
 
-    /// The fault of a race.
-    fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, other, own): Found) -> FaultKind {
-        let (location, other_access) = place(entry.place());
-        let cluster = self.block.cluster();
-        let warps = self.warps;
-        let rank = entry.warp() / warps;
-        let thread = (entry.warp() % warps) * WARP_SIZE + other;
-        let (own_thread, is_block) =
-            (self.warp * WARP_SIZE + own, entry.cluster() == self.cluster && rank == self.block.rank);
+    /// Faults; returns only in a thread that unwinds already, and for one that has returned.
+    #[cold]
+    #[inline(never)]
+    fn fault(&self, lane: u32, location: &'static Location<'static>, kind: FaultKind) {
+        if std::thread::panicking() {
+            return;
+        }
+        let thread = self.block.threads[(self.warp * WARP_SIZE + lane) as usize].index;
+        // A thread that has returned unwinds no more.
+        if running().is_none() {
+            return self.block.record(RawFault { thread, location: Some(location), kind });
+        }
+        self.block.raise_for(thread, location, kind);
+    }
+
+    /// Who made an access, and how close to this one's threads.
+    fn other(&self, entry: Entry, lane: u32) -> (RaceAccess, RaceThreads) {
+        let (location, access) = place(entry.place());
+        let rank = entry.warp() / self.warps;
+        let warp = entry.warp() % self.warps;
+        let is_block = entry.cluster() == self.cluster && rank == self.block.rank;
         let threads = if entry.cluster() != self.cluster {
             RaceThreads::Grid
         } else if !is_block {
             RaceThreads::Cluster
-        } else if thread / WARP_SIZE == own_thread / WARP_SIZE {
+        } else if warp == self.warp {
             RaceThreads::Warp
         } else {
             RaceThreads::Block
         };
-        let block = (!is_block).then(|| cluster.block_index(entry.cluster(), rank));
-        FaultKind::Race(Box::new(Race {
-            access,
-            bytes,
-            space,
-            other: RaceAccess {
-                access: other_access,
-                block,
-                thread: self.block.block_dim.index_of(thread.into()),
-                location,
-            },
-            threads,
-        }))
+        let block = (!is_block).then(|| self.block.cluster().block_index(entry.cluster(), rank));
+        let thread = self.block.block_dim.index_of((warp * WARP_SIZE + lane).into());
+        (RaceAccess { access, block, thread, location }, threads)
+    }
+
+    /// The fault of a race.
+    fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, lane, _): Found) -> FaultKind {
+        let (other, threads) = self.other(entry, lane);
+        FaultKind::Race(Box::new(Race { access, bytes, space, other, threads }))
     }
 }
