@@ -175,9 +175,7 @@ impl Matmul {
         for (file, dtype) in [a, b].into_iter().zip(types) {
             let name = file.name();
             if dtype == Dtype::I32 {
-                bail!(
-                    "{name} holds int32; products are of {PRODUCTS}, so convert it, say with a.astype('float32')"
-                );
+                bail!("{name} holds int32, and products are of {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
             }
             if let Some(given) = self.dtype
                 && dtype != given
@@ -188,11 +186,16 @@ impl Matmul {
             }
         }
         if types[0] != types[1] {
+            // The wider of two floats holds both.
+            let target = if types.contains(&Dtype::F64) { Dtype::F64 } else { Dtype::F32 };
+            let mut advice = String::new();
+            for (file, _) in [a, b].into_iter().zip(types).filter(|&(_, dtype)| dtype != target) {
+                advice += &format!("; {}: {}", file.name(), file.conversion(target)?);
+            }
+            let [a, b] = [a.name(), b.name()];
             bail!(
-                "{} holds {} and {} holds {}; a product takes one type, so convert one of them, say with a.astype('float32')",
-                a.name(),
+                "{a} holds {} and {b} holds {}; a product takes one type, say {target}{advice}",
                 types[0],
-                b.name(),
                 types[1]
             );
         }
