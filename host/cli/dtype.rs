@@ -71,6 +71,14 @@ impl Dtype {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
 
+    /// A factor of products of this type, as their kernels have it: float32 for floats of up to 32 bits.
+    pub fn factor(self, value: f64) -> f64 {
+        match self {
+            Self::F64 | Self::I8 | Self::I32 => value,
+            _ => f64::from(value as f32),
+        }
+    }
+
     /// The call that converts an array to this type in NumPy, which knows some types by `ml_dtypes` alone.
     pub fn as_type(self) -> String {
         if self.is_of_ml_dtypes() {

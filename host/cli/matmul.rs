@@ -209,11 +209,11 @@ impl Matmul {
         output: Option<Output>,
         report: &mut Report,
     ) -> Result<()> {
-        let alpha = (self.alpha, T::factor("alpha", self.alpha)?);
+        let alpha = (T::DTYPE.factor(self.alpha), T::factor("alpha", self.alpha)?);
         let beta = self.c.as_ref().map_or(0.0, |_| self.beta.unwrap_or(1.0));
         let mut finish = Finish {
             alpha,
-            beta: (beta, T::factor("beta", beta)?),
+            beta: (T::DTYPE.factor(beta), T::factor("beta", beta)?),
             c: None,
             bias: None,
             scales: [None, None],
@@ -287,7 +287,13 @@ impl Matmul {
         let product = Product { a: a.view(), b: b.view(), finish, how };
         let (c, comparison) = multiply::<T, U>(report, device, &product)?;
         let tolerance = T::tolerance(how.precision, U::DTYPE);
-        if comparison.relative_error.is_nan() || comparison.relative_error > tolerance {
+        if comparison.apart > 0 {
+            bail!(
+                "the product is wrong: {} of its elements are infinite or NaN where the reference is not, or the reverse",
+                comparison.apart
+            );
+        }
+        if !comparison.is_within(tolerance) {
             bail!(
                 "the product is wrong: its relative error is {:.1e}, where {tolerance:.0e} is the most that rounding makes",
                 comparison.relative_error

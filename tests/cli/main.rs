@@ -9,6 +9,7 @@ mod elements;
 mod headers;
 #[cfg(unix)]
 mod progress;
+mod verdict;
 
 use ndarray::{Array, Array2, Dimension, ShapeBuilder};
 use ndarray_npy::{ReadNpyExt, WritableElement, WriteNpyExt};
