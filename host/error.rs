@@ -2,13 +2,14 @@
 
 use crate::device::Arch;
 use crate::driver::{self, DriverCode};
+use std::fmt;
 use thiserror::Error as ThisError;
 
 /// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call of this crate failed.
-#[derive(Debug, ThisError)]
+/// Why a call of this crate failed. Its `Debug` form is its message, which is what `fn main() -> moye::Result<()>` prints.
+#[derive(ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// The driver's library cannot be opened.
@@ -415,5 +416,23 @@ impl Error {
             (DriverCode::SYMBOL_NOT_FOUND, Some(function)) => Self::DriverTooOld { function },
             _ => Self::Driver { call, code },
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_an_error_prints_its_message() {
+        let error = Error::GpuIndex { index: 3, count: 2 };
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(format!("{error:?}").starts_with("there is no GPU 3"));
     }
 }

@@ -9,6 +9,7 @@ mod eval;
 mod input;
 mod interrupt;
 mod matmul;
+mod npy;
 mod output;
 mod product;
 mod progress;
