@@ -86,7 +86,7 @@ impl PtxReport {
             if name == "all" {
                 lints.extend(Lint::ALL);
             } else {
-                lints.push(name.parse().map_err(anyhow::Error::msg).context("--deny")?);
+                lints.push(name.parse::<Lint>().map_err(anyhow::Error::msg).context("--deny")?);
             }
         }
         Ok(lints)

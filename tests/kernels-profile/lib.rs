@@ -7,8 +7,8 @@
 #![allow(clippy::missing_safety_doc, reason = "`profiled!` says what every kernel trusts")]
 
 use moye_device::arch::{
-    AtomicAdd, CpAsyncSize, FULL_WARP, Word, Word64x2, Word128, ballot, block_idx, cp_async, cp_async_wait_all,
-    ldmatrix_x1, ldmatrix_x4, mma, shared_base, shuffle_xor, sync_threads, thread_idx,
+    AtomicAdd, CpAsyncSize, FULL_WARP, Word, Word64x2, Word128, ballot, block_idx, cp_async,
+    cp_async_wait_all, ldmatrix_x1, ldmatrix_x4, mma, shared_base, shuffle_xor, sync_threads, thread_idx,
 };
 use moye_device::memory::{Global, GlobalMut, SharedArray};
 use moye_device::{kernel, layout, static_layout};
