@@ -134,7 +134,9 @@ where
 /// A product of operands of these layouts.
 struct Product<M, LA, LB, LC>(PhantomData<(M, LA, LB, LC)>);
 
-impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout> Product<M, LA, LB, LC> {
+impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout>
+    Product<M, LA, LB, LC>
+{
     const EXTENTS: Extents = extents(
         "c",
         [

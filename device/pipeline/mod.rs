@@ -44,8 +44,8 @@
 mod stage;
 mod staged;
 
-pub use staged::Staged;
 pub use stage::{Consumer, Filling, Full, Producer, Writer, Writing};
+pub use staged::Staged;
 
 use crate::arch::{fence_mbarrier_init, mbarrier_init};
 use crate::memory::SharedStorage;

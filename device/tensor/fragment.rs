@@ -183,7 +183,11 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     #[inline(always)]
     pub(crate) unsafe fn consecutive<A>(&mut self, first: usize) -> &mut A {
         let byte = byte_of::<T, L>(first, 0);
-        debug_assert!(byte + size_of::<A>() <= ROOM, "{} bytes from {byte} on are beyond a fragment", size_of::<A>());
+        debug_assert!(
+            byte + size_of::<A>() <= ROOM,
+            "{} bytes from {byte} on are beyond a fragment",
+            size_of::<A>()
+        );
         // SAFETY: inside the room, which is aligned to 16 bytes; the caller's contract.
         unsafe { &mut *self.engine.words.0.as_mut_ptr().add(byte).cast::<A>() }
     }

@@ -1,8 +1,8 @@
 //! `wgmma` as a tiled MMA and TMA as a tiled copy: what they are told is what their layouts say.
 
 use moye_device::arch::{
-    bulk_commit_group, bulk_wait_group, fence_mbarrier_init, fence_proxy_async_shared, mbarrier_arrive_expect_tx,
-    mbarrier_init, mbarrier_wait_parity, shared_base, sync_threads, thread_idx,
+    bulk_commit_group, bulk_wait_group, fence_mbarrier_init, fence_proxy_async_shared,
+    mbarrier_arrive_expect_tx, mbarrier_init, mbarrier_wait_parity, shared_base, sync_threads, thread_idx,
 };
 use moye_device::atom::tma::{TmaCopy, TmaMap, TmaTiled};
 use moye_device::atom::wgmma::{
@@ -83,18 +83,15 @@ static_layout! {
 fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
     type Copy<L, const R: usize> = TmaCopy<f32, L, R>;
     let memory = GlobalMemory::new();
-    let tensor = Layout::new(
-        moye_device::IntTuple::flat(&extents),
-        moye_device::IntTuple::flat(&strides),
-    );
+    let tensor = Layout::new(moye_device::IntTuple::flat(&extents), moye_device::IntTuple::flat(&strides));
     let size = tensor.cosize() as usize;
     let (from, to) = (memory.alloc(4 * size, "from").unwrap(), memory.alloc(4 * size, "to").unwrap());
     let floats = |of: fn(usize) -> f32| (0..size).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<u8>>();
     from.write(0, &floats(|i| i as f32)).unwrap();
     to.write(0, &floats(|_| 0.5)).unwrap();
-    let map = |address| TmaMap::<Copy<L, R>>::from_words(
-        Copy::<L, R>::tensor_map(address, &tensor).unwrap().encode(),
-    );
+    let map = |address| {
+        TmaMap::<Copy<L, R>>::from_words(Copy::<L, R>::tensor_map(address, &tensor).unwrap().encode())
+    };
     let (source, destination) = (map(from.address()), map(to.address()));
     let tiles: Vec<u32> = (0..R)
         .map(|mode| {

@@ -120,7 +120,8 @@ macro_rules! marker {
 marker!(PartLayout BlockOf);
 
 impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for BlockOf<L, CLUSTER> {
-    const LAYOUT: Layout = if CLUSTER == 1 { layout!((1):(0)) } else { divided::<CLUSTER>(&L::LAYOUT).mode(1) };
+    const LAYOUT: Layout =
+        if CLUSTER == 1 { layout!((1):(0)) } else { divided::<CLUSTER>(&L::LAYOUT).mode(1) };
 }
 
 impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for PartLayout<L, CLUSTER> {
@@ -152,7 +153,9 @@ pub struct TmaTensor<C, const R: usize> {
     copy: PhantomData<fn() -> C>,
 }
 
-impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaTensor<TmaCopy<T, L, R, CLUSTER>, R> {
+impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
+    TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>
+{
     /// The tile of these numbers, CuTe's `local_tile`: along modes that the tile lacks, the coordinate itself.
     #[inline(always)]
     #[must_use]

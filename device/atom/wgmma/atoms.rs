@@ -3,8 +3,8 @@
 
 use super::WgmmaAtom;
 use super::atom::major;
-use crate::atom::{Atom, AtomTraits, number};
 use crate::arch::wgmma::{self, fragments};
+use crate::atom::{Atom, AtomTraits, number};
 use crate::layout::{Layout, Major};
 use crate::number::{B1, F8E4M3, F8E5M2, Number, Tf32};
 use half::{bf16, f16};

@@ -101,7 +101,8 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Descri
         128 / if bits < 8 { 8 } else { bits as i64 }
     };
     /// Elements that the swizzle repeats after.
-    const PATTERN: i64 = if L::SWIZZLE.bits() == 0 { Self::PIECE } else { 8 * Self::PIECE << L::SWIZZLE.bits() };
+    const PATTERN: i64 =
+        if L::SWIZZLE.bits() == 0 { Self::PIECE } else { 8 * Self::PIECE << L::SWIZZLE.bits() };
 }
 
 /// Stages begin where the swizzle does, or the tensor has no descriptors.

@@ -6,8 +6,7 @@ use super::{DescriptorTensor, WgmmaAtom};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::arch::wgmma::Accumulators;
 use crate::arch::wgmma::{
-    wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
-    wgmma_wait_group_after,
+    wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group, wgmma_wait_group_after,
 };
 use crate::atom::tiled_mma::{AccumulatorOf, FragmentOf, OfA, StaticTiledMma, ThrMma};
 use crate::atom::{TilingError, stands_for};
@@ -199,7 +198,10 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
 /// # Safety
 /// There are as many of instructions.
 #[inline(always)]
-unsafe fn accumulators<M, D, L>(c: &mut Fragment<D, L>, index: usize) -> &mut <M::Atom as WgmmaAtom>::Accumulators
+unsafe fn accumulators<M, D, L>(
+    c: &mut Fragment<D, L>,
+    index: usize,
+) -> &mut <M::Atom as WgmmaAtom>::Accumulators
 where
     M: StaticTiledMma<Atom: WgmmaAtom>,
     D: Storable,
@@ -319,7 +321,8 @@ where
 {
     const {
         let size = OperandOf::<L, M>::LAYOUT.size();
-        if LC::LAYOUT.size() != size || OperandOf::<L, M>::LAYOUT.extent(1) != 1 || LC::LAYOUT.extent(1) != 1 {
+        if LC::LAYOUT.size() != size || OperandOf::<L, M>::LAYOUT.extent(1) != 1 || LC::LAYOUT.extent(1) != 1
+        {
             TilingError::of("accumulators_as_a")
                 .str("accumulators ")
                 .layout(&LC::LAYOUT)
@@ -377,4 +380,3 @@ impl PackPair for half::f16 {
         crate::arch::f32x2_to_f16x2(low, high).to_bits()
     }
 }
-

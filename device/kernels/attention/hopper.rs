@@ -18,11 +18,12 @@
 
 use super::arguments::{Arguments, Strides, UNLIMITED};
 use super::hopper_config::{
-    Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ, WARPGROUP,
+    Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ,
+    WARPGROUP,
 };
 use super::hopper_schedule::Tiles;
-use super::sequence::Visible;
 use super::hopper_softmax::Softmax;
+use super::sequence::Visible;
 use super::softmax::at;
 use moye_device::algorithm::copy;
 use moye_device::arch::{
@@ -30,8 +31,8 @@ use moye_device::arch::{
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::{
-    OperandOf, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive, warpgroup_commit_batch, warpgroup_fence_operand,
-    warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
+    OperandOf, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive, warpgroup_commit_batch,
+    warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
 use moye_device::atom::{AccumulatorOf, StaticTiledMma};
 use moye_device::memory::SharedStorage;
@@ -83,8 +84,11 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
 }
 
 /// Shared memory: (64, D, WARPGROUPS), (BLK_N, D, STAGES) and the same for V.
-type Arrays<C> =
-    (SharedTensor<Element<C>, SmemQ<C>>, SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemK<C>>);
+type Arrays<C> = (
+    SharedTensor<Element<C>, SmemQ<C>>,
+    SharedTensor<Element<C>, SmemK<C>>,
+    SharedTensor<Element<C>, SmemK<C>>,
+);
 /// A stage of Q for each warpgroup, and the stages of K and V.
 type Pipelines<C> = (
     <(QueryStage, QueryStage, QueryStage) as SharedStorage>::Tensors,
@@ -376,7 +380,9 @@ impl Rows {
         let query = self.query() + 8 * row as u32;
         if arguments.lse.address() != 0 && lane_id() % 4 == 0 && query <= self.last {
             let strides = arguments.stride_lse;
-            let at = i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(query) * strides.row;
+            let at = i64::from(batch) * strides.batch
+                + i64::from(head) * strides.head
+                + i64::from(query) * strides.row;
             // SAFETY: the caller's contract.
             unsafe { arguments.lse.write(at, lse) };
         }

@@ -77,7 +77,8 @@ macro_rules! layouts {
 
 /// Rows of D elements, several tiles of them, in rows of 128 bytes that are swizzled.
 const fn rows(rows: i64, columns: i64, tiles: i64) -> ComposedLayout {
-    shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(IntTuple::flat(&[rows, columns, tiles]))
+    shared_memory_atom(Major::K, SwizzleBytes::B128, 16)
+        .tile_to_shape(IntTuple::flat(&[rows, columns, tiles]))
 }
 const SWIZZLE: Swizzle = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).swizzle;
 

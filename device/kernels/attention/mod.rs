@@ -16,6 +16,8 @@ mod hidden;
 pub mod hopper;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_config;
+#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+mod hopper_entries;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_schedule;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
@@ -32,6 +34,8 @@ pub use config::{Config, Half, Shape, Storage};
 pub use combine::{combine_bf16, combine_f16};
 pub use entries::*;
 pub use forward::forward;
+#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+pub use hopper_entries::*;
 pub use schedule::Work;
 pub use sequence::{Sequence, Visible};
 pub use softmax::{Softmax, at, log2, normalizer};

@@ -1,8 +1,8 @@
 //! Problems of attention, their results in float64, and launches on the simulator.
 
-use crate::attention::{Arguments, UNLIMITED};
 use crate::attention::hopper_config::*;
 use crate::attention::hopper_schedule::even_section;
+use crate::attention::{Arguments, UNLIMITED};
 use crate::entries;
 use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
@@ -13,13 +13,8 @@ use moye_device::number::Scalar;
 use moye_sim::{Allocation, GlobalMemory, Launch, TensorMap};
 
 /// What each kernel takes.
-pub type Parameters<C> = (
-    TmaMap<TmaQ<C>>,
-    TmaMap<TmaK<C>>,
-    TmaMap<TmaK<C>>,
-    Arguments<<C as Config>::T>,
-    u32,
-);
+pub type Parameters<C> =
+    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, Arguments<<C as Config>::T>, u32);
 
 /// A configuration with its kernel.
 pub trait Entry: Config<T: Scalar + TmaElement> {
@@ -73,7 +68,8 @@ impl Problem {
 
     /// The operations of both products.
     pub fn flops(&self) -> f64 {
-        let scores = f64::from(self.batches * self.heads[0]) * f64::from(self.lengths[0]) * f64::from(self.lengths[1]);
+        let scores =
+            f64::from(self.batches * self.heads[0]) * f64::from(self.lengths[0]) * f64::from(self.lengths[1]);
         4.0 * scores * f64::from(self.d) * if self.causal { 0.5 } else { 1.0 }
     }
 
@@ -221,7 +217,8 @@ pub fn simulate<C: Entry>(problem: &Problem, blocks: u32, seed: u64) -> Result<(
     let memory = GlobalMemory::new();
     let [of_q, of_k] = problem.sizes();
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let (q, k, v) = (random::<C::T>(seed, of_q), random::<C::T>(seed + 1, of_k), random::<C::T>(seed + 2, of_k));
+    let (q, k, v) =
+        (random::<C::T>(seed, of_q), random::<C::T>(seed + 1, of_k), random::<C::T>(seed + 2, of_k));
     let alloc = |bytes: usize, label: &str| memory.alloc(bytes.max(16), label).map_err(|error| text(&error));
     let upload = |values: &[C::T], label: &str| -> Result<Allocation, String> {
         let allocation = alloc(C::T::BYTES * values.len(), label)?;
@@ -256,4 +253,3 @@ pub fn simulate<C: Entry>(problem: &Problem, blocks: u32, seed: u64) -> Result<(
     let lse = elements::<f32>(&download(&on_lse, 4 * rows)?);
     errors(problem, [&q, &k, &v], (&o, &lse), u32::MAX)
 }
-

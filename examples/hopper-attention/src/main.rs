@@ -37,8 +37,12 @@ fn run<C: Entry>(gpu: &Gpu, problem: &Problem, rows: u32, timed: bool) -> Result
     let (q, k, v) = (random::<C::T>(1, of_q), random::<C::T>(2, of_k), random::<C::T>(3, of_k));
     let lse_bytes = 4 * of_q / problem.d as usize;
     let o_bytes = C::T::BYTES * of_q;
-    let addresses =
-        [gpu.upload(&bytes(&q))?, gpu.upload(&bytes(&k))?, gpu.upload(&bytes(&v))?, gpu.upload(&vec![0xFF; o_bytes])?];
+    let addresses = [
+        gpu.upload(&bytes(&q))?,
+        gpu.upload(&bytes(&k))?,
+        gpu.upload(&bytes(&v))?,
+        gpu.upload(&vec![0xFF; o_bytes])?,
+    ];
     let lse = gpu.upload(&vec![0xFF; lse_bytes])?;
     let [on_q, on_k, on_v, on_o] = addresses;
     let maps = problem.maps::<C>([on_q, on_k, on_v]);

@@ -4,7 +4,8 @@ use hopper_attention::attention::hopper_config::*;
 use hopper_attention::host::{Entry, Problem, simulate};
 
 fn is_right<C: Entry>(problem: Problem, blocks: u32) {
-    let (error, logarithm) = simulate::<C>(&problem, blocks, 7).unwrap_or_else(|error| panic!("{problem:?}: {error}"));
+    let (error, logarithm) =
+        simulate::<C>(&problem, blocks, 7).unwrap_or_else(|error| panic!("{problem:?}: {error}"));
     // Rounding P and O to bf16 takes about 0.003.
     assert!(error < 0.006, "{problem:?}: relative norm {error:.1e}");
     assert!(logarithm < 1e-4, "{problem:?}: a logarithm is off by {logarithm:.1e}");
@@ -34,5 +35,8 @@ fn heads_of_256_are_right() {
 
 #[test]
 fn f16_is_right() {
-    is_right::<F16D128Causal>(Problem { batches: 1, heads: [2, 1], lengths: [150, 290], d: 128, causal: true }, 1);
+    is_right::<F16D128Causal>(
+        Problem { batches: 1, heads: [2, 1], lengths: [150, 290], d: 128, causal: true },
+        1,
+    );
 }

@@ -48,7 +48,8 @@ pub unsafe fn step3(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u
         if warpgroup == 2 {
             decrease_registers::<40>();
             if thread == 256 {
-                let (load_a, load_b, mut producer) = (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
+                let (load_a, load_b, mut producer) =
+                    (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
                 for stage in 0..k / BLK_K {
                     let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);
                     let (sA, sB) = filling.of((sA, sB));

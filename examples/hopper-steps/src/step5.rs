@@ -44,7 +44,8 @@ pub unsafe fn step5(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
         if warpgroup == 2 {
             decrease_registers::<40>();
             if thread == 256 {
-                let (load_a, load_b, mut producer) = (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
+                let (load_a, load_b, mut producer) =
+                    (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
                 for (m, n) in tiles {
                     for stage in 0..k / BLK_K {
                         let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);

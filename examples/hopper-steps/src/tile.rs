@@ -2,7 +2,9 @@
 
 use half::bf16;
 use moye_device::atom::tma::TmaCopy;
-use moye_device::layout::{ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, shared_memory_atom};
+use moye_device::layout::{
+    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, shared_memory_atom,
+};
 use moye_device::memory::SharedStorage;
 use moye_device::tensor::{AllButLast, StaticLayout};
 
@@ -14,7 +16,11 @@ pub const BLK_K: u32 = 64;
 pub struct Smem<const ROWS: i64, const STAGES: i64>;
 
 const fn tiles(rows: i64, stages: i64) -> ComposedLayout {
-    shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(IntTuple::flat(&[rows, BLK_K as i64, stages]))
+    shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(IntTuple::flat(&[
+        rows,
+        BLK_K as i64,
+        stages,
+    ]))
 }
 
 impl<const ROWS: i64, const STAGES: i64> StaticLayout for Smem<ROWS, STAGES> {
