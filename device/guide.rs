@@ -12,6 +12,12 @@ pub mod partitions {}
 #[doc = include_str!("guide/tiling.md")]
 pub mod tiling {}
 
+#[doc = include_str!("guide/attention.md")]
+pub mod attention {}
+
+#[doc = include_str!("guide/reductions.md")]
+pub mod reductions {}
+
 #[cfg(feature = "kernels")]
 #[doc = include_str!("guide/ladder.md")]
 pub mod ladder {}
