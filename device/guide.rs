@@ -17,5 +17,11 @@ pub mod tiling {}
 #[doc = include_str!("guide/profile.md")]
 pub mod profile {}
 
+#[doc = include_str!("guide/attention.md")]
+pub mod attention {}
+
+#[doc = include_str!("guide/reductions.md")]
+pub mod reductions {}
+
 #[doc = include_str!("guide/debugging.md")]
 pub mod debugging {}

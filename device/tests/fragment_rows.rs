@@ -2,7 +2,7 @@
 
 use core::ops::Add;
 use half::{bf16, f16};
-use moye_device::algorithm::{block_reduce, block_scan, copy, warp_scan_exclusive};
+use moye_device::algorithm::{block_reduce, block_scan, copy, warp_scan_exclusive, warpgroup_reduce};
 use moye_device::arch::{lane_id, thread_idx, wgmma::fragments};
 use moye_device::atom::copy::AutoVectorizingCopy;
 use moye_device::atom::mma::{SM80_8x8x4_F64F64F64F64_TN, SM80_16x8x16_F32F16F16F32_TN, UniversalFma};
@@ -239,4 +239,33 @@ fn blocks_reduce_and_scan_through_an_element_for_each_warp() {
         .unwrap_err()
         .to_string();
     assert!(fault.contains("a block of 2 warps reduces through an array of 4:1"), "{fault}");
+}
+
+moye_device::named_barriers! {
+    enum Barrier {
+        First = 128,
+        Second = 128,
+    }
+}
+
+#[test]
+fn warpgroups_reduce_by_barriers_of_their_own() {
+    type Storage = (SharedArray<f32, Warps>, SharedArray<f32, Warps>);
+    let memory = GlobalMemory::new();
+    Launch::new("warpgroups", 1, 256, &memory)
+        .shared_bytes(Storage::BYTES)
+        .run(&|| {
+            let thread = thread_idx().x;
+            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps come to the barriers.
+            let sum = unsafe {
+                let (first, second) = Storage::take();
+                if thread < 128 {
+                    warpgroup_reduce(thread as f32, first, || Barrier::First.sync(), f32::add)
+                } else {
+                    warpgroup_reduce(thread as f32, second, || Barrier::Second.sync(), f32::add)
+                }
+            };
+            assert_eq!(sum, if thread < 128 { 127.0 * 64.0 } else { 128.0 * 128.0 + 127.0 * 64.0 });
+        })
+        .unwrap();
 }

@@ -23,6 +23,7 @@ mod laws;
 mod layout_edges;
 mod layout_messages;
 mod layout_text;
+mod math;
 mod mma_faults;
 mod mma_results;
 mod quad_pairs;

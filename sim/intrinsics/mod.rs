@@ -60,7 +60,7 @@ pub use mbarrier::{
     mbarrier_wait, mbarrier_wait_parity,
 };
 pub use shared::{load_shared, store_shared};
-pub use special::exp2_f32;
+pub use special::{exp2_f32, log2_f32, rsqrt_f32, sqrt_f32, tanh_f32};
 pub use warp::{
     ReduceNumber, ShuffleMode, active_lanes, elect, match_any, reduce_add, reduce_and, reduce_max,
     reduce_min, reduce_or, reduce_xor, shfl, shfl_clamped, sync_warp, vote_all, vote_any, vote_ballot,

@@ -47,34 +47,6 @@ pub trait StaticTiledMma: Copy + Default + 'static {
     }
 }
 
-/// Declares types for tiled MMAs:
-///
-/// ```
-/// use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
-/// use moye_device::atom::{StaticTiledMma, TiledMma};
-/// use moye_device::layout::layout;
-/// use moye_device::tiled_mma;
-///
-/// tiled_mma! {
-///     /// Four warps, two by two, over tiles of 32 x 32 x 16.
-///     pub Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
-/// }
-/// assert_eq!(Mma::MMA.threads(), 128);
-/// ```
-#[macro_export]
-macro_rules! tiled_mma {
-    ($($(#[$meta:meta])* $vis:vis $name:ident: TiledMma<$atom:ty> = $mma:expr;)+) => { $(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default)]
-        $vis struct $name;
-
-        impl $crate::atom::StaticTiledMma for $name {
-            type Atom = $atom;
-            const MMA: $crate::atom::TiledMma<$atom> = $mma;
-        }
-    )+ };
-}
-
 /// The part of one thread in a tiled MMA.
 pub struct ThrMma<M> {
     thread: u32,
@@ -161,6 +133,12 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Fragme
 }
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for FragmentOf<L, M, O> {
+    type Tile = L;
+    type Elements = PartitionMma<IdentityOf<L>, M, O>;
+    type Threads = ThreadMma<IdentityOf<L>, M, O>;
+}
+
+impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for PartitionMma<L, M, O> {
     type Tile = L;
     type Elements = PartitionMma<IdentityOf<L>, M, O>;
     type Threads = ThreadMma<IdentityOf<L>, M, O>;
