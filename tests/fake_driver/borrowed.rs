@@ -55,26 +55,53 @@ fn uses_all_handles() {
         event.record_again(&stream).unwrap();
         device.new_stream().unwrap().wait(&event).unwrap();
         device.load(&PTX).unwrap().launch_on(&stream, &SCALE, one_thread(), (&x, &mut y, 2.0, 4)).unwrap();
-        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
-        let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
-        Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c).unwrap();
         event.synchronize().unwrap();
         stream.synchronize().unwrap();
     }
 }
 
 #[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn multiplies_on_borrowed_handles() {
+    if !has_driver() {
+        return;
+    }
+    // SAFETY: the stand-in's handles live as long as the process, and it computes nothing.
+    unsafe {
+        let device = Device::from_raw_context(CONTEXT).unwrap();
+        let stream = own(&device);
+        let x = Buffer::<f32>::from_raw_parts(MEMORY, 4096, &device).unwrap();
+        let mut y = Buffer::<f32>::from_raw_parts(MEMORY + (1 << 20), 4096, &device).unwrap();
+        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
+        let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
+        Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c).unwrap();
+    }
+}
+
+#[test]
+fn a_product_takes_its_workspace_on_a_borrowed_stream() {
+    let Some(calls) = calls("multiplies_on_borrowed_handles") else { return };
+    let workspace = format!("cuMemAllocAsync {:#x}", STREAM.addr());
+    assert!(calls.contains(&workspace), "{calls:?}");
+    let launches: Vec<_> = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).collect();
+    assert!(launches.len() >= 2 && launches.iter().all(|call| call.ends_with(" 0x900")), "{calls:?}");
+    assert!(
+        !calls.iter().any(|call| call.contains("Destroy") || call.starts_with("cuMemFree ")),
+        "{calls:?}"
+    );
+}
+
+#[test]
 fn borrowed_handles_are_used_and_never_destroyed() {
     let Some(calls) = calls("uses_all_handles") else { return };
     let launches = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).count();
-    assert!(launches >= 2, "the kernels were launched: {calls:?}");
+    assert_eq!(launches, 1, "{calls:?}");
     for used in [
         format!("cuLaunchKernel {:#x}", STREAM.addr()),
         format!("cuEventRecord {:#x} {:#x}", EVENT.addr(), STREAM.addr()),
         format!("cuStreamWaitEvent 0x2 {:#x}", EVENT.addr()),
         format!("cuEventSynchronize {:#x}", EVENT.addr()),
         format!("cuStreamSynchronize {:#x}", STREAM.addr()),
-        format!("cuMemAllocAsync {:#x}", STREAM.addr()),
         "cuStreamDestroy 0x2".to_owned(),
     ] {
         assert!(calls.contains(&used), "`{used}` is missing: {calls:?}");
