@@ -326,6 +326,39 @@ pub enum Error {
         /// The driver's code.
         code: DriverCode,
     },
+    /// A handle of another library that cannot be used.
+    #[error("this {what} cannot be used: {detail}")]
+    ForeignHandle {
+        /// What it is: a context, a stream, an event.
+        what: &'static str,
+        /// What is wrong with it, and what to do.
+        detail: &'static str,
+    },
+    /// Memory of another library that is not the device's.
+    #[error(
+        "address {address:#x} is not memory of {device}, but {}; give an address that was allocated on that device",
+        found.map_or_else(|| "memory that the driver does not know or of the host".to_owned(), |found| format!("of GPU {found}"))
+    )]
+    ForeignMemory {
+        /// The address.
+        address: u64,
+        /// The device that it was given as memory of.
+        device: String,
+        /// The GPU that it is memory of, where it is device memory.
+        found: Option<u32>,
+    },
+    /// Memory of another library that begins where no element may.
+    #[error(
+        "address {address:#x} is no multiple of {bytes} bytes, as elements of {element} need; copy the elements to a buffer first"
+    )]
+    ForeignAlignment {
+        /// The address.
+        address: u64,
+        /// The element type.
+        element: &'static str,
+        /// The bytes of an element.
+        bytes: usize,
+    },
     /// Two events that cannot be compared.
     #[error(
         "the two events are of different devices, so no time lies between them; record both on streams of one device"

@@ -20,6 +20,14 @@ pub enum MemoryError {
         /// The label of the allocation.
         label: String,
     },
+    /// Bytes that do not lie within one live allocation.
+    #[error("{bytes} bytes at address {address:#x} do not lie within one allocation of the simulated device")]
+    NotAllocated {
+        /// The first one's address.
+        address: u64,
+        /// How many.
+        bytes: usize,
+    },
     /// A read, write or fill by the host does not lie within the allocation.
     #[error("{bytes} bytes at offset {offset} do not fit into allocation `{label}` of {len} bytes")]
     OutOfBounds {

@@ -2,11 +2,13 @@
 
 mod allocation;
 mod snapshot;
+mod view;
 pub(crate) mod words;
 
 pub use allocation::{Allocation, MemoryError};
 pub use snapshot::{Nearest, Place};
 pub(crate) use snapshot::{Snapshot, Span};
+pub use view::View;
 
 use crate::Pod;
 use crate::race::GlobalRaces;
