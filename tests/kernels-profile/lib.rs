@@ -4,6 +4,7 @@
 //! removed; a kernel of shared memory writes all of it first, without conflicts.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![allow(unused_braces, reason = "each kernel has the same form")]
 #![allow(clippy::missing_safety_doc, reason = "`profiled!` says what every kernel trusts")]
 
 use moye_device::arch::{
@@ -147,7 +148,7 @@ profiled! {
         for mask in [16, 8, 4, 2, 1] {
             sum += shuffle_xor(FULL_WARP, sum, mask);
         }
-        u32::store_global(y, sum + ballot(FULL_WARP, sum > 7))
+        u32::store_global(y, sum ^ ballot(FULL_WARP, sum > 7))
     }
     /// A product of tensor cores.
     tensor_core(x, y, t, _s) {
