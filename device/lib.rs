@@ -43,8 +43,3 @@ pub use layout::{IntTuple, Layout, LayoutError, Tiler};
 pub use moye_macros::{
     for_each_wgmma, kernel, layout, static_layout, swizzled_layout, tiled_copy, tiled_mma, tiler, tuple,
 };
-
-/// The kernel in the README compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -78,3 +78,8 @@ pub use moye_sim::{
 pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
 pub use tensor_map::TensorMap;
+
+/// The programs in the README run.
+#[cfg(all(doctest, feature = "matmul"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
