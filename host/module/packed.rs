@@ -24,7 +24,7 @@ pub(crate) fn only(
     kernel: &str,
 ) -> Option<(String, &'static str)> {
     let (_, head, entry) = entries.iter().find(|(name, ..)| *name == kernel)?;
-    Some((format!("{}{}\n", unpack(bytes, *preamble), unpack(bytes, *entry)), head))
+    Some((format!("{}{}\n", unpack(bytes, *preamble), unpack(bytes, *entry)), *head))
 }
 
 /// The whole texts, which are unpacked once in a process.
@@ -33,7 +33,7 @@ pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, 
     /// By where the images are.
     static UNPACKED: Mutex<BTreeMap<usize, Texts>> = Mutex::new(BTreeMap::new());
     let mut unpacked = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
-    unpacked.entry(images.as_ptr().addr()).or_insert_with(|| {
+    let texts = unpacked.entry(images.as_ptr().addr()).or_insert_with(|| {
         let texts = images.iter().map(|(arch, bytes, preamble, entries)| {
             let mut text = unpack(bytes, *preamble);
             for (_, _, entry) in *entries {
@@ -43,5 +43,6 @@ pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, 
             (*arch, &*text.leak())
         });
         texts.collect::<Vec<_>>().leak()
-    })
+    });
+    *texts
 }

@@ -68,7 +68,7 @@ mod tests {
             let part = |part: moye_build::ptx::Part| (part.start, part.end, part.text);
             let entries = packed.entries.into_iter();
             let entries = entries.map(|entry| (&*entry.name.leak(), &*entry.head.leak(), part(entry.part)));
-            (arch, packed.bytes.leak(), part(packed.preamble), entries.collect::<Vec<_>>().leak())
+            (*arch, packed.bytes.leak(), part(packed.preamble), entries.collect::<Vec<_>>().leak())
         });
         Ptx::packed("packed", images.collect::<Vec<_>>().leak())
     }
