@@ -15,6 +15,7 @@
 //! The warpgroups issue their products in turn (named barriers), so that the softmax of one is hidden by the products of another. Tiles
 //! of keys are taken from the last to the first: the masked ones come first. Blocks are persistent.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
+#![allow(clippy::needless_range_loop, reason = "rows and columns go together in several arrays")]
 
 use super::arguments::{Arguments, UNLIMITED};
 use super::hopper_config::{
@@ -413,7 +414,7 @@ impl Rows {
         head: u32,
     ) {
         let query = self.query() + 8 * row as u32;
-        if arguments.lse.address() != 0 && lane_id() % 4 == 0 && query <= self.last {
+        if arguments.lse.address() != 0 && lane_id().is_multiple_of(4) && query <= self.last {
             let strides = arguments.stride_lse;
             let at = i64::from(batch) * strides.batch
                 + i64::from(head) * strides.head
