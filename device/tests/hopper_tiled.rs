@@ -39,7 +39,7 @@ fn a_tensor_of_descriptors_has_those_of_each_instruction_warpgroup_and_stage() {
         let mma = Pair::get_slice(128 * warpgroup);
         let tCrA = mma.descriptors_a(&mma.partition_a(array::<Rows>(ADDRESS))); // (1, MMA_M, MMA_K, PIPE)
         let tCrB = mma.descriptors_b(&mma.partition_b(array::<Rows>(ADDRESS))); // (1, MMA_N, MMA_K, PIPE)
-        assert_eq!(tCrA.layout().shape(), tuple!(((1), 1, (4, 2), 4)));
+        assert_eq!(tCrA.layout().shape(), tuple!(((1), 1, (4, 2), (1, 4))));
         for stage in 0..4 {
             let address = ADDRESS + stage * 128 * 128 * 2;
             for k in 0..8 {

@@ -15,8 +15,9 @@
 //! The warpgroups issue their products in turn (named barriers), so that the softmax of one is hidden by the products of another. Tiles
 //! of keys are taken from the last to the first: the masked ones come first. Blocks are persistent.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
+#![allow(clippy::needless_range_loop, reason = "rows and columns go together in several arrays")]
 
-use super::arguments::{Arguments, Strides, UNLIMITED};
+use super::arguments::{Arguments, UNLIMITED};
 use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ,
     WARPGROUP,
@@ -25,20 +26,21 @@ use super::hopper_schedule::Tiles;
 use super::hopper_softmax::Softmax;
 use super::sequence::Visible;
 use super::softmax::at;
-use moye_device::algorithm::copy;
+use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
-    FULL_WARP, arrive_barrier, lane_id, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, thread_idx,
+    FULL_WARP, arrive_barrier, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
+    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::{
     OperandOf, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive, warpgroup_commit_batch,
     warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
-use moye_device::atom::{AccumulatorOf, StaticTiledMma};
+use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::SharedStorage;
-use moye_device::tensor::{Aligned, Fragment, Matrix, SharedTensor, StaticLayout, UnitStride};
+use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
 
-/// The tensor maps of Q, K and V, all of modes (row, column, head, sequence), as the kernel's own parameters.
+/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's own parameters.
 #[derive(Clone, Copy)]
 pub struct Maps<'a, C: Config> {
     /// Queries.
@@ -47,14 +49,16 @@ pub struct Maps<'a, C: Config> {
     pub k: &'a TmaMap<TmaK<C>>,
     /// Values.
     pub v: &'a TmaMap<TmaK<C>>,
+    /// Results.
+    pub o: &'a TmaMap<TmaQ<C>>,
 }
 
 /// The kernel's text: entries are its instances. The block's threads are those of `Config::THREADS`; the grid has any number of
 /// blocks. `section` is the number of heads whose keys and values are worked on at a time, so that they stay in L2.
 ///
 /// # Safety
-/// The maps are of tensors in memory of the device, by their types; `o` has room for each row, at a multiple of 4 bytes as its strides
-/// are, and so has `lse`, or is null. The kernel declares `Storage<C>`.
+/// The maps are of tensors in memory of the device, by their types; `lse` has room for each row, or is null. The kernel declares
+/// `Storage<C>`.
 #[inline(always)]
 pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>, section: u32) {
     let thread = thread_idx().x;
@@ -78,7 +82,7 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
             }
         } else {
             C::take_registers();
-            consume::<C>(arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
+            consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
         }
     }
 }
@@ -136,15 +140,21 @@ unsafe fn produce<C: Config>(
                     load_k.copy($tensor.tile([$tile, 0, head, batch]), filling.of($array), &filling);
                 };
             }
+            // What waits for no epilogue of the tile before comes before Q.
+            let mut tile = end;
             if begin < end {
-                load!(keys, mK, sK, end - 1);
+                tile -= 1;
+                load!(keys, mK, sK, tile);
+                if tile > begin {
+                    load!(keys, mK, sK, tile - 1);
+                }
+                load!(values, mV, sV, tile);
             }
             for warpgroup in 0..C::WARPGROUPS {
                 let filling = queries[warpgroup as usize].acquire(TmaQ::<C>::BYTES);
                 let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
                 load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
             }
-            let mut tile = end;
             while tile > begin {
                 tile -= 1;
                 if tile > begin {
@@ -162,6 +172,7 @@ unsafe fn produce<C: Config>(
 /// As [`forward`]; all threads of the warpgroup.
 #[inline(always)]
 unsafe fn consume<C: Config>(
+    maps: Maps<'_, C>,
     arguments: &Arguments<C::T>,
     section: u32,
     warpgroup: u32,
@@ -173,7 +184,7 @@ unsafe fn consume<C: Config>(
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
     // SAFETY: the caller's contract; a stage is read between its wait and its release.
     unsafe {
-        let sQ = sQ.slice_last(warpgroup); // (64, D)
+        let (sQ, sO) = (sQ.slice_last(warpgroup), sQ.slice_last(warpgroup + C::TILES_Q - C::WARPGROUPS)); // (64, D)
         let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
         let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
         let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
@@ -194,7 +205,7 @@ unsafe fn consume<C: Config>(
             let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, arguments.q_length);
             let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
             let mut softmax = Softmax::NONE;
-            let query = queries.wait();
+            let mut query = Some(queries.wait());
             if begin < end {
                 let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
                 let full = keys.wait();
@@ -238,8 +249,12 @@ unsafe fn consume<C: Config>(
                         scale_rows(&mut tOrO, factors);
                     }
                 }
-                // The next tile of Q is loaded under what is left of this one.
-                queries.release(query);
+                if C::SEPARATE_O
+                    && let Some(query) = query.take()
+                {
+                    // The next tile of Q is loaded under what is left of this one.
+                    queries.release(query);
+                }
                 let value = values.wait();
                 warpgroup_arrive();
                 warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
@@ -247,8 +262,6 @@ unsafe fn consume<C: Config>(
                 warpgroup_wait::<0>();
                 warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
                 values.release(value);
-            } else {
-                queries.release(query);
             }
             let mut factors = [0.0; 2];
             for row in 0..2 {
@@ -257,13 +270,19 @@ unsafe fn consume<C: Config>(
                 rows.store_lse(row, lse, arguments, work.batch, work.head);
             }
             scale_rows(&mut tOrO, factors);
-            store::<C>(&tOrO, arguments, (tile_row / 64 + warpgroup, work.head, work.batch));
+            store::<C>(&tOrO, sO, warpgroup, maps, [tile_row / 64 + warpgroup, 0, work.head, work.batch]);
+            if let Some(query) = query {
+                queries.release(query);
+            }
         }
+        // The block's shared memory is there until all of it is read.
+        bulk_wait_group_read::<0>();
     }
 }
 
-/// The named barriers at which warpgroups take turns, one for each.
+/// The named barriers at which warpgroups take turns, one for each, and those of a warpgroup alone.
 const TURN: u32 = 1;
+const ALONE: u32 = 4;
 
 /// The warpgroup whose turn is next.
 #[inline(always)]
@@ -282,23 +301,40 @@ fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
     }
 }
 
-/// Rounds a warpgroup's rows of O and writes them, as far as there are rows: words of two neighbours.
+/// Stores a warpgroup's rows of O by way of shared memory. Where that is the tile of Q, it has been read when this returns; otherwise
+/// the store goes on.
 ///
 /// # Safety
 /// As [`forward`]; all threads of the warpgroup.
 #[inline(always)]
 unsafe fn store<C: Config>(
     tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
-    arguments: &Arguments<C::T>,
-    (tile, head, batch): (u32, u32, u32),
+    sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+    warpgroup: u32,
+    maps: Maps<'_, C>,
+    tile: [u32; 4],
 ) {
-    let Strides { batch: of_batch, row, head: of_head } = arguments.stride_o;
-    let o = arguments.o.offset(i64::from(batch) * of_batch + i64::from(head) * of_head);
-    let mO = Matrix::new(o, (arguments.q_length, C::D as u32), Aligned::<_, 4>(UnitStride::<1>(row)));
-    let gO = mO.local_tile::<TileO<C>, _>((tile, 0)); // (64, D)
-    let mut tOgO = C::Pv::get_slice(thread_idx().x % WARPGROUP).partition_c(gO); // (MMA, MMA_M, MMA_N)
-    // SAFETY: the caller's contract; each pair is one thread's.
-    unsafe { copy(&pack_fragment::<Element<C>, _>(tOrO), &mut tOgO) };
+    let thread = thread_idx().x % WARPGROUP;
+    let to_shared = C::StoreO::get_slice(thread);
+    // SAFETY: the tile is the warpgroup's own; the fence and the barrier stand between its writes and the store.
+    unsafe {
+        if C::SEPARATE_O && thread == 0 {
+            bulk_wait_group_read::<0>();
+        }
+        let rounded = pack_fragment::<Element<C>, _>(tOrO);
+        // The tile has been read: by the store before, or by all lanes' products.
+        sync_barrier(ALONE + warpgroup, WARPGROUP);
+        copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+        fence_proxy_async_shared();
+        sync_barrier(ALONE + warpgroup, WARPGROUP);
+        if thread == 0 {
+            TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
+            bulk_commit_group();
+            if !C::SEPARATE_O {
+                bulk_wait_group_read::<0>();
+            }
+        }
+    }
 }
 
 /// The rows of a warpgroup in a tile, of which a thread has two, 8 apart.
@@ -378,7 +414,7 @@ impl Rows {
         head: u32,
     ) {
         let query = self.query() + 8 * row as u32;
-        if arguments.lse.address() != 0 && lane_id() % 4 == 0 && query <= self.last {
+        if arguments.lse.address() != 0 && lane_id().is_multiple_of(4) && query <= self.last {
             let strides = arguments.stride_lse;
             let at = i64::from(batch) * strides.batch
                 + i64::from(head) * strides.head

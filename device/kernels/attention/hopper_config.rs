@@ -3,15 +3,10 @@
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::arch::{decrease_registers, increase_registers};
+use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::tma::TmaCopy;
-use moye_device::atom::wgmma::{
-    K_MAJOR, MN_MAJOR, PackPair, SM90_64x64x16_F32BF16BF16_RS, SM90_64x64x16_F32F16F16_RS,
-    SM90_64x80x16_F32BF16BF16_SS, SM90_64x80x16_F32F16F16_SS, SM90_64x128x16_F32BF16BF16_RS,
-    SM90_64x128x16_F32BF16BF16_SS, SM90_64x128x16_F32F16F16_RS, SM90_64x128x16_F32F16F16_SS,
-    SM90_64x176x16_F32BF16BF16_SS, SM90_64x176x16_F32F16F16_SS, SM90_64x256x16_F32BF16BF16_RS,
-    SM90_64x256x16_F32F16F16_RS, WgmmaAtom,
-};
-use moye_device::atom::{StaticTiledMma, TiledMma};
+use moye_device::atom::wgmma::*;
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_c};
 use moye_device::layout;
 use moye_device::layout::{
     ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, shared_memory_atom,
@@ -39,12 +34,18 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const TURNS: bool = true;
     /// How far, in powers of two, a row's maximum may grow before the accumulator is rescaled.
     const SLACK: f32 = 0.0;
+    /// Whether O has tiles of its own in shared memory, so that the next Q is loaded early. Otherwise it goes through those of Q.
+    const SEPARATE_O: bool = true;
+    /// Tiles of Q, and of O where they are separate.
+    const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
     /// Threads of a block: the consumers' and the producer's.
     const THREADS: u32 = (Self::WARPGROUPS + 1) * WARPGROUP;
     /// `S = Q K^T` of a warpgroup: 64 x BLK_N, both operands in shared memory.
     type Qk: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
     /// `O = P V` of a warpgroup: 64 x D, P in registers.
     type Pv: StaticTiledMma<Atom: WgmmaAtom<OperandA = [u32; 4], D = f32>>;
+    /// O to shared memory.
+    type StoreO: StaticTiledCopy<Atom = SM90_U32x4_STSM_N, Element = Self::T>;
 
     /// Takes the registers that the producer gave back.
     ///
@@ -83,8 +84,8 @@ const fn rows(rows: i64, columns: i64, tiles: i64) -> ComposedLayout {
 const SWIZZLE: Swizzle = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).swizzle;
 
 layouts! {
-    /// Q: (64, D, WARPGROUPS).
-    SmemQ = |C| rows(64, C::D, C::WARPGROUPS as i64).layout, SWIZZLE;
+    /// Q, and O: (64, D, TILES_Q).
+    SmemQ = |C| rows(64, C::D, C::TILES_Q as i64).layout, SWIZZLE;
     /// K or V: (BLK_N, D, STAGES).
     SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, SWIZZLE;
     /// V transposed: (D, BLK_N, STAGES).
@@ -95,7 +96,7 @@ layouts! {
     TileO = |C| layout!((64, { C::D })), Swizzle::NONE;
 }
 
-/// The copy of 64 rows of Q, of a tensor (row, column, head, sequence).
+/// The copy of 64 rows of Q or O, of a tensor (row, column, head, sequence).
 pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;
 /// The copy of a tile of K or V.
 pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
@@ -133,6 +134,9 @@ macro_rules! option {
     (SLACK $value:expr) => {
         const SLACK: f32 = $value;
     };
+    (SEPARATE_O $value:expr) => {
+        const SEPARATE_O: bool = $value;
+    };
 }
 
 macro_rules! configs {
@@ -149,6 +153,7 @@ macro_rules! configs {
             $(option!($option $value);)*
             type Qk = QkOf<Self>;
             type Pv = PvOf<Self>;
+            type StoreO = StoreOf<Self>;
 
             #[inline(always)]
             unsafe fn take_registers() {
@@ -172,6 +177,12 @@ macro_rules! configs {
             type Atom = $pv<MN_MAJOR>;
             const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
         }
+
+        impl StaticTiledCopy for StoreOf<$name> {
+            type Atom = SM90_U32x4_STSM_N;
+            type Element = $t;
+            const COPY: TiledCopy<SM90_U32x4_STSM_N, $t> = make_tiled_copy_c(&<PvOf<$name> as StaticTiledMma>::MMA);
+        }
     )+ };
 }
 
@@ -181,32 +192,25 @@ pub struct QkOf<C>(PhantomData<C>);
 /// See [`Config::Pv`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PvOf<C>(PhantomData<C>);
+/// See [`Config::StoreO`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreOf<C>(PhantomData<C>);
 
 configs! {
     /// bf16, heads of 64.
     Bf16D64: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
-    /// bf16, heads of 128, for masks.
+    /// bf16, heads of 128, for masks and few keys.
     Bf16D128Causal: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
     /// bf16, heads of 128.
-    Bf16D128: bf16, 128 x 176, 2 of 232, SM90_64x176x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
+    Bf16D128: bf16, 128 x 160, 2 of 232, SM90_64x160x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
     /// bf16, heads of 256.
-    Bf16D256: bf16, 256 x 80, 2 of 232, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS;
+    Bf16D256: bf16, 256 x 80, 2 of 232, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
     /// f16, heads of 64.
     F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
-    /// f16, heads of 128, for masks.
+    /// f16, heads of 128, for masks and few keys.
     F16D128Causal: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
     /// f16, heads of 128.
-    F16D128: f16, 128 x 176, 2 of 232, SM90_64x176x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
+    F16D128: f16, 128 x 160, 2 of 232, SM90_64x160x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
     /// f16, heads of 256.
-    F16D256: f16, 256 x 80, 2 of 232, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS;
-    /// Variants.
-    V1: bf16, 128 x 176, 2 of 232, SM90_64x176x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, TURNS = false;
-    /// Variants.
-    V2: bf16, 128 x 176, 2 of 232, SM90_64x176x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SLACK = 8.0;
-    /// Variants.
-    V3: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SLACK = 8.0;
-    /// Variants.
-    V4: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, SLACK = 8.0;
-    /// Variants.
-    V5: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false;
+    F16D256: f16, 256 x 80, 2 of 232, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
 }

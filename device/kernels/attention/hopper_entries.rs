@@ -18,11 +18,12 @@ macro_rules! entries {
             q: TmaMap<TmaQ<$config>>,
             k: TmaMap<TmaK<$config>>,
             v: TmaMap<TmaK<$config>>,
+            o: TmaMap<TmaQ<$config>>,
             arguments: Arguments<$t>,
             section: u32,
         ) {
             // SAFETY: the caller's contract.
-            unsafe { forward::<$config>(Maps { q: &q, k: &k, v: &v }, &arguments, section) }
+            unsafe { forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section) }
         }
     )+ };
 }

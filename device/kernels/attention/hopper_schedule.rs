@@ -62,7 +62,7 @@ impl Iterator for Tiles {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Work> {
-        let place = if self.turn % 2 == 0 { self.block } else { self.blocks - 1 - self.block };
+        let place = if self.turn.is_multiple_of(2) { self.block } else { self.blocks - 1 - self.block };
         let index = self.turn * self.blocks + place;
         // The last turn may be one that the block has no part in.
         if index >= self.row_tiles * self.heads_of_all {

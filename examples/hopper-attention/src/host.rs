@@ -14,7 +14,7 @@ use moye_sim::{Allocation, GlobalMemory, Launch, TensorMap};
 
 /// What each kernel takes.
 pub type Parameters<C> =
-    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, Arguments<<C as Config>::T>, u32);
+    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, TmaMap<TmaQ<C>>, Arguments<<C as Config>::T>, u32);
 
 /// A configuration with its kernel.
 pub trait Entry: Config<T: Scalar + TmaElement> {
@@ -31,15 +31,13 @@ macro_rules! entry {
 }
 entry! {
     Bf16D64 hopper_bf16_64;
-    Bf16D128Causal hopper_bf16_128_causal;
     Bf16D128 hopper_bf16_128;
+    Bf16D128Causal hopper_bf16_128_causal;
     Bf16D256 hopper_bf16_256;
+    F16D64 hopper_f16_64;
+    F16D128 hopper_f16_128;
     F16D128Causal hopper_f16_128_causal;
-    V1 v1;
-    V2 v2;
-    V3 v3;
-    V4 v4;
-    V5 v5;
+    F16D256 hopper_f16_256;
 }
 
 /// The compiled kernels.
@@ -80,10 +78,11 @@ impl Problem {
         layout!((rows, d, heads, batches):(d, 1, { rows * d }, { heads * rows * d }))
     }
 
-    /// The tensor maps of Q, K and V at these addresses.
-    pub fn maps<C: Entry>(&self, [q, k, v]: [u64; 3]) -> [TensorMap; 3] {
+    /// The tensor maps of Q, K, V and O at these addresses.
+    pub fn maps<C: Entry>(&self, [q, k, v, o]: [u64; 4]) -> [TensorMap; 4] {
+        let map_q = |address| TmaQ::<C>::tensor_map(address, &self.layout(0)).expect("TMA takes Q and O");
         let map_k = |address| TmaK::<C>::tensor_map(address, &self.layout(1)).expect("TMA takes K and V");
-        [TmaQ::<C>::tensor_map(q, &self.layout(0)).expect("TMA takes Q"), map_k(k), map_k(v)]
+        [map_q(q), map_k(k), map_k(v), map_q(o)]
     }
 
     /// The arguments beside the maps, and the tiles of rows of all heads.
@@ -229,13 +228,14 @@ pub fn simulate<C: Entry>(problem: &Problem, blocks: u32, seed: u64) -> Result<(
     let on_o = alloc(C::T::BYTES * of_q, "O")?;
     let rows = of_q / problem.d as usize;
     let on_lse = alloc(4 * rows, "log-sum-exp")?;
-    let maps = problem.maps::<C>([&on_q, &on_k, &on_v].map(Allocation::address));
+    let maps = problem.maps::<C>([&on_q, &on_k, &on_v, &on_o].map(Allocation::address));
     let words = maps.map(|map| map.encode());
     let (arguments, tiles) = problem.arguments::<C>(on_o.address(), on_lse.address());
     let parameters: Parameters<C> = (
         TmaMap::from_words(words[0]),
         TmaMap::from_words(words[1]),
         TmaMap::from_words(words[2]),
+        TmaMap::from_words(words[3]),
         arguments,
         problem.section::<C>(blocks),
     );

@@ -9,6 +9,7 @@ pub mod attention {
     pub mod arguments;
     pub mod hopper;
     pub mod hopper_config;
+    pub mod hopper_entries;
     pub mod hopper_schedule;
     pub mod hopper_softmax;
     pub mod schedule;
@@ -17,7 +18,8 @@ pub mod attention {
     pub use arguments::{Arguments, UNLIMITED};
 }
 
-pub mod entries;
+pub use attention::hopper_entries as entries;
+
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod gpu;
 #[cfg(not(target_arch = "nvptx64"))]
