@@ -272,7 +272,7 @@ impl BlockContext {
             reads: RefCell::default(),
             arrived: RefCell::default(),
             phases: RefCell::default(),
-            clock: BlockClock::new(races.is_some()),
+            clock: BlockClock::new(races.is_some(), warps),
             shared_shadow: SharedShadow::new(if races.is_some() { shared_bytes } else { 0 }),
             races,
             prior,

@@ -32,17 +32,24 @@ impl AtomicSpace for u64 {
             return poison();
         }
         block.profile_access(Action::GlobalAtomic, self, size_of::<T>());
-        if block.clock.is_on() {
-            let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
-            block.note_global(noted, block.found_number.get(), self, size_of::<T>());
-        }
         let next = |bits: u64| to_bits(update(from_bits(bits.into()))) as u64;
-        let old = block.order_by_atomic(GLOBAL, self, || match size_of::<T>() {
+        let act = || match size_of::<T>() {
             4 => {
                 let next = |bits: u32| Some(next(bits.into()) as u32);
                 atomic!(AtomicU32, self).fetch_update(SeqCst, SeqCst, next).map(u64::from).ok()
             }
             _ => atomic!(AtomicU64, self).fetch_update(SeqCst, SeqCst, |bits| Some(next(bits))).ok(),
+        };
+        let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
+        let old = block.order_by_atomic(GLOBAL, self, || {
+            if !block.clock.is_on() {
+                return act();
+            }
+            // In the order in which they are noted, too: who comes last has seen those before.
+            let mut old = None;
+            let place = (block.found_number.get(), self, size_of::<T>());
+            block.note_global_with(noted, place, || old = act());
+            old
         });
         from_bits(old.expect("the update never declines").into())
     }

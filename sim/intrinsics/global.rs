@@ -63,10 +63,8 @@ pub fn store_global<T: Pod>(address: u64, value: T) {
     }
     block.profile_access(Action::GlobalStore, address, size_of::<T>());
     if block.clock.is_on() {
-        // SAFETY: the address was looked up.
-        let changed = words::to_bits(unsafe { words::load::<T>(address) }) ^ words::to_bits(value);
-        let noted = Noted { changed, ..Noted::new(Access::Write, Kind::Write, Location::caller()) };
-        block.note_global(noted, block.found_number.get(), address, size_of::<T>());
+        let noted = Noted::new(Access::Write, Kind::Write, Location::caller());
+        return block.store_noted(noted, block.found_number.get(), address, value);
     }
     // SAFETY: the address was looked up.
     unsafe { words::store(address, value) }
