@@ -107,7 +107,7 @@ pub fn rsqrt(x: f32) -> f32 {
     1.0 / sqrt_rn_f32(x)
 }
 
-/// The hyperbolic tangent, within 3 units in the last place.
+/// The hyperbolic tangent, within 4 units in the last place.
 #[inline(always)]
 #[must_use]
 pub fn tanh(x: f32) -> f32 {

@@ -100,16 +100,14 @@ pub unsafe fn attention<T: Half, const D: i64>(
             readQ.load(tXsQ, &mut tSrQ);
         }
         let mut tSrS = mma.accumulator::<Tile<64>>(); // (MMA, MMA_M, MMA_N)
-        readK.load(tXsK.at((.., .., .., stage)), &mut tSrK);
-        mma.gemm(&mut tSrS, &tSrQ, &tSrK);
+        for k in 0..D as u32 / 16 {
+            readK.copy(tXsK.at((.., .., k, stage)), readK.retile_d(&mut tSrK).at_mut((.., .., k)));
+            mma.gemm(&mut tSrS, tSrQ.at((.., .., k)), tSrK.at((.., .., k)));
+        }
         if (causal && tile == block.x) || (tile + 1) * BLK > s {
             let at = mma.coordinates(&tSrS, (block.x * BLK, tile * BLK));
-            tSrS.apply_at(
-                &at,
-                |x, (row, column)| {
-                    if column >= s || (causal && column > row) { f32::NEG_INFINITY } else { x }
-                },
-            );
+            let masked = |row, column| column >= s || (causal && column > row);
+            tSrS.apply_at(&at, |x, (row, column)| if masked(row, column) { f32::NEG_INFINITY } else { x });
         }
         let before = max;
         max = tSrS.fold_rows(&before, f32::max).across_lanes(f32::max);
@@ -118,8 +116,11 @@ pub unsafe fn attention<T: Half, const D: i64>(
         sum.apply_with(&rescale, |sum, by| sum * by);
         sum = tSrS.fold_rows(&sum, f32::add);
         tOrO.apply_rows(&rescale, |x, by| x * by);
-        readV.load(tXsV.at((.., .., .., stage)), &mut tOrV);
-        mma.gemm(&mut tOrO, &mma.as_a(&tSrS).convert::<T>(), &tOrV);
+        let tOrP = mma.as_a(&tSrS).convert::<T>(); // (MMA, MMA_M, MMA_N)
+        for k in 0..BLK / 16 {
+            readV.copy(tXsV.at((.., .., k, stage)), readV.retile_d(&mut tOrV).at_mut((.., .., k)));
+            mma.gemm(&mut tOrO, tOrP.at((.., .., k)), tOrV.at((.., .., k)));
+        }
         sync_threads();
     }
     let inverse = sum.across_lanes(f32::add).map(math::fast::rcp);
