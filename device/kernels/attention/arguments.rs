@@ -1,16 +1,34 @@
 //! The parameter of every attention kernel: operands, strides, lengths and options.
 
-use moye_device::kernel::{KernelParam, ParamType};
+use moye_device::kernel::KernelParam;
 use moye_device::memory::{Element, Global, GlobalMut};
 
-/// No limit of a [`window`](Arguments::window).
+/// No limit of a [`Window`].
 pub const UNLIMITED: i32 = i32::MAX;
+
+/// The keys that a query sees: at key position `p` those from `p - left` to `p + right`. The last query token is at the position of the
+/// last key (lower right).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, KernelParam)]
+pub struct Window {
+    /// Keys before the query's position; [`UNLIMITED`] for no limit.
+    pub left: i32,
+    /// Keys after the query's position, likewise.
+    pub right: i32,
+}
+
+impl Window {
+    /// All keys.
+    pub const ALL: Self = Self { left: UNLIMITED, right: UNLIMITED };
+    /// The keys up to the query's position.
+    pub const CAUSAL: Self = Self { left: UNLIMITED, right: 0 };
+}
 
 /// The arguments of `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each query head.
 ///
 /// Strides are in elements. Pointers of options that are off have the address 0.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Arguments<T: Element> {
     /// Queries, `(batch, token, head, D)`.
     pub q: Global<T>,
@@ -40,7 +58,7 @@ pub struct Arguments<T: Element> {
     pub mask: Global<u8>,
     /// Where `mask` has its elements; 0 broadcasts.
     pub stride_mask: ScoreStrides,
-    /// ALiBi: `slope * (key position - query position)`, at most 0, is added to the score; a slope a query head (option).
+    /// ALiBi: `slope` times the distance of key and query is subtracted from the score; a slope a query head (option).
     pub slopes: Global<f32>,
     /// Between the slopes of batches; 0 broadcasts.
     pub stride_slopes: i64,
@@ -72,9 +90,8 @@ pub struct Arguments<T: Element> {
     pub q_length: u32,
     /// Key tokens of a sequence; of the longest where `k_offsets` or `k_lengths` are given.
     pub k_length: u32,
-    /// A query at key position `p` sees the keys `p - window[0] ..= p + window[1]`, [`UNLIMITED`] for no limit. The last query
-    /// token is at the position of the last key (lower right). Causal is `[UNLIMITED, 0]`.
-    pub window: [i32; 2],
+    /// The keys that a query sees.
+    pub window: Window,
     /// Tokens of a page, a power of two; used with `pages`.
     pub page: u32,
     /// Parts that the keys are cut into, each by a thread block of its own; more than 1 needs the workspace.
@@ -91,7 +108,7 @@ pub struct Arguments<T: Element> {
 
 /// The strides of a tensor whose last mode is contiguous.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct Strides {
     /// Between sequences.
     pub batch: i64,
@@ -103,7 +120,7 @@ pub struct Strides {
 
 /// The strides of a tensor with an element for each score.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct ScoreStrides {
     /// Between sequences.
     pub batch: i64,
@@ -113,17 +130,6 @@ pub struct ScoreStrides {
     pub row: i64,
     /// Between key tokens.
     pub column: i64,
-}
-
-// SAFETY: `repr(C)` without gaps (asserted below), of 8-byte fields or pairs of 4-byte ones, the same on host and device.
-unsafe impl<T: Element> KernelParam for Arguments<T> {
-    const TYPE: ParamType = {
-        assert!(
-            size_of::<Self>() == 5 * size_of::<Strides>() + 2 * size_of::<ScoreStrides>() + 17 * 8 + 14 * 4,
-            "the struct has gaps"
-        );
-        ParamType::Struct { name: "Arguments", size: size_of::<Self>() }
-    };
 }
 
 impl<T: Element> Arguments<T> {
@@ -171,7 +177,7 @@ impl<T: Element> Arguments<T> {
             pack: 1,
             q_length,
             k_length,
-            window: [UNLIMITED; 2],
+            window: Window::ALL,
             page: 0,
             splits: 1,
             row_tiles: 0,

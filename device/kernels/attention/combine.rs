@@ -4,9 +4,7 @@ use super::arguments::Arguments;
 use super::config::Half;
 use super::sequence::Sequence;
 use super::softmax::normalizer;
-use half::{bf16, f16};
 use moye_device::arch::{Word, Word64x2, Word128, block_idx, ex2_approx_f32, thread_idx};
-use moye_device::kernel;
 
 /// Threads of a block: a warp for each row.
 pub const THREADS: u32 = 128;
@@ -14,10 +12,10 @@ pub const THREADS: u32 = 128;
 /// One row a warp: the splits' results with the weights that the logarithms of their sums give, in the order of the splits.
 ///
 /// # Safety
-/// As [`forward`](super::forward) of the same arguments, which has run; `dv` is a multiple of 4. The grid has a block for each
-/// 4 rows of `batches * heads * q_length`.
+/// [`forward`](super::forward()) has run with the same arguments, more than one split and both workspaces; `dv` is its number of value
+/// columns. The launch has [`THREADS`] threads and a block for each 4 rows of `batches * heads * q_length`.
 #[inline(always)]
-unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
+pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     const LOG2_E: f32 = core::f32::consts::LOG2_E;
     let row = block_idx().x * (THREADS / 32) + thread_idx().x / 32;
     let lane = thread_idx().x % 32;
@@ -57,11 +55,12 @@ unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
         while column < dv {
             let mut results = [0.0f32; 4];
             for split in 0..arguments.splits {
-                let from = (i64::from(split) * i64::from(rows) + i64::from(row)) * i64::from(dv) + i64::from(column);
+                let from =
+                    (i64::from(split) * i64::from(rows) + i64::from(row)) * i64::from(dv) + i64::from(column);
                 let word = Word128::load_global(arguments.partial_o.offset(from).address());
                 let weight = ex2_approx_f32(lse(split) * LOG2_E - shift) * inverse;
-                for (result, bits) in results.iter_mut().zip(word.0) {
-                    *result += f32::from_bits(bits) * weight;
+                for i in 0..4 {
+                    results[i] += f32::from_bits(word.0[i]) * weight;
                 }
             }
             let words = [T::pack_word(results[0], results[1]), T::pack_word(results[2], results[3])];
@@ -69,23 +68,4 @@ unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
             column += 128;
         }
     }
-}
-
-macro_rules! entries {
-    ($($name:ident $t:ty;)+) => { $(
-        /// Adds up the splits of a forward or decode kernel with `dv` columns of values.
-        ///
-        /// # Safety
-        /// The kernel has run with the same arguments, more than one split and both workspaces. The grid has a block for each 4 rows of
-        /// `batches * heads * q_length`.
-        #[kernel(threads = THREADS)]
-        pub unsafe fn $name(arguments: Arguments<$t>, dv: u32) {
-            // SAFETY: the caller's contract.
-            unsafe { combine::<$t>(&arguments, dv) }
-        }
-    )+ };
-}
-entries! {
-    combine_bf16 bf16;
-    combine_f16 f16;
 }

@@ -7,7 +7,9 @@ use moye_device::atom::copy::{SM75_U16x8_LDSM_T, SM75_U32x4_LDSM_N};
 use moye_device::atom::mma::{
     AddsInPlace, MmaAtom, SM80_16x8x16_F32BF16BF16F32_TN, SM80_16x8x16_F32F16F16F32_TN,
 };
-use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::atom::{
+    StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
+};
 use moye_device::layout;
 use moye_device::layout::{IntTuple, Layout, Swizzle};
 use moye_device::memory::{Element, SharedArray};
@@ -108,27 +110,54 @@ pub struct Shape<
     const GENERAL: bool,
 >(PhantomData<T>);
 
-impl<T, const D: i64, const DV: i64, const M: i64, const N: i64, const W: i64, const G: i64, const GENERAL: bool> Clone
-    for Shape<T, D, DV, M, N, W, G, GENERAL>
+impl<
+    T,
+    const D: i64,
+    const DV: i64,
+    const M: i64,
+    const N: i64,
+    const W: i64,
+    const G: i64,
+    const GENERAL: bool,
+> Clone for Shape<T, D, DV, M, N, W, G, GENERAL>
 {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T, const D: i64, const DV: i64, const M: i64, const N: i64, const W: i64, const G: i64, const GENERAL: bool> Copy
-    for Shape<T, D, DV, M, N, W, G, GENERAL>
+impl<
+    T,
+    const D: i64,
+    const DV: i64,
+    const M: i64,
+    const N: i64,
+    const W: i64,
+    const G: i64,
+    const GENERAL: bool,
+> Copy for Shape<T, D, DV, M, N, W, G, GENERAL>
 {
 }
 
-impl<T, const D: i64, const DV: i64, const M: i64, const N: i64, const W: i64, const G: i64, const GENERAL: bool> Config
-    for Shape<T, D, DV, M, N, W, G, GENERAL>
+impl<
+    T,
+    const D: i64,
+    const DV: i64,
+    const M: i64,
+    const N: i64,
+    const W: i64,
+    const G: i64,
+    const GENERAL: bool,
+> Config for Shape<T, D, DV, M, N, W, G, GENERAL>
 where
     T: Half,
 {
     type Element = T;
     const D: i64 = D;
     const DV: i64 = {
-        assert!(DV <= D && D % 16 == 0 && DV % 16 == 0, "heads are multiples of 16 columns, those of V no larger");
+        assert!(
+            DV <= D && D % 16 == 0 && DV % 16 == 0,
+            "heads are multiples of 16 columns, those of V no larger"
+        );
         DV
     };
     const ROWS: i64 = {

@@ -9,7 +9,8 @@
 
 use super::arguments::{Arguments, Strides};
 use super::config::{
-    Config, ElementOf, FragP, Half, Mma, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO, TileS,
+    Config, ElementOf, FragP, Half, Mma, ReadK, ReadQ, ReadV, SmemK, SmemQ, SmemV, SmemVt, Storage, TileO,
+    TileS,
 };
 use super::hidden::{clear_not_finite, multiply_not_finite};
 use super::results::{Target, merge_bytes};
@@ -18,6 +19,7 @@ use super::schedule::Work;
 use super::scores::{Scores, token};
 use super::sequence::Sequence;
 use super::softmax::{Softmax, at};
+use core::marker::PhantomData;
 use moye_device::algorithm::{copy_tiled, gemm_tiled};
 use moye_device::arch::{
     FULL_WARP, Fma, block_idx, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp,
@@ -38,20 +40,6 @@ use moye_device::tensor::{Fragment, StaticLayout};
 pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<ElementOf<C>>) {
     const { assert!(ROWS == 2 * C::BLOCKS) };
     let thread = thread_idx().x;
-    let work = Work::of(arguments, block_idx().x);
-    // SAFETY: the caller's contract.
-    let sequence = unsafe { Sequence::of(arguments, work.batch) };
-    let pack = arguments.pack;
-    let (tile_rows, first_row, rows) = (C::ROWS as u32, work.row_tile * C::ROWS as u32, sequence.queries * pack);
-    if first_row >= rows {
-        return;
-    }
-    let last_row = (first_row + tile_rows).min(rows) - 1;
-    let (hull, core) = sequence.visible.range(token(first_row, pack).0, token(last_row, pack).0);
-    let keys = C::KEYS as u32;
-    let (begin, end) = if hull.0 < hull.1 { (hull.0 as u32 / keys, (hull.1 as u32).div_ceil(keys)) } else { (0, 0) };
-    let (begin, end) = work.keys(arguments.splits, begin, end);
-
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
     // SAFETY: the kernel declares the storage.
     let (s_q, s_k, s_v, mut s_flags) = unsafe { Storage::<C>::take() };
@@ -77,24 +65,37 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             mma.partition_fragment_b(&s_vt), // (MMA, MMA_N, MMA_K)
         )
     };
-
-    let paged = C::GENERAL && arguments.pages.address() != 0;
-    let load_q = Rows::new(tile_rows, C::D as u32, C::THREADS, thread);
-    let load_k = KeyRows::<C>::new(C::D as u32, in_group, work, &sequence, arguments.k, &arguments.stride_k, paged);
-    let load_v = KeyRows::<C>::new(C::DV as u32, in_group, work, &sequence, arguments.v, &arguments.stride_v, paged);
+    let keys = C::KEYS as u32;
     let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
     let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
-
-    let (warp, lane) = (in_group / 32, thread % 32);
-    let mut thread_rows = [0; ROWS];
-    for (row, of_thread) in thread_rows.iter_mut().enumerate() {
-        *of_thread = (row as u32 / 2 * C::WARPS as u32 + warp) * 16 + row as u32 % 2 * 8 + lane / 4;
-    }
-    let target = Target::<C> { arguments, work, sequence, first_row, rows };
 
     // A second time where hidden values may have come through; see `hidden`.
     let mut careful = opaque(0) != 0;
     loop {
+        // SAFETY: the caller's contract.
+        let Some(tile_of_q) = (unsafe { QueryTile::<C>::of(arguments) }) else { return };
+        let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
+        let pack = arguments.pack;
+        let (core, begin, end) = tile_of_q.keys(arguments);
+        let load_q = Rows::new(C::ROWS as u32, C::D as u32, C::THREADS, thread);
+        let load_k = KeyRows::<C>::new(
+            C::D as u32,
+            in_group,
+            work,
+            &sequence,
+            arguments.k,
+            &arguments.stride_k,
+            arguments,
+        );
+        let load_v = KeyRows::<C>::new(
+            C::DV as u32,
+            in_group,
+            work,
+            &sequence,
+            arguments.v,
+            &arguments.stride_v,
+            arguments,
+        );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
         let mut softmax = Softmax::<ROWS>::new();
         // SAFETY: what exists may be read, by the caller's contract; all threads have come here.
@@ -107,11 +108,11 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             });
         }
         // The group's tiles: the last, and every `GROUPS`-th before it.
-        let count = (end.saturating_sub(begin) + C::GROUPS as u32 - 1 - group) / C::GROUPS as u32;
+        let count = (end.saturating_sub(begin) + (C::GROUPS as u32 - 1 - group)) / C::GROUPS as u32;
         let mut tile = end.wrapping_sub(1 + group);
         if count > 0 {
             // SAFETY: as above; nobody uses the place of K yet.
-            unsafe { load_k.load(arguments, at_k_tile, tile) };
+            unsafe { load_k.load(arguments, &arguments.stride_k, at_k_tile, tile) };
         }
         cp_async_commit();
         // Several groups have the queries of all threads.
@@ -123,7 +124,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             cp_async_wait::<0>();
             sync();
             // SAFETY: all have multiplied by the last V.
-            unsafe { load_v.load(arguments, at_v_tile, tile) };
+            unsafe { load_v.load(arguments, &arguments.stride_v, at_v_tile, tile) };
             cp_async_commit();
 
             let mut scores = mma.accumulator::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
@@ -144,21 +145,21 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
                     gemm_tiled(Mma::<C>::default(), &f_q.at_last(step), &f_k.at_last(step), &mut scores);
                 }
             }
-            let place = Scores::<ROWS> {
-                rows: thread_rows.map(|row| first_row + row),
-                key: tile * keys + lane % 4 * 2,
-                pack,
-            };
             let first_key = (tile * keys) as i32;
             let mut masked = first_key < core.0 || first_key + keys as i32 > core.1;
             // SAFETY: the scores are written.
             unsafe {
+                let place = || Scores::<ROWS> {
+                    rows: rows_of_thread::<C, ROWS>(opaque(thread)).map(|row| first_row + row),
+                    key: tile * keys + opaque(thread) % 4 * 2,
+                    pack,
+                };
                 if C::GENERAL {
-                    place.apply(&mut scores, arguments, &sequence, work);
+                    place().apply(&mut scores, arguments, &sequence, work);
                     masked |= arguments.bias.address() != 0 || arguments.mask.address() != 0;
                 }
                 if masked {
-                    place.hide(&mut scores, &sequence);
+                    place().hide(&mut scores, &sequence);
                 }
             }
 
@@ -166,7 +167,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             sync();
             if left > 0 {
                 // SAFETY: all have multiplied by this K.
-                unsafe { load_k.load(arguments, at_k_tile, tile - C::GROUPS as u32) };
+                unsafe { load_k.load(arguments, &arguments.stride_k, at_k_tile, tile - C::GROUPS as u32) };
                 cp_async_commit();
             }
 
@@ -183,7 +184,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
                     let values = Shared::from_address(at_v_tile);
                     multiply_not_finite::<C, _, _, ROWS>(values, &scores, &mut results);
                     sync();
-                    if warp == 0 {
+                    if in_group < 32 {
                         clear_not_finite::<C>(values);
                     }
                     sync();
@@ -204,7 +205,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         // SAFETY: each word has one writer; the barriers order all.
         unsafe {
             let bad = vote_any(FULL_WARP, !all_finite(&results));
-            if lane == 0 {
+            if thread % 32 == 0 {
                 s_flags.set(thread as usize / 32, u32::from(bad));
             }
             sync_threads();
@@ -217,6 +218,13 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
                 sync_threads();
                 continue;
             }
+            // Computed anew, so that none of it takes registers in the loop.
+            let Some(QueryTile { work, sequence, first_row, rows, .. }) = QueryTile::<C>::of(arguments)
+            else {
+                return;
+            };
+            let target = Target::<C> { arguments, work, sequence, first_row, rows };
+            let thread_rows = rows_of_thread::<C, ROWS>(opaque(thread));
             if C::GROUPS == 1 {
                 target.write(thread, thread_rows, (at_q, s_q), &mut results, &softmax, scale_log2);
             } else {
@@ -228,15 +236,60 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     }
 }
 
+/// The rows that a thread has of a tile.
+#[inline(always)]
+fn rows_of_thread<C: Config, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
+    let (warp, lane) = (if C::GROUPS == 1 { thread / 32 } else { 0 }, thread % 32);
+    let mut rows = [0; ROWS];
+    for row in 0..ROWS {
+        rows[row] = (row as u32 / 2 * C::WARPS as u32 + warp) * 16 + row as u32 % 2 * 8 + lane / 4;
+    }
+    rows
+}
+
+/// The block's tile of queries.
+struct QueryTile<C: Config> {
+    work: Work,
+    sequence: Sequence,
+    /// The tile's first row among the rows of the sequence, of packed heads.
+    first_row: u32,
+    /// Rows of the sequence.
+    rows: u32,
+    config: PhantomData<C>,
+}
+
+impl<C: Config> QueryTile<C> {
+    /// `None` where the sequence ends before the tile.
+    ///
+    /// # Safety
+    /// As [`forward`].
+    #[inline(always)]
+    unsafe fn of(arguments: &Arguments<ElementOf<C>>) -> Option<Self> {
+        let work = Work::of(arguments, opaque(block_idx().x));
+        // SAFETY: the caller's contract.
+        let sequence = unsafe { Sequence::of(arguments, work.batch) };
+        let (first_row, rows) = (work.row_tile * C::ROWS as u32, sequence.queries * arguments.pack);
+        (first_row < rows).then_some(Self { work, sequence, first_row, rows, config: PhantomData })
+    }
+
+    /// The keys that all rows see, and the tiles `begin .. end` of keys that this split has.
+    #[inline(always)]
+    fn keys(&self, arguments: &Arguments<ElementOf<C>>) -> ((i32, i32), u32, u32) {
+        let last_row = (self.first_row + C::ROWS as u32).min(self.rows) - 1;
+        let first = token(self.first_row, arguments.pack).0;
+        let (hull, core) = self.sequence.visible.range(first, token(last_row, arguments.pack).0);
+        let keys = C::KEYS as u32;
+        let tiles =
+            if hull.0 < hull.1 { (hull.0 as u32 / keys, (hull.1 as u32).div_ceil(keys)) } else { (0, 0) };
+        let (begin, end) = self.work.keys(arguments.splits, tiles.0, tiles.1);
+        (core, begin, end)
+    }
+}
+
 /// The rows of K or of V of one KV head, tile by tile.
 struct KeyRows<C: Config> {
     rows: Rows,
     first: Global<ElementOf<C>>,
-    /// From one of the thread's rows to the next, and from tile to tile, in elements.
-    step: i64,
-    tile_step: i64,
-    stride_page: i64,
-    stride_row: i64,
     batch: u32,
     keys: u32,
 }
@@ -250,20 +303,12 @@ impl<C: Config> KeyRows<C> {
         sequence: &Sequence,
         pointer: Global<ElementOf<C>>,
         strides: &Strides,
-        paged: bool,
+        arguments: &Arguments<ElementOf<C>>,
     ) -> Self {
+        let paged = C::GENERAL && arguments.pages.address() != 0;
         let rows = Rows::new(C::KEYS as u32, columns, C::GROUP_THREADS, thread);
-        let head = pointer.offset(sequence.k_offset(strides, work.kv_head, paged));
-        Self {
-            rows,
-            first: if paged { head } else { head.offset(i64::from(rows.row()) * strides.row) },
-            step: i64::from(rows.rows_at_once()) * strides.row,
-            tile_step: C::KEYS * strides.row,
-            stride_page: strides.batch,
-            stride_row: strides.row,
-            batch: work.batch,
-            keys: sequence.visible.keys,
-        }
+        let first = pointer.offset(sequence.k_offset(strides, work.kv_head, paged));
+        Self { rows, first, batch: work.batch, keys: sequence.visible.keys }
     }
 
     /// Starts copying tile `tile` to the shared address `to`; keys that do not exist become zeros.
@@ -271,8 +316,10 @@ impl<C: Config> KeyRows<C> {
     /// # Safety
     /// The keys may be read; the place belongs to the copy until the wait.
     #[inline(always)]
-    unsafe fn load(&self, arguments: &Arguments<ElementOf<C>>, to: u32, tile: u32) {
+    unsafe fn load(&self, arguments: &Arguments<ElementOf<C>>, strides: &Strides, to: u32, tile: u32) {
         let key = tile * C::KEYS as u32;
+        // Read from the parameters each time: kept, it would take registers.
+        let stride = i64::from(opaque(strides.row as u32));
         if C::GENERAL && arguments.pages.address() != 0 {
             let page_bits = arguments.page.trailing_zeros();
             let pages = arguments.pages.offset(i64::from(self.batch) * arguments.stride_pages);
@@ -283,19 +330,20 @@ impl<C: Config> KeyRows<C> {
                     let exists = key < self.keys;
                     let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
                     let in_page = key & (arguments.page - 1);
-                    let offset = i64::from(page) * self.stride_page + i64::from(in_page) * self.stride_row;
+                    let offset = i64::from(page) * strides.batch + i64::from(in_page) * stride;
                     (self.first.offset(offset).address(), exists)
                 });
             }
             return;
         }
-        let mut next = self.first.offset(i64::from(tile) * self.tile_step);
+        let mut next = self.first.offset(i64::from(key + self.rows.row()) * stride);
+        let step = i64::from(self.rows.rows_at_once()) * stride;
         let left = self.keys - key;
         // SAFETY: the caller's contract.
         unsafe {
             self.rows.load(to, |row| {
                 let this = next;
-                next = next.offset(self.step);
+                next = next.offset(step);
                 (this.address(), row < left)
             });
         }
@@ -304,7 +352,9 @@ impl<C: Config> KeyRows<C> {
 
 /// The probabilities as the operand A: what a thread has of two atoms along the keys are its values of one.
 #[inline(always)]
-unsafe fn probabilities<C: Config, L: StaticLayout>(scores: &Fragment<f32, L>) -> Fragment<ElementOf<C>, FragP<C>> {
+unsafe fn probabilities<C: Config, L: StaticLayout>(
+    scores: &Fragment<f32, L>,
+) -> Fragment<ElementOf<C>, FragP<C>> {
     // SAFETY: every element is written below; inside the fragments.
     unsafe {
         let mut p = Fragment::uninit();

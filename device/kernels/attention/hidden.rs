@@ -68,10 +68,11 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
                     // SAFETY: inside the tile and the fragment.
                     unsafe {
                         let word = word_at::<C>(values, key, pair as u32 * 8 + lane % 4 * 2).read(0);
-                        for (i, v) in C::Element::unpack(word).into_iter().enumerate() {
+                        let v = C::Element::unpack(word);
+                        for i in 0..2 {
                             let index = at(ROWS, row, 2 * pair + i);
                             let result = results.get(index);
-                            results.set(index, if p == 0.0 { result } else { p.fma(v, result) });
+                            results.set(index, if p == 0.0 { result } else { p.fma(v[i], result) });
                         }
                     }
                 }

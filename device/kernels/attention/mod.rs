@@ -9,6 +9,8 @@
 mod arguments;
 mod combine;
 mod config;
+// A text for sm_90a would be the same; the driver compiles that for sm_80 there.
+#[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 mod entries;
 mod forward;
 mod hidden;
@@ -29,9 +31,10 @@ mod scores;
 mod sequence;
 mod softmax;
 
-pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED};
+pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED, Window};
+pub use combine::combine;
 pub use config::{Config, Half, Shape, Storage};
-pub use combine::{combine_bf16, combine_f16};
+#[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 pub use entries::*;
 pub use forward::forward;
 #[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]

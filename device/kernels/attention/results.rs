@@ -54,7 +54,8 @@ impl<C: Config> Target<'_, C> {
     #[inline(always)]
     fn partial_row(&self, token: u32, head: u32) -> i64 {
         let a = self.arguments;
-        let row = (i64::from(self.work.split) * i64::from(a.batches) + i64::from(self.work.batch)) * i64::from(a.heads);
+        let row = (i64::from(self.work.split) * i64::from(a.batches) + i64::from(self.work.batch))
+            * i64::from(a.heads);
         (row + i64::from(head)) * i64::from(a.q_length) + i64::from(token)
     }
 
@@ -132,7 +133,11 @@ impl<C: Config> Target<'_, C> {
                     let exists = self.first_row + rows[row] < self.rows;
                     for pair in 0..columns / 2 {
                         let bits = [0, 1].map(|i| results.get(at(ROWS, row, 2 * pair + i)).to_bits());
-                        Word64x2::store_global_if(exists, place.offset(pair as i64 * 8).address(), Word64x2(bits));
+                        Word64x2::store_global_if(
+                            exists,
+                            place.offset(pair as i64 * 8).address(),
+                            Word64x2(bits),
+                        );
                     }
                 }
                 return;
@@ -172,7 +177,9 @@ impl<C: Config> Target<'_, C> {
         const LOG2_E: f32 = core::f32::consts::LOG2_E;
         let (groups, pitch) = (C::GROUPS as u32, C::DV as u32 + 8);
         // (row of a group) to its DV results, then its logarithm.
-        let place = |group: u32, row: u32| Shared::<f32>::from_address(buffer).offset(((group * C::ROWS as u32 + row) * pitch) as i32);
+        let place = |group: u32, row: u32| {
+            Shared::<f32>::from_address(buffer).offset(((group * C::ROWS as u32 + row) * pitch) as i32)
+        };
         let (group, lane) = (thread / 32, lane_id());
         // SAFETY: the caller's contract; each group has rows of its own.
         unsafe {
@@ -216,15 +223,16 @@ impl<C: Config> Target<'_, C> {
                 for group in 0..groups {
                     let word = Word128::load_shared(place(group, row).offset(column as i32).address());
                     let weight = weight(group) * inverse;
-                    for (sum, bits) in sum.iter_mut().zip(word.0) {
-                        *sum += f32::from_bits(bits) * weight;
+                    for i in 0..4 {
+                        sum[i] += f32::from_bits(word.0[i]) * weight;
                     }
                 }
                 if self.arguments.splits > 1 {
                     let address = self.row_of_partial(row).offset(column.into()).address();
                     Word128::store_global_if(exists, address, Word128(sum.map(f32::to_bits)));
                 } else {
-                    let words = [C::Element::pack_word(sum[0], sum[1]), C::Element::pack_word(sum[2], sum[3])];
+                    let words =
+                        [C::Element::pack_word(sum[0], sum[1]), C::Element::pack_word(sum[2], sum[3])];
                     Word64x2::store_global_if(exists, o + u64::from(2 * column), Word64x2(words));
                 }
                 column += 4 * across;

@@ -138,7 +138,9 @@ impl Rows {
     pub unsafe fn store(&self, tile: u32, target: impl FnMut(u32) -> (u64, bool)) {
         self.each(target, |(address, exists), place, at| {
             // SAFETY: the caller's contract.
-            unsafe { Word128::store_global_if(exists, address + u64::from(at), Word128::load_shared(tile + place)) }
+            unsafe {
+                Word128::store_global_if(exists, address + u64::from(at), Word128::load_shared(tile + place))
+            }
         });
     }
 }
@@ -179,7 +181,11 @@ mod tests {
                         let column = at / BYTES + i;
                         let index = i64::from(row) + 64 * i64::from(column);
                         let want = swizzle.apply(layout.at(index)) as u32 * BYTES;
-                        assert_eq!(place + i * BYTES, want, "({row}, {column}) of 64 x {D}, {threads} threads");
+                        assert_eq!(
+                            place + i * BYTES,
+                            want,
+                            "({row}, {column}) of 64 x {D}, {threads} threads"
+                        );
                         assert!(seen.insert((row, column), thread).is_none(), "({row}, {column}) twice");
                     }
                 },

@@ -1,6 +1,6 @@
 //! Lengths and places of one sequence, and what a query token sees of its keys.
 
-use super::arguments::{Arguments, Strides, UNLIMITED};
+use super::arguments::{Arguments, Strides, UNLIMITED, Window};
 use moye_device::memory::{Element, Global};
 
 /// One sequence of the batch: where its rows begin, how many there are, and which keys its queries see.
@@ -74,14 +74,14 @@ pub struct Visible {
     /// The key position of query token 0; negative where there are more queries than keys.
     pub shift: i32,
     /// How far a query sees to the left and to the right.
-    pub window: [i32; 2],
+    pub window: Window,
 }
 
 impl Visible {
     /// Of `queries` by `keys` tokens.
     #[inline(always)]
     #[must_use]
-    pub fn new(queries: u32, keys: u32, window: [i32; 2]) -> Self {
+    pub fn new(queries: u32, keys: u32, window: Window) -> Self {
         Self { keys, shift: keys as i32 - queries as i32, window }
     }
 
@@ -90,12 +90,13 @@ impl Visible {
     #[must_use]
     pub fn of(&self, query: u32) -> (i32, i32) {
         let position = query as i32 + self.shift;
-        let begin = if self.window[0] == UNLIMITED { 0 } else { position.saturating_sub(self.window[0]).max(0) };
+        let begin =
+            if self.window.left == UNLIMITED { 0 } else { position.saturating_sub(self.window.left).max(0) };
         let keys = self.keys as i32;
-        let end = if self.window[1] == UNLIMITED {
+        let end = if self.window.right == UNLIMITED {
             keys
         } else {
-            position.saturating_add(self.window[1]).saturating_add(1).min(keys)
+            position.saturating_add(self.window.right).saturating_add(1).min(keys)
         };
         (begin, end)
     }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     /// By the definition: one score at a time.
-    fn sees(queries: i64, keys: i64, [left, right]: [i32; 2], query: i64, key: i64) -> bool {
+    fn sees(queries: i64, keys: i64, Window { left, right }: Window, query: i64, key: i64) -> bool {
         let position = query + keys - queries;
         let limit = |limit: i32| if limit == UNLIMITED { i64::MAX } else { limit.into() };
         position - key <= limit(left) && key - position <= limit(right)
@@ -128,7 +129,7 @@ mod tests {
         let limits = [0, 1, 3, 100, UNLIMITED - 1, UNLIMITED];
         for queries in 1..9u32 {
             for keys in 0..9u32 {
-                for window in limits.map(|left| limits.map(|right| [left, right])).concat() {
+                for window in limits.map(|left| limits.map(|right| Window { left, right })).concat() {
                     let visible = Visible::new(queries, keys, window);
                     for query in 0..queries {
                         let (begin, end) = visible.of(query);
@@ -136,7 +137,7 @@ mod tests {
                             assert_eq!(
                                 (begin..end).contains(&(key as i32)),
                                 sees(queries.into(), keys.into(), window, query.into(), key.into()),
-                                "query {query} of {queries}, key {key} of {keys}, window {window:?}"
+                                "query {query} of {queries}, key {key} of {keys}, {window:?}"
                             );
                         }
                         assert!(begin >= 0 && end <= keys as i32, "{begin}..{end} of {keys}");
@@ -149,7 +150,8 @@ mod tests {
     #[test]
     fn a_range_of_queries_has_a_hull_and_a_core_of_visible_keys() {
         for (queries, keys) in [(5u32, 9u32), (9, 5), (7, 7)] {
-            for window in [[2, 1], [UNLIMITED, 0], [0, UNLIMITED], [UNLIMITED; 2], [4, 4]] {
+            for [left, right] in [[2, 1], [UNLIMITED, 0], [0, UNLIMITED], [UNLIMITED; 2], [4, 4]] {
+                let window = Window { left, right };
                 let visible = Visible::new(queries, keys, window);
                 for first in 0..queries {
                     for last in first..queries {

@@ -49,7 +49,11 @@ impl<const ROWS: usize> Softmax<ROWS> {
     /// `scores` is written; all lanes of the warp execute this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn take_in<L: StaticLayout>(&mut self, scores: &mut Fragment<f32, L>, scale_log2: f32) -> [f32; ROWS] {
+    pub unsafe fn take_in<L: StaticLayout>(
+        &mut self,
+        scores: &mut Fragment<f32, L>,
+        scale_log2: f32,
+    ) -> [f32; ROWS] {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
         let mut factors = [1.0; ROWS];
         for row in 0..ROWS {
@@ -136,7 +140,10 @@ mod tests {
         let mut x = 1.0e-37f32;
         while x < 1.0e38 {
             let (got, want) = (f64::from(log2(x)), f64::from(x).log2());
-            assert!((got - want).abs() <= 2.5e-7 * want.abs().max(1.0), "log2({x:e}) = {got}, expected {want}");
+            assert!(
+                (got - want).abs() <= 2.5e-7 * want.abs().max(1.0),
+                "log2({x:e}) = {got}, expected {want}"
+            );
             x *= 1.0037;
         }
         assert_eq!(log2(1.0), 0.0);
@@ -145,7 +152,9 @@ mod tests {
 
     #[test]
     fn a_sink_takes_its_share_whichever_is_larger() {
-        for (max, sum, sink) in [(0.0f32, 3.0f32, 0.0f32), (0.0, 3.0, 200.0), (-300.0, 3.0, 0.5), (5.0, 1.0, -400.0)] {
+        for (max, sum, sink) in
+            [(0.0f32, 3.0f32, 0.0f32), (0.0, 3.0, 200.0), (-300.0, 3.0, 0.5), (5.0, 1.0, -400.0)]
+        {
             let (factor, lse) = normalizer(max, sum, sink);
             // In f64, from the larger exponent on.
             let (max, sum, sink) = (f64::from(max), f64::from(sum), f64::from(sink));

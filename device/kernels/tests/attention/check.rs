@@ -1,5 +1,6 @@
 //! Runs a case and compares with the reference.
 
+use crate::attention::*;
 use crate::case::Case;
 use crate::machine::{Buffer, Machine};
 use crate::operands::{Buffers, Operands, POISON, Tested};
@@ -7,7 +8,6 @@ use crate::random::Random;
 use crate::reference::{Errors, row};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
-use crate::attention::*;
 
 /// A kernel and the rows of its tiles.
 pub type Entry<T> = (Kernel<(Arguments<T>,)>, u32);
@@ -26,7 +26,7 @@ macro_rules! kernels {
                     $(($d, $dv) => if case.decode {
                         ($decode, 16)
                     } else if case.is_general() {
-                        ($general, $rows)
+                        ($general, 64)
                     } else {
                         ($plain, $rows)
                     },)+
@@ -65,10 +65,10 @@ pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Err
     let (kernel, rows) = T::entry(case);
     let blocks = arguments.grid(rows);
     if blocks > 0 {
-        machine.launch(&kernel, blocks, (arguments,));
+        machine.attend(&kernel, blocks, arguments);
         if case.splits > 1 {
             let rows = arguments.batches * arguments.heads * arguments.q_length;
-            machine.launch(&T::combine(), rows.div_ceil(4), (arguments, case.dv as u32));
+            machine.combine(&T::combine(), rows.div_ceil(4), arguments, case.dv as u32);
         }
     }
     let o: Vec<T> = buffers.o.download().chunks_exact(2).map(crate::bytes::of_bytes).collect();
@@ -91,17 +91,24 @@ pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Err
                     lse_written[at] = true;
                     let got = f64::from(lse[at]);
                     let bound = 4e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt());
-                    let same = got == want.lse || want.lse.is_nan() && got.is_nan() || (got - want.lse).abs() <= bound;
+                    let same = got == want.lse
+                        || want.lse.is_nan() && got.is_nan()
+                        || (got - want.lse).abs() <= bound;
                     assert!(same, "{what}: lse {got}, expected {}", want.lse);
                 }
             }
         }
     }
-    for (what, all, written) in [("o", buffers.o.download(), o_written), ("lse", buffers.lse.download(), lse_written)] {
+    for (what, all, written) in
+        [("o", buffers.o.download(), o_written), ("lse", buffers.lse.download(), lse_written)]
+    {
         let size = all.len() / written.len().max(1);
         for (at, written) in written.iter().enumerate() {
             let untouched = all[at * size..][..size].iter().all(|&byte| byte == POISON);
-            assert!(*written || untouched, "{what}: element {at} outside of the results was written; {case:?}, seed {seed}");
+            assert!(
+                *written || untouched,
+                "{what}: element {at} outside of the results was written; {case:?}, seed {seed}"
+            );
         }
     }
     assert!(errors.relative() <= T::ROUNDING, "{:e} by norm; {case:?}, seed {seed}", errors.relative());

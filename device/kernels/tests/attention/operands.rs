@@ -1,10 +1,10 @@
 //! Operands of a case in buffers, and the arguments that name them.
 
+use crate::attention::{Arguments, Half, ScoreStrides, Strides, Window};
 use crate::case::{Broadcast, Case, Order};
 use crate::machine::{Buffer, Machine};
 use crate::random::Random;
-use crate::attention::{Arguments, Half, ScoreStrides, Strides};
-use moye_device::memory::{Element as _, Global, GlobalMut};
+use moye_device::memory::{Global, GlobalMut};
 
 /// An element type that is tested.
 pub trait Tested: Half {
@@ -269,7 +269,11 @@ pub struct Buffers<B> {
 pub const POISON: u8 = 0xff;
 
 impl<B: Buffer> Buffers<B> {
-    pub fn new<T: Tested, M: Machine<Buffer = B>>(machine: &M, case: &Case, operands: &Operands<T>) -> (Self, Arguments<T>) {
+    pub fn new<T: Tested, M: Machine<Buffer = B>>(
+        machine: &M,
+        case: &Case,
+        operands: &Operands<T>,
+    ) -> (Self, Arguments<T>) {
         let mut all = vec![];
         let mut upload = |bytes: &[u8]| {
             if bytes.is_empty() {
@@ -278,7 +282,9 @@ impl<B: Buffer> Buffers<B> {
             all.push(machine.upload(bytes));
             all[all.len() - 1].address()
         };
-        let halves = |values: &[T]| -> Vec<u8> { values.iter().flat_map(|v| crate::bytes::bytes(&[*v]).to_vec()).collect() };
+        let halves = |values: &[T]| -> Vec<u8> {
+            values.iter().flat_map(|v| crate::bytes::bytes(&[*v]).to_vec()).collect()
+        };
         let floats = |values: &[f32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
         let ints = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
         let (q, k, v);
@@ -337,13 +343,18 @@ impl<B: Buffer> Buffers<B> {
             partial_o: GlobalMut::from_address(partial_o),
             partial_lse: GlobalMut::from_address(partial_lse),
             pack: if case.pack { case.group as u32 } else { 1 },
-            window: case.window,
+            window: Window { left: case.window[0], right: case.window[1] },
             page: case.page.unwrap_or(0) as u32,
             splits: case.splits,
             scale: case.scale,
             softcap: case.softcap,
             ..Arguments::contiguous(
-                (Global::from_address(q), Global::from_address(k), Global::from_address(v), GlobalMut::from_address(o.address())),
+                (
+                    Global::from_address(q),
+                    Global::from_address(k),
+                    Global::from_address(v),
+                    GlobalMut::from_address(o.address()),
+                ),
                 (case.batches as u32, case.heads as u32, case.kv_heads() as u32),
                 (case.q_length as u32, case.k_length as u32),
                 (case.d as u32, case.dv as u32),

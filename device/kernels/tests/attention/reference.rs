@@ -1,8 +1,8 @@
 //! Attention in `f64`, one query at a time, and how far a result may be from it.
 
+use crate::attention::{ScoreStrides, UNLIMITED};
 use crate::case::Case;
 use crate::operands::{Operands, Tested};
-use crate::attention::{ScoreStrides, UNLIMITED};
 
 /// One row of results, with what bounds its error.
 pub struct Row {
@@ -36,7 +36,8 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
         if case.mask.is_some() && operands.mask[at(&operands.stride_mask, batch, head, token, key)] == 0 {
             continue;
         }
-        let k = &operands.k.values[operands.k_at(case, &operands.k, batch, key, head.min(kv_head))..][..case.d];
+        let k =
+            &operands.k.values[operands.k_at(case, &operands.k, batch, key, head.min(kv_head))..][..case.d];
         let dot: f64 = q.iter().zip(k).map(|(q, k)| f64::from(q.value()) * f64::from(k.value())).sum();
         let mut score = dot * f64::from(case.scale);
         if case.softcap != 0.0 {
@@ -103,8 +104,12 @@ impl Errors {
             }
             let error = (got - want_value).abs();
             let magnitude = want.magnitudes[column];
-            let bound = 1.02 * T::ROUNDING * (want_value.abs() + magnitude) + f32_share * magnitude + lost + 1e-30;
-            assert!(error <= bound, "{what}, column {column}: {got}, expected {want_value}, off by {error:e} > {bound:e}");
+            let bound =
+                1.02 * T::ROUNDING * (want_value.abs() + magnitude) + f32_share * magnitude + lost + 1e-30;
+            assert!(
+                error <= bound,
+                "{what}, column {column}: {got}, expected {want_value}, off by {error:e} > {bound:e}"
+            );
             self.largest = self.largest.max(error / bound);
             self.squares += error * error;
             self.of += want_value * want_value;

@@ -1,10 +1,10 @@
 //! Attention kernels on the simulator, against softmax attention in f64.
 
-#[path = "../../../tests/common/bytes.rs"]
+#[path = "../../../../tests/common/bytes.rs"]
 mod bytes;
 mod attention {
     //! What is tested.
-    pub use moye_device::kernels::attention::*;
+    pub use moye_kernels::attention::*;
 }
 mod case;
 mod check;

@@ -1,6 +1,8 @@
 //! What runs a kernel.
 
+use crate::attention::Arguments;
 use moye_device::kernel::{Kernel, Params};
+use moye_device::memory::Element;
 use moye_sim::{Allocation, GlobalMemory, Launch};
 
 pub trait Buffer {
@@ -11,7 +13,14 @@ pub trait Buffer {
 pub trait Machine {
     type Buffer: Buffer;
     fn upload(&self, bytes: &[u8]) -> Self::Buffer;
-    fn launch<P: Params>(&self, kernel: &Kernel<P>, blocks: u32, params: P);
+    fn attend<T: Element>(&self, kernel: &Kernel<(Arguments<T>,)>, blocks: u32, arguments: Arguments<T>);
+    fn combine<T: Element>(
+        &self,
+        kernel: &Kernel<(Arguments<T>, u32)>,
+        blocks: u32,
+        arguments: Arguments<T>,
+        dv: u32,
+    );
 }
 
 /// The simulator.
@@ -37,6 +46,22 @@ impl Machine for Simulator {
         buffer
     }
 
+    fn attend<T: Element>(&self, kernel: &Kernel<(Arguments<T>,)>, blocks: u32, arguments: Arguments<T>) {
+        self.launch(kernel, blocks, (arguments,));
+    }
+
+    fn combine<T: Element>(
+        &self,
+        kernel: &Kernel<(Arguments<T>, u32)>,
+        blocks: u32,
+        arguments: Arguments<T>,
+        dv: u32,
+    ) {
+        self.launch(kernel, blocks, (arguments, dv));
+    }
+}
+
+impl Simulator {
     fn launch<P: Params>(&self, kernel: &Kernel<P>, blocks: u32, params: P) {
         let threads = kernel.bounds().threads.unwrap();
         Launch::new(kernel.name(), blocks, threads, &self.0)

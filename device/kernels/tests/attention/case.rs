@@ -1,7 +1,7 @@
 //! A problem: sizes, options, operands as `f32` that the element type holds exactly, and where they lie in buffers.
 
-use crate::random::Random;
 use crate::attention::UNLIMITED;
+use crate::random::Random;
 
 /// The options and sizes of a problem. `None` is off.
 #[derive(Clone, Debug)]
@@ -59,7 +59,11 @@ pub struct Broadcast {
 
 impl Case {
     /// Plain attention.
-    pub fn new(d: usize, (batches, heads, group): (usize, usize, usize), (q_length, k_length): (usize, usize)) -> Self {
+    pub fn new(
+        d: usize,
+        (batches, heads, group): (usize, usize, usize),
+        (q_length, k_length): (usize, usize),
+    ) -> Self {
         Self {
             d,
             dv: d,
@@ -94,7 +98,8 @@ impl Case {
 
     /// Sizes and options at random.
     pub fn random(random: &mut Random) -> Self {
-        let (d, dv) = random.of(&[(64, 64), (80, 80), (96, 96), (128, 128), (192, 192), (192, 128), (256, 256)]);
+        let (d, dv) =
+            random.of(&[(64, 64), (80, 80), (96, 96), (128, 128), (192, 192), (192, 128), (256, 256)]);
         let group = random.of(&[1, 1, 2, 3, 4, 8]);
         let kv_heads = random.of(&[1, 1, 2]);
         let decode = random.one_in(3);
@@ -111,8 +116,9 @@ impl Case {
         match random.below(5) {
             0 => {
                 let length = |most: usize, random: &mut Random| random.below(most + 1);
-                case.lengths =
-                    Some((0..batches).map(|_| (length(q_length, random), length(k_length, random))).collect());
+                case.lengths = Some(
+                    (0..batches).map(|_| (length(q_length, random), length(k_length, random))).collect(),
+                );
             }
             1 => case.k_lengths = Some((0..batches).map(|_| random.below(k_length + 1)).collect()),
             _ => {}
@@ -148,7 +154,9 @@ impl Case {
         case.pack = group > 1 && random.one_in(2);
         if k_length > 0 && random.one_in(3) {
             let value = random.of(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
-            case.planted = (0..1 + random.below(3)).map(|_| (random.below(batches), random.below(k_length), value)).collect();
+            case.planted = (0..1 + random.below(3))
+                .map(|_| (random.below(batches), random.below(k_length), value))
+                .collect();
         }
         case
     }
@@ -168,6 +176,11 @@ impl Case {
 
     /// Whether it takes a kernel with all options.
     pub fn is_general(&self) -> bool {
-        self.decode || self.softcap != 0.0 || self.alibi || self.bias.is_some() || self.mask.is_some() || self.page.is_some()
+        self.decode
+            || self.softcap != 0.0
+            || self.alibi
+            || self.bias.is_some()
+            || self.mask.is_some()
+            || self.page.is_some()
     }
 }
