@@ -3,8 +3,8 @@
 use super::error::DrawError;
 use super::scene::Scene;
 use super::thread_value::{mma, tiled_copy};
-use moye_device::atom::copy::{self, CopyAtom};
 use moye_device::atom::Atom;
+use moye_device::atom::copy::{self, CopyAtom};
 use moye_device::atom::{CopyTiling, End, MmaTiling, Operand, TiledCopy, TiledMma};
 use moye_device::layout::IntTuple;
 use moye_device::memory::Storable;

@@ -28,8 +28,8 @@ pub(crate) mod partition;
 pub use kernel::{PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, ThreadD, ThreadS};
 pub use partition::{CopyTiling, End};
 
-use super::copy::{CopyAtom, ValueLayouts};
 use super::Atom;
+use super::copy::{CopyAtom, ValueLayouts};
 use super::tiled_mma::{Operand, TiledMma};
 use crate::layout::{IntTuple, Layout, Tiler};
 use crate::memory::Storable;
