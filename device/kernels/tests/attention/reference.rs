@@ -62,7 +62,11 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
         magnitudes: vec![0.0; case.dv],
         largest_score: scores.iter().map(|s| s.1.abs()).fold(0.0, f64::max),
         largest_value: 0.0,
-        lse: if max == f64::NEG_INFINITY { max } else { max + total.ln() },
+        lse: match scores.iter().any(|s| s.1.is_nan()) {
+            true => f64::NAN,
+            false if max == f64::NEG_INFINITY => max,
+            false => max + total.ln(),
+        },
     };
     for (key, score) in scores {
         let p = (score - max).exp() / total;
