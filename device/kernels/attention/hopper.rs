@@ -370,7 +370,7 @@ impl Rows {
         if tile >= self.clear.0 && tile < self.clear.1 {
             return;
         }
-        if self.visible.window[0] == UNLIMITED {
+        if self.visible.window.left == UNLIMITED {
             self.hide::<C, false>(tSrS, tile);
         } else {
             self.hide::<C, true>(tSrS, tile);

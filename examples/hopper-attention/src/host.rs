@@ -2,7 +2,7 @@
 
 use crate::attention::hopper_config::*;
 use crate::attention::hopper_schedule::even_section;
-use crate::attention::{Arguments, UNLIMITED};
+use crate::attention::{Arguments, Window};
 use crate::entries;
 use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
@@ -100,7 +100,7 @@ impl Problem {
         arguments.stride_lse.batch = i64::from(self.heads[0] * self.lengths[0]);
         arguments.scale = 1.0 / (self.d as f32).sqrt();
         if self.causal {
-            arguments.window = [UNLIMITED, 0];
+            arguments.window = Window::CAUSAL;
         }
         let tiles = arguments.grid(64 * C::WARPGROUPS);
         (arguments, tiles)

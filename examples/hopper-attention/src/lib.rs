@@ -15,7 +15,7 @@ pub mod attention {
     pub mod schedule;
     pub mod sequence;
     pub mod softmax;
-    pub use arguments::{Arguments, UNLIMITED};
+    pub use arguments::{Arguments, UNLIMITED, Window};
 }
 
 pub use attention::hopper_entries as entries;
