@@ -11,6 +11,8 @@
 //! assert!((math::erf(0.5) - 0.5204999).abs() < 1e-7);
 //! ```
 
+#![allow(clippy::approx_constant, reason = "coefficients of polynomials, and constants in two parts")]
+
 use crate::arch::{Fma, sqrt_rn_f32};
 
 /// The polynomial with the given coefficients, the constant first, by Horner's rule.

@@ -91,11 +91,11 @@ fn each_fault_is_told_with_the_way_out() {
         ("memory", &["GPU 0 (Fake GPU) has no memory for 2097152 bytes: 1000 of 1073741824 bytes are free"]),
         (
             "ptx version",
-            &["driver (CUDA 11.4) is too old for the kernels of `moye_device`, which are PTX", "update"],
+            &["driver (CUDA 11.4) is too old for the kernels of `moye_kernels`, which are PTX", "update"],
         ),
         (
             "ptx",
-            &["the driver refused the PTX of `moye_device` for sm_80", "(218)", "ptx input, line 9; error"],
+            &["the driver refused the PTX of `moye_kernels` for sm_80", "(218)", "ptx input, line 9; error"],
         ),
         ("no kernel", &["module `moye_kernels` has no kernel `turn_u32` (of package `moye-kernels`)"]),
         ("registers", &["256 threads in a block: its registers allow 128"]),
@@ -186,11 +186,11 @@ fn doctor(driver: &Path, fault: &str, name: &str) -> String {
     "\nWithout it the simulator is used.\nto mend it: use a GPU of sm_80 (Ampere) or newer",
 ])]
 #[case::a_driver_too_old_for_the_kernels("ptx version", "GPU 0", &[
-    "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_device`, which are PTX",
+    "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_kernels`, which are PTX",
     "\nWithout it the simulator is used.\nto mend it: update the NVIDIA driver to one of CUDA ",
 ])]
-#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_device`", "line 9; error", "update the NVIDIA driver; if it refuses"])]
-#[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_device`", "\nto mend it: update the NVIDIA driver"])]
+#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "line 9; error", "update the NVIDIA driver; if it refuses"])]
+#[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "\nto mend it: update the NVIDIA driver"])]
 #[case::a_gpu_whose_memory_others_have("context", "GPU 0", &["missing  the driver's `cuDevicePrimaryCtxRetain` failed", "(2)", "free memory of the GPU: `nvidia-smi` names"])]
 #[case::a_gpu_whose_memory_is_gone_by_then("load memory", "GPU 0", &["missing  the driver's `cuModuleLoadDataEx` failed", "(2)", "free memory of the GPU"])]
 #[case::a_gpu_that_faults("load", "GPU 0", &["missing  a kernel failed on Fake GPU", "(700)", "start the program anew"])]
@@ -374,7 +374,7 @@ fn launches_of_two_texts_that_are_refused() {
     let device = Device::gpu(0).unwrap();
     for (kernel, image) in [("copy", "sm_90a"), ("ladder_tiled", "sm_80")] {
         let error = launch(&device, kernel).unwrap_err().to_string();
-        let expected = format!("refused the PTX of `moye_device` for {image} with");
+        let expected = format!("refused the PTX of `moye_kernels` for {image} with");
         assert!(error.contains(&expected), "{kernel}: {error}");
         note_refusal(kernel);
     }

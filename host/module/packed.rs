@@ -40,7 +40,8 @@ pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, 
                 text += &unpack(bytes, *entry);
                 text.push('\n');
             }
-            (*arch, &*text.leak())
+            let text: &'static str = text.leak();
+            (*arch, text)
         });
         texts.collect::<Vec<_>>().leak()
     });

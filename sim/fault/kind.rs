@@ -148,7 +148,7 @@ pub enum FaultKind {
     /// A read of shared memory that a bulk copy or an asynchronous store has brought, by a thread that did not wait for it: another
     /// did.
     #[error(
-        "{access} of {bytes} bytes of shared memory at offset {offset}, which a {what} has brought that arrives at the mbarrier at offset {mbarrier}: others have waited there, but neither did the thread that reads nor came what it waited for behind such a wait"
+        "{access} of {bytes} bytes of shared memory at offset {offset}, written by a {what} that completes on the mbarrier at offset {mbarrier}; this thread has not waited on it, nor synchronised with a thread that has"
     )]
     SharedNotAwaited {
         /// How it was touched.

@@ -90,9 +90,22 @@ pub(crate) struct Accessor<'a> {
     /// The warp in the block.
     warp: u32,
     lanes: u32,
+    /// Other lanes of the same instruction, whose access was noted already, and its place.
+    together: (u32, u16),
 }
 
 impl Accessor<'_> {
+    /// Whether the entry is the same instruction's, of other lanes.
+    fn is_same_instruction(&self, entry: &Entry) -> bool {
+        let (lanes, place) = self.together;
+        lanes != 0
+            && entry.lanes & !lanes == 0
+            && entry.place() == place
+            && entry.cluster() == self.cluster
+            && entry.warp() == self.first_warp + self.warp
+            && entry.epoch == self.clock(entry.lanes.trailing_zeros()).own.get()
+    }
+
     fn clock(&self, lane: u32) -> &ThreadClock {
         &self.block.threads[(self.warp * WARP_SIZE + lane) as usize].clock
     }
@@ -121,6 +134,9 @@ impl Ordering for Accessor<'_> {
     }
 
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)> {
+        if self.is_same_instruction(entry) {
+            return None;
+        }
         let is_ours = entry.cluster() == self.cluster;
         let mut lanes = self.lanes;
         while lanes != 0 {
@@ -247,6 +263,7 @@ impl BlockContext {
             known: self.clock.block.get(),
             warp,
             lanes,
+            together: (0, 0),
         }
     }
 
@@ -295,8 +312,10 @@ impl BlockContext {
                     .fold(0, |lanes, lane| lanes | 1 << lane);
             }
             left &= !alike;
-            let accessor = by.accessor(warp, alike);
-            let entry = accessor.entry(by.clock.places.number(noted.location, noted.access), epoch);
+            let place = by.clock.places.number(noted.location, noted.access);
+            // Those before `left` were noted in an earlier turn of this loop.
+            let accessor = Accessor { together: (lanes & !left & !alike, place), ..by.accessor(warp, alike) };
+            let entry = accessor.entry(place, epoch);
             self.note_entry(&accessor, entry, noted, offset, bytes);
         }
     }

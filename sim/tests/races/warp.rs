@@ -188,3 +188,17 @@ fn what_ldmatrix_has_read_is_released_by_any_lane() {
         assert!(matches!(fault.kind, moye_sim::FaultKind::Race(_)), "{fault}");
     }
 }
+
+/// The lanes of one instruction may be at different epochs: one of them has released something.
+#[test]
+fn lanes_that_store_a_row_together_do_not_race_with_each_other() {
+    let memory = moye_sim::GlobalMemory::new();
+    let kernel = || {
+        if lane_id() == 0 {
+            mbarrier_init(shared_base(), 2);
+            mbarrier_arrive(shared_base());
+        }
+        stmatrix::<1>(false, shared_base() + 128 + 16 * (lane_id() % 8), [lane_id()]);
+    };
+    moye_sim::Launch::new("rows", 1, 32, &memory).shared_bytes(1024).races(true).run(&kernel).unwrap();
+}
