@@ -169,7 +169,7 @@ pub mod fast {
         ex2_approx_f32(x * core::f32::consts::LOG2_E)
     }
 
-    /// The error function, within 5e-7 absolutely: formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical
+    /// The error function, within 1e-6 absolutely: formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical
     /// Functions", and what the two instructions are off by.
     #[inline(always)]
     #[must_use]

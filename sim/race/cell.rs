@@ -400,7 +400,7 @@ impl Page {
             self.cut(shift);
         }
         let shift = self.shift;
-        let cells = &mut self.cells[offset >> shift..(offset + bytes - 1 >> shift) + 1];
+        let cells = &mut self.cells[offset >> shift..((offset + bytes - 1) >> shift) + 1];
         for (number, cell) in cells.iter_mut().enumerate() {
             let at = number << shift;
             let found = cell.access(&mut self.lists, kind, access, order, || same(at, 1 << shift));
@@ -433,7 +433,7 @@ impl Page {
         if self.shift == UNCUT {
             return None;
         }
-        let cells = &self.cells[offset >> self.shift..(offset + bytes - 1 >> self.shift) + 1];
+        let cells = &self.cells[offset >> self.shift..((offset + bytes - 1) >> self.shift) + 1];
         let mut entries = cells.iter().enumerate();
         entries.find_map(|(number, cell)| {
             let entry = entry(cell, &self.lists).filter(|entry| entry.epoch != 0)?;
@@ -446,7 +446,7 @@ impl Page {
         if self.shift == UNCUT {
             return None;
         }
-        let cells = &self.cells[offset >> self.shift..(offset + bytes - 1 >> self.shift) + 1];
+        let cells = &self.cells[offset >> self.shift..((offset + bytes - 1) >> self.shift) + 1];
         let mut races = cells.iter().enumerate();
         races.find_map(|(number, cell)| Some((number << self.shift, cell.check(&self.lists, order)?)))
     }

@@ -35,7 +35,7 @@ impl Places {
         // Locations are multiples of 8 and below 2^56, so that the access fits beside them.
         let address = std::ptr::from_ref(location).addr();
         let key = address ^ (access as usize) << 56;
-        let slot = &self.0[(address / 8 ^ access as usize) % CACHED];
+        let slot = &self.0[((address / 8) ^ access as usize) % CACHED];
         let (cached, number) = slot.get();
         if cached == key {
             return number;

@@ -303,7 +303,7 @@ const OTHERS: &[&str] = &[
 #[rstest]
 #[case("finish_f16", 2, ("st.global.v2.b32", 1), "cvt.rn.f16.f32")]
 #[case("finish_bf16", 2, ("st.global.v2.b32", 1), "cvt.rn.bf16.f32")]
-#[case("finish_f32", 3, ("st.global.v4.b32", 1), "add.rn.f32")]
+#[case("finish_f32", 3, ("st.global.v4.b32", 1), "fma.rn.f32")]
 #[case("finish_f64", 6, ("st.global.v4.b32", 2), "add.rn.f64")]
 #[case("finish_i32", 7, ("st.global.v4.b32", 1), "add.s32")]
 fn parts_of_k_are_added_up_by_words_of_16_bytes(
