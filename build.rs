@@ -8,21 +8,38 @@ fn main() {
         eprintln!("cannot write the stand-in for the driver's library: {error}");
         std::process::exit(1);
     }
-    let operations = ["attention", "ladder", "matmul", "movement"]
-        .map(|name| (name, format!("CARGO_FEATURE_{}", name.to_uppercase())));
-    let mut operations =
-        operations.into_iter().filter(|(_, variable)| std::env::var_os(variable).is_some()).peekable();
-    if operations.peek().is_none() {
+    let has = |feature: &str| {
+        let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
+        std::env::var_os(variable).is_some()
+    };
+    // All products are one feature, as `cargo xtask ptx` names them: what it compiles is then the same.
+    let products: &[&str] = if has("matmul") {
+        &["matmul"]
+    } else {
+        &["matmul-bf16", "matmul-f16", "matmul-f32", "matmul-f64", "matmul-f8", "matmul-i8"]
+    };
+    let operations = ["attention", "ladder"].iter().chain(products).chain(&["movement"]);
+    let mut features: Vec<_> = operations.copied().filter(|feature| has(feature)).collect();
+    if features.is_empty() {
         return;
     }
-    let mut builder = moye_build::PtxBuilder::new("device/kernels");
-    for (operation, _) in operations {
-        builder = builder.feature(operation);
+    if features.contains(&"matmul-f32") {
+        features.push("matmul-tf32");
     }
-    builder
+    let mut builder = moye_build::PtxBuilder::new("device/kernels");
+    for feature in features {
+        builder = builder.feature(feature);
+    }
+    let set = builder
         .arch("sm_80")
         .arch("sm_90a")
         // `st.async`; a driver of CUDA 12.1 or newer knows it.
         .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
+        // Their reports are tested (`tests/ptx`), and a second compilation for lines takes minutes.
+        .allow(moye_build::Lint::ALL)
         .build_or_exit();
+    if let Err(error) = set.pack() {
+        eprintln!("error: {error}");
+        std::process::exit(1);
+    }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong between a crate with kernels and its PTX.
 
 use crate::Arch;
+use crate::report::Finding;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -92,6 +93,13 @@ pub enum BuildError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Kernels have slow code that is denied.
+    Denied {
+        /// The crate's folder.
+        krate: PathBuf,
+        /// What was found.
+        findings: Vec<Finding>,
+    },
     /// A file could not be read or written.
     Io {
         /// The file or folder.
@@ -160,6 +168,10 @@ impl fmt::Display for BuildError {
             }
             Self::Ptx { krate, arch, reason } => {
                 write!(f, "the PTX of {} for {arch} cannot be used: {reason}", krate.display())
+            }
+            Self::Denied { krate, findings } => {
+                let findings: Vec<_> = findings.iter().map(|finding| finding.text(krate)).collect();
+                write!(f, "{} has slow code that is denied:\n{}", krate.display(), findings.join("\n"))
             }
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
         }

@@ -13,7 +13,7 @@
 //! ([`core_source`] says where it is looked for).
 //!
 //! [`ptx`] reads PTX, and [`report`] says for every kernel which registers, local and shared memory and which
-//! instructions it uses.
+//! instructions it uses. The builder warns of slow code in the kernels, with the source line: see [`Lint`].
 
 mod arch;
 mod compile;
@@ -22,7 +22,10 @@ mod depinfo;
 mod environment;
 mod error;
 mod files;
+#[doc = include_str!("guide/ptx.md")]
+pub mod guide {}
 mod known;
+mod lints;
 mod nested;
 pub mod ptx;
 mod ptx_builder;
@@ -33,3 +36,4 @@ mod sysroot;
 pub use arch::Arch;
 pub use error::BuildError;
 pub use ptx_builder::{PtxBuilder, PtxFile, PtxSet};
+pub use report::Lint;

@@ -2,6 +2,8 @@
 
 use crate::compile::{Compiled, Job, compile};
 use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
+use crate::lints::Lints;
+use crate::report::{Finding, Level, Lint, Ptxas};
 use crate::{Arch, BuildError, core_source, environment, known, ptx, settings, sysroot};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -29,6 +31,7 @@ pub struct PtxBuilder {
     rustflags_of: Vec<(String, String)>,
     out_dir: Option<PathBuf>,
     target_dir: Option<PathBuf>,
+    lints: Lints,
 }
 
 /// The PTX of a crate.
@@ -42,6 +45,8 @@ pub struct PtxSet {
     pub include: PathBuf,
     /// What the compiler warned of.
     pub warnings: Vec<String>,
+    /// Slow code in the kernels, but for what is allowed.
+    pub findings: Vec<Finding>,
 }
 
 /// The PTX for one architecture.
@@ -53,6 +58,31 @@ pub struct PtxFile {
     pub path: PathBuf,
     /// What is in it.
     pub text: String,
+}
+
+impl PtxSet {
+    /// Packs the texts kernel by kernel, and writes `NAME.ARCH.z` for each architecture and `NAME.packed.rs` beside the other files: an
+    /// expression of type `&[(&str, &[u8], (usize, usize, usize), &[(&str, &str, (usize, usize, usize))])]`, as
+    /// [`Packed::expression`](ptx::Packed::expression) has it for each architecture. A text without kernels is left out.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn pack(&self) -> Result<PathBuf, BuildError> {
+        let folder = self.include.parent().expect("it is a file in a folder");
+        let mut expressions = String::new();
+        for file in &self.files {
+            let Some(packed) = ptx::Packed::of(&file.text) else { continue };
+            let name = format!("{}.{}.z", self.name, file.arch);
+            let path = folder.join(&name);
+            if !fs::read(&path).is_ok_and(|old| old == packed.bytes) {
+                fs::write(&path, &packed.bytes).map_err(io_error(&path))?;
+            }
+            expressions += &packed.expression(&file.arch.to_string(), &name);
+        }
+        let path = folder.join(format!("{}.packed.rs", self.name));
+        write_if_changed(&path, &format!("&[\n{expressions}]\n"))?;
+        Ok(path)
+    }
 }
 
 impl PtxBuilder {
@@ -68,6 +98,7 @@ impl PtxBuilder {
             rustflags_of: Vec::new(),
             out_dir: None,
             target_dir: None,
+            lints: Lints::default(),
         }
     }
 
@@ -120,6 +151,36 @@ impl PtxBuilder {
         self
     }
 
+    /// Fails where a kernel has slow code of these kinds; without it the build warns.
+    ///
+    /// ```no_run
+    /// use moye_build::{Lint, PtxBuilder};
+    /// PtxBuilder::new(".").arch("sm_80").deny([Lint::LocalMemory, Lint::Spills]).build_or_exit();
+    /// ```
+    pub fn deny(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
+        self.lints.set(lints, Level::Deny);
+        self
+    }
+
+    /// Says nothing of slow code of these kinds. With [`Lint::ALL`] the builder does not look for any.
+    pub fn allow(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
+        self.lints.set(lints, Level::Allow);
+        self
+    }
+
+    /// Says nothing of slow code of these kinds in the kernel of this name.
+    pub fn allow_in(mut self, kernel: impl Into<String>, lints: impl IntoIterator<Item = Lint>) -> Self {
+        self.lints.allow_in(kernel.into(), lints);
+        self
+    }
+
+    /// Whether the crate is compiled once more, with line numbers, where there is slow code to warn of, so that the warning names
+    /// the line. It is unless this says otherwise.
+    pub fn locate(mut self, on: bool) -> Self {
+        self.lints.locate = on;
+        self
+    }
+
     /// Compiles the crate, writes `NAME.ARCH.ptx` for each architecture and `NAME.rs` that includes them, and tells
     /// cargo which files they depend on.
     ///
@@ -151,7 +212,13 @@ impl PtxBuilder {
         let name = package.library.clone();
         if environment::nested() {
             let include = write_include(&out_dir, &name, &[])?;
-            return Ok(PtxSet { name, files: Vec::new(), include, warnings: Vec::new() });
+            return Ok(PtxSet {
+                name,
+                files: Vec::new(),
+                include,
+                warnings: Vec::new(),
+                findings: Vec::new(),
+            });
         }
 
         known::check(&archs)?;
@@ -199,24 +266,42 @@ impl PtxBuilder {
             }
         }
         let include = write_include(&out_dir, &name, &files)?;
+        let findings = self.lints.findings(&job, &files);
         if environment::in_build_script() {
             println!("cargo::rerun-if-env-changed={}", core_source::VARIABLE);
+            println!("cargo::rerun-if-env-changed={}", Ptxas::VARIABLE);
             for input in inputs.iter().filter(|input| input.exists()) {
                 println!("cargo::rerun-if-changed={}", input.display());
             }
         }
-        Ok(PtxSet { name, files, include, warnings })
+        let (denied, findings): (Vec<_>, Vec<_>) =
+            findings.into_iter().partition(|finding| self.lints.level(finding.lint) == Level::Deny);
+        if !denied.is_empty() {
+            return Err(BuildError::Denied { krate, findings: denied });
+        }
+        Ok(PtxSet { name, files, include, warnings, findings })
     }
 
     /// [`build`](Self::build) for a build script: an error is printed, as rustc printed it where it is one in the
-    /// crate's code, and ends the script. Warnings in the crate's device code are shown as the build script's.
+    /// crate's code, and ends the script. Warnings in the crate's device code, and of slow code, are shown as the build script's.
     pub fn build_or_exit(&self) -> PtxSet {
         let built = self.build();
+        let folder = fs::canonicalize(&self.krate).unwrap_or_else(|_| self.krate.clone());
+        let findings = built.iter().flat_map(|set| &set.findings).map(|finding| finding.text(&folder));
         // Cargo shows a build script's warnings line by line.
-        for warning in built.iter().flat_map(|set| &set.warnings) {
+        for warning in built.iter().flat_map(|set| &set.warnings).cloned().chain(findings) {
             for line in warning.trim_end().lines() {
                 println!("cargo::warning={line}");
             }
+        }
+        if let Err(BuildError::Denied { findings, .. }) = &built {
+            for line in
+                findings.iter().map(|finding| finding.text(&folder)).collect::<Vec<_>>().join("\n").lines()
+            {
+                println!("cargo::error={line}");
+            }
+            // Cargo takes these lines for the failure, and shows them without what else the script printed.
+            std::process::exit(0)
         }
         built.unwrap_or_else(|error| {
             match error {

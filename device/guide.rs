@@ -11,3 +11,17 @@ pub mod partitions {}
 
 #[doc = include_str!("guide/tiling.md")]
 pub mod tiling {}
+
+// The simulator is what the host has for a GPU.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc = include_str!("guide/profile.md")]
+pub mod profile {}
+
+#[doc = include_str!("guide/attention.md")]
+pub mod attention {}
+
+#[doc = include_str!("guide/reductions.md")]
+pub mod reductions {}
+
+#[doc = include_str!("guide/debugging.md")]
+pub mod debugging {}

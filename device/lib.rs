@@ -13,29 +13,33 @@
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 // `#[kernel]` writes paths that start at `::moye_device`, also inside this crate.
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate alloc;
 extern crate self as moye_device;
 
 pub mod algorithm;
 pub mod analysis;
 pub mod arch;
 pub mod atom;
+mod expressions;
 // Text and its tests alone: ordinary builds need not read it.
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod kernel;
 pub mod layout;
+pub mod math;
 pub mod memory;
 pub mod number;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 pub mod pipeline;
+pub mod prelude;
 pub mod tensor;
 mod tiling;
 
+pub use expressions::Shape;
+pub use half;
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};
-pub use moye_macros::{for_each_wgmma, kernel, layout, tiler, tuple};
-
-/// The kernel in the README compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+pub use moye_macros::{
+    for_each_wgmma, kernel, layout, static_layout, swizzled_layout, tiled_copy, tiled_mma, tiler, tuple,
+};

@@ -2,13 +2,14 @@
 
 use crate::device::Arch;
 use crate::driver::{self, DriverCode};
+use std::fmt;
 use thiserror::Error as ThisError;
 
 /// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call of this crate failed.
-#[derive(Debug, ThisError)]
+/// Why a call of this crate failed. Its `Debug` form is its message, which is what `fn main() -> moye::Result<()>` prints.
+#[derive(ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// The driver's library cannot be opened.
@@ -48,6 +49,14 @@ pub enum Error {
         name: String,
         /// Its architecture.
         arch: Arch,
+    },
+    /// A profile was asked of a GPU.
+    #[error(
+        "{device} takes no profile: run the kernel on `Device::sim()` for one, or under NVIDIA's `ncu` on the GPU"
+    )]
+    NoProfile {
+        /// The device.
+        device: String,
     },
     /// The driver lacks a function.
     #[error("the NVIDIA driver is too old: it has no `{function}`; update the driver")]
@@ -317,6 +326,39 @@ pub enum Error {
         /// The driver's code.
         code: DriverCode,
     },
+    /// A handle of another library that cannot be used.
+    #[error("this {what} cannot be used: {detail}")]
+    ForeignHandle {
+        /// What it is: a context, a stream, an event.
+        what: &'static str,
+        /// What is wrong with it, and what to do.
+        detail: &'static str,
+    },
+    /// Memory of another library that is not the device's.
+    #[error(
+        "address {address:#x} is not memory of {device}, but {}; give an address that was allocated on that device",
+        found.map_or_else(|| "memory that the driver does not know or of the host".to_owned(), |found| format!("of GPU {found}"))
+    )]
+    ForeignMemory {
+        /// The address.
+        address: u64,
+        /// The device that it was given as memory of.
+        device: String,
+        /// The GPU that it is memory of, where it is device memory.
+        found: Option<u32>,
+    },
+    /// Memory of another library that begins where no element may.
+    #[error(
+        "address {address:#x} is no multiple of {bytes} bytes, as elements of {element} need; copy the elements to a buffer first"
+    )]
+    ForeignAlignment {
+        /// The address.
+        address: u64,
+        /// The element type.
+        element: &'static str,
+        /// The bytes of an element.
+        bytes: usize,
+    },
     /// Two events that cannot be compared.
     #[error(
         "the two events are of different devices, so no time lies between them; record both on streams of one device"
@@ -407,5 +449,23 @@ impl Error {
             (DriverCode::SYMBOL_NOT_FOUND, Some(function)) => Self::DriverTooOld { function },
             _ => Self::Driver { call, code },
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_an_error_prints_its_message() {
+        let error = Error::GpuIndex { index: 3, count: 2 };
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(format!("{error:?}").starts_with("there is no GPU 3"));
     }
 }

@@ -1,40 +1,100 @@
 //! Events: points in a stream's work, to wait for and to take times between.
 
-use crate::device::Backend;
 use crate::device::gpu::Gpu;
+use crate::device::{Backend, Device};
+use crate::driver::check;
 use crate::stream::Stream;
 use crate::{Error, Result};
-use cust::event::EventFlags;
+use cust::sys;
+use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-/// A point in the work of a stream, made by [`Stream::record`].
+/// A point in the work of a stream, made by [`Stream::record`], or an event of another library.
 #[derive(Debug)]
 pub struct Event(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Gpu(OnGpu),
-    /// Launches on the simulator are done when they return, so the clock says it all.
+    /// Launches on the simulator are done when they return: the time of the host's clock.
     Sim(Instant),
 }
 
 struct OnGpu {
     gpu: &'static Gpu,
-    /// Always `Some` until dropped.
-    event: Option<cust::event::Event>,
+    raw: sys::CUevent,
+    is_borrowed: bool,
 }
+
+// SAFETY: the driver takes an event from any thread.
+unsafe impl Send for OnGpu {}
+// SAFETY: as above.
+unsafe impl Sync for OnGpu {}
 
 impl Event {
     pub(crate) fn record(stream: &Stream) -> Result<Self> {
-        match &stream.device().0 {
-            Backend::Sim(_) => Ok(Self(Kind::Sim(Instant::now()))),
-            Backend::Gpu(gpu) => {
-                gpu.bind()?;
-                let event = cust::event::Event::new(EventFlags::DEFAULT)
-                    .map_err(|e| gpu.error("cuEventCreate", e))?;
-                event.record(stream.raw(gpu)).map_err(|e| gpu.error("cuEventRecord", e))?;
-                Ok(Self(Kind::Gpu(OnGpu { gpu, event: Some(event) })))
+        let Backend::Gpu(gpu) = &stream.device().0 else { return Ok(Self(Kind::Sim(Instant::now()))) };
+        gpu.bind()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the place for the event may be written. Without flags.
+        check(unsafe { sys::cuEventCreate(&mut raw, 0) })
+            .map_err(|code| gpu.error_of_code("cuEventCreate", code))?;
+        let on = OnGpu { gpu, raw, is_borrowed: false };
+        on.record(stream)?;
+        Ok(Self(Kind::Gpu(on)))
+    }
+
+    /// An event that another library has made, a `CUevent`. It is not destroyed here.
+    ///
+    /// # Errors
+    /// [`Error::ForeignHandle`] for a null event, and on the simulator, which has no events of the driver.
+    ///
+    /// # Safety
+    /// `event` is a live event of the driver, of the device's context, and outlives the result. It was made with
+    /// times where [`Event::elapsed_since`] is called.
+    pub unsafe fn from_raw_handle(device: &Device, event: *mut c_void) -> Result<Self> {
+        let refused = |detail| Err(Error::ForeignHandle { what: "event", detail });
+        match &device.0 {
+            Backend::Sim(_) => refused("the simulator has no events of the driver; use `Stream::record`"),
+            Backend::Gpu(_) if event.is_null() => refused("it is null; give an event"),
+            Backend::Gpu(gpu) => Ok(Self(Kind::Gpu(OnGpu { gpu, raw: event.cast(), is_borrowed: true }))),
+        }
+    }
+
+    /// The driver's event, a `CUevent`, for other libraries; null on the simulator. It lives as long as this one.
+    pub fn raw_handle(&self) -> *mut c_void {
+        match &self.0 {
+            Kind::Gpu(on) => on.raw.cast(),
+            Kind::Sim(_) => std::ptr::null_mut(),
+        }
+    }
+
+    /// Records the event anew, when all launches made so far on the stream have ended.
+    ///
+    /// # Errors
+    /// [`Error::EventsOfTwoDevices`] for a stream of another device; the driver's own.
+    pub fn record_again(&mut self, stream: &Stream) -> Result<()> {
+        match (&mut self.0, &stream.device().0) {
+            (Kind::Sim(time), Backend::Sim(_)) => {
+                *time = Instant::now();
+                Ok(())
             }
+            (Kind::Gpu(on), Backend::Gpu(gpu)) if std::ptr::eq(on.gpu, *gpu) => on.record(stream),
+            _ => Err(Error::EventsOfTwoDevices),
+        }
+    }
+
+    /// Makes what is launched on the stream from now on wait for the event.
+    pub(crate) fn hold(&self, stream: &Stream) -> Result<()> {
+        match (&self.0, &stream.device().0) {
+            (Kind::Sim(_), Backend::Sim(_)) => Ok(()),
+            (Kind::Gpu(on), Backend::Gpu(gpu)) if std::ptr::eq(on.gpu, *gpu) => {
+                gpu.bind()?;
+                // SAFETY: both are alive and of the context that is current.
+                check(unsafe { sys::cuStreamWaitEvent(stream.raw(gpu), on.raw, 0) })
+                    .map_err(|code| gpu.error_of_code("cuStreamWaitEvent", code))
+            }
+            _ => Err(Error::EventsOfTwoDevices),
         }
     }
 
@@ -47,7 +107,9 @@ impl Event {
             Kind::Sim(_) => Ok(()),
             Kind::Gpu(on) => {
                 on.gpu.bind()?;
-                on.event().synchronize().map_err(|e| on.gpu.error("cuEventSynchronize", e))
+                // SAFETY: the event is alive, and its context is current.
+                check(unsafe { sys::cuEventSynchronize(on.raw) })
+                    .map_err(|code| on.gpu.error_of_code("cuEventSynchronize", code))
             }
         }
     }
@@ -59,13 +121,13 @@ impl Event {
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration> {
         match (&self.0, &start.0) {
             (Kind::Sim(end), Kind::Sim(start)) => Ok(end.saturating_duration_since(*start)),
-            (Kind::Gpu(end), Kind::Gpu(from)) if end.gpu.index() == from.gpu.index() => {
+            (Kind::Gpu(end), Kind::Gpu(from)) if std::ptr::eq(end.gpu, from.gpu) => {
                 start.synchronize()?;
                 self.synchronize()?;
-                let milliseconds = end
-                    .event()
-                    .elapsed_time_f32(from.event())
-                    .map_err(|e| end.gpu.error("cuEventElapsedTime", e))?;
+                let mut milliseconds = 0.0f32;
+                // SAFETY: both are alive, and their context is current.
+                check(unsafe { sys::cuEventElapsedTime(&mut milliseconds, from.raw, end.raw) })
+                    .map_err(|code| end.gpu.error_of_code("cuEventElapsedTime", code))?;
                 Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
             }
             _ => Err(Error::EventsOfTwoDevices),
@@ -74,15 +136,20 @@ impl Event {
 }
 
 impl OnGpu {
-    fn event(&self) -> &cust::event::Event {
-        self.event.as_ref().expect("the event lives as long as this")
+    /// Records it in a stream of the same device.
+    fn record(&self, stream: &Stream) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: the event and the stream are alive and of the context that is current.
+        check(unsafe { sys::cuEventRecord(self.raw, stream.raw(self.gpu)) })
+            .map_err(|code| self.gpu.error_of_code("cuEventRecord", code))
     }
 }
 
 impl Drop for OnGpu {
     fn drop(&mut self) {
-        if self.gpu.bind().is_err() {
-            std::mem::forget(self.event.take());
+        if !self.is_borrowed && self.gpu.bind().is_ok() {
+            // SAFETY: created in `record`, destroyed once.
+            let _ = unsafe { sys::cuEventDestroy_v2(self.raw) };
         }
     }
 }

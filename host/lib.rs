@@ -21,14 +21,14 @@
 //! All of these are on by default; a library names those that it needs (`default-features = false`). Without any there are devices, buffers,
 //! streams, modules and launches, for kernels of your own, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
-//! - `matmul`: products of matrices.
-//! - `attention`: attention.
+//! - `matmul`: products of matrices, of all types of operands; `matmul-f32`, `matmul-f16`, ... of one each.
+//! - `attention`: attention of f16 and bf16.
 //! - `ladder`: the kernels of the guide's steps.
 //! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by name) and `tune` (choices of tiles that
 //!   `moye tune` has measured, `Tuning`).
 #![deny(missing_docs)]
 // Workspaces, counters and the like, which operations share.
-#![cfg_attr(not(feature = "matmul"), allow(dead_code, reason = "some operation needs it"))]
+#![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
 
 #[cfg(feature = "attention")]
 mod attention;
@@ -41,7 +41,7 @@ mod error;
 pub mod eval;
 mod event;
 mod launch;
-#[cfg(feature = "matmul")]
+#[cfg(feature = "matmul-common")]
 mod matmul;
 mod matrix;
 mod memory;
@@ -62,7 +62,7 @@ pub use event::Event;
 pub use launch::{Grid, KernelArg, KernelArgs};
 #[cfg(feature = "tune")]
 pub use matmul::{Choice, Problem, Tuning};
-#[cfg(feature = "matmul")]
+#[cfg(feature = "matmul-common")]
 pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
@@ -72,8 +72,9 @@ pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_device::number;
 /// The kernels that this crate ships, those that its features name.
-#[cfg(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement"))]
+#[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
 pub use moye_kernels as kernels;
+pub use moye_sim::profile;
 pub use moye_sim::{
     Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
     TensorSwizzle,
@@ -82,3 +83,8 @@ pub use moye_sim::{
 pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
 pub use tensor_map::TensorMap;
+
+/// The programs in the README run.
+#[cfg(all(doctest, feature = "matmul"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

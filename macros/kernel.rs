@@ -6,9 +6,11 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, ExprLit, FnArg, Ident, Index, ItemFn, Lit, Pat, PatIdent, Result, ReturnType,
-    Signature, Token, Type,
+    AngleBracketedGenericArguments, Attribute, Error, Expr, ExprLit, FnArg, Ident, Index, ItemFn, Lit, Pat,
+    PatIdent, Result, ReturnType, Signature, Token, Type, parenthesized, token,
 };
+
+mod instances;
 
 /// More than any kernel needs; the host's parameter tuples go up to here.
 const MAX_PARAMS: usize = 16;
@@ -20,7 +22,17 @@ const MAX_BLOCKS: u64 = 32;
 pub fn expand(bounds: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let function: ItemFn = syn::parse2(function)?;
     let bounds = Bounds::parse(bounds);
-    let params = check_function(&function);
+    if let Ok(bounds) = &bounds
+        && !bounds.instances.is_empty()
+    {
+        return instances::expand(bounds, &function);
+    }
+    one(bounds, &function)
+}
+
+/// A kernel that is no generic text.
+fn one(bounds: Result<Bounds>, function: &ItemFn) -> Result<TokenStream> {
+    let params = check_function(function);
     // Both halves are checked before either is reported, so that one compilation shows all that is wrong.
     let (bounds, params) = match (bounds, params) {
         (Ok(bounds), Ok(params)) => (bounds, params),
@@ -30,36 +42,112 @@ pub fn expand(bounds: TokenStream, function: TokenStream) -> Result<TokenStream>
         }
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
-    let checks = checks(&function, &bounds, &params);
-    let gpu = gpu_side(&function, &bounds, &params);
-    let host = host_side(&function, &bounds, &params);
+    let checks = checks(function, &bounds, &params);
+    let gpu = gpu_side(function, &bounds, &params);
+    let host = host_side(function, &bounds, &params);
     Ok(quote! { #checks #gpu #host })
 }
 
 /// The arguments of the attribute.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Bounds {
     threads: Option<Expr>,
     min_blocks: Option<Expr>,
-    shared: Option<Type>,
+    shared: Option<Shared>,
+    instances: Vec<Instance>,
+}
+
+/// What the kernel keeps in shared memory.
+#[derive(Clone)]
+enum Shared {
+    /// A type, which the body takes.
+    Type(Type),
+    /// Arrays by name, which the body has as tensors.
+    Named(Vec<(Ident, Type)>),
+}
+
+impl Shared {
+    /// The type that lays it out.
+    fn ty(&self) -> TokenStream {
+        match self {
+            Self::Type(ty) => ty.to_token_stream(),
+            Self::Named(arrays) => {
+                let types = arrays.iter().map(|(_, ty)| ty);
+                quote! { (#(#types,)*) }
+            }
+        }
+    }
+
+    /// The tensors by name, as the body begins.
+    fn taken(&self) -> Option<TokenStream> {
+        let Self::Named(arrays) = self else { return None };
+        let names = arrays.iter().map(|(name, _)| name);
+        let ty = self.ty();
+        Some(quote! {
+            // SAFETY: the kernel declares the storage, and this is the only place that takes it.
+            let (#(#names,)*) = unsafe { <#ty as ::moye_device::memory::SharedStorage>::take() };
+        })
+    }
+}
+
+impl Parse for Shared {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let ahead = input.fork();
+        if input.peek(token::Paren) {
+            let content;
+            parenthesized!(content in ahead);
+            if content.peek(Ident) && content.peek2(Token![:]) && !content.peek2(Token![::]) {
+                let content;
+                parenthesized!(content in input);
+                let arrays = Punctuated::<Array, Token![,]>::parse_terminated(&content)?;
+                return Ok(Self::Named(arrays.into_iter().map(|Array(name, ty)| (name, ty)).collect()));
+            }
+        }
+        Ok(Self::Type(input.parse()?))
+    }
+}
+
+/// `sA: SharedArray<f32, SmemA>`
+struct Array(Ident, Type);
+
+impl Parse for Array {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let name = input.parse()?;
+        input.parse::<Token![:]>()?;
+        Ok(Self(name, input.parse()?))
+    }
+}
+
+/// `name<f16, 64>`
+#[derive(Clone)]
+struct Instance {
+    name: Ident,
+    arguments: AngleBracketedGenericArguments,
+}
+
+impl Parse for Instance {
+    fn parse(input: ParseStream) -> Result<Self> {
+        Ok(Self { name: input.parse()?, arguments: input.parse()? })
+    }
 }
 
 /// One `name = value` of the attribute.
 enum Argument {
     Threads(Ident, Expr),
     MinBlocks(Ident, Expr),
-    Shared(Ident, Box<Type>),
+    Shared(Ident, Box<Shared>),
+    Instances(Ident, Vec<Instance>),
 }
 
 impl Parse for Argument {
     fn parse(input: ParseStream) -> Result<Self> {
         let name: Ident = input.parse()?;
-        let known = ["threads", "min_blocks", "shared"];
+        let known = ["threads", "min_blocks", "shared", "instances"];
         if !known.iter().any(|k| name == k) {
             return Err(Error::new(
                 name.span(),
                 format!(
-                    "unknown argument `{name}`; #[kernel] takes `threads = N`, `min_blocks = N` and `shared = Type`"
+                    "unknown argument `{name}`; #[kernel] takes `threads = N`, `min_blocks = N`, `shared = Type` and `instances = (name<Type>, ...)`"
                 ),
             ));
         }
@@ -69,7 +157,13 @@ impl Parse for Argument {
         Ok(match name.to_string().as_str() {
             "threads" => Self::Threads(name, input.parse()?),
             "min_blocks" => Self::MinBlocks(name, input.parse()?),
-            _ => Self::Shared(name, input.parse()?),
+            "shared" => Self::Shared(name, input.parse()?),
+            _ => {
+                let content;
+                parenthesized!(content in input);
+                let all = Punctuated::<Instance, Token![,]>::parse_terminated(&content)?;
+                Self::Instances(name, all.into_iter().collect())
+            }
         })
     }
 }
@@ -88,6 +182,13 @@ impl Bounds {
                     set(&mut bounds.min_blocks, &name, value)?;
                 }
                 Argument::Shared(name, value) => set(&mut bounds.shared, &name, *value)?,
+                Argument::Instances(name, all) if all.is_empty() || !bounds.instances.is_empty() => {
+                    return Err(Error::new(
+                        name.span(),
+                        "`instances` names each entry point once: `(name<Type>, ...)`",
+                    ));
+                }
+                Argument::Instances(_, all) => bounds.instances = all,
             }
         }
         if let (Some(min_blocks), None) = (&bounds.min_blocks, &bounds.threads) {
@@ -166,7 +267,7 @@ fn check_function(function: &ItemFn) -> Result<Vec<Param<'_>>> {
     if !generics.params.is_empty() || generics.where_clause.is_some() {
         report(
             generics.where_clause.as_ref().filter(|_| generics.params.is_empty()).map_or(generics.span(), Spanned::span),
-            "a kernel is one entry point and cannot be generic; put the body into a generic #[inline(always)] function and declare a kernel for each instance that calls it".into(),
+            "a kernel is one entry point and cannot be generic; name an entry point for each instance: `#[kernel(instances = (name_f32<f32>, name_f64<f64>))]`".into(),
         );
     }
     if let Some(dots) = &signature.variadic {
@@ -250,6 +351,8 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
     let Signature { ident: name, unsafety, fn_token, .. } = sig;
     let names: Vec<_> = params.iter().map(|p| &p.pattern.ident).collect();
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
+    // A byte, of which the host says that it is 0 or 1: a parameter of one bit is not in the PTX.
+    let passed = params.iter().map(|p| if is_bool(p.ty) { quote!(u8) } else { p.ty.to_token_stream() });
     let cfgs: Vec<_> = attrs.iter().filter(|a| is_cfg(a)).collect();
     // A parameter that instructions take by its address is known to LLVM as a value alone, and reading it would copy it. Its
     // name in the PTX is its address. All names that the expansion adds start with `__moye_`: the parameters have the user's,
@@ -257,6 +360,9 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
     let received = params.iter().enumerate().map(|(i, p)| {
         let Param { pattern, ty } = p;
         let value = &pattern.ident;
+        if is_bool(ty) {
+            return quote! { let #pattern = #value != 0; };
+        }
         let address = format!("{{{{ .reg .b64 at; mov.b64 at, {name}_param_{i}; cvta.param.u64 {{}}, at; }}}}");
         quote! {
             let #pattern = if const { <#ty as ::moye_device::kernel::KernelParam>::TYPE.is_constant() } {
@@ -278,6 +384,7 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
     let threads = bounds.threads.as_ref().map(ToTokens::to_token_stream);
     let min_blocks = bounds.min_blocks.as_ref().map(ToTokens::to_token_stream);
     let shared = bounds.shared.as_ref().map(shared_bytes);
+    let taken = bounds.shared.as_ref().and_then(Shared::taken);
     let constants = (!types.is_empty()).then(|| {
         quote! { ::moye_device::kernel::constants(&[#(<#types as ::moye_device::kernel::KernelParam>::TYPE),*]) }
     });
@@ -294,10 +401,12 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
         #[cfg(target_arch = "nvptx64")]
         #(#attrs)*
         #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments)]
-        #vis #unsafety extern "ptx-kernel" #fn_token #name(#(#names: #types),*) {
+        #[allow(clippy::too_many_arguments, unused_unsafe)]
+        #vis #unsafety extern "ptx-kernel" #fn_token #name(#(#names: #passed),*) {
             #(#received)*
-            #block
+            #taken
+            // SAFETY: the body is under the kernel's contract.
+            unsafe #block
         }
 
         #[cfg(target_arch = "nvptx64")]
@@ -331,14 +440,19 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
     let threads = option(&bounds.threads);
     let min_blocks = option(&bounds.min_blocks);
     let shared = bounds.shared.as_ref().map_or_else(|| quote! { 0 }, shared_bytes);
+    let taken = bounds.shared.as_ref().and_then(Shared::taken);
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         #(#of_value)*
         #[allow(non_upper_case_globals, clippy::unnecessary_cast)]
         #vis const #name: ::moye_device::kernel::Kernel<(#(#types,)*)> = {
             #(#of_body)*
-            #[allow(clippy::too_many_arguments)]
-            #unsafety #fn_token #name(#(#patterns: #types),*) #block
+            #[allow(clippy::too_many_arguments, unused_unsafe)]
+            #unsafety #fn_token #name(#(#patterns: #types),*) {
+                #taken
+                // SAFETY: the body is under the kernel's contract.
+                unsafe #block
+            }
 
             unsafe fn __moye_entry(__moye_arguments: (#(#types,)*)) {
                 // SAFETY: the kernel's own contract, passed on to the caller.
@@ -356,8 +470,14 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
     }
 }
 
-fn shared_bytes(ty: &Type) -> TokenStream {
+fn shared_bytes(shared: &Shared) -> TokenStream {
+    let ty = shared.ty();
     quote_spanned! { ty.span() => <#ty as ::moye_device::memory::SharedStorage>::BYTES }
+}
+
+/// Whether a parameter is a `bool`.
+fn is_bool(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.qself.is_none() && path.path.is_ident("bool"))
 }
 
 fn is_cfg(attribute: &Attribute) -> bool {

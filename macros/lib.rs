@@ -1,5 +1,6 @@
 //! The macros of moye: the attribute [`macro@kernel`], the derive macro [`macro@KernelParam`] and, with the layout algebra, `layout!`.
 
+mod declare;
 mod kernel;
 mod layout;
 mod param;
@@ -33,11 +34,15 @@ use proc_macro::TokenStream;
 /// - `threads = N`: the most threads that a block is launched with (PTX `.maxntid`). The compiler may then use as many
 ///   registers as that many threads leave; a launch with more is refused.
 /// - `min_blocks = N`: blocks that must fit on one multiprocessor at a time (PTX `.minnctapersm`); needs `threads`.
-/// - `shared = Type`: the type that lays out the block's shared memory.
+/// - `shared = (sA: SharedArray<f32, SmemA>, sB: ...)`: the block's shared memory, of which the body has the tensors `sA` and
+///   `sB`. With `shared = Type` it is laid out alike and the body takes the tensors itself (`Type::take()`).
+/// - `instances = (scale_f32<f32>, scale_f64<f64>)`: the entry points of a generic function. Each is a kernel under its own
+///   name, and the function stays a function.
 ///
 /// # The function
-/// It is an `unsafe fn` that returns nothing, without generics, with at most 16 named parameters of types that
-/// implement `KernelParam`. Compiled for the GPU it becomes an entry point under its own name. On the host the name
+/// It is an `unsafe fn` that returns nothing, without generics where it has no `instances`, with at most 16 named parameters
+/// of types that implement `KernelParam`. Its `# Safety` section is the kernel's contract, stated once: the body is under it
+/// and needs no `unsafe` of its own. Compiled for the GPU it becomes an entry point under its own name. On the host the name
 /// stands for a constant of type `Kernel<(P1, P2, ...)>` instead, which a launch takes, and which carries the body
 /// for the simulator.
 #[proc_macro_attribute]
@@ -108,6 +113,97 @@ pub fn tuple(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn tiler(input: TokenStream) -> TokenStream {
     layout::tiler(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Declares types for layouts, which may be generic:
+///
+/// ```
+/// use moye_device::layout::layout;
+/// use moye_device::static_layout;
+/// use moye_device::tensor::StaticLayout;
+///
+/// static_layout! {
+///     /// (BLK_M, BLK_K)
+///     pub SmemA = layout!((128, 8) : (1, 129));
+///     pub Rows<const D: i64> = layout!((64, D) : (D, 1));
+/// }
+/// # fn main() {
+/// assert_eq!(Rows::<128>::LAYOUT, layout!((64, 128) : (128, 1)));
+/// # }
+/// ```
+#[proc_macro]
+pub fn static_layout(input: TokenStream) -> TokenStream {
+    declared(declare::Kind::StaticLayout, input)
+}
+
+/// Declares types for swizzled layouts of shared memory, which may be generic:
+///
+/// ```
+/// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
+/// use moye_device::swizzled_layout;
+///
+/// swizzled_layout! {
+///     /// Rows of half-precision numbers, 16-byte pieces exchanged within each 128-byte row.
+///     pub SmemA<const M: i64> = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((M, 64)));
+/// }
+/// # fn main() {}
+/// ```
+#[proc_macro]
+pub fn swizzled_layout(input: TokenStream) -> TokenStream {
+    declared(declare::Kind::SwizzledLayout, input)
+}
+
+/// Declares types for tiled MMAs, which may be generic:
+///
+/// ```
+/// use moye_device::atom::mma::{MmaAtom, SM80_16x8x16_F32F16F16F32_TN};
+/// use moye_device::atom::{StaticTiledMma, TiledMma};
+/// use moye_device::layout::layout;
+/// use moye_device::tiled_mma;
+///
+/// tiled_mma! {
+///     /// Four warps, two by two, over tiles of 32 x 32 x 16.
+///     pub Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
+///     /// The same by any atom.
+///     pub Of<A: MmaAtom>: TiledMma<A> = TiledMma::new(layout!((2, 2, 1)));
+/// }
+/// # fn main() {
+/// assert_eq!((Mma::THREADS, Of::<SM80_16x8x16_F32F16F16F32_TN>::THREADS), (128, 128));
+/// # }
+/// ```
+#[proc_macro]
+pub fn tiled_mma(input: TokenStream) -> TokenStream {
+    declared(declare::Kind::TiledMma, input)
+}
+
+/// Declares types for tiled copies, which may be generic:
+///
+/// ```
+/// use moye_device::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL;
+/// use moye_device::atom::{StaticTiledCopy, TiledCopy};
+/// use moye_device::layout::layout;
+/// use moye_device::memory::Storable;
+/// use moye_device::tiled_copy;
+///
+/// tiled_copy! {
+///     /// 32 x 8 threads, four neighbours along M each.
+///     pub CopyA: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+///     /// 16 bytes of any type.
+///     pub Of<T: Storable>: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, T> =
+///         TiledCopy::new(layout!((32, 8)), layout!(({ 128 / T::BITS }, 1)));
+/// }
+/// # fn main() {
+/// assert_eq!(CopyA::COPY.tile().to_string(), "(128,8)");
+/// assert_eq!(Of::<u8>::COPY.tile().to_string(), "(512,8)");
+/// # }
+/// ```
+#[proc_macro]
+pub fn tiled_copy(input: TokenStream) -> TokenStream {
+    declared(declare::Kind::TiledCopy, input)
+}
+
+fn declared(kind: declare::Kind, input: TokenStream) -> TokenStream {
+    declare::expand(kind, input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// `for_each_wgmma!(each)` calls the macro `each` with one row for each shape and type of `wgmma.mma_async`:

@@ -26,16 +26,10 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
     let required =
         generic.iter().map(|ty| quote_spanned! { ty.span() => #ty: ::moye_device::kernel::KernelParam });
     let bounds = bounds.chain(required);
-    let checks = plain.iter().map(|ty| {
-        // The call carries the span of the type, which is where the compiler then points.
-        quote_spanned! { ty.span() => ::moye_device::kernel::assert_param::<#ty>(); }
-    });
-    let constants = types.iter().map(|ty| {
-        let message = format!(
-            "a field of `{text}` is a parameter by itself: kernels take it by the address of its own parameter. Pass it beside the struct"
-        );
-        quote_spanned! { ty.span() => assert!(!<#ty as ::moye_device::kernel::KernelParam>::TYPE.is_constant(), #message); }
-    });
+    // The call carries the span of the type, which is where the compiler then points.
+    let field =
+        |ty: &&Type| quote_spanned! { ty.span() => ::moye_device::kernel::assert_field::<#ty>(#text); };
+    let (checks, of_generic) = (plain.iter().map(field), generic.iter().map(field));
     let alignment =
         format!("`{text}` is aligned to more than 8 bytes, which no parameter of a kernel may be");
     let aligned = quote_spanned! { name.span() => assert!(align_of::<Self>() <= 8, #alignment); };
@@ -50,8 +44,8 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
         // SAFETY: `repr(C)` and aligned to 8 bytes at most (asserted), of fields that mean the same on host and device.
         unsafe impl #impl_generics ::moye_device::kernel::KernelParam for #name #type_generics where #(#bounds),* {
             const TYPE: ::moye_device::kernel::ParamType = {
+                #(#of_generic)*
                 #aligned
-                #(#constants)*
                 ::moye_device::kernel::ParamType::Struct { name: #text, size: size_of::<Self>() }
             };
         }

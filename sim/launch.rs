@@ -2,11 +2,12 @@
 
 use crate::Dim3;
 use crate::block::{
-    Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Worker, install_guard, install_hook,
-    within_simulated_thread,
+    BlockContext, Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Worker, install_guard,
+    install_hook, within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
+use crate::profile::Profiler;
 use crate::race::GlobalRaces;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -57,8 +58,10 @@ pub struct Launch<'a> {
     stack_bytes: usize,
     limits: Limits,
     progress: Option<Progress<'a>>,
+    profiler: Option<Profiler>,
     races: Option<bool>,
     order: Option<u64>,
+    overlaps: bool,
 }
 
 /// Told after every block: how many are done, and of how many.
@@ -94,10 +97,12 @@ impl<'a> Launch<'a> {
             shared_bytes: 0,
             memory: memory.clone(),
             stack_bytes: 256 * 1024,
-            limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26 },
+            limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26, profile: false },
             progress: None,
+            profiler: None,
             races: None,
             order: None,
+            overlaps: false,
         }
     }
 
@@ -175,12 +180,29 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Says that the launch may begin before the one before it, on the same memory, has ended (programmatic dependent launch).
+    /// Both run one after the other nevertheless; but an access to what the launch before touches is a race unless the
+    /// thread has waited for that launch before ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)).
+    #[must_use]
+    pub fn overlapping(mut self, overlaps: bool) -> Self {
+        self.overlaps = overlaps;
+        self
+    }
+
     /// Runs warps and blocks in an order that this number decides, the same one for the same number (for blocks: where one
     /// runs at a time). If it is not called, the environment variable `MOYE_SIM_ORDER` decides, and without it they run in
     /// the order of their numbers.
     #[must_use]
     pub fn order(mut self, seed: u64) -> Self {
         self.order = Some(seed);
+        self
+    }
+
+    /// Takes a profile of the launch, also of one that ends with a fault.
+    #[must_use]
+    pub fn profiler(mut self, profiler: &Profiler) -> Self {
+        self.limits.profile = true;
+        self.profiler = Some(profiler.clone());
         self
     }
 
@@ -198,14 +220,20 @@ impl<'a> Launch<'a> {
         }
         install_hook();
         install_guard();
+        if let Some(profiler) = &self.profiler {
+            profiler.launched(self.kernel, self.grid, self.block, self.shared_bytes);
+        }
         let started = Instant::now();
         let memory = Arc::new(self.memory.snapshot());
         let seed = self.order.or_else(order_by_default);
         let finds_races = self.races.unwrap_or_else(races_by_default);
+        let extents = [self.clusters(), self.cluster, self.block];
+        let races = finds_races.then(|| Arc::new(GlobalRaces::new(&memory, extents)));
+        let prior = self.memory.replace_last_launch(races.clone()).filter(|_| finds_races && self.overlaps);
         let grid = Grid {
             launch: self,
             entry,
-            races: finds_races.then(|| Arc::new(GlobalRaces::new(&memory))),
+            races: [races.clone(), prior],
             memory,
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
@@ -303,7 +331,8 @@ struct Grid<'a> {
     launch: &'a Launch<'a>,
     entry: &'a (dyn Fn() + Sync),
     memory: Arc<Snapshot>,
-    races: Option<Arc<GlobalRaces>>,
+    /// What is known of accesses in this launch, and of those in the launch before if that may still run.
+    races: [Option<Arc<GlobalRaces>>; 2],
     blocks: u64,
     /// The grid's extents in clusters.
     clusters: Dim3,
@@ -326,7 +355,7 @@ impl Grid<'_> {
     fn work(&self) {
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
             *self.launch;
-        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, self.races.as_ref(), limits);
+        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.races, limits);
         let blocks = cluster.blocks().len() as u64;
         let mut worker = Worker::new(&cluster, self.entry, stack_bytes, self.seed);
         while !self.faulted() {
@@ -346,6 +375,11 @@ impl Grid<'_> {
         }
         let accesses = cluster.blocks().iter().map(|block| block.total_steps.get()).sum();
         self.accesses.fetch_add(accesses, Relaxed);
+        if let Some(profiler) = &self.launch.profiler {
+            for profile in cluster.blocks().iter().filter_map(BlockContext::take_profile) {
+                profiler.add(self.launch.kernel, grid, block, shared_bytes, profile);
+            }
+        }
     }
 
     fn faulted(&self) -> bool {

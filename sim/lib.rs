@@ -39,7 +39,7 @@
 //!   take turns when all their threads wait, or after some thousand switches. The order is always the same, so a block with
 //!   the same inputs does the same and faults the same.
 //! - **Blocks** run in parallel on the cores of the host, and start in the order of their index. What blocks do to each
-//!   other through global memory (atomics, races) happens in no particular order. A block that waits for another one
+//!   other through global memory (atomics) happens in no particular order. A block that waits for another one
 //!   finds it running only if the host has a core for it and the process stacks for its threads: [`blocks_at_once`]
 //!   says how many run together, of blocks of 1024 threads 12 at most.
 //! - **Global memory** is [`GlobalMemory`]: host memory, known to kernels by address. An access that no allocation holds
@@ -56,6 +56,11 @@
 //!   again, also where that copy comes after the wait in the simulator's order; so is the use of a stage by a warp that did not
 //!   wait for its bytes, though another did. mbarriers, barriers of the block and the cluster and warp operations hand on what threads know, from
 //!   those who arrive to those who wait; atomic operations and fences do from whoever made one to whoever makes one later.
+//! - **Races** are faults: two accesses to the same bytes, at least one of which writes, that no barrier, fence or wait orders. They
+//!   are found whatever the order of the run is, within a warp too, in shared and in global memory; both threads and lines are named,
+//!   and what would order them. Writes of the same value race with nothing but reads of other threads. It is on with debug
+//!   assertions ([`Launch::races`], or the variable `MOYE_SIM_RACES`).
+//! - **Orders** of threads and blocks can be drawn: [`Launch::order`], or the variable `MOYE_SIM_ORDER`.
 //! - **Clusters** run their blocks together on one OS thread: see [`Launch::cluster`].
 //! - **Barriers** count threads. When no thread of a block can go on and some have not returned, that is told at once
 //!   with who waits where. A thread that returns without coming to a barrier that others wait at is a fault, also where
@@ -66,10 +71,8 @@
 //!
 //! # What is not emulated
 //!
-//! Time, caches and bank conflicts; races within a block between loads and stores of threads, unless the order of the simulator
-//! makes them visible, as a read of something not yet written; weak memory ordering within a block, but for the fence between the
-//! proxies. A loop
-//! without end is not noticed where it calls no intrinsic at all. A thread that overruns its stack between two intrinsics is a
+//! Time and caches ([`profile`] counts sectors and bank conflicts, which cost nothing here); weak memory as such: what is not ordered is a fault, so no load needs to show an older value.
+//! A loop without end is not noticed where it calls no intrinsic at all. A thread that overruns its stack between two intrinsics is a
 //! fault on Linux on x86-64, and ends the process on other hosts.
 #![warn(missing_docs)]
 
@@ -81,6 +84,7 @@ mod launch;
 pub mod memory;
 mod mma;
 mod pod;
+pub mod profile;
 mod race;
 mod tensor_map;
 mod wgmma;

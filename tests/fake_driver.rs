@@ -4,6 +4,9 @@
 
 mod common;
 
+#[path = "fake_driver/borrowed.rs"]
+mod borrowed;
+
 use common::{PTX, SCALE, one_thread, say_once};
 use moye::{Device, Grid, kernels};
 use rstest::rstest;

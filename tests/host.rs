@@ -4,7 +4,8 @@ mod common;
 
 use common::{On, PTX, SCALE, one_thread};
 use moye::{
-    Device, DeviceChoice, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx, STATIC_SHARED_BYTES,
+    Buffer, Device, DeviceChoice, Error, Global, GlobalMut, Grid, Kernel, LaunchBounds, Ptx,
+    STATIC_SHARED_BYTES,
 };
 use rstest::rstest;
 use std::time::{Duration, Instant};
@@ -46,6 +47,86 @@ fn buffers_may_be_empty(#[values(On::Sim, On::Gpu)] on: On) {
     buffer.upload_from(&[]).unwrap();
     assert!(buffer.slice(0..0).unwrap().download().unwrap().is_empty());
     assert!(buffer.download().unwrap().is_empty());
+}
+
+#[rstest]
+fn a_view_of_a_buffers_memory_reads_and_writes_it_and_does_not_free_it(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let numbers = device.upload(&[0u32, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+    // SAFETY: the buffer outlives the views, and is read between their uses alone.
+    unsafe {
+        let mut view = Buffer::<u32>::from_raw_parts(numbers.address() + 8, 4, &device).unwrap();
+        assert_eq!(
+            (view.len(), view.address(), view.download().unwrap()),
+            (4, numbers.address() + 8, vec![2, 3, 4, 5])
+        );
+        view.slice_mut(1..3).unwrap().upload_from(&[30, 40]).unwrap();
+        let mut bytes = Buffer::<u8>::from_raw_parts(numbers.address() + 31, 1, &device).unwrap();
+        bytes.fill_bytes(1).unwrap();
+    }
+    assert_eq!(numbers.download().unwrap(), [0, 1, 2, 30, 40, 5, 6, 7 + (1 << 24)], "{device:?}");
+}
+
+#[cfg(feature = "matmul")]
+#[rstest]
+fn products_and_copies_take_views_of_memory_and_borrowed_streams(#[values(On::Sim, On::Gpu)] on: On) {
+    use moye::{Matmul, Matrix, MatrixMut};
+    let Some(device) = on.device() else { return };
+    let a = device.upload(&[1f32, 2.0, 3.0, 4.0]).unwrap();
+    let c = device.upload(&[0f32; 8]).unwrap();
+    let own = device.new_stream().unwrap();
+    // SAFETY: the buffers and the stream outlive what is made of them, and the work has ended before they are read.
+    unsafe {
+        let stream = moye::Stream::from_raw_handle(&device, own.raw_handle().unwrap()).unwrap();
+        let view = |len| Buffer::<f32>::from_raw_parts(a.address(), len, &device).unwrap();
+        let (a, b) = (view(4), view(4));
+        let mut product = Buffer::<f32>::from_raw_parts(c.address() + 16, 4, &device).unwrap();
+        let (a, b) = (Matrix::row_major(&a, 2, 2).unwrap(), Matrix::row_major(&b, 2, 2).unwrap());
+        let mut to = MatrixMut::row_major(&mut product, 2, 2).unwrap();
+        Matmul::new(a.clone(), b).run_on(&stream, &mut to).unwrap();
+        stream.synchronize().unwrap();
+        let mut turned = Buffer::<f32>::from_raw_parts(c.address(), 4, &device).unwrap();
+        moye::copy_on(&stream, &a.t(), &mut MatrixMut::row_major(&mut turned, 2, 2).unwrap()).unwrap();
+        stream.synchronize().unwrap();
+    }
+    assert_eq!(c.download().unwrap(), [1.0, 3.0, 2.0, 4.0, 7.0, 10.0, 15.0, 22.0], "{device:?}");
+    own.synchronize().unwrap();
+}
+
+#[test]
+fn the_simulator_refuses_memory_that_it_has_not_and_handles_of_the_driver() {
+    let (device, other) = (Device::sim(), Device::sim());
+    let numbers = other.upload(&[1f32; 4]).unwrap();
+    // SAFETY: all are refused.
+    unsafe {
+        for (address, len) in [(numbers.address(), 4), (0x1000, 1)] {
+            let error = Buffer::<f32>::from_raw_parts(address, len, &device).unwrap_err().to_string();
+            assert!(error.contains("do not lie within one allocation of the simulated device"), "{error}");
+        }
+        let error = Buffer::<f32>::from_raw_parts(numbers.address() + 4, 4, &other).unwrap_err().to_string();
+        assert!(error.starts_with("16 bytes at address 0x"), "{error}");
+        let error = Buffer::<f64>::from_raw_parts(numbers.address() + 4, 1, &other).unwrap_err().to_string();
+        assert!(error.contains("is no multiple of 8 bytes, as elements of f64 need"), "{error}");
+        let handle = std::ptr::without_provenance_mut(1);
+        let error = moye::Stream::from_raw_handle(&device, handle).unwrap_err().to_string();
+        assert!(error.contains("the simulator has no streams of the driver; give a null stream"), "{error}");
+        assert!(moye::Stream::from_raw_handle(&device, std::ptr::null_mut()).is_ok());
+        assert!(moye::Event::from_raw_handle(&device, handle).is_err());
+    }
+}
+
+#[rstest]
+fn a_stream_waits_for_an_event_of_its_device_alone(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let mut event = device.default_stream().record().unwrap();
+    let stream = device.new_stream().unwrap();
+    stream.wait(&event).unwrap();
+    event.record_again(&stream).unwrap();
+    event.synchronize().unwrap();
+    let other = Device::sim();
+    if device.is_gpu() {
+        assert!(matches!(other.default_stream().wait(&event), Err(Error::EventsOfTwoDevices)));
+    }
 }
 
 #[rstest]

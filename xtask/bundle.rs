@@ -30,6 +30,7 @@ const HOST_ONLY: &[&str] = &[
     "moye-kernels-mma",
     "moye-kernels-tiled",
     "moye-kernels-wgmma",
+    "moye-demo",
     "moye-device",
     "moye-kernels",
     "moye-sim",
@@ -81,7 +82,7 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     programs.append(&mut build(checkout, root, &tests)?);
     programs.append(&mut build(checkout, root, &["bench", "--no-run", "--workspace", "--bench", "*"])?);
     let own = root.join(test::OWN_KERNELS);
-    programs.append(&mut build(checkout, &own, &["build", "--release", "--bins"])?);
+    programs.append(&mut build(checkout, &own, &["build", "--release", "--bins", "--features", "gpu"])?);
     // A program may be built by more than one of these; the first stands for it.
     let mut seen = BTreeSet::new();
     programs.retain(|program| seen.insert((program.kind, program.name.clone())));

@@ -60,9 +60,9 @@ fn run() -> Result<ExitCode> {
             nothing_more(&mut arguments)?;
             setup::core_source(&checkout)?;
             // Cargo tells what it builds, minutes at the first time; the demonstration itself starts on a line of its own.
-            steps::must(checkout.cargo().args(["build", "--release", "--bin", "moye"]))?;
+            steps::must(checkout.cargo().args(["build", "--package", "moye-demo"]))?;
             let mut demo = checkout.cargo();
-            demo.args(["run", "--release", "--quiet", "--bin", "moye", "--", "matmul"]);
+            demo.args(["run", "--quiet", "--package", "moye-demo"]);
             return steps::exit_code(&mut demo);
         }
         "test" => return test::run(&checkout, &values(&mut arguments)?),

@@ -57,14 +57,14 @@ impl Pieces {
     }
 }
 
-/// The PTX files in a folder and those in it.
+/// The PTX files, packed or not, in a folder and those in it.
 fn ptx_below(folder: &Path, texts: &mut BTreeSet<Vec<u8>>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
         let path = entry?.path();
         if path.is_dir() {
             ptx_below(&path, texts)?;
-        } else if path.extension().is_some_and(|extension| extension == "ptx") {
+        } else if path.extension().is_some_and(|extension| extension == "ptx" || extension == "z") {
             // What is shorter saves nothing.
             let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             if text.len() >= 1 << 16 {

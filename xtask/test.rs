@@ -92,7 +92,7 @@ fn run_step(
                     shown(&mut lints(&["--workspace", "--all-targets"]))?;
                     // The library as other crates use it, without what only the program needs.
                     shown(&mut lints(&["--package", "moye", "--lib", "--no-default-features"]))?;
-                    let mut lints = lints(&["--all-targets"]);
+                    let mut lints = lints(&["--all-targets", "--all-features"]);
                     lints.current_dir(checkout.root.join(OWN_KERNELS));
                     shown(lints.env("CARGO_TARGET_DIR", &checkout.target))
                 }),
@@ -125,11 +125,14 @@ fn run_step(
             Ok(())
         }),
         "own-kernels" => {
-            summary.step("own-kernels: a crate with kernels of its own is built and run", || {
-                let mut run = cargo(&["run", "--quiet"]);
-                run.current_dir(checkout.root.join(OWN_KERNELS));
-                // The same target directory: what it has in common with the workspace is built.
-                shown(run.env("CARGO_TARGET_DIR", &checkout.target))
+            summary.step("own-kernels: a crate with kernels of its own is tested and run", || {
+                for arguments in [&["test", "--quiet"][..], &["run", "--quiet", "--features", "gpu"]] {
+                    let mut run = cargo(arguments);
+                    run.current_dir(checkout.root.join(OWN_KERNELS));
+                    // The same target directory: what it has in common with the workspace is built.
+                    shown(run.env("CARGO_TARGET_DIR", &checkout.target))?;
+                }
+                Ok(())
             })
         }
         "hopper-steps" => {

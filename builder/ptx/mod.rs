@@ -1,8 +1,15 @@
-//! PTX as text: the launch bounds that `#[kernel]` declares, and what is in a module.
+//! PTX as text: the launch bounds that `#[kernel]` declares, what is in a module, which source lines it is from, and texts
+//! packed kernel by kernel.
 
 mod bounds;
+mod debug_info;
+mod listing;
 mod module;
+mod packed;
+mod split;
 mod text;
 
 pub use bounds::{Bounds, apply_bounds};
+pub use listing::{Instruction, Listing, Place};
 pub use module::{Function, Module, ParseError};
+pub use packed::{Entry, Packed, Part};

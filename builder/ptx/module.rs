@@ -1,7 +1,7 @@
 //! What is in a module of PTX: its kernels with their parameters, bounds, memory and instructions.
 
 use super::bounds::{Bounds, entry_name};
-use super::text::{block, statements, without_comments};
+use super::text::{block, instruction, statements, without_comments};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -104,29 +104,16 @@ impl Module {
         let target = header(".target")?.trim_end_matches(',').to_owned();
 
         let mut module = Self { version, target, kernels: Vec::new(), functions: Vec::new() };
-        let mut at = 0;
-        while let Some(start) = next_function(text, at) {
-            let line = 1 + text[..start].matches('\n').count();
-            let error = |reason: &str| ParseError { line, reason: reason.to_owned() };
-            let rest = &text[start..];
-            let end = rest.find(['{', ';']).ok_or_else(|| error("this function has no body and no end"))?;
-            if rest[end..].starts_with(';') {
-                // A declaration.
-                at = start + end;
-                continue;
-            }
-            let (body, after) =
-                block(&rest[end..]).ok_or_else(|| error("this function's body does not end"))?;
-            at = text.len() - after.len();
-            let mut function =
-                Function::parse(&rest[..end], body).ok_or_else(|| error("this function has no name"))?;
-            if rest[..end].contains(".entry") {
+        for_each_function(text, |header, body| {
+            let mut function = Function::parse(header, body).ok_or("this function has no name")?;
+            if header.contains(".entry") {
                 function.bounds.shared = shared.get(&function.name).copied();
                 module.kernels.push(function);
             } else {
                 module.functions.push(function);
             }
-        }
+            Ok(())
+        })?;
         Ok(module)
     }
 
@@ -150,19 +137,35 @@ impl Function {
                 }
                 continue;
             }
-            // A predicate stands before the instruction that it governs.
-            let instruction = match statement.strip_prefix('@') {
-                Some(guarded) => {
-                    guarded.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start())
-                }
-                None => statement,
-            };
-            if let Some(name) = instruction.split_whitespace().next() {
+            if let Some(name) = instruction(statement).and_then(|text| text.split_whitespace().next()) {
                 *function.instructions.entry(name.to_owned()).or_default() += 1;
             }
         }
         Some(function)
     }
+}
+
+/// Calls `each` with header and body of every entry and function of a module without comments.
+pub(super) fn for_each_function(
+    text: &str,
+    mut each: impl FnMut(&str, &str) -> Result<(), &'static str>,
+) -> Result<(), ParseError> {
+    let mut at = 0;
+    while let Some(start) = next_function(text, at) {
+        let line = 1 + text[..start].matches('\n').count();
+        let error = |reason: &str| ParseError { line, reason: reason.to_owned() };
+        let rest = &text[start..];
+        let end = rest.find(['{', ';']).ok_or_else(|| error("this function has no body and no end"))?;
+        if rest[end..].starts_with(';') {
+            // A declaration.
+            at = start + end;
+            continue;
+        }
+        let (body, after) = block(&rest[end..]).ok_or_else(|| error("this function's body does not end"))?;
+        at = text.len() - after.len();
+        each(&rest[..end], body).map_err(error)?;
+    }
+    Ok(())
 }
 
 /// Where the next line begins that starts a function.
@@ -180,7 +183,7 @@ fn next_function(text: &str, from: usize) -> Option<usize> {
 }
 
 /// `NAME` of `.visible .entry NAME(...)` or of `.func (.param .b32 r) NAME(...)`.
-fn function_name(header: &str) -> Option<String> {
+pub(super) fn function_name(header: &str) -> Option<String> {
     let (_, rest) = header.split_once(".entry").or_else(|| header.split_once(".func"))?;
     let rest = rest.trim_start();
     // A function's results stand in parentheses before its name.

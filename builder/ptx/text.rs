@@ -47,42 +47,71 @@ pub fn block(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The statements of a body: instructions and directives, without labels, in order.
+/// One piece of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// `NAME:`.
+    Label(&'a str),
+    /// The operands of `.loc`, the source position of what follows.
+    Position(&'a str),
+    /// An instruction or a directive, without its semicolon.
+    Statement(&'a str),
+}
+
+/// The pieces of a body in order.
 ///
 /// A brace where a statement may begin opens or closes a scope; a brace inside one belongs to a vector of operands.
-pub fn statements(body: &str) -> impl Iterator<Item = &str> {
+pub fn items(body: &str) -> impl Iterator<Item = Item<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {
-        loop {
-            rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ';'));
-            if rest.is_empty() {
-                return None;
-            }
-            // Source positions are the one directive that ends with its line.
-            if rest.starts_with(".loc ") || rest.starts_with(".loc\t") {
-                rest = rest.split_once('\n').map_or("", |(_, after)| after);
-                continue;
-            }
-            if let Some(after) = after_label(rest) {
-                rest = after;
-                continue;
-            }
-            let (statement, after) = rest.split_once(';').unwrap_or((rest, ""));
-            rest = after;
-            return Some(statement.trim_end());
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '}' | ';'));
+        if rest.is_empty() {
+            return None;
         }
+        // Source positions are the one directive that ends with its line.
+        if rest.starts_with(".loc ") || rest.starts_with(".loc\t") {
+            let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+            rest = after;
+            return Some(Item::Position(line[".loc".len()..].trim()));
+        }
+        if let Some((label, after)) = label(rest) {
+            rest = after;
+            return Some(Item::Label(label));
+        }
+        let (statement, after) = rest.split_once(';').unwrap_or((rest, ""));
+        rest = after;
+        Some(Item::Statement(statement.trim_end()))
     })
 }
 
-/// What follows `LABEL:` where `text` starts with one.
-fn after_label(text: &str) -> Option<&str> {
+/// The statements of a body: instructions and directives, without labels, in order.
+pub fn statements(body: &str) -> impl Iterator<Item = &str> {
+    items(body).filter_map(|item| match item {
+        Item::Statement(statement) => Some(statement),
+        Item::Label(_) | Item::Position(_) => None,
+    })
+}
+
+/// The instruction of a statement without its predicate; `None` for a directive.
+pub fn instruction(statement: &str) -> Option<&str> {
+    if statement.starts_with('.') {
+        return None;
+    }
+    match statement.strip_prefix('@') {
+        Some(guarded) => Some(guarded.split_once(char::is_whitespace)?.1.trim_start()),
+        None => Some(statement),
+    }
+}
+
+/// `LABEL` and what follows `LABEL:` where `text` starts with one.
+fn label(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')))?;
     let after = text[end..].trim_start();
     // `::` is part of an instruction's name (`.shared::cta`), never the end of a label.
     if end == 0 || after.starts_with("::") {
         return None;
     }
-    after.strip_prefix(':')
+    Some((&text[..end], after.strip_prefix(':')?))
 }
 
 #[cfg(test)]
@@ -103,6 +132,22 @@ mod tests {
             found,
             [".reg .pred p", "setp.ne.b32 p, %r1, 0", "@p ld.global.v2.f32 {%f1, %f2}, [%rd1]", "ret"]
         );
+    }
+
+    #[test]
+    fn labels_and_source_positions_stand_between_the_statements() {
+        let body = "L1:\n\t.loc\t1 20 9\n\tst.shared::cta.b32 [a], b;\n\t@p bra L1;\n";
+        assert_eq!(
+            items(body).collect::<Vec<_>>(),
+            [
+                Item::Label("L1"),
+                Item::Position("1 20 9"),
+                Item::Statement("st.shared::cta.b32 [a], b"),
+                Item::Statement("@p bra L1"),
+            ]
+        );
+        assert_eq!(instruction("@!%p1 bra L1"), Some("bra L1"));
+        assert_eq!(instruction(".reg .pred p"), None);
     }
 
     #[test]

@@ -3,13 +3,24 @@
 //! Instructions, local and shared memory are read from the PTX. Registers and spills are decided by `ptxas`, NVIDIA's
 //! assembler, and are known where it is found ([`Ptxas::find`]).
 
+mod classes;
+mod findings;
+mod lint;
 mod ptxas;
+mod table;
+mod text;
+
+pub use classes::Class;
+pub use findings::Finding;
+pub use lint::{Level, Lint};
+pub use table::{classes, table};
+pub use text::{text, to_json};
 
 pub use ptxas::{Assembled, Ptxas, PtxasError, Usage};
 
 use crate::ptx::{Function, Module, ParseError};
 use crate::{Arch, PtxFile};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -156,6 +167,9 @@ impl KernelReport {
 
     fn to_json(&self) -> Value {
         let bounds = self.ptx.bounds;
+        let classes =
+            self.ptx.classes().into_iter().map(|(class, count)| (class.name().to_owned(), count.into()));
+        let classes: Map<String, Value> = classes.collect();
         json!({
             "kernel": self.ptx.name,
             "params": self.ptx.params,
@@ -165,6 +179,7 @@ impl KernelReport {
             "local_bytes": self.ptx.local_bytes,
             "shared_bytes": self.ptx.shared_bytes,
             "instructions": self.ptx.instructions,
+            "classes": classes,
             "ptxas": self.usage.map(|usage| json!({
                 "registers": usage.registers,
                 "stack": usage.stack,

@@ -8,9 +8,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The environment variable that names the program.
-const VARIABLE: &str = "MOYE_PTXAS";
-
 /// Where the packages `nvidia-cuda-nvcc` (13) and `nvidia-cuda-nvcc-cu12` of PyPI keep it.
 const IN_PYTHON: &[&str] = &["nvidia/cu13/bin/ptxas", "nvidia/cuda_nvcc/bin/ptxas"];
 
@@ -85,6 +82,9 @@ impl fmt::Display for PtxasError {
 impl std::error::Error for PtxasError {}
 
 impl Ptxas {
+    /// The environment variable that names the program.
+    pub const VARIABLE: &str = "MOYE_PTXAS";
+
     /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`, `/usr/local/cuda`, `.toolchain/ptxas`
     /// of this folder or one above it, and the packages of the active Python.
     pub fn find() -> Option<Self> {
@@ -211,7 +211,7 @@ fn number_before(line: &str, unit: &str) -> Option<usize> {
 
 /// The program that the environment names.
 fn named() -> Option<PathBuf> {
-    env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
+    env::var_os(Ptxas::VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Where an assembler may be, in the order of preference.

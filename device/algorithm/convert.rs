@@ -2,8 +2,11 @@
 
 use super::copy::copy_alike;
 use crate::arch::Convert;
-use crate::memory::{Element, Storable};
-use crate::tensor::{Access, AccessMut, Engine, Fragment, FragmentLike, InRegisters, StaticLayout, Tensor};
+use crate::memory::{Element, GlobalPointer, Storable};
+use crate::tensor::{
+    Access, AccessMut, Engine, Fragment, FragmentLike, GlobalTensor, InRegisters, StaticLayout, Strides,
+    Tensor,
+};
 use half::{bf16, f16};
 
 impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
@@ -58,6 +61,36 @@ where
             let last = const { Tensor::<E, L>::SIZE - 1 };
             destination.set(last, source.get(last).convert());
         }
+    }
+}
+
+impl<P: GlobalPointer<Element: Element>, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
+    /// The thread's part in registers, each element converted to `U`, and `outside` for those beyond the edge of the matrix:
+    /// what a reduction of ragged rows starts from.
+    ///
+    /// # Safety
+    /// As [`copy`](super::copy()), for what is read.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load_as<U: Element>(&self, outside: U) -> Fragment<U, FragmentLike<L>>
+    where
+        P::Element: Convert<U>,
+    {
+        let mut own = Fragment::<P::Element, FragmentLike<L>>::zeros();
+        // SAFETY: the caller's contract.
+        unsafe { copy_alike(self, &mut own) };
+        let mut result = Fragment::zeros();
+        // SAFETY: both have the layout's elements, which are written.
+        unsafe { convert_into(&own, &mut result) };
+        if !S::WHOLE {
+            for i in 0..Self::SIZE {
+                if !self.engine().exists::<L>(i) {
+                    result[i] = outside;
+                }
+            }
+        }
+        result
     }
 }
 

@@ -115,7 +115,7 @@ impl<const OPERAND: usize, M, LA, LB, LC> Copy for Column<OPERAND, M, LA, LB, LC
 
 impl<const OPERAND: usize, M, LA, LB, LC> StaticLayout for Column<OPERAND, M, LA, LB, LC>
 where
-    M: StaticTiledMma,
+    M: StaticTiledMma<Atom: MmaAtom>,
     LA: StaticLayout,
     LB: StaticLayout,
     LC: StaticLayout,
@@ -134,7 +134,9 @@ where
 /// A product of operands of these layouts.
 struct Product<M, LA, LB, LC>(PhantomData<(M, LA, LB, LC)>);
 
-impl<M: StaticTiledMma, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout> Product<M, LA, LB, LC> {
+impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout>
+    Product<M, LA, LB, LC>
+{
     const EXTENTS: Extents = extents(
         "c",
         [
@@ -149,7 +151,7 @@ impl<M: StaticTiledMma, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout> Pr
 }
 
 /// What the products of a thread are added to, and where the results go.
-trait Sums<M: StaticTiledMma> {
+trait Sums<M: StaticTiledMma<Atom: MmaAtom>> {
     /// Adds the product of `a` and `b` to the values of one atom from `index` on; `first` is whether it is the first along K.
     ///
     /// # Safety
@@ -162,7 +164,7 @@ struct InPlace<'t, C, LC>(&'t mut Tensor<C, LC>);
 
 impl<M, C, LC> Sums<M> for InPlace<'_, C, LC>
 where
-    M: StaticTiledMma,
+    M: StaticTiledMma<Atom: MmaAtom>,
     M::Atom: MmaAtom<RegistersD = RegistersC<M>>,
     C: AccessMut,
     LC: StaticLayout,
@@ -186,7 +188,7 @@ struct Elsewhere<'t, D, LD, C, LC>(&'t mut Tensor<D, LD>, &'t Tensor<C, LC>);
 
 impl<M, D, LD, C, LC> Sums<M> for Elsewhere<'_, D, LD, C, LC>
 where
-    M: StaticTiledMma,
+    M: StaticTiledMma<Atom: MmaAtom>,
     D: AccessMut,
     C: Access,
     LD: StaticLayout,
@@ -349,7 +351,7 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     b: &Tensor<B, LB>,
     c: &Tensor<C, LC>,
 ) where
-    M: StaticTiledMma,
+    M: StaticTiledMma<Atom: MmaAtom>,
     D: AccessMut,
     A: Access,
     B: Access,
@@ -375,7 +377,7 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
 
 /// Whether the atom is a single thread's. Matrix instructions go by rows of sums, for each of which A's fragment is kept; a thread's own products
 /// go by columns where these are shorter (record 7).
-const fn one_thread<M: StaticTiledMma>() -> bool {
+const fn one_thread<M: StaticTiledMma<Atom: MmaAtom>>() -> bool {
     M::Atom::THR_ID.size() == 1
 }
 
@@ -387,7 +389,7 @@ const fn one_thread<M: StaticTiledMma>() -> bool {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn over_atoms<M, A, LA, B, LB, LC>(a: &Tensor<A, LA>, b: &Tensor<B, LB>, mut sums: impl Sums<M>)
 where
-    M: StaticTiledMma,
+    M: StaticTiledMma<Atom: MmaAtom>,
     A: Access,
     B: Access,
     LA: StaticLayout,

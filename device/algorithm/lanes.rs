@@ -141,6 +141,41 @@ fn warps() -> usize {
     crate::arch::block_dim().x.div_ceil(32) as usize
 }
 
+/// `f` over the four warps of a warpgroup, each of whose threads gets the result: as [`block_reduce`], through four elements of
+/// `scratch`, with `sync` as the barrier of the warpgroup's 128 threads (see [`named_barriers!`](crate::named_barriers)).
+///
+/// # Safety
+/// As [`block_reduce`], of the warpgroup; `sync` waits for all of its threads.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
+    value: T,
+    mut scratch: SharedTensor<T, L>,
+    sync: impl Fn(),
+    f: impl Fn(T, T) -> T,
+) -> T {
+    simulator_assert!(
+        SharedTensor::<T, L>::SIZE == 4,
+        "a warpgroup reduces through four elements, and {} has others",
+        L::LAYOUT
+    );
+    let value = warp_reduce(value, &f);
+    let thread = thread_idx().x;
+    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the barriers.
+    unsafe {
+        if thread.is_multiple_of(32) {
+            scratch.set((thread / 32 % 4) as usize, value);
+        }
+        sync();
+        let mut result = scratch.get(0usize);
+        for warp in 1..4usize {
+            result = f(result, scratch.get(warp));
+        }
+        sync();
+        result
+    }
+}
+
 /// `f` over the threads of the block up to the calling one, counted by `x`: an inclusive scan. As [`block_reduce`].
 ///
 /// # Safety

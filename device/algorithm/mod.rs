@@ -82,4 +82,5 @@ pub use gemm::gemm;
 pub use gemm_tiled::{gemm_tiled, gemm_tiled_into};
 pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
+    warpgroup_reduce,
 };

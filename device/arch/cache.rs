@@ -1,7 +1,7 @@
 //! Loads and stores of global memory that say what the caches are to do, and prefetches.
 //!
 //! None of this changes what a load gives, with one exception that the contracts name: a non-coherent load
-//! ([`Coherence::ReadOnly`]) may miss what the same kernel wrote. The simulator does the plain access.
+//! ([`Coherence::ReadOnly`]) may miss what the same kernel wrote, which the simulator tells as a fault.
 
 use super::target::needs;
 use super::word::{Word, Word64x2, Word128};
@@ -346,8 +346,11 @@ macro_rules! word {
                     $join
                 }
                 #[cfg(not(target_arch = "nvptx64"))]
-                {
-                    let _ = hint;
+                if matches!(hint.coherence, Coherence::ReadOnly) {
+                    let bytes: [u8; size_of::<$word>()] = moye_sim::intrinsics::load_global_read_only(address);
+                    // SAFETY: a word is plain bits.
+                    unsafe { bytes.as_ptr().cast::<$word>().read_unaligned() }
+                } else {
                     // SAFETY: passed on.
                     unsafe { Self::load_global(address) }
                 }

@@ -97,7 +97,10 @@ pub use reduce::{
 };
 pub use register_count::{decrease_registers, increase_registers};
 pub use shared::shared_base;
-pub use special::{ex2_approx_f32, rcp_approx_f32};
+pub use special::{
+    ex2_approx_f32, lg2_approx_f32, rcp_approx_f32, rsqrt_approx_f32, sqrt_approx_f32, sqrt_rn_f32,
+    tanh_approx_f32,
+};
 pub use stmatrix::{
     stmatrix_x1, stmatrix_x1_trans, stmatrix_x2, stmatrix_x2_trans, stmatrix_x4, stmatrix_x4_trans,
 };

@@ -1,6 +1,8 @@
 //! Atoms: an instruction together with the thread-value layouts of what it does, and how atoms are tiled over the threads of a
 //! block. [The guide](crate::guide::tiling) walks through both by example.
 
+#[allow(clippy::module_inception, reason = "the trait `Atom` is in the file of its name")]
+mod atom;
 pub mod copy;
 pub mod mma;
 mod tiled_copy;
@@ -9,6 +11,8 @@ pub mod tma;
 pub mod wgmma;
 
 pub use crate::tiling::TilingError;
+pub(crate) use atom::number;
+pub use atom::{Atom, AtomTraits};
 pub use tiled_copy::{
     CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, ThreadD, ThreadS, TiledCopy,
     make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,

@@ -15,6 +15,17 @@ pub use typed::{Kernel, LaunchBounds, Params};
 #[inline(always)]
 pub const fn assert_param<P: KernelParam>() {}
 
+/// Compiles only where the type may be a field of a parameter; `#[derive(KernelParam)]` writes a call of it per field of the struct `of`.
+#[doc(hidden)]
+#[track_caller]
+pub const fn assert_field<P: KernelParam>(of: &str) {
+    if P::TYPE.is_constant() {
+        crate::atom::TilingError::of(of)
+            .str("kernels take a tensor map by the address of a parameter of its own; pass it beside the struct")
+            .raise();
+    }
+}
+
 /// Bit `i` is set where parameter `i` is a [`ParamType::Constant`]; `#[kernel]` hands it to moye-build.
 #[doc(hidden)]
 pub const fn constants(types: &[ParamType]) -> u32 {

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter type",
-    note = "a kernel takes integers (i8..i64, u8..u64, usize, isize), floats (f32, f64), half::f16, half::bf16, pointers to global memory (Global<T> for what it reads, GlobalMut<T> for what it writes), and tensor maps (TensorMap)",
+    note = "a kernel takes integers (i8..i64, u8..u64, usize, isize), bool, floats (f32, f64), half::f16, half::bf16, pointers to global memory (Global<T> for what it reads, GlobalMut<T> for what it writes), and tensor maps (TensorMap)",
     note = "pass a slice as a pointer and a length, and a struct of your own with `#[derive(KernelParam)]` and `#[repr(C)]`"
 )]
 pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
@@ -94,6 +94,8 @@ macro_rules! scalar {
     )* };
 }
 scalar!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, f16, bf16);
+// A byte that is 0 or 1, which `#[kernel]` receives as a `u8`.
+scalar!(bool);
 
 // SAFETY: `repr(transparent)` over a 64-bit pointer.
 unsafe impl<T: Element> KernelParam for Global<T> {

@@ -2,6 +2,7 @@
 
 use super::{KernelParam, ParamType};
 use core::ffi::c_void;
+use moye_sim::{Dim3, GlobalMemory, Launch, LaunchError, Report};
 
 /// A kernel: its name in the PTX, what it takes, how it may be launched, and its body for the simulator.
 ///
@@ -71,6 +72,67 @@ impl<P: Params> Kernel<P> {
     /// The parameter types, in order.
     pub const fn params(&self) -> &'static [ParamType] {
         P::TYPES
+    }
+
+    /// Runs the kernel on the simulator: `blocks` blocks of `threads` threads, with the shared memory that it declares.
+    ///
+    /// A crate of kernels needs nothing else for its tests: neither a GPU nor the compilation to PTX.
+    ///
+    /// ```
+    /// use moye_device::arch::{block_idx, thread_idx};
+    /// use moye_device::kernel;
+    /// use moye_device::memory::{Global, GlobalMut};
+    /// use moye_sim::GlobalMemory;
+    ///
+    /// /// `y[i] = 2 x[i]`, a thread for each.
+    /// ///
+    /// /// # Safety
+    /// /// `x` and `y` have an element for each thread of the grid.
+    /// #[kernel(threads = 32)]
+    /// pub unsafe fn double(x: Global<f32>, y: GlobalMut<f32>) {
+    ///     let i = i64::from(32 * block_idx().x + thread_idx().x);
+    ///     // SAFETY: the caller's contract.
+    ///     unsafe { y.write(i, 2.0 * x.read(i)) };
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let memory = GlobalMemory::new();
+    /// let x = memory.upload(&[1.5f32; 64], "x")?;
+    /// let y = memory.alloc(x.len(), "y")?;
+    /// let arguments = (Global::from_address(x.address()), GlobalMut::from_address(y.address()));
+    /// // SAFETY: both have 64 elements.
+    /// unsafe { double.simulate(&memory, 2, 32, arguments)? };
+    /// assert_eq!(y.download::<f32>(), [3.0; 64]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// More threads than the kernel's launch bounds allow, what [`Launch::run`](moye_sim::Launch::run) refuses, and faults of the kernel.
+    ///
+    /// # Safety
+    /// The kernel's own contract holds for these parameters and this grid.
+    pub unsafe fn simulate(
+        &self,
+        memory: &GlobalMemory,
+        blocks: impl Into<Dim3>,
+        threads: impl Into<Dim3>,
+        parameters: P,
+    ) -> Result<Report, LaunchError> {
+        let threads = threads.into();
+        if let Some(most) = self.bounds.threads.filter(|&most| threads.count() > u128::from(most)) {
+            return Err(LaunchError::Invalid {
+                kernel: self.name.into(),
+                reason: alloc::format!(
+                    "a block of {} threads, and its launch bounds allow {most}",
+                    threads.count()
+                ),
+            });
+        }
+        Launch::new(self.name, blocks, threads, memory).shared_bytes(self.shared_bytes).run(&|| {
+            // SAFETY: this is a simulated thread; the caller's contract.
+            unsafe { self.call(parameters) }
+        })
     }
 
     /// Runs the body as one thread of a grid.

@@ -42,8 +42,10 @@
 //! ```
 
 mod stage;
+mod staged;
 
 pub use stage::{Consumer, Filling, Full, Producer, Writer, Writing};
+pub use staged::Staged;
 
 use crate::arch::{fence_mbarrier_init, mbarrier_init};
 use crate::memory::SharedStorage;
@@ -144,10 +146,11 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
 }
 
 impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUSTER> {
-    /// Makes the mbarriers. A barrier of the block (of the cluster, where there is one) follows, before anybody uses the pipeline.
+    /// Makes the mbarriers. The contract of the whole pipeline stands here: its sides need none of their own.
     ///
     /// # Safety
-    /// One thread of the block calls it, once.
+    /// One thread of the block calls it, once. A barrier of the block (of the cluster, where there is one) follows, before any thread
+    /// takes a side.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn init(&self) {

@@ -73,11 +73,10 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
     /// Waits until the next stage was released, and announces `bytes`: all that will come into the stage of this block, from
     /// other blocks of the cluster too.
     ///
-    /// # Safety
-    /// The pipeline was made, and a barrier is behind that. Copies of `bytes` bytes in all arrive at the stage's barrier.
+    /// Copies of `bytes` bytes in all arrive at the stage's barrier, or its readers wait for ever.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn acquire(&mut self, bytes: u32) -> Filling {
+    pub fn acquire(&mut self, bytes: u32) -> Filling {
         let stage = self.turn.stage;
         let barrier = self.barriers.full(stage);
         // SAFETY: the pipeline's own barriers; phases are waited for in turn.
@@ -91,15 +90,12 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
 
     /// Waits until every stage that was filled has been released. A block of a cluster that ends before would take away the
     /// barriers that others arrive at.
-    ///
-    /// # Safety
-    /// As for [`acquire`](Self::acquire).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn drain(mut self) {
+    pub fn drain(mut self) {
         let mut stage = 0;
         while stage < STAGES {
-            // SAFETY: the caller's contract.
+            // SAFETY: the pipeline's own barriers; phases are waited for in turn.
             unsafe { mbarrier_wait_parity(self.barriers.empty(self.turn.stage), self.turn.parity) };
             self.turn.advance();
             stage += 1;
@@ -137,12 +133,9 @@ impl<const STAGES: u32> Writer<STAGES> {
     }
 
     /// Waits until the next stage was released.
-    ///
-    /// # Safety
-    /// The pipeline was made, and a barrier is behind that.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn acquire(&mut self) -> Writing {
+    pub fn acquire(&mut self) -> Writing {
         let stage = self.turn.stage;
         // SAFETY: the pipeline's own barriers; phases are waited for in turn.
         unsafe { mbarrier_wait_parity(self.barriers.empty(stage), self.turn.parity) };
@@ -152,11 +145,10 @@ impl<const STAGES: u32> Writer<STAGES> {
 
     /// Says for the warp that it has written its part of the stage.
     ///
-    /// # Safety
-    /// All lanes of the warp call it, each with its own stage, the same, behind a `sync_warp` that is behind their writes.
+    /// All lanes of the warp call it, each with its own stage, the same, after a `sync_warp` that follows their writes.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn fill(&self, writing: Writing) {
+    pub fn fill(&self, writing: Writing) {
         if lane_id() == 0 {
             // SAFETY: the pipeline's own barrier. The arrival releases what the lane has seen: its own writes, and those that the others made
             // in front of their meeting.
@@ -195,12 +187,9 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     }
 
     /// Waits until the next stage is full.
-    ///
-    /// # Safety
-    /// The pipeline was made, and a barrier is behind that.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn wait(&mut self) -> Full {
+    pub fn wait(&mut self) -> Full {
         let stage = self.turn.stage;
         // SAFETY: the pipeline's own barriers; phases are waited for in turn.
         unsafe { mbarrier_wait_parity(self.barriers.full(stage), self.turn.parity) };
@@ -222,12 +211,11 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
 
     /// Says for the warp that it reads the stage no more: what its instructions read of it, they have read.
     ///
-    /// # Safety
     /// All lanes of the warp call it, each with its own stage, the same.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn release(&self, full: Full) {
-        // SAFETY: the caller's contract.
+    pub fn release(&self, full: Full) {
+        // SAFETY: the pipeline's own barrier, by all lanes.
         unsafe { self.arrive(self.barriers.empty(full.stage)) };
     }
 

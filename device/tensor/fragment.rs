@@ -176,6 +176,22 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         Tensor::from_engine(Registers { words, element: PhantomData })
     }
 
+    /// The registers from element `first` on as one value, accumulators of an instruction say.
+    ///
+    /// # Safety
+    /// The elements from `first` on are consecutive, as many as `A` holds, and any bits are a value of `A`.
+    #[inline(always)]
+    pub(crate) unsafe fn consecutive<A>(&mut self, first: usize) -> &mut A {
+        let byte = byte_of::<T, L>(first, 0);
+        debug_assert!(
+            byte + size_of::<A>() <= ROOM,
+            "{} bytes from {byte} on are beyond a fragment",
+            size_of::<A>()
+        );
+        // SAFETY: inside the room, which is aligned to 16 bytes; the caller's contract.
+        unsafe { &mut *self.engine.words.0.as_mut_ptr().add(byte).cast::<A>() }
+    }
+
     /// A fragment whose elements are zeros: all their bits are 0.
     ///
     /// Zeros that are overwritten cost nothing.

@@ -42,7 +42,7 @@ pub(crate) use rows::same_threads;
 pub use rows::{AcrossLanes, ByRow, InRegisters, OfTile, Reduced, Reordered};
 pub use shared::SharedTensor;
 pub(crate) use shared::{block_bytes, starts_at_zero};
-pub use slice::{AllButLast, LastOf, ModeOf, Part};
+pub use slice::{AllButLast, LastOf, ModeOf, Part, Transposed};
 pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zero};
 

@@ -17,6 +17,7 @@
 //! assert_eq!(ByRow::<AccumulatorOf<Scores, Mma>>::LAYOUT, layout!(((2, 2), (2, 4)):((2, 4), (1, 8)))); // (row, column)
 //! ```
 
+use super::at::{PlaceKinds, SliceOf};
 use super::fragment::{FragmentLike, Registers, RegistersMut, RegistersRef};
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::{Fragment, PartitionOf, Projection, Tensor, ThreadOf};
@@ -25,10 +26,10 @@ use crate::memory::{Element, Storable};
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
-/// The layout of a fragment for a thread's part of a tile: its elements have coordinates `(row, column)` there.
+/// The layout of a thread's part of a tile, or of a fragment for it: its elements have coordinates `(row, column)` there.
 ///
-/// It is implemented for the fragments of tiled MMAs, of tiled copies and of partitions among threads; an atom of one's own
-/// brings the two layouts of coordinates.
+/// It is implemented for the partitions by tiled MMAs, by tiled copies and among threads; an atom of one's own brings the two
+/// layouts of coordinates.
 #[diagnostic::on_unimplemented(
     message = "the elements of a fragment of layout `{Self}` have no rows and columns that are known",
     note = "take the fragment of a partition: `mma.accumulator::<Tile>()`, `partition.make_fragment_like()`"
@@ -44,7 +45,20 @@ pub trait OfTile: StaticLayout {
     type Threads: StaticLayout;
 }
 
-impl<L: StaticLayout, T: StaticLayout, P: Projection> OfTile for FragmentLike<PartitionOf<L, T, P>> {
+impl<L: OfTile> OfTile for FragmentLike<L> {
+    type Tile = L::Tile;
+    type Elements = L::Elements;
+    type Threads = L::Threads;
+}
+
+/// The kept modes of a thread's part, counted from the slice's first element on.
+impl<L: OfTile, K: PlaceKinds> OfTile for SliceOf<L, K> {
+    type Tile = L::Tile;
+    type Elements = SliceOf<L::Elements, K>;
+    type Threads = L::Threads;
+}
+
+impl<L: StaticLayout, T: StaticLayout, P: Projection> OfTile for PartitionOf<L, T, P> {
     type Tile = L;
     type Elements = PartitionOf<IdentityOf<L>, T, P>;
     type Threads = ThreadOf<IdentityOf<L>, T, P>;
@@ -325,6 +339,65 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
         self.view_as_mut()
     }
 
+    /// [`reduce`](Tensor::reduce) over the columns: an element for each of the thread's rows.
+    ///
+    /// A row's other elements are in other lanes: [`across_lanes`](Fragment::across_lanes) goes on over these.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn reduce_rows(&self, f: impl Fn(T, T) -> T) -> Fragment<T, Reduced<ByRow<L>, 1>>
+    where
+        T: Element,
+    {
+        self.by_row().reduce::<1>(f)
+    }
+
+    /// [`reduce`](Tensor::reduce) over the rows: an element for each of the thread's columns.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn reduce_columns(&self, f: impl Fn(T, T) -> T) -> Fragment<T, Reduced<ByRow<L>, 0>>
+    where
+        T: Element,
+    {
+        self.by_row().reduce::<0>(f)
+    }
+
+    /// [`fold`](Tensor::fold) over the columns, from a value for each row on: a running maximum or sum.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn fold_rows<U: Element, LS: StaticLayout>(
+        &self,
+        start: &Fragment<U, LS>,
+        f: impl Fn(U, T) -> U,
+    ) -> Fragment<U, LS>
+    where
+        T: Element,
+    {
+        self.by_row().fold::<1, U, LS>(start, f)
+    }
+
+    /// [`apply_along`](Tensor::apply_along) the rows: replaces each element by `f` of it and of its row's element of `rows`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn apply_rows<U: Element, LO: StaticLayout>(&mut self, rows: &Fragment<U, LO>, f: impl Fn(T, U) -> T)
+    where
+        T: Element,
+    {
+        self.by_row_mut().apply_along::<0, U, LO>(rows, f);
+    }
+
+    /// [`apply_along`](Tensor::apply_along) the columns: by its column's element of `columns`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn apply_columns<U: Element, LO: StaticLayout>(
+        &mut self,
+        columns: &Fragment<U, LO>,
+        f: impl Fn(T, U) -> T,
+    ) where
+        T: Element,
+    {
+        self.by_row_mut().apply_along::<1, U, LO>(columns, f);
+    }
+
     /// A fragment with `value` for each of the thread's rows: a running maximum or sum.
     #[inline(always)]
     pub fn rows<U: Element>(&self, value: U) -> Fragment<U, Reduced<ByRow<L>, 1>> {
@@ -447,6 +520,28 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         for i in 0..Self::SIZE {
             // SAFETY: inside the tensor, which whoever made it has written.
             result[i] = f(unsafe { self.get(i) });
+        }
+        result
+    }
+}
+
+impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
+    /// A fragment of `f` of each element and of the element of `other` at the same index.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn zip<U: Element, V: Element, EO, LO: StaticLayout>(
+        &self,
+        other: &Tensor<EO, LO>,
+        mut f: impl FnMut(T, U) -> V,
+    ) -> Fragment<V, FragmentLike<L>>
+    where
+        EO: InRegisters + super::Engine<Element = U>,
+    {
+        const { same_size("zip", &L::LAYOUT, &LO::LAYOUT) };
+        let mut result = Fragment::zeros();
+        for i in 0..Self::SIZE {
+            // SAFETY: inside both, which whoever made them has written.
+            result[i] = unsafe { f(self.get(i), other.get(i)) };
         }
         result
     }

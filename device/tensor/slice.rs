@@ -14,6 +14,33 @@ pub struct AllButLast<L>(PhantomData<L>);
 /// The last mode.
 pub struct LastOf<L>(PhantomData<L>);
 
+/// The first two modes exchanged.
+pub struct Transposed<L>(PhantomData<L>);
+
+impl<L: StaticLayout> StaticLayout for Transposed<L> {
+    const LAYOUT: Layout = {
+        let (rows, columns) = (L::LAYOUT.mode(0), L::LAYOUT.mode(1));
+        match L::LAYOUT.rank() {
+            2 => Layout::concat(&[columns, rows]),
+            3 => Layout::concat(&[columns, rows, L::LAYOUT.mode(2)]),
+            _ => Layout::concat(&[columns, rows, L::LAYOUT.mode(2), L::LAYOUT.mode(3)]),
+        }
+    };
+    const ORIGIN: Divisors = L::ORIGIN;
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+    const MOVED: u64 = L::MOVED;
+    const STEPPED: u64 = L::STEPPED;
+}
+
+impl<T: Element, L: StaticLayout> Tensor<Shared<T>, L> {
+    /// The same elements with the first two modes exchanged: `(BLK_N, D, PIPE)` as `(D, BLK_N, PIPE)`.
+    #[inline(always)]
+    #[must_use]
+    pub fn transposed(self) -> Tensor<Shared<T>, Transposed<L>> {
+        Tensor::from_engine(self.engine)
+    }
+}
+
 /// Mode `I`.
 pub struct ModeOf<L, const I: usize>(PhantomData<L>);
 
@@ -27,7 +54,7 @@ macro_rules! marker {
         impl<L $(, const $i: usize)?> Copy for $name<L $(, $i)?> {}
     )+ };
 }
-marker!(AllButLast<L>, LastOf<L>, ModeOf<L, I>);
+marker!(Transposed<L>, AllButLast<L>, LastOf<L>, ModeOf<L, I>);
 
 impl<L: StaticLayout, const I: usize> StaticLayout for ModeOf<L, I> {
     const LAYOUT: Layout = L::LAYOUT.mode(I);

@@ -26,51 +26,6 @@ pub trait StaticLayout: Copy + 'static {
     const STEPPED: u64 = 0;
 }
 
-/// Declares types for layouts: `static_layout! { pub SmemA = layout!((128, 8) : (1, 129)); }`.
-#[macro_export]
-macro_rules! static_layout {
-    ($($(#[$meta:meta])* $vis:vis $name:ident = $layout:expr;)+) => { $(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug)]
-        $vis struct $name;
-
-        impl $crate::tensor::StaticLayout for $name {
-            const LAYOUT: $crate::layout::Layout = $layout;
-        }
-    )+ };
-}
-
-/// Declares types for swizzled layouts of shared memory:
-///
-/// ```
-/// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
-/// use moye_device::swizzled_layout;
-///
-/// swizzled_layout! {
-///     /// 128 rows of 64 half-precision numbers, 16-byte pieces exchanged within each 128-byte row.
-///     pub SmemA = ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((8, 64):(64, 1))).tile_to_shape(tuple!((128, 64)));
-/// }
-/// ```
-#[macro_export]
-macro_rules! swizzled_layout {
-    ($($(#[$meta:meta])* $vis:vis $name:ident = $layout:expr;)+) => { $(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug)]
-        $vis struct $name;
-
-        impl $crate::tensor::StaticLayout for $name {
-            const LAYOUT: $crate::layout::Layout = {
-                const COMPOSED: $crate::layout::ComposedLayout = $layout;
-                $crate::tensor::starts_at_offset_zero(COMPOSED)
-            };
-            const SWIZZLE: $crate::layout::Swizzle = {
-                const COMPOSED: $crate::layout::ComposedLayout = $layout;
-                COMPOSED.swizzle
-            };
-        }
-    )+ };
-}
-
 /// The layout without the swizzle, which starts at offset 0, or does not compile.
 #[doc(hidden)]
 #[track_caller]

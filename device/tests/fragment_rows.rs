@@ -2,7 +2,7 @@
 
 use core::ops::Add;
 use half::{bf16, f16};
-use moye_device::algorithm::{block_reduce, block_scan, copy, warp_scan_exclusive};
+use moye_device::algorithm::{block_reduce, block_scan, copy, warp_scan_exclusive, warpgroup_reduce};
 use moye_device::arch::{lane_id, thread_idx, wgmma::fragments};
 use moye_device::atom::copy::AutoVectorizingCopy;
 use moye_device::atom::mma::{SM80_8x8x4_F64F64F64F64_TN, SM80_16x8x16_F32F16F16F32_TN, UniversalFma};
@@ -29,7 +29,7 @@ tiled_mma! {
     FourAlongM: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::new(layout!((4, 1, 1)));
     TwoByTwo: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 16, 16]);
     Doubles: TiledMma<SM80_8x8x4_F64F64F64F64_TN> = TiledMma::new(layout!((2, 1, 1)));
-    Threads: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((8, 16)));
+    Threads: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((8, 4)));
 }
 tiled_copy! {
     ByRows: TiledCopy<AutoVectorizingCopy, f32> = TiledCopy::new(layout!((4, 32):(32, 1)), layout!((1, 4)));
@@ -177,7 +177,7 @@ fn a_row_is_reduced_across_the_lanes_that_have_parts_of_it() {
             let max = values.by_row().reduce::<1>(f32::max).across_lanes(f32::max);
             let sum = values.by_row().reduce::<1>(f32::add).across_lanes(f32::add);
             let row = thread_idx().x as usize / 32;
-            let all = || (0..256).map(|column| value(row, column));
+            let all = || (0..256).map(move |column| value(row, column));
             assert_eq!(max[0], all().fold(f32::MIN, f32::max));
             assert_eq!(sum[0], all().sum::<f32>(), "small integers are added exactly");
             // A running value goes on from the one before.
@@ -200,7 +200,7 @@ fn elements_have_indices_and_coordinates_and_maps_go_by_both() {
     assert_eq!((rows[0], rows[1]), (3.0, 8.0));
     values.apply_along::<0, _, _>(&rows, |x, row| x / row);
     assert_eq!(values[(1, 2)], 6.0 / 8.0);
-    values.apply_with(&doubled.view(), |x, by| x * by as f32);
+    values.apply_with(&doubled.view(), |x, by: i32| x * by as f32);
     assert_eq!(values[(1, 2)], 9.0);
     assert_eq!(weights[3], 3.0);
     values.at_mut((.., 1))[0] = -1.0;
@@ -239,4 +239,33 @@ fn blocks_reduce_and_scan_through_an_element_for_each_warp() {
         .unwrap_err()
         .to_string();
     assert!(fault.contains("a block of 2 warps reduces through an array of 4:1"), "{fault}");
+}
+
+moye_device::named_barriers! {
+    enum Barrier {
+        First = 128,
+        Second = 128,
+    }
+}
+
+#[test]
+fn warpgroups_reduce_by_barriers_of_their_own() {
+    type Storage = (SharedArray<f32, Warps>, SharedArray<f32, Warps>);
+    let memory = GlobalMemory::new();
+    Launch::new("warpgroups", 1, 256, &memory)
+        .shared_bytes(Storage::BYTES)
+        .run(&|| {
+            let thread = thread_idx().x;
+            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps come to the barriers.
+            let sum = unsafe {
+                let (first, second) = Storage::take();
+                if thread < 128 {
+                    warpgroup_reduce(thread as f32, first, || Barrier::First.sync(), f32::add)
+                } else {
+                    warpgroup_reduce(thread as f32, second, || Barrier::Second.sync(), f32::add)
+                }
+            };
+            assert_eq!(sum, if thread < 128 { 127.0 * 64.0 } else { 128.0 * 128.0 + 127.0 * 64.0 });
+        })
+        .unwrap();
 }

@@ -17,10 +17,13 @@ mod golden_pycute;
 mod golden_rejected;
 mod golden_tiling;
 mod hopper;
+#[allow(non_snake_case, reason = "tensors have CuTe's names")]
+mod hopper_tiled;
 mod laws;
 mod layout_edges;
 mod layout_messages;
 mod layout_text;
+mod math;
 mod mma_faults;
 mod mma_results;
 mod quad_pairs;

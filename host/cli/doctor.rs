@@ -8,6 +8,7 @@ use moye::{Device, Error, driver, kernels};
 use moye_build::report::Ptxas;
 use moye_build::{BuildError, core_source};
 use std::env;
+use std::path::Path;
 
 /// Looks at everything, and fails where something is missing that a machine without a GPU needs too.
 #[derive(Args)]
@@ -92,7 +93,15 @@ fn source_of_core() -> Finding {
         Err(error @ BuildError::CoreSourceUnusable { .. }) => {
             missing(error.to_string(), "remove that folder; `cargo xtask setup` fetches the right one")
         }
-        Err(error) => missing(error.to_string(), install),
+        Err(error) => match core_source::find(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+            // It is there, and only crates outside the checkout do not look there.
+            Ok(source) => Finding::Ok(format!(
+                "{}, of the checkout that this program was built in; for crates elsewhere set {} to it",
+                source.library.display(),
+                core_source::VARIABLE
+            )),
+            Err(_) => missing(error.to_string(), install),
+        },
     }
 }
 

@@ -31,12 +31,16 @@ use text::Drawn;
   moye draw --copy '(16,2)' '(2,4)' --atom SM75_U32x4_LDSM_N --element u16
   moye draw --mma SM80_16x8x8_F32TF32TF32F32_TN --atoms '(2,2,1)' --tile 32x32x8
   moye draw --mma SM80_16x8x8_F32TF32TF32F32_TN --operand a --atom SM75_U32x4_LDSM_N")]
-#[command(group(clap::ArgGroup::new("what").args(["layout", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
+#[command(group(clap::ArgGroup::new("drawn").args(["layout", "layout_option"])))]
+#[command(group(clap::ArgGroup::new("what").args(["layout", "layout_option", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
 pub struct Draw {
     /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a swizzled one,
     /// `Sw<3,3,3> o 0 o (8,64):(64,1)`, and an operation of `moye eval`, `logical_divide((8,8), (4,4))`.
     #[arg(conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout: Option<String>,
+    /// The layout by an option, as the other pictures have it.
+    #[arg(long = "layout", value_name = "LAYOUT", hide = true, conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
+    layout_option: Option<String>,
 
     /// Draw a thread-value layout: which thread holds each element of the tile as which value.
     #[arg(long, value_name = "LAYOUT", requires = "tile", conflicts_with_all = ["copy", "source", "mma", "json"])]
@@ -93,10 +97,10 @@ pub struct Draw {
     id: Option<i64>,
 
     /// Swizzle the layout: bits, base and shift, such as 3,4,3.
-    #[arg(long, value_name = "B,M,S", requires = "layout")]
+    #[arg(long, value_name = "B,M,S", requires = "drawn")]
     swizzle: Option<String>,
     /// Draw the bank of shared memory of each element of this type: f32, bf16, e4m3, ..., or its bits.
-    #[arg(long, value_name = "TYPE", requires = "layout")]
+    #[arg(long, value_name = "TYPE", requires = "drawn")]
     banks: Option<String>,
     /// A warp's access: (thread, value) to the linear coordinate of an element. Conflicts are marked.
     #[arg(long, value_name = "LAYOUT", requires = "banks")]
@@ -201,7 +205,9 @@ impl Draw {
         if let Some(shape) = &self.mma {
             return self.mma(shape, threads.as_ref());
         }
-        let Some(layout) = &self.layout else { bail!("give a layout to draw; see --help") };
+        let Some(layout) = self.layout.as_ref().or(self.layout_option.as_ref()) else {
+            bail!("give a layout to draw; see --help")
+        };
         self.memory(layout)
     }
 
@@ -242,22 +248,15 @@ impl Draw {
 
     /// A layout by itself, swizzled, or by bank.
     fn memory(&self, layout: &str) -> Result<Scene> {
-        let (layout, swizzled) = match (layout.trim_start().starts_with("Sw"), &self.swizzle) {
-            (true, Some(_)) => bail!("the layout {layout} is swizzled already; leave --swizzle out"),
-            (true, None) => {
-                let composed = ComposedLayout::parse(layout)?;
-                (composed.layout, Some(composed))
+        let (layout, swizzled) = match (text::drawn(layout)?, &self.swizzle) {
+            (Drawn::Plain(layout), Some(swizzle)) => {
+                (layout, Some(ComposedLayout::try_new(text::swizzle(swizzle)?, 0, layout)?))
             }
-            (false, swizzle) => match (text::drawn(layout)?, swizzle) {
-                (Drawn::Plain(layout), Some(swizzle)) => {
-                    (layout, Some(ComposedLayout::try_new(text::swizzle(swizzle)?, 0, layout)?))
-                }
-                (Drawn::Plain(layout), None) => (layout, None),
-                (Drawn::Swizzled(_), Some(_)) => {
-                    bail!("the layout {layout} is swizzled already; leave --swizzle out")
-                }
-                (Drawn::Swizzled(composed), None) => (composed.layout, Some(composed)),
-            },
+            (Drawn::Plain(layout), None) => (layout, None),
+            (Drawn::Swizzled(_), Some(_)) => {
+                bail!("the layout {layout} is swizzled already; leave --swizzle out")
+            }
+            (Drawn::Swizzled(composed), None) => (composed.layout, Some(composed)),
         };
         match (&self.banks, swizzled) {
             (Some(element), swizzled) => {

@@ -71,14 +71,30 @@ impl Dtype {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
 
-    /// Whether elements may be kept under a type descriptor, given without its byte order: NumPy has none of its own for some, and
-    /// what the user says that they are was asked before ([`NpyFile::dtype`](super::input::NpyFile::dtype)).
-    pub fn is_kept_as(self, code: &str) -> bool {
+    /// A factor of products of this type, as their kernels have it: float32 for floats of up to 32 bits.
+    pub fn factor(self, value: f64) -> f64 {
         match self {
-            Self::F16 | Self::Bf16 if matches!(code, "u2" | "bfloat16" | "V2") => true,
-            Self::E4m3 | Self::E5m2 if matches!(code, "u1" | "V1") => true,
-            _ => code == self.descriptor().trim_start_matches(['<', '|']),
+            Self::F64 | Self::I8 | Self::I32 => value,
+            _ => f64::from(value as f32),
         }
+    }
+
+    /// The call that converts an array to this type in NumPy, which knows some types by `ml_dtypes` alone.
+    pub fn as_type(self) -> String {
+        if self.is_of_ml_dtypes() {
+            format!(".astype(ml_dtypes.{self})")
+        } else {
+            format!(".astype('{self}')")
+        }
+    }
+
+    /// An array `a` of this type, as it is after `numpy.load`, which leaves the types of `ml_dtypes` out.
+    pub fn viewed(self) -> String {
+        if self.is_of_ml_dtypes() { format!("a.view(ml_dtypes.{self})") } else { "a".to_owned() }
+    }
+
+    const fn is_of_ml_dtypes(self) -> bool {
+        matches!(self, Self::Bf16 | Self::E4m3 | Self::E5m2)
     }
 }
 

@@ -42,11 +42,12 @@ An expression is
   a layout                    (4,(2,2)):(2,(1,8))
   a shape, a coordinate       (4,(2,_)); a shape is its compact column-major layout where one is needed
   a tiler                     a layout, a shape, or a tuple of them: (3:4,_,8), <3:4,_,8>
-  a swizzle                   Sw<3,4,3>
+  a swizzle                   Sw<3,4,3>, S<3,4,3>, Swizzle(3,4,3)
   a composed layout           Sw<3,3,3> o 0 o (8,64):(64,1)
+  what CuTe prints            gmem_ptr[32b](0x7f..) o (_32,_4):(_1,32); a swizzle before smem_ptr[16b](unset) is one of bytes
   an operation                composition((6,2):(8,2), (4,3):(3,1)), or for this one A o B
   a call                      (4,3):(3,1)(2,1), an index; make_identity_layout((4,3))(2,1), a coordinate; with `_` a slice;
-                              ((6,2):(8,2) o (4,3):(3,1))(2,1) in parentheses
+                              of a composition too: (6,2):(8,2) o (4,3):(3,1)(2,1)
 
 Operations (`?` may be left out, `...` any number):
 

@@ -1,17 +1,14 @@
 //! NumPy files read.
 
 use super::dtype::{Dtype, PRODUCTS, Stored};
+use super::npy::{Header, Kind, MAGIC};
 use super::progress;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2, ShapeBuilder};
-use ndarray_npy::npy::header::{Header, ParseHeaderError, ReadHeaderError};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// What every NumPy file begins with.
-const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// A NumPy file in memory.
 pub struct NpyFile {
@@ -49,47 +46,43 @@ impl NpyFile {
         self.path.display().to_string()
     }
 
-    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, and `f1` is float8_e5m2, as `ml_dtypes` writes
-    /// them; those of uint16, of uint8, and single bytes without a type, which are any of many, are what the user says that the
-    /// matrices are, `given`.
+    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, and `f1` is float8_e5m2, as
+    /// `ml_dtypes` writes them. uint16, uint8, and single bytes without a type may stand for several types: `given`
+    /// is what the user says that the matrices are.
     pub fn dtype(&self, given: Option<Dtype>) -> Result<Dtype> {
         let (header, _) = self.header()?;
-        let descriptor = header.type_descriptor.to_string();
-        let descriptor = descriptor.trim_matches('\'');
-        let known = match descriptor.trim_start_matches(['<', '>', '|', '=']) {
-            "f2" => Dtype::F16,
-            "bfloat16" | "V2" => Dtype::Bf16,
-            "f4" => Dtype::F32,
-            "f8" => Dtype::F64,
-            "i1" => Dtype::I8,
-            "i4" => Dtype::I32,
-            "u2" => match given {
+        let (name, descriptor) = (self.name(), header.descriptor);
+        let known = match &descriptor.kind {
+            Kind::Number(dtype) => *dtype,
+            Kind::Bytes(2) => Dtype::Bf16,
+            Kind::Other("uint16") => match given {
                 Some(given @ (Dtype::F16 | Dtype::Bf16)) => given,
                 _ => bail!(
-                    "{} holds uint16; where that is what bfloat16 was kept as, say --dtype bf16, otherwise convert it with \
-                     a.astype('float32')",
-                    self.name()
+                    "{name} holds uint16; where that is what bfloat16 was kept as, say --dtype bf16, otherwise convert it with \
+                     a.astype('float32')"
                 ),
             },
-            "f1" => Dtype::E5m2,
-            "V1" | "u1" if given.is_some_and(Dtype::is_float8) => given.expect("it was looked at"),
-            "V1" => bail!(
-                "{} holds bytes that the file does not tell the type of; where that is float8_e4m3fn of ml_dtypes, say --dtype e4m3",
-                self.name()
+            Kind::Bytes(1) | Kind::Other("uint8") if let Some(given) = given.filter(|it| it.is_float8()) => {
+                given
+            }
+            Kind::Bytes(1) => bail!(
+                "{name} holds bytes that the file does not tell the type of; where that is float8_e4m3fn of ml_dtypes, say --dtype e4m3"
             ),
             _ => bail!(
-                "{} holds {}; products are of {PRODUCTS}, so convert it, say with a.astype('float32')",
-                self.name(),
-                dtype(descriptor)
+                "{name} holds {}, and products are of {PRODUCTS}; {}",
+                descriptor.name(),
+                descriptor.conversion(Dtype::F32)
             ),
         };
-        if !is_native(descriptor) {
-            bail!(
-                "{} holds {known} of the other byte order; convert it with a.astype('{known}')",
-                self.name()
-            );
+        if descriptor.is_swapped {
+            bail!("{name} holds {known} of the other byte order; {}", descriptor.conversion(known));
         }
         Ok(known)
+    }
+
+    /// How to convert the array in the file to this type, in NumPy.
+    pub fn conversion(&self, to: Dtype) -> Result<String> {
+        Ok(self.header()?.0.descriptor.conversion(to))
     }
 
     /// The matrix in the file, in place where the data is aligned. The elements must be of type `T`.
@@ -103,7 +96,7 @@ impl NpyFile {
             let rank = header.shape.len();
             bail!("{} holds a {rank}-dimensional array, not a matrix; {advice}", self.name());
         };
-        let shape = (rows, cols).set_f(header.layout.is_fortran());
+        let shape = (rows, cols).set_f(header.is_fortran);
         Ok(match self.elements(&header, data)? {
             Cow::Borrowed(elements) => ArrayView2::from_shape(shape, elements)?.into(),
             Cow::Owned(elements) => Array2::from_shape_vec(shape, elements)?.into(),
@@ -141,17 +134,7 @@ impl NpyFile {
 
     /// The header, and what follows it.
     fn header(&self) -> Result<(Header, &[u8])> {
-        let mut data = self.bytes.as_slice();
-        let header = Header::from_reader(&mut data).map_err(|error| match error {
-            ReadHeaderError::Parse(ParseHeaderError::IllegalValue { key, value }) if key == "shape" => {
-                anyhow!(
-                    "{} has a header with the shape {value}, which no array has; save it again",
-                    self.name()
-                )
-            }
-            _ => anyhow!("{} is not a .npy file; write one with numpy.save", self.name()),
-        })?;
-        Ok((header, data))
+        Header::read(&self.bytes).map_err(|error| anyhow!("{} {error}", self.name()))
     }
 
     /// The header of a file whose elements must be of type `T`, and of a shape that memory can have; and the data.
@@ -164,18 +147,13 @@ impl NpyFile {
                 self.name()
             );
         }
-        let descriptor = header.type_descriptor.to_string();
-        let expected = T::DTYPE;
-        let bare = |text: &str| text.trim_matches('\'').trim_start_matches(['<', '>', '|', '=']).to_owned();
-        if !expected.is_kept_as(&bare(&descriptor)) {
-            let held = dtype(&descriptor);
-            bail!("{} holds {held}, not {expected}; convert it with a.astype('{expected}')", self.name());
+        let (expected, descriptor) = (T::DTYPE, &header.descriptor);
+        let advice = descriptor.conversion(expected);
+        if !descriptor.kind.is_kept_for(expected) {
+            bail!("{} holds {}, not {expected}; {advice}", self.name(), descriptor.name());
         }
-        if !is_native(descriptor.trim_matches('\'')) {
-            bail!(
-                "{} holds {expected} of the other byte order; convert it with a.astype('{expected}')",
-                self.name()
-            );
+        if descriptor.is_swapped {
+            bail!("{} holds {expected} of the other byte order; {advice}", self.name());
         }
         Ok((header, data))
     }
@@ -212,11 +190,6 @@ impl NpyFile {
     }
 }
 
-/// Whether a type descriptor is of this machine's byte order, or of no order at all.
-fn is_native(descriptor: &str) -> bool {
-    !descriptor.starts_with(if cfg!(target_endian = "big") { '<' } else { '>' })
-}
-
 /// Whether elements of this shape have a size that memory can have, extents of 0 left out.
 fn fits_memory(shape: &[usize], element: usize) -> bool {
     let bytes = shape
@@ -224,31 +197,4 @@ fn fits_memory(shape: &[usize], element: usize) -> bool {
         .filter(|&&extent| extent != 0)
         .try_fold(element, |bytes, &extent| bytes.checked_mul(extent));
     bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
-}
-
-/// NumPy's name for a type descriptor such as `'<f8'`.
-fn dtype(descriptor: &str) -> String {
-    let code = descriptor.trim_matches('\'').trim_start_matches(['<', '>', '|', '=']);
-    let name = match code {
-        "f2" => "float16",
-        "f4" => "float32",
-        "f8" => "float64",
-        "f16" => "longdouble",
-        "i1" => "int8",
-        "i2" => "int16",
-        "i4" => "int32",
-        "i8" => "int64",
-        "u1" => "uint8",
-        "u2" => "uint16",
-        "u4" => "uint32",
-        "u8" => "uint64",
-        "b1" => "bool",
-        "V2" | "bfloat16" => "bfloat16",
-        "f1" => "float8_e5m2",
-        "c8" => "complex64",
-        "c16" => "complex128",
-        "O" => "Python objects",
-        _ => return format!("the dtype {descriptor}"),
-    };
-    name.to_owned()
 }

@@ -189,9 +189,7 @@ impl Matmul {
         for (file, dtype) in [a, b].into_iter().zip(types) {
             let name = file.name();
             if dtype == Dtype::I32 {
-                bail!(
-                    "{name} holds int32; products are of {PRODUCTS}, so convert it, say with a.astype('float32')"
-                );
+                bail!("{name} holds int32, and products are of {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
             }
             if let Some(given) = self.dtype
                 && dtype != given
@@ -202,11 +200,16 @@ impl Matmul {
             }
         }
         if types[0] != types[1] {
+            // The wider of two floats holds both.
+            let target = if types.contains(&Dtype::F64) { Dtype::F64 } else { Dtype::F32 };
+            let mut advice = String::new();
+            for (file, _) in [a, b].into_iter().zip(types).filter(|&(_, dtype)| dtype != target) {
+                advice += &format!("; {}: {}", file.name(), file.conversion(target)?);
+            }
+            let [a, b] = [a.name(), b.name()];
             bail!(
-                "{} holds {} and {} holds {}; a product takes one type, so convert one of them, say with a.astype('float32')",
-                a.name(),
+                "{a} holds {} and {b} holds {}; a product takes one type, say {target}{advice}",
                 types[0],
-                b.name(),
                 types[1]
             );
         }
@@ -220,11 +223,11 @@ impl Matmul {
         output: Option<Output>,
         report: &mut Report,
     ) -> Result<()> {
-        let alpha = (self.alpha, T::factor("alpha", self.alpha)?);
+        let alpha = (T::DTYPE.factor(self.alpha), T::factor("alpha", self.alpha)?);
         let beta = self.c.as_ref().map_or(0.0, |_| self.beta.unwrap_or(1.0));
         let mut finish = Finish {
             alpha,
-            beta: (beta, T::factor("beta", beta)?),
+            beta: (T::DTYPE.factor(beta), T::factor("beta", beta)?),
             c: None,
             bias: None,
             scales: [None, None],
@@ -298,7 +301,13 @@ impl Matmul {
         let product = Product { a: a.view(), b: b.view(), finish, how };
         let (c, comparison) = multiply::<T, U>(report, device, &product)?;
         let tolerance = T::tolerance(how.precision, U::DTYPE);
-        if comparison.relative_error.is_nan() || comparison.relative_error > tolerance {
+        if comparison.apart > 0 {
+            bail!(
+                "the product is wrong: {} of its elements are infinite or NaN where the reference is not, or the reverse",
+                comparison.apart
+            );
+        }
+        if !comparison.is_within(tolerance) {
             bail!(
                 "the product is wrong: its relative error is {:.1e}, where {tolerance:.0e} is the most that rounding makes",
                 comparison.relative_error

@@ -10,9 +10,11 @@ mod eval;
 mod input;
 mod interrupt;
 mod matmul;
+mod npy;
 mod output;
 mod product;
 mod progress;
+mod ptx_report;
 mod reference;
 mod report;
 mod transfer;
@@ -60,6 +62,9 @@ enum Command {
     Eval(eval::Eval),
     /// List the matrix instructions: names, architectures, registers, thread-value layouts.
     Atoms(atoms::Atoms),
+    /// Report what the kernels of a crate, or of a PTX file, use on a GPU: registers, spills, memory, instructions, and what is
+    /// slow, with the source line.
+    Report(ptx_report::PtxReport),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -77,6 +82,7 @@ impl Cli {
             Command::Draw(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Atoms(command) => command.run(),
+            Command::Report(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }?;
         report::told()

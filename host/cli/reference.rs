@@ -9,22 +9,34 @@ use rayon::prelude::*;
 /// Multiply-adds that the reference may take: about a second on one core, optimised or not.
 const BUDGET: u64 = if cfg!(debug_assertions) { 1 << 25 } else { 1 << 30 };
 
-/// How far a product is from the one computed in float64.
+/// How far a product is from the one computed in float64 and rounded to the type of the result.
 pub struct Comparison {
-    /// The Frobenius norm of the difference over that of the reference; over 1 where the reference is 0.
+    /// The Frobenius norm of the difference over that of the reference; over 1 where the reference is 0. Of what is
+    /// finite in both.
     pub relative_error: f64,
+    /// How many elements are infinite or NaN where the reference is not, or the reverse.
+    pub apart: u64,
     /// How many rows of the product were compared.
     pub rows: usize,
     /// How many there are.
     pub of: usize,
 }
 
+impl Comparison {
+    /// Whether the product is as near as this relative error.
+    pub fn is_within(&self, tolerance: f64) -> bool {
+        self.apart == 0 && self.relative_error <= tolerance
+    }
+}
+
 /// Compares `c` with `a * b` after `finish`, which makes an element of C from its row, its column and the sum: all rows where
-/// that is quick, otherwise as many as are, evenly spread.
+/// that is quick, otherwise as many as are, evenly spread. The rounding of the sums may move a number over the edge of
+/// the type's range where it is as near as `tolerance`, and between two neighbours among the smallest numbers.
 pub fn compare<T: Scalar, U: Scalar>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
     c: ArrayView2<'_, U>,
+    tolerance: f64,
     finish: impl Fn(usize, usize, f64) -> f64 + Sync,
 ) -> Comparison {
     let (of, row_work) = (c.nrows(), (b.len() as u64).max(1));
@@ -32,7 +44,8 @@ pub fn compare<T: Scalar, U: Scalar>(
     // Row i of `rows` stands for a range of `of / rows` rows; the middle of it is taken.
     let sampled: Vec<usize> =
         (0..rows).map(|i| ((2 * i + 1) as u128 * of as u128 / (2 * rows) as u128) as usize).collect();
-    let (difference, norm) = sampled
+    let range = Range::of::<U>(tolerance);
+    let total = sampled
         .par_iter()
         .map(|&i| {
             let mut expected = vec![0f64; c.ncols()];
@@ -41,17 +54,134 @@ pub fn compare<T: Scalar, U: Scalar>(
                     *sum += x.to_f64() * y.to_f64();
                 }
             }
-            expected.iter().zip(c.row(i)).enumerate().fold(
-                (0.0, 0.0),
-                |(difference, norm), (j, (&sum, &actual))| {
-                    let e = finish(i, j, sum);
-                    (difference + (actual.to_f64() - e).powi(2), norm + e * e)
-                },
-            )
+            let mut part = Part::default();
+            for (j, (&sum, &actual)) in expected.iter().zip(c.row(i)).enumerate() {
+                let exact = finish(i, j, sum);
+                part.add(range.difference(actual.to_f64(), exact, U::nearest(exact).to_f64()));
+            }
+            part
         })
-        .reduce(|| (0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-    let scale = if norm == 0.0 { 1.0 } else { norm.sqrt() };
-    Comparison { relative_error: difference.sqrt() / scale, rows, of }
+        .reduce(Part::default, Part::merged);
+    let relative_error = match total.reference.scale {
+        0.0 => total.difference.scale * total.difference.squares.sqrt(),
+        _ => total.difference.over(&total.reference),
+    };
+    Comparison { relative_error, apart: total.apart, rows, of }
+}
+
+/// An element beside that of the reference.
+enum Difference {
+    /// Both finite: the difference, and the reference.
+    Finite(f64, f64),
+    /// The same infinity, or NaN in both.
+    Alike,
+    /// One is infinite or NaN, and the other is not.
+    Apart,
+}
+
+/// The numbers of a type that decide what the last rounding may make of a value.
+struct Range {
+    /// The smallest above 0.
+    least: f64,
+    /// The largest that is finite.
+    most: f64,
+    /// How near to `most` a value may be rounded to either side, relative to it.
+    slack: f64,
+}
+
+impl Range {
+    fn of<U: Scalar>(tolerance: f64) -> Self {
+        let infinity = U::nearest(f64::INFINITY);
+        if infinity.to_f64().is_finite() {
+            // Integers, which are exact.
+            return Self { least: 0.0, most: infinity.to_f64(), slack: 0.0 };
+        }
+        Self {
+            least: U::from_low_bits(1).to_f64(),
+            most: U::from_low_bits(infinity.low_bits() - 1).to_f64(),
+            slack: tolerance,
+        }
+    }
+
+    /// What is between an element and the reference, which is `exact`, and rounded to the type `rounded`.
+    fn difference(&self, actual: f64, exact: f64, rounded: f64) -> Difference {
+        if actual.is_finite() && rounded.is_finite() {
+            // The difference of two numbers of f64 may be beyond f64.
+            let difference = (actual - rounded).abs().min(f64::MAX);
+            return Difference::Finite(if difference <= self.least { 0.0 } else { difference }, rounded);
+        }
+        if actual == rounded || (actual.is_nan() && rounded.is_nan()) {
+            return Difference::Alike;
+        }
+        let is_at_edge = |value: f64| {
+            value.signum() == exact.signum() && (value.abs() / self.most - 1.0).abs() <= self.slack
+                || value == f64::INFINITY.copysign(exact)
+        };
+        let is_near = (exact.abs() / self.most - 1.0).abs() <= self.slack;
+        if is_near && is_at_edge(actual) { Difference::Alike } else { Difference::Apart }
+    }
+}
+
+/// What some rows of the product add to the comparison.
+#[derive(Default)]
+struct Part {
+    difference: Norm,
+    reference: Norm,
+    apart: u64,
+}
+
+impl Part {
+    fn add(&mut self, difference: Difference) {
+        match difference {
+            Difference::Finite(difference, reference) => {
+                self.difference.add(difference);
+                self.reference.add(reference);
+            }
+            Difference::Alike => {}
+            Difference::Apart => self.apart += 1,
+        }
+    }
+
+    fn merged(self, other: Self) -> Self {
+        Self {
+            difference: self.difference.merged(other.difference),
+            reference: self.reference.merged(other.reference),
+            apart: self.apart + other.apart,
+        }
+    }
+}
+
+/// A sum of squares, of numbers over the largest of them: so that no square overflows or underflows.
+#[derive(Default)]
+struct Norm {
+    scale: f64,
+    squares: f64,
+}
+
+impl Norm {
+    fn add(&mut self, value: f64) {
+        let value = value.abs();
+        if value > self.scale {
+            self.squares = self.squares * (self.scale / value).powi(2) + 1.0;
+            self.scale = value;
+        } else if value > 0.0 {
+            self.squares += (value / self.scale).powi(2);
+        }
+    }
+
+    fn merged(self, other: Self) -> Self {
+        let (large, small) = if self.scale < other.scale { (other, self) } else { (self, other) };
+        if small.scale == 0.0 {
+            return large;
+        }
+        let squares = large.squares + small.squares * (small.scale / large.scale).powi(2);
+        Self { scale: large.scale, squares }
+    }
+
+    /// This norm over another one, which is not 0.
+    fn over(&self, other: &Self) -> f64 {
+        self.scale / other.scale * (self.squares / other.squares).sqrt()
+    }
 }
 
 /// What a result may go through, as the user names it.
@@ -81,9 +211,12 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
         Activation::None => x,
         Activation::Relu if x < 0.0 => 0.0,
         Activation::Relu => x,
+        // Both are x over 1 and a power of e, whose limit at minus infinity is 0.
+        Activation::Gelu | Activation::Silu if x == f64::NEG_INFINITY => 0.0,
         Activation::Gelu => {
             let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
-            0.5 * x * (1.0 + y.tanh())
+            // (1 + tanh(y)) / 2, which far below 0 is the difference of two near numbers.
+            x / (1.0 + (-2.0 * y).exp())
         }
         Activation::Silu => x / (1.0 + (-x).exp()),
     }
@@ -92,10 +225,11 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::f16;
     use ndarray::{Array2, array};
 
     fn plain(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayView2<'_, f32>) -> Comparison {
-        compare(a, b, c, |_, _, sum| sum)
+        compare(a, b, c, 1e-5, |_, _, sum| sum)
     }
 
     #[test]
@@ -114,10 +248,80 @@ mod tests {
         assert_eq!((comparison.rows, comparison.of), (2, 2));
     }
 
+    /// The comparison of an element with a reference.
+    fn element<U: Scalar>(actual: U, reference: f64) -> Comparison {
+        let one = array![[1f64]];
+        compare(one.view(), one.view(), array![[actual]].view(), 1e-3, |_, _, _| reference)
+    }
+
     #[test]
-    fn not_a_number_is_not_taken_for_right() {
-        let one = array![[1f32]];
-        assert!(plain(one.view(), one.view(), array![[f32::NAN]].view()).relative_error.is_nan());
+    fn not_a_number_and_infinities_are_right_where_the_reference_has_them() {
+        for (actual, reference, is_right) in [
+            (f32::NAN, 1.0, false),
+            (1.0, f64::NAN, false),
+            (f32::NAN, f64::NAN, true),
+            (f32::INFINITY, f64::INFINITY, true),
+            (f32::INFINITY, 1e39, true),
+            (f32::INFINITY, -1e39, false),
+            (f32::NEG_INFINITY, f64::INFINITY, false),
+            (f32::INFINITY, 1e38, false),
+            (f32::MAX, 1e39, false),
+            // Either side of the edge of the range.
+            (f32::MAX, 3.403e38, true),
+            (f32::INFINITY, 3.4028e38, true),
+            (f32::NEG_INFINITY, 3.4028e38, false),
+        ] {
+            let comparison = element(actual, reference);
+            assert_eq!(comparison.apart == 0, is_right, "{actual} beside {reference}");
+            assert_eq!(comparison.is_within(1e-3), is_right, "{actual} beside {reference}");
+        }
+    }
+
+    #[test]
+    fn the_reference_is_rounded_to_the_type() {
+        assert_eq!(element(f16::from_f32(0.333_25), 1.0 / 3.0).relative_error, 0.0);
+        assert_eq!(element(f16::INFINITY, 7e4).apart, 0, "beyond 65504");
+        assert_eq!(element(f16::ZERO, 2e-8).relative_error, 0.0, "below the smallest");
+        assert_eq!(element(f32::from_bits(7), 1.001e-44).relative_error, 0.0);
+        assert_eq!(
+            element(f32::from_bits(8), 1.001e-44).relative_error,
+            0.0,
+            "a neighbour of the smallest numbers"
+        );
+        assert!(element(f32::from_bits(9), 1.001e-44).relative_error > 0.2);
+        assert_eq!(element(i32::MIN, f64::from(i32::MIN)).relative_error, 0.0);
+        assert!(element(1, 2.0).relative_error > 0.4);
+    }
+
+    #[test]
+    fn norms_neither_overflow_nor_underflow() {
+        for scale in [1e180, 1e-180, 1e307, 5e-324 * 8.0] {
+            let a = array![[scale, 0.0], [0.0, scale]];
+            let b = array![[1f64, 0.0], [0.0, 1.0]];
+            let compared = |c: &Array2<f64>| compare(a.view(), b.view(), c.view(), 1e-13, |_, _, sum| sum);
+            assert_eq!(compared(&a).relative_error, 0.0, "{scale}");
+            let error = compared(&a.mapv(|x| 1.5 * x)).relative_error;
+            assert!((error - 0.5).abs() < 1e-9, "{scale}: {error}");
+            let error = compared(&a.mapv(|x| -x)).relative_error;
+            assert!(error > 1.0, "{scale}: {error}");
+        }
+        let (mut left, mut right) = (Norm::default(), Norm::default());
+        left.add(3e200);
+        right.add(4e200);
+        let both = left.merged(right).merged(Norm::default());
+        assert!((both.scale * both.squares.sqrt() - 5e200).abs() < 1e187);
+    }
+
+    #[test]
+    fn activations_have_their_limits() {
+        for x in [f64::NEG_INFINITY, -1e300, -1e10] {
+            for activation in [Activation::Gelu, Activation::Silu, Activation::Relu] {
+                assert_eq!(activated(activation, x), 0.0, "{activation:?} of {x}");
+            }
+        }
+        assert_eq!(activated(Activation::Gelu, f64::INFINITY), f64::INFINITY);
+        assert_eq!(activated(Activation::Silu, 1e300), 1e300);
+        assert!((activated(Activation::Gelu, 1.0) - 0.841_191_990_608_3).abs() < 1e-9);
     }
 
     #[test]

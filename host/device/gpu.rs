@@ -16,10 +16,13 @@ use std::sync::{Mutex, PoisonError};
 /// The GPUs that this process has opened. They stay open until it ends, as the driver's primary contexts do.
 static OPENED: Mutex<BTreeMap<u32, &'static Gpu>> = Mutex::new(BTreeMap::new());
 
-/// An opened GPU: its primary context, and the stream that launches go to by default.
+/// The GPUs in contexts of other libraries, by the contexts' addresses.
+static BORROWED: Mutex<BTreeMap<usize, &'static Gpu>> = Mutex::new(BTreeMap::new());
+
+/// An opened GPU: a context, and the stream that launches go to by default. Neither is ever destroyed here.
 pub(crate) struct Gpu {
     index: u32,
-    context: Context,
+    context: RawContext,
     stream: Stream,
     properties: Properties,
     /// Those of the default stream.
@@ -29,7 +32,51 @@ pub(crate) struct Gpu {
     pub(crate) modules: Cache,
 }
 
+/// The driver's context, which is not released.
+struct RawContext(sys::CUcontext);
+// SAFETY: the driver takes a context from any thread.
+unsafe impl Send for RawContext {}
+// SAFETY: as above.
+unsafe impl Sync for RawContext {}
+
 impl Gpu {
+    /// The GPU of a context that another library has made.
+    ///
+    /// # Safety
+    /// As for [`Device::from_raw_context`].
+    pub unsafe fn of_context(context: sys::CUcontext) -> Result<&'static Self> {
+        Self::count()?;
+        if context.is_null() {
+            return Err(Error::ForeignHandle { what: "context", detail: "it is null; give a context" });
+        }
+        let mut index = 0;
+        // SAFETY: the caller's context; the place for the result may be written.
+        check(unsafe { sys::cuCtxSetCurrent(context) })
+            .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
+        // SAFETY: as above.
+        check(unsafe { sys::cuCtxGetDevice(&mut index) })
+            .map_err(|code| Error::of_code("cuCtxGetDevice", code))?;
+        let (mut flags, mut active) = (0, 0);
+        // SAFETY: as above.
+        check(unsafe { sys::cuDevicePrimaryCtxGetState(index, &mut flags, &mut active) })
+            .map_err(|code| Error::of_code("cuDevicePrimaryCtxGetState", code))?;
+        let number = index.unsigned_abs();
+        if active != 0 {
+            let primary = Self::open(number)?;
+            if primary.context.0 == context {
+                return Ok(primary);
+            }
+        }
+        let mut borrowed = BORROWED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gpu) = borrowed.get(&context.addr()) {
+            return Ok(gpu);
+        }
+        let device = CudaDevice::get_device(number).map_err(|e| Error::driver("cuDeviceGet", e))?;
+        let gpu: &'static Self = Box::leak(Box::new(Self::in_context(number, device, context)?));
+        borrowed.insert(context.addr(), gpu);
+        Ok(gpu)
+    }
+
     /// The GPU of this index, opened at the first call.
     pub fn open(index: u32) -> Result<&'static Self> {
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,18 +104,27 @@ impl Gpu {
             return Err(Error::GpuIndex { index, count });
         }
         let device = CudaDevice::get_device(index).map_err(|e| Error::driver("cuDeviceGet", e))?;
-        let properties = properties(device)?;
-        if properties.arch < Arch::OLDEST {
-            return Err(Error::GpuTooOld { index, name: properties.name, arch: properties.arch });
-        }
+        not_too_old(index, &properties(device)?)?;
         let context = Context::new(device).map_err(|e| Error::driver("cuDevicePrimaryCtxRetain", e))?;
-        CurrentContext::set_current(&context).map_err(|e| Error::driver("cuCtxSetCurrent", e))?;
+        let raw = context.as_raw();
+        // It stays retained until the process ends.
+        std::mem::forget(context);
+        Self::in_context(index, device, raw)
+    }
+
+    /// The GPU in a context of it.
+    fn in_context(index: u32, device: CudaDevice, context: sys::CUcontext) -> Result<Self> {
+        let properties = properties(device)?;
+        not_too_old(index, &properties)?;
+        // SAFETY: a context that was retained, or the caller's of `of_context`.
+        check(unsafe { sys::cuCtxSetCurrent(context) })
+            .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
         // A stream of its own that waits for transfers and that transfers wait for: those go over the null stream.
         let stream =
             Stream::new(StreamFlags::DEFAULT, None).map_err(|e| Error::driver("cuStreamCreate", e))?;
         Ok(Self {
             index,
-            context,
+            context: RawContext(context),
             stream,
             properties,
             counters: Kept::default(),
@@ -102,7 +158,14 @@ impl Gpu {
 
     /// Makes the GPU's context that of this thread. Every use of the driver starts with it.
     pub fn bind(&self) -> Result<()> {
-        CurrentContext::set_current(&self.context).map_err(|e| self.error("cuCtxSetCurrent", e))
+        // SAFETY: the context lives as long as the process, or as the caller of `of_context` has promised.
+        check(unsafe { sys::cuCtxSetCurrent(self.context.0) })
+            .map_err(|code| self.error_of_code("cuCtxSetCurrent", code))
+    }
+
+    /// The context.
+    pub fn context(&self) -> sys::CUcontext {
+        self.context.0
     }
 
     /// Free and total memory in bytes.
@@ -151,6 +214,15 @@ impl Gpu {
         let kernel = *self.last_kernel.lock().unwrap_or_else(PoisonError::into_inner);
         Error::KernelFault { device: self.properties.name.clone(), code, kernel }
     }
+}
+
+/// Refuses a GPU that the kernels do not run on.
+fn not_too_old(index: u32, properties: &Properties) -> Result<()> {
+    if properties.arch < Arch::OLDEST {
+        let Properties { name, arch, .. } = properties.clone();
+        return Err(Error::GpuTooOld { index, name, arch });
+    }
+    Ok(())
 }
 
 /// Reads a GPU's properties from the driver.

@@ -15,6 +15,7 @@ pub use properties::{
 use crate::stream::Stream;
 use crate::{Error, Result};
 use gpu::Gpu;
+use moye_sim::profile::Profile;
 use simulator::Simulator;
 use std::fmt;
 use std::sync::Arc;
@@ -74,6 +75,32 @@ impl Device {
     /// No driver, no GPU, no GPU of this index, a GPU older than sm_80, or the driver's own error.
     pub fn gpu(index: u32) -> Result<Self> {
         Gpu::open(index).map(|gpu| Self(Backend::Gpu(gpu)))
+    }
+
+    /// The GPU of a context that another library has made, a `CUcontext`: a primary one or any other. Buffers,
+    /// streams and kernels of the device belong to that context. For the primary context this is [`Device::gpu`].
+    ///
+    /// The same context gives the same device, which keeps the kernels that it has loaded. The context is not
+    /// destroyed, nor is the primary one of the GPU released, before the process ends. As with every other
+    /// device, a call that uses the driver leaves the context current on the calling thread.
+    ///
+    /// # Errors
+    /// No driver, a null context, a GPU older than sm_80, or the driver's own error.
+    ///
+    /// # Safety
+    /// `context` is a live context of the driver. It lives as long as the device, its clones and what was made
+    /// with them are used, and once it is destroyed no context at the same address is passed to this function.
+    pub unsafe fn from_raw_context(context: *mut std::ffi::c_void) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        unsafe { Gpu::of_context(context.cast()) }.map(|gpu| Self(Backend::Gpu(gpu)))
+    }
+
+    /// The driver's context, a `CUcontext`, for other libraries; null on the simulator.
+    pub fn raw_context(&self) -> *mut std::ffi::c_void {
+        match &self.0 {
+            Backend::Gpu(gpu) => gpu.context().cast(),
+            Backend::Sim(_) => std::ptr::null_mut(),
+        }
     }
 
     /// How many GPUs there are.
@@ -181,6 +208,33 @@ impl Device {
         }
     }
 
+    /// Takes a profile of what `work` launches on this simulator: sectors, wavefronts and instructions by source line. See
+    /// [`moye_sim::profile`](crate::profile).
+    ///
+    /// ```
+    /// # #[cfg(feature = "movement")] {
+    /// let device = moye::Device::sim();
+    /// let src = device.upload(&[1.0f32; 4096])?;
+    /// let mut dst = device.alloc_zeroed::<f32>(4096)?;
+    /// let profile = device.profile(|| {
+    ///     let src = moye::Matrix::row_major(&src, 64, 64)?;
+    ///     moye::copy(&device, &src, &mut moye::MatrixMut::row_major(&mut dst, 64, 64)?)
+    /// })?;
+    /// let total = profile.kernels[0].total();
+    /// assert_eq!((total.global_loads.bytes + total.async_loads.bytes, total.global_stores.bytes), (16384, 16384));
+    /// # }
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoProfile`] on a GPU, and the errors of `work`.
+    pub fn profile(&self, work: impl FnOnce() -> Result<()>) -> Result<Profile> {
+        match &self.0 {
+            Backend::Gpu(_) => Err(Error::NoProfile { device: self.label() }),
+            Backend::Sim(simulator) => simulator.profile(work),
+        }
+    }
+
     /// The multiprocessors for which a product's kernel is chosen.
     pub(crate) fn planned_multiprocessors(&self) -> u32 {
         match &self.0 {
@@ -202,7 +256,7 @@ impl Device {
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Backend::Gpu(a), Backend::Gpu(b)) => a.index() == b.index(),
+            (Backend::Gpu(a), Backend::Gpu(b)) => std::ptr::eq(*a, *b),
             (Backend::Sim(a), Backend::Sim(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }

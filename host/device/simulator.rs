@@ -5,6 +5,7 @@ use crate::launch::Grid;
 use crate::{Error, Result};
 use moye_sim::Launch;
 use moye_sim::memory::GlobalMemory;
+use moye_sim::profile::{Profile, Profiler};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +30,7 @@ pub(crate) struct Simulator {
     /// Why a GPU was not taken.
     reason: Option<Error>,
     progress: Mutex<Option<Progress>>,
+    profiler: Mutex<Option<Profiler>>,
 }
 
 impl Simulator {
@@ -49,6 +51,7 @@ impl Simulator {
             properties,
             reason,
             progress: Mutex::new(None),
+            profiler: Mutex::new(None),
         }
     }
 
@@ -73,6 +76,18 @@ impl Simulator {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 
+    /// The profile of what is launched while `work` runs.
+    pub fn profile(&self, work: impl FnOnce() -> Result<()>) -> Result<Profile> {
+        let profiler = Profiler::new();
+        let set =
+            |to| std::mem::replace(&mut *self.profiler.lock().unwrap_or_else(PoisonError::into_inner), to);
+        // The launches of an outer call count for the inner one alone.
+        let outer = set(Some(profiler.clone()));
+        let done = work();
+        set(outer);
+        done.map(|()| profiler.take())
+    }
+
     /// Runs `thread` once for every thread of a grid; returns when all have ended.
     pub fn run(
         &self,
@@ -88,6 +103,10 @@ impl Simulator {
             .shared_bytes(shared_bytes);
         if let Some(progress) = progress {
             launch = launch.progress(progress);
+        }
+        let profiler = self.profiler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(profiler) = &profiler {
+            launch = launch.profiler(profiler);
         }
         launch.run(thread).map(|_| ()).map_err(Error::Simulator)
     }

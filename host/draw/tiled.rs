@@ -3,8 +3,8 @@
 use super::error::DrawError;
 use super::scene::Scene;
 use super::thread_value::{mma, tiled_copy};
+use moye_device::atom::Atom;
 use moye_device::atom::copy::{self, CopyAtom};
-use moye_device::atom::mma::MmaAtom;
 use moye_device::atom::{CopyTiling, End, MmaTiling, Operand, TiledCopy, TiledMma};
 use moye_device::layout::IntTuple;
 use moye_device::memory::Storable;
@@ -58,7 +58,7 @@ impl<A: CopyAtom, T: Storable> Draw for TiledCopy<A, T> {
     }
 }
 
-impl<M: MmaAtom> Draw for TiledMma<M> {
+impl<M: Atom> Draw for TiledMma<M> {
     fn draw(&self) -> Result<Scene, DrawError> {
         let mut scene = self.tiling().draw()?;
         scene.title = format!("{}, {}", M::NAME, scene.title);

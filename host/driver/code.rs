@@ -14,6 +14,8 @@ pub struct DriverCode(i32);
 impl DriverCode {
     /// `CUDA_ERROR_OUT_OF_MEMORY`
     pub const OUT_OF_MEMORY: Self = Self(2);
+    /// An argument is not one that the function takes.
+    pub const INVALID_VALUE: Self = Self(1);
     /// `CUDA_ERROR_NO_DEVICE`
     pub const NO_DEVICE: Self = Self(100);
     /// `CUDA_ERROR_INVALID_PTX`

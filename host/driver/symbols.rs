@@ -56,6 +56,7 @@ forward! {
     fn cuDeviceGetCount(a: *mut c_int);
     fn cuDeviceGetDefaultMemPool(a: *mut CUmemoryPool, b: CUdevice);
     fn cuDeviceGetName(a: *mut c_char, b: c_int, c: CUdevice);
+    fn cuDevicePrimaryCtxGetState(a: CUdevice, b: *mut c_uint, c: *mut c_int);
     fn cuDevicePrimaryCtxRelease_v2(a: CUdevice);
     fn cuDevicePrimaryCtxReset_v2(a: CUdevice);
     fn cuDevicePrimaryCtxRetain(a: *mut CUcontext, b: CUdevice);
@@ -127,8 +128,10 @@ forward! {
     fn cuOccupancyAvailableDynamicSMemPerBlock(a: *mut usize, b: CUfunction, c: c_int, d: c_int);
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(a: *mut c_int, b: CUfunction, c: c_int, d: usize);
     fn cuOccupancyMaxPotentialBlockSize(a: *mut c_int, b: *mut c_int, c: CUfunction, d: CUoccupancyB2DSize, e: usize, f: c_int);
+    fn cuPointerGetAttribute(a: *mut c_void, b: CUpointer_attribute, c: CUdeviceptr);
     fn cuStreamCreateWithPriority(a: *mut CUstream, b: c_uint, c: c_int);
     fn cuStreamDestroy_v2(a: CUstream);
+    fn cuStreamGetCtx(a: CUstream, b: *mut CUcontext);
     fn cuStreamGetFlags(a: CUstream, b: *mut c_uint);
     fn cuStreamGetPriority(a: CUstream, b: *mut c_int);
     fn cuStreamSynchronize(a: CUstream);

@@ -1,10 +1,11 @@
 //! Why an expression or a request has no answer.
 
 use moye_device::layout::LayoutError;
+use std::fmt;
 use thiserror::Error;
 
-/// Why an expression or a request has no answer.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
+/// Why an expression or a request has no answer. Its `Debug` form is its message.
+#[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvalError {
     /// The text is no expression, what is written as a layout is none, or an operation was given what it does not take.
@@ -21,6 +22,12 @@ pub enum EvalError {
     /// The operation has no answer; this is its own message.
     #[error("{0}")]
     Layout(Box<LayoutError>),
+}
+
+impl fmt::Debug for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl EvalError {

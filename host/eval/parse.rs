@@ -1,18 +1,20 @@
 //! The expression language.
 //!
 //! ```text
-//! expression := layout { "o" layout }           composition, or swizzle o offset o layout
-//! layout     := term [ ":" term ] { call }      shape:stride
-//! call       := "(" list ")"                     of a layout, which may stand in parentheses: its value at a
-//!                                                coordinate, or with `_` the slice
-//! term       := integer { "@" integer } | "_" | "true" | "false"
+//! expression := layout { "o" layout | call }    composition, or swizzle o offset o layout
+//! layout     := term [ ":" term ]                shape:stride
+//! call       := "(" list ")"                     of all that stands before it, or of a layout in parentheses: its
+//!                                                value at a coordinate, or with `_` the slice
+//! term       := integer { "@" integer } | "_" | "None" | "true" | "false"
 //!             | "(" list ")" | "<" list ">"      a tuple, or a tiler by mode
-//!             | "Sw" "<" list ">"                a swizzle
+//!             | swizzle "<" list ">" | swizzle "(" list ")"
 //!             | name "(" list ")"                an operation
+//! swizzle    := "Sw" | "S" | "Swizzle"
 //! list       := [ expression { "," expression } [ "," ] ]
 //! ```
 //!
-//! Spaces are free. Integers may be written as CuTe prints static ones (`_4`).
+//! Spaces are free. Integers may be written as CuTe prints static ones (`_4`). A layout may stand as CuTe prints it,
+//! with a pointer or an origin before it (`printed`).
 
 use std::vec::Drain;
 
@@ -27,7 +29,7 @@ use super::operations::{self, Operation};
 use super::value::Value;
 
 /// Nesting beyond this is refused before it overflows the stack. It is more than a tuple may nest.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 
 /// The value of an expression.
 ///
@@ -41,62 +43,81 @@ const DEEPEST: usize = 64;
 /// assert_eq!(value.to_string(), "(2,2,3):(24,2,8)");
 /// ```
 pub fn evaluate(text: &str) -> Result<Value, EvalError> {
-    let mut reader = Reader { text, at: 0, depth: 0, values: Vec::new() };
+    let mut reader = Reader { text, at: 0, depth: 0, values: Vec::new(), is_printed: false };
     reader.expression()?;
     reader.skip_spaces();
-    if reader.at < text.len() {
+    // The values of a tensor are printed after its layout.
+    let has_values = reader.is_printed && text[reader.at..].starts_with([':', '=']);
+    if reader.at < text.len() && !has_values {
         return Err(reader.expected("an operator or the end"));
     }
     Ok(reader.pop())
 }
 
 /// Values are large: those that wait stand on a stack of their own, so that nested calls need little of the program's.
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-    depth: usize,
-    values: Vec<Value>,
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    pub(super) depth: usize,
+    pub(super) values: Vec<Value>,
+    /// Whether a tensor was read as it is printed.
+    pub(super) is_printed: bool,
 }
 
 impl Reader<'_> {
     /// Reads an expression and pushes its value.
-    fn expression(&mut self) -> Result<(), EvalError> {
+    pub(super) fn expression(&mut self) -> Result<(), EvalError> {
         let start = self.start();
-        self.layout()?;
-        while self.eat_after() {
-            self.unwrap();
-            self.layout()?;
-            if self.awaits_layout() {
-                if !self.eat_after() {
-                    return Err(self.expected("`o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`"));
-                }
-                self.layout()?;
-                self.compose_swizzle(start)?;
-            } else {
-                self.call("composition", 2, start)?;
+        self.printed(start)?;
+        loop {
+            if self.eat_after() {
+                self.composed(start)?;
+                continue;
             }
+            let column = self.start();
+            if self.next_is("(") {
+                self.unwrap();
+            }
+            let is_layout = matches!(self.values.last(), Some(Value::Layout(_) | Value::Composed(_)));
+            if !is_layout || !self.eat("(") {
+                return Ok(());
+            }
+            // A call is of the whole composition before it: `A o B(c)` is the index that A gives to that of B.
+            let count = self.list(")")?;
+            self.apply(count, start, column)?;
         }
-        Ok(())
     }
 
-    fn layout(&mut self) -> Result<(), EvalError> {
+    /// Reads what stands after `o`, and composes.
+    fn composed(&mut self, start: usize) -> Result<(), EvalError> {
+        self.unwrap();
+        if self.pointer_as_offset(start)? {
+            return Ok(());
+        }
+        if self.is_zero_origin() {
+            self.pop();
+            self.is_printed = true;
+            return self.layout();
+        }
+        self.layout()?;
+        if !self.awaits_layout() {
+            return self.call("composition", 2, start);
+        }
+        if !self.eat_after() {
+            return Err(self.expected("`o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`"));
+        }
+        self.layout()?;
+        self.compose_swizzle(start)
+    }
+
+    /// Reads a term, or a shape and a stride.
+    pub(super) fn layout(&mut self) -> Result<(), EvalError> {
         let start = self.start();
         self.term()?;
         if self.eat(":") {
             let column = self.start();
             self.term()?;
             self.join(start, column)?;
-        }
-        if self.next_is("(") {
-            self.unwrap();
-        }
-        while matches!(self.values.last(), Some(Value::Layout(_) | Value::Composed(_))) {
-            let column = self.start();
-            if !self.eat("(") {
-                break;
-            }
-            let count = self.list(")")?;
-            self.apply(count, start, column)?;
         }
         Ok(())
     }
@@ -115,6 +136,11 @@ impl Reader<'_> {
                 self.tuple(count, start)
             }
             Some(b'_' | b'-' | b'0'..=b'9') => self.leaf(),
+            Some(b'?') => {
+                let reason =
+                    "expected a number in place of `?`, for which the Python DSL has one at run time only";
+                Err(self.error(start, reason.to_owned()))
+            }
             Some(byte) if byte.is_ascii_alphabetic() => self.named(start),
             _ => Err(self.expected("an integer, `_`, `(`, a swizzle or an operation")),
         }
@@ -130,11 +156,19 @@ impl Reader<'_> {
                 self.values.push(Value::Bool(name == "true"));
                 Ok(())
             }
-            "Sw" | "Swizzle" => {
-                if !self.eat("<") {
+            "None" => {
+                self.values.push(IntTuple::any().into());
+                Ok(())
+            }
+            "Sw" | "S" | "Swizzle" => {
+                let close = if self.eat("<") {
+                    ">"
+                } else if self.eat("(") {
+                    ")"
+                } else {
                     return Err(self.expected("`<`, as in `Sw<3,4,3>`"));
-                }
-                let count = self.list(">")?;
+                };
+                let count = self.list(close)?;
                 self.swizzle(count, start)
             }
             _ if Operation::named(name).is_none() => Err(operations::unknown(name).at(self.column(start))),
@@ -149,7 +183,7 @@ impl Reader<'_> {
     }
 
     /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how many.
-    fn list(&mut self, close: &str) -> Result<usize, EvalError> {
+    pub(super) fn list(&mut self, close: &str) -> Result<usize, EvalError> {
         if self.depth == DEEPEST {
             return Err(
                 self.error(self.at - 1, format!("expected at most {DEEPEST} brackets in one another"))
@@ -175,7 +209,7 @@ impl Reader<'_> {
     }
 
     /// The value that was pushed last.
-    fn pop(&mut self) -> Value {
+    pub(super) fn pop(&mut self) -> Value {
         self.values.pop().expect("a value was pushed for each expression that was read")
     }
 
@@ -185,7 +219,7 @@ impl Reader<'_> {
     }
 
     /// The values that were pushed last, side by side.
-    fn tuple(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
+    pub(super) fn tuple(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
         let tuple = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
         self.values.push(tuple);
         Ok(())
@@ -237,7 +271,7 @@ impl Reader<'_> {
     }
 
     /// The composed layout of the swizzle, the offset and the layout that were pushed last.
-    fn compose_swizzle(&mut self, start: usize) -> Result<(), EvalError> {
+    pub(super) fn compose_swizzle(&mut self, start: usize) -> Result<(), EvalError> {
         let parts = Value::List(self.pop_all(3).collect());
         let layout = ComposedLayout::of(parts)
             .map_err(|unfit| self.unfit(start, "after a swizzle comes `offset o layout`", unfit))?;
@@ -286,7 +320,7 @@ impl Reader<'_> {
     }
 
     /// Takes the sign of composition: `o`, as CuTe writes it, or `∘`.
-    fn eat_after(&mut self) -> bool {
+    pub(super) fn eat_after(&mut self) -> bool {
         self.eat_word("o") || self.eat("∘")
     }
 
@@ -329,7 +363,7 @@ impl Reader<'_> {
         Ok(IntTuple::along(value, basis))
     }
 
-    fn integer(&mut self) -> Result<i64, EvalError> {
+    pub(super) fn integer(&mut self) -> Result<i64, EvalError> {
         let start = self.start();
         let rest = &self.text[start..];
         let sign = usize::from(rest.starts_with('-'));
@@ -355,7 +389,7 @@ impl Reader<'_> {
     }
 
     /// The place of the next character that is no space.
-    fn start(&mut self) -> usize {
+    pub(super) fn start(&mut self) -> usize {
         self.skip_spaces();
         self.at
     }
@@ -365,7 +399,7 @@ impl Reader<'_> {
         self.text[self.at..].starts_with(token)
     }
 
-    fn eat(&mut self, token: &str) -> bool {
+    pub(super) fn eat(&mut self, token: &str) -> bool {
         let found = self.next_is(token);
         if found {
             self.at += token.len();
@@ -388,7 +422,7 @@ impl Reader<'_> {
         self.text[..place].chars().count() + 1
     }
 
-    fn error(&self, place: usize, reason: String) -> EvalError {
+    pub(super) fn error(&self, place: usize, reason: String) -> EvalError {
         EvalError::At { column: self.column(place), reason }
     }
 
@@ -401,7 +435,7 @@ impl Reader<'_> {
 
     /// The error of a layout or a swizzle that is written out from `place` on, with the column of that in it which does
     /// not fit, or where its numbers are expressions themselves, its own.
-    fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
+    pub(super) fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
         let written = &self.text[place..self.at];
         let read = [
             Layout::parse(written).err(),
@@ -414,7 +448,7 @@ impl Reader<'_> {
     }
 
     /// The error of something else than `what` at the next character.
-    fn expected(&mut self, what: &str) -> EvalError {
+    pub(super) fn expected(&mut self, what: &str) -> EvalError {
         let place = self.start();
         let found = match self.text[place..].chars().next() {
             Some(character) => format!("`{}`", character.escape_debug()),
@@ -425,7 +459,7 @@ impl Reader<'_> {
 }
 
 /// The word at the beginning of `text`; empty where there is none.
-fn word(text: &str) -> &str {
+pub(super) fn word(text: &str) -> &str {
     let end = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
     &text[..end]
 }

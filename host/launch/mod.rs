@@ -13,7 +13,7 @@ use crate::matrix::check_device;
 use crate::module::Module;
 use crate::stream::Stream;
 use crate::{Error, Result};
-use cust::function::{BlockSize, GridSize};
+use cust::sys;
 use moye_device::kernel::{Kernel, Params};
 
 impl Device {
@@ -120,7 +120,7 @@ pub(crate) unsafe fn launch<P: Params>(
                     dependent,
                     shared_bytes: kernel.shared_bytes() as u32,
                 };
-                let stream = stream.raw(gpu).as_inner();
+                let stream = stream.raw(gpu);
                 return parameters
                     .with_addresses(|addresses| {
                         // SAFETY: as below.
@@ -134,17 +134,23 @@ pub(crate) unsafe fn launch<P: Params>(
                 .with_addresses(|addresses| {
                     // SAFETY: the addresses are of the parameters that the kernel declares, in order, and the driver has
                     // copied them when the call returns. The rest is the caller's contract.
-                    unsafe {
-                        stream.raw(gpu).launch(
-                            &function.function,
-                            GridSize::xyz(b.x, b.y, b.z),
-                            BlockSize::xyz(t.x, t.y, t.z),
+                    driver::check(unsafe {
+                        sys::cuLaunchKernel(
+                            function.function.to_raw(),
+                            b.x,
+                            b.y,
+                            b.z,
+                            t.x,
+                            t.y,
+                            t.z,
                             kernel.shared_bytes() as u32,
-                            addresses,
+                            stream.raw(gpu),
+                            addresses.as_ptr().cast_mut(),
+                            std::ptr::null_mut(),
                         )
-                    }
+                    })
                 })
-                .map_err(|error| gpu.error("cuLaunchKernel", error))
+                .map_err(|code| gpu.error_of_code("cuLaunchKernel", code))
         }
     }
 }

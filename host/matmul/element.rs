@@ -47,7 +47,9 @@ pub trait Operand: Element + sealed::Sealed {
     note = "8-bit floats have; for other elements `alpha` is the factor of the product"
 )]
 pub trait Float8: Operand<Scalar = f32> {}
+#[cfg(feature = "matmul-f8")]
 impl Float8 for F8E4M3 {}
+#[cfg(feature = "matmul-f8")]
 impl Float8 for F8E5M2 {}
 
 /// An element type of the result for operands `T`: the operands' own (`i32` for `i8`, `bf16` for 8-bit floats), or `f32` for half
@@ -409,6 +411,7 @@ macro_rules! half_precision {
         }
     )+ };
 }
+#[cfg(feature = "matmul-f16")]
 half_precision! {
     f16: F16 {
         [K K] wgmma_f16_tn 670.0, wgmma_f16_tn_128x128, matmul_f16_tn 370.0, matmul_f16_tn_64x64;
@@ -424,6 +427,9 @@ half_precision! {
         + matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
         matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
     }
+}
+#[cfg(feature = "matmul-bf16")]
+half_precision! {
     bf16: Bf16 {
         [K K] wgmma_bf16_tn 690.0, wgmma_bf16_tn_128x128, matmul_bf16_tn 370.0, matmul_bf16_tn_64x64;
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
@@ -454,11 +460,13 @@ macro_rules! float8 {
         }
     )+ };
 }
+#[cfg(feature = "matmul-f8")]
 float8! {
     F8E4M3 wgmma_e4m3_tn, wgmma_e4m3_tn_128x128;
     F8E5M2 wgmma_e5m2_tn, wgmma_e5m2_tn_128x128;
 }
 
+#[cfg(feature = "matmul-f32")]
 impl Operand for f32 {
     type Scalar = Self;
     type Narrow = Self;
@@ -481,6 +489,7 @@ impl Operand for f32 {
     };
 }
 
+#[cfg(feature = "matmul-f64")]
 impl Operand for f64 {
     type Scalar = Self;
     type Narrow = Self;
@@ -491,6 +500,7 @@ impl Operand for f64 {
     };
 }
 
+#[cfg(feature = "matmul-i8")]
 impl Operand for i8 {
     type Scalar = i32;
     type Narrow = i32;
@@ -506,7 +516,8 @@ impl Operand for i8 {
 }
 
 macro_rules! output {
-    ($($operand:ty => $output:ty, $wide:literal, $element:ident, $finish:ident;)+) => { $(
+    ($($feature:literal $operand:ty => $output:ty, $wide:literal, $element:ident, $finish:ident;)+) => { $(
+        #[cfg(feature = $feature)]
         impl Output<$operand> for $output {
             const WIDE: bool = $wide;
             const TENSOR_ELEMENT: TensorElement = TensorElement::$element;
@@ -517,17 +528,17 @@ macro_rules! output {
     )+ };
 }
 output! {
-    f16 => f16, false, F16, finish_f16;
-    f16 => f32, true, F32, finish_f32;
-    bf16 => bf16, false, Bf16, finish_bf16;
-    bf16 => f32, true, F32, finish_f32;
-    f32 => f32, false, F32, finish_f32;
-    f64 => f64, false, F64, finish_f64;
-    i8 => i32, false, I32, finish_i32;
-    F8E4M3 => bf16, false, Bf16, finish_bf16;
-    F8E4M3 => f32, true, F32, finish_f32;
-    F8E5M2 => bf16, false, Bf16, finish_bf16;
-    F8E5M2 => f32, true, F32, finish_f32;
+    "matmul-f16" f16 => f16, false, F16, finish_f16;
+    "matmul-f16" f16 => f32, true, F32, finish_f32;
+    "matmul-bf16" bf16 => bf16, false, Bf16, finish_bf16;
+    "matmul-bf16" bf16 => f32, true, F32, finish_f32;
+    "matmul-f32" f32 => f32, false, F32, finish_f32;
+    "matmul-f64" f64 => f64, false, F64, finish_f64;
+    "matmul-i8" i8 => i32, false, I32, finish_i32;
+    "matmul-f8" F8E4M3 => bf16, false, Bf16, finish_bf16;
+    "matmul-f8" F8E4M3 => f32, true, F32, finish_f32;
+    "matmul-f8" F8E5M2 => bf16, false, Bf16, finish_bf16;
+    "matmul-f8" F8E5M2 => f32, true, F32, finish_f32;
 }
 
 mod sealed {

@@ -9,9 +9,10 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
 
-/// Elements in a device's global memory, freed when dropped.
+/// Elements in a device's global memory, freed when dropped unless the memory is of
+/// [another library](Buffer::from_raw_parts).
 ///
-/// A buffer may have no elements. Its memory is aligned to 256 bytes.
+/// A buffer may have no elements. The memory that it allocates is aligned to 256 bytes.
 pub struct Buffer<T: Element> {
     device: Device,
     memory: Memory,
@@ -56,6 +57,45 @@ impl Device {
 }
 
 impl<T: Element> Buffer<T> {
+    /// A view of `len` elements at a device address that another library has allocated. It reads and writes that memory,
+    /// and does not free it.
+    ///
+    /// On the simulator the memory is that of another buffer of the same simulator.
+    ///
+    /// ```
+    /// use moye::{Buffer, Device};
+    /// let device = Device::sim();
+    /// let numbers = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+    /// // SAFETY: `numbers` outlives the view, and is not used meanwhile.
+    /// let mut view = unsafe { Buffer::<f32>::from_raw_parts(numbers.address() + 8, 2, &device)? };
+    /// view.upload_from(&[30.0, 40.0])?;
+    /// drop(view);
+    /// assert_eq!(numbers.download()?, [1.0, 2.0, 30.0, 40.0]);
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ForeignAlignment`] for an address that is no multiple of the element's size, [`Error::ForeignMemory`] for
+    /// memory of another device or of none, [`Error::BufferTooLarge`], [`Error::SimulatedMemory`] where no allocation of the
+    /// simulator has all of the elements; the driver's own.
+    ///
+    /// # Safety
+    /// The `len` elements at `address` are allocated in global memory that the device's context may access, until this
+    /// buffer has been dropped and the work that uses it has ended. Until then nothing else writes what is read through
+    /// the buffer, or reads or writes what is written through it, but in the order of the same stream.
+    pub unsafe fn from_raw_parts(address: u64, len: usize, device: &Device) -> Result<Self> {
+        if !address.is_multiple_of(T::BYTES as u64) {
+            return Err(Error::ForeignAlignment { address, element: T::NAME, bytes: T::BYTES });
+        }
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .filter(|&bytes| isize::try_from(bytes).is_ok())
+            .ok_or(Error::BufferTooLarge { elements: len, size: size_of::<T>() })?;
+        // SAFETY: the caller's contract.
+        let memory = unsafe { Memory::borrow(device, address, bytes)? };
+        Ok(Self { device: device.clone(), memory, len, element: PhantomData })
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len

@@ -48,7 +48,7 @@ impl Kept {
             return Ok(address);
         }
         let bytes = 4 * Counters::COUNT as usize;
-        let raw = stream.raw(gpu).as_inner();
+        let raw = stream.raw(gpu);
         let mut address = 0;
         gpu.bind()?;
         // SAFETY: the address may be written, and the stream is alive and of the context that is current.
@@ -70,10 +70,10 @@ impl Kept {
     ///
     /// # Safety
     /// The stream is the one of the counters, of the context that is current; nothing is launched on it any more.
-    pub unsafe fn free(&mut self, stream: &cust::stream::Stream) {
+    pub unsafe fn free(&mut self, stream: sys::CUstream) {
         if let Some(address) = self.0.take() {
             // SAFETY: allocated in `get` for this stream, freed once.
-            let _ = unsafe { sys::cuMemFreeAsync(address, stream.as_inner()) };
+            let _ = unsafe { sys::cuMemFreeAsync(address, stream) };
         }
     }
 }

@@ -4,15 +4,15 @@ mod buffer;
 mod counters;
 mod raw;
 mod slice;
-#[cfg(feature = "matmul")]
+#[cfg(feature = "matmul-common")]
 mod workspace;
 
 pub use buffer::Buffer;
-#[cfg(feature = "matmul")]
+#[cfg(feature = "matmul-common")]
 pub(crate) use counters::Counters;
 pub(crate) use counters::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
-#[cfg(feature = "matmul")]
+#[cfg(feature = "matmul-common")]
 pub(crate) use workspace::Workspace;
 
 use moye_device::memory::Element;

@@ -6,18 +6,21 @@ use crate::driver::{self, DriverCode, check};
 use crate::{Error, Result};
 use cust::memory::{DevicePointer, cuda_free, cuda_malloc};
 use cust::sys;
-use moye_sim::memory::Allocation;
+use moye_sim::memory::{Allocation, View};
 use std::mem::MaybeUninit;
 
-/// Bytes on a device, freed when dropped.
+/// Bytes on a device, freed when dropped where they were allocated here.
 pub(super) enum Memory {
     /// No bytes, and no allocation.
     Empty,
     Gpu {
         gpu: &'static Gpu,
         pointer: DevicePointer<u8>,
+        is_borrowed: bool,
     },
     Sim(Allocation),
+    /// Bytes of another allocation of the simulator.
+    View(View),
 }
 
 impl Memory {
@@ -42,7 +45,40 @@ impl Memory {
                         Err(error) => error,
                     }
                 })?;
-                Ok(Self::Gpu { gpu, pointer })
+                Ok(Self::Gpu { gpu, pointer, is_borrowed: false })
+            }
+        }
+    }
+
+    /// Bytes that another library has allocated.
+    ///
+    /// # Safety
+    /// As for [`Buffer::from_raw_parts`](super::Buffer::from_raw_parts).
+    pub unsafe fn borrow(device: &Device, address: u64, bytes: usize) -> Result<Self> {
+        if bytes == 0 {
+            return Ok(Self::Empty);
+        }
+        match &device.0 {
+            Backend::Sim(simulator) => Ok(Self::View(simulator.memory().view(address, bytes)?)),
+            Backend::Gpu(gpu) => {
+                gpu.bind()?;
+                let mut ordinal = -1i32;
+                let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+                // SAFETY: the place for the result, a number of 32 bits, may be written.
+                let asked =
+                    unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) };
+                match check(asked) {
+                    Ok(()) if u32::try_from(ordinal) == Ok(gpu.index()) => {}
+                    Ok(()) => {
+                        let found = u32::try_from(ordinal).ok();
+                        return Err(Error::ForeignMemory { address, device: gpu.label(), found });
+                    }
+                    Err(DriverCode::INVALID_VALUE) => {
+                        return Err(Error::ForeignMemory { address, device: gpu.label(), found: None });
+                    }
+                    Err(code) => return Err(gpu.error_of_code("cuPointerGetAttribute", code)),
+                }
+                Ok(Self::Gpu { gpu, pointer: DevicePointer::from_raw(address), is_borrowed: true })
             }
         }
     }
@@ -53,6 +89,7 @@ impl Memory {
             Self::Empty => 0,
             Self::Gpu { pointer, .. } => pointer.as_raw(),
             Self::Sim(allocation) => allocation.address(),
+            Self::View(view) => view.address(),
         }
     }
 
@@ -62,7 +99,8 @@ impl Memory {
             _ if source.is_empty() => Ok(()),
             Self::Empty => unreachable!("no range of bytes lies within no memory"),
             Self::Sim(allocation) => Ok(allocation.write(offset, source)?),
-            Self::Gpu { gpu, pointer } => {
+            Self::View(view) => Ok(view.write(offset, source)?),
+            Self::Gpu { gpu, pointer, .. } => {
                 gpu.bind()?;
                 let to = pointer.as_raw() + offset as u64;
                 // SAFETY: the range lies within the allocation, and `source` is readable. The driver has copied it when
@@ -78,15 +116,19 @@ impl Memory {
         match self {
             _ if destination.is_empty() => Ok(()),
             Self::Empty => unreachable!("no range of bytes lies within no memory"),
-            Self::Sim(allocation) => {
+            Self::Sim(_) | Self::View(_) => {
                 destination.fill(MaybeUninit::new(0));
                 // SAFETY: all bytes were just written.
                 let initialised = unsafe {
                     std::slice::from_raw_parts_mut(destination.as_mut_ptr().cast(), destination.len())
                 };
-                Ok(allocation.read(offset, initialised)?)
+                match self {
+                    Self::View(view) => Ok(view.read(offset, initialised)?),
+                    Self::Sim(allocation) => Ok(allocation.read(offset, initialised)?),
+                    _ => unreachable!("matched above"),
+                }
             }
-            Self::Gpu { gpu, pointer } => {
+            Self::Gpu { gpu, pointer, .. } => {
                 gpu.bind()?;
                 let from = pointer.as_raw() + offset as u64;
                 // SAFETY: the range lies within the allocation, and `destination` may be written.
@@ -104,7 +146,8 @@ impl Memory {
             _ if bytes == 0 => Ok(()),
             Self::Empty => unreachable!("no range of bytes lies within no memory"),
             Self::Sim(allocation) => Ok(allocation.fill(offset, bytes, value)?),
-            Self::Gpu { gpu, pointer } => {
+            Self::View(view) => Ok(view.fill(offset, bytes, value)?),
+            Self::Gpu { gpu, pointer, .. } => {
                 gpu.bind()?;
                 // SAFETY: the range lies within the allocation.
                 check(unsafe { sys::cuMemsetD8_v2(pointer.as_raw() + offset as u64, value, bytes) })
@@ -116,7 +159,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if let Self::Gpu { gpu, pointer } = self
+        if let Self::Gpu { gpu, pointer, is_borrowed: false } = self
             && gpu.bind().is_ok()
         {
             // The driver waits for the kernels that use the memory. After a kernel's fault it refuses, and the process

@@ -34,7 +34,7 @@ impl Workspace {
         keep_freed_memory(device, gpu.index())?;
         let mut address = 0;
         // SAFETY: the address may be written, the stream is alive and of the context that is current.
-        check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu).as_inner()) })
+        check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu)) })
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
         Ok(Some(Self(Memory::Gpu { stream: stream.clone(), address })))
     }
@@ -80,7 +80,7 @@ impl Drop for Workspace {
         {
             // After a kernel's fault the driver refuses, and the process has lost the GPU anyway.
             // SAFETY: allocated in `new` for this stream, freed once.
-            let _ = unsafe { sys::cuMemFreeAsync(*address, stream.raw(gpu).as_inner()) };
+            let _ = unsafe { sys::cuMemFreeAsync(*address, stream.raw(gpu)) };
         }
     }
 }

@@ -101,12 +101,12 @@ impl fmt::Display for EntryParams {
 }
 
 /// Whether a character cannot belong to a name.
-pub(super) fn ends_name(c: char) -> bool {
+fn ends_name(c: char) -> bool {
     !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
 }
 
 /// Whether what follows `before` stands in a comment to the end of the line.
-pub(super) fn is_comment(before: &str) -> bool {
+fn is_comment(before: &str) -> bool {
     before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
 }
 

@@ -1,6 +1,5 @@
 //! A module in a GPU's context.
 
-use super::SHIPPED_PTX;
 use super::entry::EntryParams;
 use super::ptx::{self, Ptx};
 use super::texts::Texts;
@@ -71,10 +70,9 @@ pub struct KernelAttributes {
 impl Cache {
     /// The module of this PTX, loaded at the first call.
     pub fn load(&self, gpu: &'static Gpu, ptx: &Ptx) -> Result<&'static Loaded> {
-        let same = |known: &Ptx| known.name() == ptx.name() && std::ptr::eq(known.images(), ptx.images());
         let slot = {
             let mut modules = lock(&self.0);
-            match modules.iter().find(|(known, _)| same(known)) {
+            match modules.iter().find(|(known, _)| known.is(ptx)) {
                 Some((_, slot)) => slot.clone(),
                 None => {
                     let slot = Slot::default();
@@ -96,15 +94,13 @@ impl Cache {
 impl Loaded {
     fn new(gpu: &'static Gpu, ptx: Ptx) -> Result<Self> {
         let arch = gpu.properties().arch;
-        let (image, text) = ptx.image_for(arch).ok_or_else(|| Error::NoPtxForArch {
-            module: ptx.name(),
-            compiled: ptx.architectures(),
-            arch,
-        })?;
-        let texts = if ptx.name() == SHIPPED_PTX.name() { Texts::of(&ptx, arch) } else { None };
-        let compiled = match texts {
+        let no_ptx = || Error::NoPtxForArch { module: ptx.name(), compiled: ptx.architectures(), arch };
+        let compiled = match Texts::of(&ptx, arch) {
             Some(texts) => Compiled::ByKernel(texts),
-            None => Compiled::Whole { image, text, module: compile(gpu, ptx, image, text.to_owned())? },
+            None => {
+                let (image, text) = ptx.image_for(arch).ok_or_else(no_ptx)?;
+                Compiled::Whole { image, text, module: compile(gpu, ptx, image, text.to_owned())? }
+            }
         };
         Ok(Self { ptx, compiled, functions: Mutex::default() })
     }

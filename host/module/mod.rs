@@ -2,8 +2,8 @@
 
 mod entry;
 mod loaded;
+mod packed;
 mod ptx;
-mod split;
 mod texts;
 
 pub use loaded::KernelAttributes;
@@ -20,10 +20,11 @@ use moye_device::kernel::{Kernel, Params};
 use std::sync::Arc;
 
 /// The kernels that this crate ships, those of the operations that its features name.
-#[cfg(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement"))]
-pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
+#[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
+pub static SHIPPED_PTX: Ptx =
+    Ptx::packed("moye_kernels", include!(concat!(env!("OUT_DIR"), "/moye_kernels.packed.rs")));
 /// The kernels that this crate ships: without the feature of an operation there are none.
-#[cfg(not(any(feature = "attention", feature = "ladder", feature = "matmul", feature = "movement")))]
+#[cfg(not(any(feature = "attention", feature = "ladder", feature = "movement")))]
 pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
 
 /// The package that declares the shipped kernels.
@@ -75,7 +76,7 @@ impl Device {
 
     /// The module of the shipped kernels, or on the simulator, which needs none, of any kernel.
     pub(crate) fn shipped<P: Params>(&self, kernel: &Kernel<P>) -> Result<Module> {
-        if self.is_gpu() && (kernel.package() != SHIPPED_PACKAGE || SHIPPED_PTX.images().is_empty()) {
+        if self.is_gpu() && (kernel.package() != SHIPPED_PACKAGE || SHIPPED_PTX.is_empty()) {
             return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
         }
         self.load(&SHIPPED_PTX)
@@ -152,7 +153,7 @@ impl Module {
     /// looked for among the shipped ones.
     pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
         let others = self.ptx.name() == SHIPPED_PTX.name() && kernel.package() != SHIPPED_PACKAGE;
-        if others || self.ptx.images().is_empty() {
+        if others || self.ptx.is_empty() {
             return Ok(());
         }
         let entry = self.ptx.entry(kernel.name()).ok_or_else(|| self.no_such(kernel))?;

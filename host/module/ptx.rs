@@ -1,24 +1,46 @@
 //! PTX as a program carries it.
 
 use super::entry::EntryParams;
+use super::packed::{self, PackedImage};
 use crate::device::Arch;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The PTX of one crate with kernels: a text for each architecture that it was compiled for.
 ///
 /// [`include_ptx!`](crate::include_ptx) makes one of what a build script compiled.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Ptx {
     name: &'static str,
+    /// Texts as they are.
     images: &'static [(&'static str, &'static str)],
+    /// Texts that are packed; one of the two is empty.
+    packed: &'static [PackedImage],
 }
 
 impl Ptx {
     /// PTX texts with the architecture of each: `("sm_80", ".version 7.0 ...")`. `name` stands in messages.
     pub const fn new(name: &'static str, images: &'static [(&'static str, &'static str)]) -> Self {
-        Self { name, images }
+        Self { name, images, packed: &[] }
+    }
+
+    /// Packed texts, whose kernels are looked up one by one.
+    pub(crate) const fn packed(name: &'static str, packed: &'static [PackedImage]) -> Self {
+        Self { name, images: &[], packed }
+    }
+
+    /// Whether there is no text at all.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.packed.is_empty()
+    }
+
+    /// Whether they are the same texts.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.name == other.name
+            && std::ptr::eq(self.images, other.images)
+            && std::ptr::eq(self.packed, other.packed)
     }
 
     /// The name in messages.
@@ -26,9 +48,9 @@ impl Ptx {
         self.name
     }
 
-    /// Pairs of architecture and text.
-    pub const fn images(&self) -> &'static [(&'static str, &'static str)] {
-        self.images
+    /// Pairs of architecture and text. Those of this crate are packed, and unpacked at the first call, all of them.
+    pub fn images(&self) -> &'static [(&'static str, &'static str)] {
+        if self.packed.is_empty() { self.images } else { packed::whole(self.packed) }
     }
 
     /// The text that fits `arch` best: the newest that runs there, one for exactly this architecture (`sm_90a`) before
@@ -42,31 +64,50 @@ impl Ptx {
 
     /// The texts that run on `arch`, the one that fits best in front.
     pub(crate) fn images_for(&self, arch: Arch) -> Vec<(&'static str, &'static str)> {
-        let mut fitting: Vec<_> =
-            self.images.iter().filter_map(|image| Some((arch.fit(image.0)?, *image))).collect();
-        // Of two for the same architecture the later one counts.
-        fitting.reverse();
-        fitting.sort_by_key(|(fit, _)| Reverse(*fit));
-        fitting.into_iter().map(|(_, image)| image).collect()
+        fitting(self.images(), arch, |image| image.0)
+    }
+
+    /// The packed texts that run on `arch`, likewise.
+    pub(crate) fn packed_for(&self, arch: Arch) -> Vec<PackedImage> {
+        fitting(self.packed, arch, |image| image.0)
     }
 
     /// The architectures, for messages: `sm_80, sm_90a`.
     pub(crate) fn architectures(&self) -> String {
-        if self.images.is_empty() {
-            return "no architecture".to_owned();
-        }
-        self.images.iter().map(|(arch, _)| *arch).collect::<Vec<_>>().join(", ")
+        let archs = self.images.iter().map(|image| image.0).chain(self.packed.iter().map(|image| image.0));
+        let archs = archs.collect::<Vec<_>>();
+        if archs.is_empty() { "no architecture".to_owned() } else { archs.join(", ") }
     }
 
     /// The parameters of the entry point of this name, where a text declares one. All texts that do have the same ones; some
     /// kernels are there for some architectures only.
     pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
-        self.images.iter().find_map(|(_, text)| declared(text).get(kernel).cloned())
+        let mut packed = self.packed.iter().flat_map(|(_, _, _, entries)| *entries);
+        match packed.find(|(name, ..)| *name == kernel) {
+            Some((_, head, _)) => EntryParams::of(head, kernel),
+            None => self.images.iter().find_map(|(_, text)| declared(text).get(kernel).cloned()),
+        }
     }
 }
 
-/// The parameters of all entry points of a text, which is read once: a launch on the simulator asks, and the texts of the shipped
-/// kernels have megabytes.
+impl fmt::Debug for Ptx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ptx({} for {})", self.name, self.architectures())
+    }
+}
+
+/// Those of `images` that run on `arch`, the one that fits best in front.
+fn fitting<I: Copy>(images: &[I], arch: Arch, of: impl Fn(&I) -> &'static str) -> Vec<I> {
+    let mut fitting: Vec<_> =
+        images.iter().filter_map(|image| Some((arch.fit(of(image))?, *image))).collect();
+    // Of two for the same architecture the later one counts.
+    fitting.reverse();
+    fitting.sort_by_key(|(fit, _)| Reverse(*fit));
+    fitting.into_iter().map(|(_, image)| image).collect()
+}
+
+/// The parameters of all entry points of a text, which is read once: a launch on the simulator asks, and texts may have
+/// megabytes.
 fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
     type Declared = Arc<HashMap<String, EntryParams>>;
     /// By where a text begins, and its length.

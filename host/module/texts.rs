@@ -1,24 +1,14 @@
-//! The texts of a PTX that run on an architecture, taken apart by entry points: a kernel is looked up in one after the other.
+//! Packed texts of a PTX that run on an architecture: a kernel is looked up in one after the other.
 //!
 //! A text may so leave out what an older architecture's has just as well: compiling it again would take the build time for nothing.
 
 use super::entry::EntryParams;
+use super::packed::{PackedImage, only};
 use super::ptx::{Ptx, can_wait};
-use super::split::Split;
 use crate::device::Arch;
-use std::sync::OnceLock;
 
-/// The texts that run on an architecture, the one that fits best in front.
-pub(crate) struct Texts(Vec<Text>);
-
-/// One of them.
-struct Text {
-    image: &'static str,
-    text: &'static str,
-    /// Taken apart when a kernel is looked up here for the first time, which for all but the first text may be never. `None` where
-    /// it cannot be.
-    split: OnceLock<Option<Split>>,
-}
+/// The packed texts that run on an architecture, the one that fits best in front.
+pub(crate) struct Texts(Vec<PackedImage>);
 
 /// A kernel by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,33 +22,18 @@ pub(crate) struct KernelText {
 }
 
 impl Texts {
-    /// The texts of `ptx` that run on `arch` and have kernels; `None` where none does, or where the best one cannot be taken apart.
+    /// The packed texts of `ptx` that run on `arch`; `None` where there is none.
     pub fn of(ptx: &Ptx, arch: Arch) -> Option<Self> {
-        let images = ptx.images_for(arch).into_iter().filter(|(_, text)| text.contains(".entry"));
-        let texts: Vec<_> = images.map(Text::new).collect();
-        texts.first()?.split()?;
-        Some(Self(texts))
+        let texts = ptx.packed_for(arch);
+        (!texts.is_empty()).then_some(Self(texts))
     }
 
     /// The kernel of this name, from the first text that has it.
     pub fn kernel(&self, name: &str) -> Option<KernelText> {
-        self.0.iter().find_map(|text| text.kernel(name))
-    }
-}
-
-impl Text {
-    fn new((image, text): (&'static str, &'static str)) -> Self {
-        Self { image, text, split: OnceLock::new() }
-    }
-
-    fn split(&self) -> Option<&Split> {
-        self.split.get_or_init(|| Split::of(self.text)).as_ref()
-    }
-
-    fn kernel(&self, name: &str) -> Option<KernelText> {
-        let text = self.split()?.only(self.text, name)?;
-        let params = EntryParams::of(&text, name)?;
-        Some(KernelText { image: self.image, text, params })
+        self.0.iter().find_map(|image| {
+            let (text, head) = only(image, name)?;
+            Some(KernelText { image: image.0, text, params: EntryParams::of(head, name)? })
+        })
     }
 }
 
@@ -85,7 +60,22 @@ mod tests {
 .visible .entry both(.param .u64 both_param_0) { ret; }
 .visible .entry new() { ret; }
 ";
-    const TWO: Ptx = Ptx::new("two", &[("sm_80", OLD), ("sm_90a", NEW)]);
+
+    /// The texts packed, as a build script packs them.
+    fn packed(texts: &[(&'static str, &str)]) -> Ptx {
+        let images = texts.iter().map(|(arch, text)| -> PackedImage {
+            let packed = moye_build::ptx::Packed::of(text).expect("its entry points stand by themselves");
+            let part = |part: moye_build::ptx::Part| (part.start, part.end, part.text);
+            let entries = packed.entries.into_iter();
+            let entries = entries.map(|entry| (&*entry.name.leak(), &*entry.head.leak(), part(entry.part)));
+            (*arch, packed.bytes.leak(), part(packed.preamble), entries.collect::<Vec<_>>().leak())
+        });
+        Ptx::packed("packed", images.collect::<Vec<_>>().leak())
+    }
+
+    fn two() -> Ptx {
+        packed(&[("sm_80", OLD), ("sm_90a", NEW)])
+    }
 
     /// Of the kernel on a GPU: the text that it is from, what it takes, and whether it waits.
     fn found(ptx: &Ptx, gpu: Arch, kernel: &str) -> Option<(&'static str, String, bool)> {
@@ -98,30 +88,33 @@ mod tests {
     #[test]
     fn a_kernel_is_taken_from_the_best_text_that_has_it_and_waits_where_that_one_can() {
         let hopper = Arch::new(9, 0);
-        assert_eq!(found(&TWO, hopper, "both"), Some(("sm_90a", ".u64".to_owned(), true)));
-        assert_eq!(found(&TWO, hopper, "new"), Some(("sm_90a", String::new(), true)));
-        assert_eq!(found(&TWO, hopper, "old"), Some(("sm_80", ".f64".to_owned(), false)));
-        assert_eq!(found(&TWO, hopper, "neither"), None);
+        assert_eq!(found(&two(), hopper, "both"), Some(("sm_90a", ".u64".to_owned(), true)));
+        assert_eq!(found(&two(), hopper, "new"), Some(("sm_90a", String::new(), true)));
+        assert_eq!(found(&two(), hopper, "old"), Some(("sm_80", ".f64".to_owned(), false)));
+        assert_eq!(found(&two(), hopper, "neither"), None);
     }
 
     #[test]
     fn a_kernel_of_a_text_that_does_not_run_is_not_found() {
         for gpu in [Arch::new(8, 0), Arch::new(10, 0)] {
-            assert_eq!(found(&TWO, gpu, "both"), Some(("sm_80", ".u32".to_owned(), false)), "{gpu}");
-            assert_eq!(found(&TWO, gpu, "new"), None, "{gpu}");
+            assert_eq!(found(&two(), gpu, "both"), Some(("sm_80", ".u32".to_owned(), false)), "{gpu}");
+            assert_eq!(found(&two(), gpu, "new"), None, "{gpu}");
         }
-        assert!(Texts::of(&TWO, Arch::new(7, 5)).is_none());
+        assert!(Texts::of(&two(), Arch::new(7, 5)).is_none());
     }
 
     #[test]
-    fn where_the_best_text_cannot_be_taken_apart_none_is() {
-        const CALLS: &str = ".entry a() { ret; }\n.func f() { ret; }\n";
-        const FIRST: Ptx = Ptx::new("first", &[("sm_80", OLD), ("sm_90a", CALLS)]);
-        assert!(Texts::of(&FIRST, Arch::new(9, 0)).is_none());
-        assert!(Texts::of(&FIRST, Arch::new(8, 0)).is_some(), "there it is not looked at");
-        const LAST: Ptx = Ptx::new("last", &[("sm_80", CALLS), ("sm_90a", NEW)]);
-        let texts = Texts::of(&LAST, Arch::new(9, 0)).unwrap();
-        assert!(texts.kernel("new").is_some() && texts.kernel("a").is_none());
+    fn unpacked_texts_have_all_kernels_and_declare_what_the_packed_ones_do() {
+        let (texts, packed) = (two().images(), two());
+        assert_eq!(texts.iter().map(|image| image.0).collect::<Vec<_>>(), ["sm_80", "sm_90a"]);
+        for ((_, text), whole) in texts.iter().zip([OLD, NEW]) {
+            assert_eq!(text.trim_end(), whole.trim_end());
+        }
+        for kernel in ["both", "old", "new"] {
+            let expected = texts.iter().find_map(|(_, text)| EntryParams::of(text, kernel));
+            assert!(expected.is_some() && packed.entry(kernel) == expected, "{kernel}");
+        }
+        assert_eq!(packed.entry("neither"), None);
     }
 
     #[test]

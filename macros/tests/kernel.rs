@@ -2,7 +2,7 @@
 
 use moye_device::kernel;
 use moye_device::kernel::{Kernel, LaunchBounds, ParamType, Scalar};
-use moye_device::memory::{Global, GlobalMut, SharedArray};
+use moye_device::memory::{Global, GlobalMut, SharedArray, Storable};
 use moye_device::{layout, static_layout};
 
 const WARPS: usize = 4;
@@ -24,6 +24,21 @@ static_layout! {
 
 #[kernel(shared = SharedArray<f32, Tile>)]
 unsafe fn shared() {}
+
+/// Twice the text, each time with types of its own.
+///
+/// # Safety
+/// `y` leads to a number.
+#[kernel(threads = T::BITS * 4, instances = (generic_f32<f32, 3>, generic_u64<u64, 5>))]
+unsafe fn generic<T: Storable, const N: u64>(flag: bool, y: GlobalMut<u64>) {
+    // The contract is the kernel's: nothing is unsafe here.
+    *(y.address() as *mut u64) = if flag { N * size_of::<T>() as u64 } else { 0 };
+}
+
+#[kernel(shared = (s_a: SharedArray<f32, Tile>, s_b: SharedArray<u8, Tile>))]
+unsafe fn named(_y: GlobalMut<u64>) {
+    assert_eq!(s_a.layout(), s_b.layout());
+}
 
 #[kernel]
 unsafe fn nothing() {}
@@ -68,4 +83,31 @@ fn the_body_runs_with_the_parameters_in_order() {
     // SAFETY: the kernel writes one u64 through `y`.
     unsafe { everything.call((1, 10.0, half::f16::from_f32(300.0), Global::from_address(64), y)) };
     assert_eq!(out, 1 + 20 + 300);
+}
+
+#[test]
+fn a_generic_text_has_an_entry_point_for_each_instance() {
+    let mut out = 0_u64;
+    let y = GlobalMut::from_address(std::ptr::from_mut(&mut out) as u64);
+    assert_eq!((generic_f32.name(), generic_f32.bounds().threads), ("generic_f32", Some(128)));
+    assert_eq!((generic_u64.name(), generic_u64.bounds().threads), ("generic_u64", Some(256)));
+    let expected = [
+        ParamType::Scalar(Scalar { name: "bool", size: 1 }),
+        ParamType::Global { element: "u64", written: true },
+    ];
+    assert_eq!(generic_u64.params(), expected);
+    // SAFETY: the kernels write one u64 through `y`.
+    unsafe { generic_f32.call((true, y)) };
+    assert_eq!(out, 3 * 4);
+    // SAFETY: as above.
+    unsafe { generic_u64.call((true, y)) };
+    assert_eq!(out, 5 * 8);
+    // SAFETY: as above.
+    unsafe { generic_u64.call((false, y)) };
+    assert_eq!(out, 0);
+}
+
+#[test]
+fn named_arrays_are_the_shared_memory_of_the_kernel() {
+    assert_eq!(named.shared_bytes(), (4 * (31 * 33 + 32usize)).next_multiple_of(128) + 31 * 33 + 32);
 }

@@ -36,6 +36,7 @@ impl BlockContext {
             return;
         }
         let location = Location::caller();
+        self.profile_event(operation, location);
         let expected = count.unwrap_or(self.count());
         if let Some(reason) = self.barrier_misuse(id, count) {
             self.raise(location, FaultKind::InvalidOperand { operation, reason });

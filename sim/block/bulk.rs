@@ -149,6 +149,7 @@ impl BlockContext {
             ));
         }
         self.check_source(operation, &source)?;
+        self.profile_bulk(operation, source.placement().bytes as u64, location);
         let mask = u32::from(multicast.unwrap_or(0));
         if multicast == Some(0) || mask >> self.cluster().blocks().len() != 0 {
             let blocks = self.cluster().blocks().len();

@@ -105,6 +105,7 @@ impl BlockContext {
             BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
         }
         self.check_async_read(Access::BulkSource, source, sink.placement())?;
+        self.profile_bulk(operation, sink.placement().bytes as u64, location);
         let mut queue = self.thread().bulk_stores.borrow_mut();
         let pieces = piece_numbers(source, sink.placement());
         self.begin_reads((self.stores(), queue.committed + 1), (operation, location), pieces);

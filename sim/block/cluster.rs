@@ -52,11 +52,11 @@ impl Cluster {
         block_dim: Dim3,
         shared_bytes: usize,
         global: &Arc<Snapshot>,
-        races: Option<&Arc<GlobalRaces>>,
+        races: &[Option<Arc<GlobalRaces>>; 2],
         limits: Limits,
     ) -> Self {
         let block = |rank| {
-            let (global, races) = (global.clone(), races.cloned());
+            let (global, races) = (global.clone(), races.clone());
             BlockContext::new(grid_dim, block_dim, rank, shared_bytes, global, races, limits)
         };
         Self {

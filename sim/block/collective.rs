@@ -166,6 +166,7 @@ impl BlockContext {
         };
         let inputs = std::array::from_fn(|lane| meeting(lane).map(|m| m.input));
         let outputs = compute(&inputs);
+        self.profile_collective(done.operation, done.arrived, location);
         for (other, output) in outputs.into_iter().enumerate() {
             let Some(meeting) = meeting(other) else { continue };
             // SAFETY: no other reference to the output exists while this lane runs.

@@ -18,6 +18,7 @@ use super::wgmma::WgmmaQueue;
 use crate::Dim3;
 use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
+use crate::profile::BlockProfile;
 use crate::race::{BlockClock, GlobalRaces, Released, Seen, SharedShadow, ThreadClock};
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
@@ -34,6 +35,8 @@ pub(crate) struct Limits {
     pub(crate) accesses: u64,
     /// Barriers and warp operations that a block completes, none of its threads coming to the end.
     pub(crate) rendezvous: u64,
+    /// Whether a profile is taken.
+    pub(crate) profile: bool,
 }
 
 /// Memory accesses after which a thread lets the others run: it may poll for what one of them is to write.
@@ -144,6 +147,8 @@ pub(crate) struct BlockContext {
     pub(crate) clock: BlockClock,
     pub(crate) shared_shadow: SharedShadow,
     races: Option<Arc<GlobalRaces>>,
+    /// Those of the launch before, which may still run.
+    pub(crate) prior: Option<Arc<GlobalRaces>>,
     /// Threads that read what they may not, and wait for who makes that a race.
     pub(crate) parked: RefCell<Vec<Parked>>,
     /// Copies from shared memory that were issued and that have arrived, by the mbarrier of this block that they arrive at.
@@ -159,6 +164,9 @@ pub(crate) struct BlockContext {
     pub(crate) slice_over: Cell<bool>,
     /// Switches that the running warp has left before it lets the others run.
     pub(crate) turns_left: Cell<u32>,
+
+    /// What the block does, where a profile is taken.
+    pub(crate) profile: Option<Box<RefCell<BlockProfile>>>,
 
     limits: Limits,
     /// Accesses since the last rendezvous or exit, up to the last switch.
@@ -216,7 +224,7 @@ impl BlockContext {
         rank: u32,
         shared_bytes: usize,
         global: Arc<Snapshot>,
-        races: Option<Arc<GlobalRaces>>,
+        [races, prior]: [Option<Arc<GlobalRaces>>; 2],
         limits: Limits,
     ) -> Self {
         let count = block_dim.count() as u32;
@@ -264,9 +272,10 @@ impl BlockContext {
             reads: RefCell::default(),
             arrived: RefCell::default(),
             phases: RefCell::default(),
-            clock: BlockClock::new(races.is_some()),
+            clock: BlockClock::new(races.is_some(), warps),
             shared_shadow: SharedShadow::new(if races.is_some() { shared_bytes } else { 0 }),
             races,
+            prior,
             parked: RefCell::default(),
             copies: RefCell::default(),
             fault: RefCell::new(None),
@@ -275,6 +284,7 @@ impl BlockContext {
             late_arrivals: Cell::new(0),
             slice_over: Cell::new(false),
             turns_left: Cell::new(0),
+            profile: limits.profile.then(Box::default),
             limits,
             accesses: Cell::new(0),
             rendezvous: Cell::new(0),
@@ -284,6 +294,7 @@ impl BlockContext {
 
     /// Makes the context that of a block that has not started.
     pub(crate) fn start(&self, cluster: &Cluster, block_index: Dim3) {
+        self.profile_flush();
         self.cluster.set(cluster);
         self.block_index.set(block_index);
         self.exited_count.set(0);

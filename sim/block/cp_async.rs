@@ -6,6 +6,7 @@ use super::shared::{Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
+use crate::profile::Action;
 use crate::race::{Gathered, Kind, Noted};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -116,6 +117,9 @@ impl BlockContext {
                 self.raise(location, kind);
             }
         }
+        // A copy that only clears is an instruction, too: it reads no byte of its source.
+        self.profile_access(Action::AsyncSource, source, source_bytes);
+        self.profile_access(Action::AsyncDestination, address.into(), bytes);
         let from = Noted::new(Access::CpAsyncSource, Kind::Read, location);
         self.note_global_range(from, source, source_bytes);
         self.note_shared(copy_to(location), offset, bytes);

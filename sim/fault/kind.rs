@@ -1,6 +1,6 @@
 //! The kinds of faults.
 
-use super::{AsyncRead, Race, ThreadSet, WaitingThreads};
+use super::{AsyncRead, Race, RaceAccess, ThreadSet, WaitingThreads};
 use crate::Dim3;
 use crate::memory::Nearest;
 use std::fmt;
@@ -12,6 +12,8 @@ use thiserror::Error;
 pub enum Access {
     /// A load.
     Read,
+    /// A read-only load, `ld.global.nc`.
+    ReadOnly,
     /// A store.
     Write,
     /// A read-modify-write.
@@ -44,6 +46,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Read => "read",
+            Self::ReadOnly => "read-only load",
             Self::Write => "write",
             Self::Atomic => "atomic operation",
             Self::CpAsyncSource => "cp.async read",
@@ -184,6 +187,25 @@ pub enum FaultKind {
         offset: i64,
         /// The thread that wrote, of the same block; `None` is one of another block.
         writer: Option<Dim3>,
+    },
+    /// A read-only load (`ld.global.nc`) of what was written in the same launch: its cache may have what was there before.
+    #[error(
+        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{}: the read-only cache may have what was there before; load it with `Coherence::Coherent`, or in a launch of its own",
+        nearest_text(nearest.as_ref()), writer.thread,
+        writer.block.map_or_else(String::new, |block| format!(" of block {block}")),
+        writer.location.file(), writer.location.line()
+    )]
+    StaleReadOnly {
+        /// How it was touched.
+        access: Access,
+        /// The access's size.
+        bytes: usize,
+        /// The address.
+        address: u64,
+        /// The allocation that it lies in.
+        nearest: Option<Nearest>,
+        /// Who wrote it.
+        writer: RaceAccess,
     },
     /// Two accesses to the same bytes that nothing orders.
     #[error("{0}")]
@@ -366,7 +388,7 @@ pub enum FaultKind {
     },
     /// A thread used up its stack: by recursion without end, or arrays that are too large.
     #[error(
-        "the simulated thread's stack of {bytes} bytes is used up: a recursion without end, or arrays that want more (Launch::stack_bytes)"
+        "the simulated thread's stack of {bytes} bytes is used up, by a recursion without end or by the frames of large arrays and fragments. Without optimisation every copy of a fragment has a place of its own there: compile the kernel's crate with `opt-level = 1`, at least, in its profile, or give the threads more (Launch::stack_bytes)"
     )]
     StackOverrun {
         /// The stack's size.

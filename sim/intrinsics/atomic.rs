@@ -8,6 +8,7 @@ use crate::block::{SHARED_BASE, current, running};
 use crate::fault::Access;
 use crate::memory::words::{atomic, to_bits};
 use crate::pod::{Pod, access_size, from_bits, poison};
+use crate::profile::Action;
 use crate::race::{FenceScope, GLOBAL, Kind, Noted};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -30,17 +31,25 @@ impl AtomicSpace for u64 {
             block.global_fault(Access::Atomic, self, size_of::<T>());
             return poison();
         }
-        if block.clock.is_on() {
-            let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
-            block.note_global(noted, block.found_number.get(), self, size_of::<T>());
-        }
+        block.profile_access(Action::GlobalAtomic, self, size_of::<T>());
         let next = |bits: u64| to_bits(update(from_bits(bits.into()))) as u64;
-        let old = block.order_by_atomic(GLOBAL, self, || match size_of::<T>() {
+        let act = || match size_of::<T>() {
             4 => {
                 let next = |bits: u32| Some(next(bits.into()) as u32);
                 atomic!(AtomicU32, self).fetch_update(SeqCst, SeqCst, next).map(u64::from).ok()
             }
             _ => atomic!(AtomicU64, self).fetch_update(SeqCst, SeqCst, |bits| Some(next(bits))).ok(),
+        };
+        let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
+        let old = block.order_by_atomic(GLOBAL, self, || {
+            if !block.clock.is_on() {
+                return act();
+            }
+            // In the order in which they are noted, too: who comes last has seen those before.
+            let mut old = None;
+            let place = (block.found_number.get(), self, size_of::<T>());
+            block.note_global_with(noted, place, || old = act());
+            old
         });
         from_bits(old.expect("the update never declines").into())
     }
@@ -52,6 +61,7 @@ impl AtomicSpace for u32 {
         let block = current();
         block.step();
         block.order_by_memory();
+        block.profile_access(Action::SharedAtomic, self.into(), size_of::<T>());
         let offset = self.wrapping_sub(SHARED_BASE) as usize;
         // One OS thread runs the whole block, so nothing comes between load and store.
         let Some(old) = block.load_shared::<T>(offset) else {

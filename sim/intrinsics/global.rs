@@ -4,6 +4,7 @@ use crate::block::current;
 use crate::fault::Access;
 use crate::memory::words;
 use crate::pod::{Pod, access_size, poison};
+use crate::profile::Action;
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
@@ -17,12 +18,38 @@ pub fn load_global<T: Pod>(address: u64) -> T {
         block.global_fault(Access::Read, address, size_of::<T>());
         return poison();
     }
+    block.profile_access(Action::GlobalLoad, address, size_of::<T>());
     if block.clock.is_on() {
         let noted = Noted::new(Access::Read, Kind::Read, Location::caller());
         block.note_global(noted, block.found_number.get(), address, size_of::<T>());
     }
     // SAFETY: the address was looked up.
     unsafe { words::load(address) }
+}
+
+/// As [`load_global`], through the read-only cache: `ld.global.nc`. What was written in the same launch is a fault, if races are
+/// looked for.
+#[inline]
+#[track_caller]
+pub fn load_global_read_only<T: Pod>(address: u64) -> T {
+    let block = current();
+    block.step();
+    if !block.global_fits(address, access_size::<T>()) {
+        block.global_fault(Access::Read, address, size_of::<T>());
+        return poison();
+    }
+    if block.clock.is_on() {
+        let noted = Noted::new(Access::ReadOnly, Kind::Read, Location::caller());
+        block.note_global(noted, block.found_number.get(), address, size_of::<T>());
+    }
+    // SAFETY: the address was looked up.
+    unsafe { words::load(address) }
+}
+
+/// Waits until the launch before has ended, if this one may overlap it: `griddepcontrol.wait`.
+#[track_caller]
+pub fn wait_for_prior_launch() {
+    current().wait_for_prior();
 }
 
 /// Stores a `T` to global memory, in one access; the address is a multiple of its size.
@@ -34,11 +61,10 @@ pub fn store_global<T: Pod>(address: u64, value: T) {
     if !block.global_fits(address, access_size::<T>()) {
         return block.global_fault(Access::Write, address, size_of::<T>());
     }
+    block.profile_access(Action::GlobalStore, address, size_of::<T>());
     if block.clock.is_on() {
-        // SAFETY: the address was looked up.
-        let changed = words::to_bits(unsafe { words::load::<T>(address) }) ^ words::to_bits(value);
-        let noted = Noted { changed, ..Noted::new(Access::Write, Kind::Write, Location::caller()) };
-        block.note_global(noted, block.found_number.get(), address, size_of::<T>());
+        let noted = Noted::new(Access::Write, Kind::Write, Location::caller());
+        return block.store_noted(noted, block.found_number.get(), address, value);
     }
     // SAFETY: the address was looked up.
     unsafe { words::store(address, value) }

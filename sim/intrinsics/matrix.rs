@@ -7,6 +7,7 @@
 use crate::block::{ExitedLanes, SHARED_BASE, current, warp_collective};
 use crate::fault::Access;
 use crate::pod::poison;
+use crate::profile::Action;
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
@@ -50,6 +51,7 @@ fn lane() -> u32 {
 fn load_row(address: u32) -> Row {
     let block = current();
     block.step();
+    block.profile_access(Action::MatrixLoad, address.into(), size_of::<Row>());
     if let Some(row) = block.load_shared(address.wrapping_sub(SHARED_BASE) as usize) {
         return row;
     }
@@ -62,9 +64,28 @@ fn load_row(address: u32) -> Row {
 fn store_row(address: u32, row: Row) {
     let block = current();
     block.step();
+    block.profile_access(Action::MatrixStore, address.into(), size_of::<Row>());
     if !block.store_shared(address.wrapping_sub(SHARED_BASE) as usize, row) {
         block.shared_fault(Access::Write, address, size_of::<Row>());
     }
+}
+
+/// Notes the loads of the rows of `N` matrices at these addresses, each for the lanes that `receivers` gives.
+fn note_loads<const N: usize>(addresses: [Option<u32>; 32], noted: Noted, receivers: impl Fn(u32) -> u32) {
+    let block = current();
+    if !block.clock.is_on() || std::thread::panicking() {
+        return;
+    }
+    block.note_whole(block.running.get() / 32, size_of::<Row>(), noted, |note| {
+        for (row, address) in (0..).zip(addresses).take(8 * N) {
+            let Some(offset) = address.map(|address| address.wrapping_sub(SHARED_BASE) as usize) else {
+                continue;
+            };
+            if block.shared.fits(offset, size_of::<Row>()) {
+                note(receivers(row), offset);
+            }
+        }
+    });
 }
 
 /// Notes the access to the rows of `N` matrices at these addresses, by the lanes that have a row's elements.
@@ -101,10 +122,10 @@ pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
     let location = Location::caller();
     warp_collective(name, FULL_WARP, ExitedLanes::Fault, (row, address), |lanes| {
         let rows = lanes.map(|lane| lane.map(|(row, _)| row));
-        note_rows::<N>(lanes.map(|lane| lane.map(|(_, address)| address)), |_, row| {
-            let noted = Noted::new(Access::Read, Kind::Read, location);
+        let addresses = lanes.map(|lane| lane.map(|(_, address)| address));
+        note_loads::<N>(addresses, Noted::new(Access::Read, Kind::Read, location), |row| {
             let receive = |lane: &u32| if transposed { lane % 4 == row % 8 / 2 } else { lane / 4 == row % 8 };
-            (noted, (0..32).filter(receive).fold(0, |lanes, lane| lanes | 1 << lane))
+            (0..32).filter(receive).fold(0, |lanes, lane| lanes | 1 << lane)
         });
         let element = |matrix: usize, row: usize, column: usize| {
             let (row, column) = if transposed { (column, row) } else { (row, column) };

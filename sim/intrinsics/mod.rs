@@ -48,7 +48,7 @@ pub use convert::{
 };
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
 pub use fma::{fma_f32, fma_f64};
-pub use global::{load_global, store_global};
+pub use global::{load_global, load_global_read_only, store_global, wait_for_prior_launch};
 pub use index::{
     block_dim, block_idx, dynamic_shared_bytes, grid_dim, lane_id, shared_base, thread_idx, warp_id,
 };
@@ -60,7 +60,7 @@ pub use mbarrier::{
     mbarrier_wait, mbarrier_wait_parity,
 };
 pub use shared::{load_shared, store_shared};
-pub use special::exp2_f32;
+pub use special::{exp2_f32, log2_f32, rsqrt_f32, sqrt_f32, tanh_f32};
 pub use warp::{
     ReduceNumber, ShuffleMode, active_lanes, elect, match_any, reduce_add, reduce_and, reduce_max,
     reduce_min, reduce_or, reduce_xor, shfl, shfl_clamped, sync_warp, vote_all, vote_any, vote_ballot,

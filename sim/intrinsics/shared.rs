@@ -3,6 +3,7 @@
 use crate::block::{SHARED_BASE, current};
 use crate::fault::Access;
 use crate::pod::{Pod, poison};
+use crate::profile::Action;
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
@@ -12,6 +13,7 @@ use std::panic::Location;
 pub fn load_shared<T: Pod>(address: u32) -> T {
     let block = current();
     block.step();
+    block.profile_access(Action::SharedLoad, address.into(), size_of::<T>());
     let offset = address.wrapping_sub(SHARED_BASE) as usize;
     match block.load_shared(offset) {
         Some(value) => {
@@ -35,6 +37,7 @@ pub fn load_shared<T: Pod>(address: u32) -> T {
 pub fn store_shared<T: Pod>(address: u32, value: T) {
     let block = current();
     block.step();
+    block.profile_access(Action::SharedStore, address.into(), size_of::<T>());
     let offset = address.wrapping_sub(SHARED_BASE) as usize;
     let is_on = block.clock.is_on();
     let changed = if is_on { block.changed_shared(offset, value) } else { 0 };

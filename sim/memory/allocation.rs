@@ -1,6 +1,7 @@
 //! One allocation of global memory.
 
 use super::{GlobalMemory, Span, words};
+use crate::Pod;
 use std::alloc::{Layout, alloc, dealloc};
 use std::sync::Arc;
 use thiserror::Error;
@@ -18,6 +19,14 @@ pub enum MemoryError {
         bytes: usize,
         /// The label of the allocation.
         label: String,
+    },
+    /// Bytes that do not lie within one live allocation.
+    #[error("{bytes} bytes at address {address:#x} do not lie within one allocation of the simulated device")]
+    NotAllocated {
+        /// The first one's address.
+        address: u64,
+        /// How many.
+        bytes: usize,
     },
     /// A read, write or fill by the host does not lie within the allocation.
     #[error("{bytes} bytes at offset {offset} do not fit into allocation `{label}` of {len} bytes")]
@@ -134,6 +143,17 @@ impl Allocation {
         Ok(())
     }
 
+    /// All of it as values of `T`; bytes at the end that are no whole value are left out.
+    pub fn download<T: Pod>(&self) -> Vec<T> {
+        let count = self.len() / size_of::<T>().max(1);
+        let mut bytes = vec![0; count * size_of::<T>()];
+        // SAFETY: the range begins with the allocation and ends in it.
+        unsafe { words::copy_out(self.address(), &mut bytes) };
+        let values = bytes.chunks_exact(size_of::<T>().max(1));
+        // SAFETY: each chunk has the size of a value, and every bit pattern is one (`Pod`).
+        values.map(|value| unsafe { value.as_ptr().cast::<T>().read_unaligned() }).collect()
+    }
+
     /// Sets `bytes` bytes at `offset` to `value`.
     ///
     /// # Errors
@@ -146,6 +166,7 @@ impl Allocation {
     }
 
     fn range(&self, offset: usize, bytes: usize) -> Result<u64, MemoryError> {
+        self.memory.end_last_launch();
         match offset.checked_add(bytes) {
             Some(end) if end <= self.len() => Ok(self.address() + offset as u64),
             _ => Err(MemoryError::OutOfBounds {

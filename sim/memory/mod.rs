@@ -2,12 +2,16 @@
 
 mod allocation;
 mod snapshot;
+mod view;
 pub(crate) mod words;
 
 pub use allocation::{Allocation, MemoryError};
 pub use snapshot::{Nearest, Place};
 pub(crate) use snapshot::{Snapshot, Span};
+pub use view::View;
 
+use crate::Pod;
+use crate::race::GlobalRaces;
 use allocation::Block;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Default)]
 pub struct GlobalMemory {
     registry: Arc<Mutex<Vec<Arc<Block>>>>,
+    /// What the last launch accessed, until the host does something else with the memory.
+    last_launch: Arc<Mutex<Option<Arc<GlobalRaces>>>>,
 }
 
 impl GlobalMemory {
@@ -41,6 +47,25 @@ impl GlobalMemory {
         Ok(Allocation::new(self.clone(), block))
     }
 
+    /// Allocates memory that holds `values`.
+    ///
+    /// ```
+    /// let memory = moye_sim::GlobalMemory::new();
+    /// let x = memory.upload(&[1.0f32, 2.0], "x")?;
+    /// assert_eq!(x.download::<f32>(), [1.0, 2.0]);
+    /// # Ok::<(), moye_sim::MemoryError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`alloc`](Self::alloc).
+    pub fn upload<T: Pod>(&self, values: &[T], label: impl Into<String>) -> Result<Allocation, MemoryError> {
+        let allocation = self.alloc(size_of_val(values), label)?;
+        // SAFETY: all bytes of a `Pod` have a value.
+        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+        allocation.write(0, bytes)?;
+        Ok(allocation)
+    }
+
     /// Bytes in all live allocations.
     pub fn allocated_bytes(&self) -> usize {
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +78,19 @@ impl GlobalMemory {
         Snapshot::new(registry.clone())
     }
 
+    /// Keeps what a launch accesses for the next one, and gives what the launch before accessed.
+    pub(crate) fn replace_last_launch(&self, races: Option<Arc<GlobalRaces>>) -> Option<Arc<GlobalRaces>> {
+        std::mem::replace(&mut *self.last_launch.lock().unwrap_or_else(PoisonError::into_inner), races)
+    }
+
+    /// Notes that the host uses the memory, for which it waits until the last launch has ended.
+    pub(crate) fn end_last_launch(&self) {
+        let last = self.replace_last_launch(None);
+        drop(last);
+    }
+
     fn release(&self, block: &Arc<Block>) {
+        self.end_last_launch();
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         registry.retain(|other| !Arc::ptr_eq(other, block));
     }

@@ -108,6 +108,7 @@ impl fmt::Display for Nearest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { label, base, len, place } = self;
         match place {
+            Place::Crossing { offset, excess: 0 } => write!(f, "at offset {offset}")?,
             Place::Before(distance) => write!(f, "{distance} bytes before the start")?,
             Place::After(0) => write!(f, "right at the end")?,
             Place::After(distance) => write!(f, "{distance} bytes past the end")?,
@@ -115,6 +116,7 @@ impl fmt::Display for Nearest {
                 write!(f, "from offset {offset}, {excess} bytes over the end")?
             }
         }
-        write!(f, " of the nearest allocation, `{label}` ({len} bytes at {base:#x})")
+        let nearest = if matches!(place, Place::Crossing { excess: 0, .. }) { "" } else { "nearest " };
+        write!(f, " of the {nearest}allocation, `{label}` ({len} bytes at {base:#x})")
     }
 }

@@ -24,7 +24,9 @@ pub(crate) struct Entry {
 
 /// The bit of the warp's number that tells an atomic operation.
 const ATOMIC: u64 = 1 << 31;
-/// The epoch of an entry that stands for a list, whose number is `lanes`.
+/// The bit of the warp's number that tells an instruction of the whole warp, whose epoch is one of the warp.
+const WHOLE: u64 = 1 << 30;
+/// The epoch of an entry that stands for a list, whose number is `lanes`; it is atomic if one of the list is.
 const LIST: u32 = u32::MAX;
 
 impl Entry {
@@ -40,11 +42,21 @@ impl Entry {
     }
 
     pub(crate) const fn warp(&self) -> u32 {
-        (self.who >> 16) as u32 & 0x7FFF
+        (self.who >> 16) as u32 & 0x3FFF
     }
 
     pub(crate) const fn place(&self) -> u16 {
         self.who as u16
+    }
+
+    /// Whether it is one of an instruction of the whole warp, which is over for all lanes when it is for one.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.who & WHOLE != 0
+    }
+
+    /// The same as one of an instruction of the whole warp.
+    pub(crate) const fn whole(self) -> Self {
+        Self { who: self.who | WHOLE, ..self }
     }
 
     const fn is_atomic(&self) -> bool {
@@ -57,7 +69,7 @@ impl Entry {
 
     /// Whether these threads are among those of the entry, all of them.
     const fn has(&self, threads: &Self) -> bool {
-        self.who >> 16 & 0xFFFF_FFFF_7FFF == threads.who >> 16 & 0xFFFF_FFFF_7FFF
+        self.who >> 16 & 0xFFFF_FFFF_3FFF == threads.who >> 16 & 0xFFFF_FFFF_3FFF
             && threads.lanes != 0
             && threads.lanes & !self.lanes == 0
     }
@@ -108,7 +120,8 @@ impl Lists {
             self.lists.len() as u32 - 1
         });
         self.lists[number as usize].extend_from_slice(entries);
-        Entry { who: 0, epoch: LIST, lanes: number }
+        let has_atomics = entries.iter().any(Entry::is_atomic);
+        Entry { who: if has_atomics { ATOMIC } else { 0 }, epoch: LIST, lanes: number }
     }
 
     /// Frees the list that an entry stands for, if it does.
@@ -202,6 +215,14 @@ impl Cell {
         }
     }
 
+    /// The write that is known, or the first of several of the same value; an atomic operation counts as one.
+    fn writes(&self, lists: &Lists) -> Option<Entry> {
+        let (one_write, one_other) = ([self.write], [self.others]);
+        let writes = lists.of(&self.write, &one_write).first().filter(|write| write.epoch != 0);
+        let mut others = lists.of(&self.others, &one_other).iter();
+        writes.or_else(|| others.find(|other| other.epoch != 0 && other.is_atomic())).copied()
+    }
+
     /// As [`access`](Self::access), without noting it.
     pub(crate) fn check(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
         if self.write.epoch == 0 || order.is_known_to_all(&self.write) {
@@ -270,7 +291,8 @@ impl Cell {
         }
         let number = self.others;
         let list = &mut lists.lists[number.lanes as usize];
-        if let Some(at) = list.iter().position(|entry| entry.is_alike(&access)) {
+        // The lanes of a warp come one after another: theirs is the last.
+        if let Some(at) = list.iter().rposition(|entry| entry.is_alike(&access)) {
             let lanes = list[at].lanes | access.lanes;
             if access.is_atomic() {
                 // The last of those that came.
@@ -279,7 +301,8 @@ impl Cell {
             }
             let at = if access.is_atomic() { list.len() - 1 } else { at };
             list[at].lanes = lanes;
-            return race_of(list, conflicts, order);
+            let may_race = access.is_atomic() || number.is_atomic();
+            return if may_race { race_of(list, conflicts, order) } else { None };
         }
         if let Some(found) = race_of(list, conflicts, order) {
             return Some(found);
@@ -293,6 +316,7 @@ impl Cell {
             self.others = access;
         } else if list.len() < LONGEST {
             list.push(access);
+            self.others.who |= access.who & ATOMIC;
         }
         None
     }
@@ -385,6 +409,36 @@ impl Page {
             }
         }
         None
+    }
+
+    /// The last write to one of these bytes in this launch, if there was one, ordered or not.
+    pub(crate) fn last_write(&self, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
+        self.first(offset, bytes, |cell, lists| cell.writes(lists))
+    }
+
+    /// The last access of any kind to one of these bytes.
+    pub(crate) fn last_access(&self, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
+        self.first(offset, bytes, |cell, lists| {
+            let one = [cell.others];
+            cell.writes(lists).or_else(|| lists.of(&cell.others, &one).first().copied())
+        })
+    }
+
+    fn first(
+        &self,
+        offset: usize,
+        bytes: usize,
+        entry: impl Fn(&Cell, &Lists) -> Option<Entry>,
+    ) -> Option<(usize, Entry)> {
+        if self.shift == UNCUT {
+            return None;
+        }
+        let cells = &self.cells[offset >> self.shift..(offset + bytes - 1 >> self.shift) + 1];
+        let mut entries = cells.iter().enumerate();
+        entries.find_map(|(number, cell)| {
+            let entry = entry(cell, &self.lists).filter(|entry| entry.epoch != 0)?;
+            Some((number << self.shift, entry))
+        })
     }
 
     /// The race that a read of these bytes would make.

@@ -14,7 +14,8 @@ pub(crate) type Foreign = Vec<(u32, Arc<[u32]>)>;
 /// Epochs that are known to have ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// By the number of a thread in the cluster; empty if of none.
+    /// By the number of a thread in the cluster, and behind all threads by the number of a warp, of the instructions that read
+    /// for the whole warp; empty if of none.
     pub(crate) threads: Vec<u32>,
     /// Of other clusters.
     pub(crate) foreign: Option<Arc<Foreign>>,
@@ -105,13 +106,15 @@ pub(crate) struct ThreadClock {
     pub(crate) own: Cell<u32>,
     /// The last epoch that has ended of all lanes of its warp.
     pub(crate) warp: Cell<u32>,
+    /// The last epoch of its warp's instructions in which it took part in one.
+    pub(crate) whole: Cell<u32>,
     /// What else it knows.
     pub(crate) others: RefCell<Option<Rc<Seen>>>,
 }
 
 impl Default for ThreadClock {
     fn default() -> Self {
-        Self { own: Cell::new(1), warp: Cell::new(0), others: RefCell::default() }
+        Self { own: Cell::new(1), warp: Cell::new(0), whole: Cell::new(0), others: RefCell::default() }
     }
 }
 
@@ -119,6 +122,7 @@ impl ThreadClock {
     pub(crate) fn clear(&self) {
         self.own.set(1);
         self.warp.set(0);
+        self.whole.set(0);
         self.others.take();
     }
 

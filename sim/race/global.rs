@@ -1,7 +1,9 @@
 //! The shadow of global memory during a launch, which blocks on several OS threads share.
 
-use super::cell::{PAGE, Page};
+use super::cell::{Entry, PAGE, Page};
 use super::clock::{Foreign, add_foreign};
+use crate::Dim3;
+use crate::block::WARP_SIZE;
 use crate::memory::Snapshot;
 use std::collections::HashMap;
 use std::ptr;
@@ -53,6 +55,8 @@ impl Drop for Pages {
 
 /// What the blocks of a launch know of each other's accesses.
 pub(crate) struct GlobalRaces {
+    /// The grid in clusters, a cluster in blocks, a block in threads.
+    extents: [Dim3; 3],
     /// By the number of the allocation in the launch's snapshot.
     allocations: Vec<Pages>,
     /// Whether a thread has released anything to the whole GPU.
@@ -62,9 +66,11 @@ pub(crate) struct GlobalRaces {
 }
 
 impl GlobalRaces {
-    pub(crate) fn new(memory: &Snapshot) -> Self {
+    /// Those of a launch of clusters of these extents, in a grid of so many clusters, of blocks of these threads.
+    pub(crate) fn new(memory: &Snapshot, [clusters, cluster, block]: [Dim3; 3]) -> Self {
         let pages = |bytes: u64| (0..bytes.div_ceil(PAGE as u64)).map(|_| AtomicPtr::new(ptr::null_mut()));
         Self {
+            extents: [clusters, cluster, block],
             allocations: memory
                 .spans()
                 .iter()
@@ -87,6 +93,35 @@ impl GlobalRaces {
         let offset = (address - pages.base) as usize;
         let mut page = pages.page(offset / PAGE).lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut page, offset % PAGE)
+    }
+
+    /// As [`with_page`](Self::with_page), for any address; `None` where nothing was accessed.
+    pub(crate) fn with_address<R>(&self, address: u64, act: impl FnOnce(&mut Page, usize) -> R) -> Option<R> {
+        let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
+        let pages = &self.allocations[number];
+        let offset = (address - pages.base) as usize;
+        let slot = pages.pages.get(offset / PAGE)?;
+        if slot.load(Ordering::Acquire).is_null() {
+            return None;
+        }
+        let mut page = pages.page(offset / PAGE).lock().unwrap_or_else(PoisonError::into_inner);
+        Some(act(&mut page, offset % PAGE))
+    }
+
+    /// The block and the thread of an entry.
+    pub(crate) fn thread(&self, entry: &Entry) -> (Dim3, Dim3) {
+        let [clusters, cluster, block] = self.extents;
+        let warps = (block.count() as u32).div_ceil(WARP_SIZE);
+        let (index, within) =
+            (clusters.index_of(entry.cluster().into()), cluster.index_of((entry.warp() / warps).into()));
+        let thread = entry.warp() % warps * WARP_SIZE + entry.lanes.trailing_zeros();
+        let at = |clusters: u32, blocks: u32, within: u32| clusters * blocks + within;
+        let block_index = Dim3::new(
+            at(index.x, cluster.x, within.x),
+            at(index.y, cluster.y, within.y),
+            at(index.z, cluster.z, within.z),
+        );
+        (block_index, block.index_of(thread.into()))
     }
 
     /// Whether a thread has released anything to the whole GPU, at any address.

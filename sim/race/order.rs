@@ -2,9 +2,12 @@
 
 use super::cell::{Entry, Found, Kind, Ordering, PAGE};
 use super::clock::{Gathered, Seen, ThreadClock};
+use super::global::GlobalRaces;
 use super::place::{Places, place};
 use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
 use crate::fault::{Access, FaultKind, Race, RaceAccess, RaceSpace, RaceThreads};
+use crate::memory::words;
+use crate::pod::Pod;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
@@ -15,6 +18,7 @@ pub(crate) struct Snapshot {
     /// The thread's number in the block.
     thread: u32,
     own: u32,
+    whole: u32,
     warp: u32,
     block: u32,
     others: Option<Rc<Seen>>,
@@ -35,12 +39,21 @@ pub(crate) struct BlockClock {
     /// The last epoch that has ended of all threads of the block.
     block: Cell<u32>,
     joined: RefCell<Option<Joined>>,
+    /// By warp: the epoch of the instructions that read for the whole warp, and whether a lane has handed on its clock since the
+    /// last.
+    whole: Box<[Cell<(u32, bool)>]>,
     places: Places,
 }
 
 impl BlockClock {
-    pub(crate) fn new(on: bool) -> Self {
-        Self { on: Cell::new(on), block: Cell::new(0), joined: RefCell::default(), places: Places::default() }
+    pub(crate) fn new(on: bool, warps: usize) -> Self {
+        Self {
+            on: Cell::new(on),
+            block: Cell::new(0),
+            joined: RefCell::default(),
+            whole: vec![Cell::new((1, false)); warps].into(),
+            places: Places::default(),
+        }
     }
 
     /// Whether races are looked for.
@@ -59,6 +72,7 @@ impl BlockClock {
 
     pub(crate) fn clear(&self) {
         self.block.set(0);
+        self.whole.iter().for_each(|whole| whole.set((1, false)));
         self.joined.take();
     }
 }
@@ -114,6 +128,17 @@ impl Ordering for Accessor<'_> {
             lanes &= lanes - 1;
             let clock = self.clock(lane);
             let mut others = entry.lanes;
+            if entry.is_whole() {
+                // A lane of the warp took part. Instructions of a whole warp read shared memory alone, so it is of the cluster.
+                let number = self.block.whole_number(entry.warp());
+                let seen = clock.others.borrow();
+                let is_known = entry.warp() == self.first_warp + self.warp
+                    || seen.as_ref().is_some_and(|seen| seen.of(number) >= entry.epoch);
+                if is_known || self.is_known_to_all(entry) {
+                    continue;
+                }
+                return Some((others.trailing_zeros(), lane));
+            }
             if is_ours && entry.warp() == self.first_warp + self.warp {
                 others &= !(1 << lane);
                 if entry.epoch <= clock.warp.get() {
@@ -151,6 +176,12 @@ pub(crate) struct Noted {
 }
 
 impl Noted {
+    /// Whether a write leaves bytes of the access as they are.
+    #[inline(always)]
+    fn keeps(&self, at: usize, bytes: usize) -> bool {
+        at + bytes <= 16 && self.changed >> (8 * at) & (u128::MAX >> (128 - 8 * bytes)) == 0
+    }
+
     /// One of which nothing is known but that it may change all.
     pub(crate) fn new(access: Access, kind: Kind, location: &'static Location<'static>) -> Self {
         Self { access, kind, location, changed: u128::MAX }
@@ -171,6 +202,37 @@ impl BlockContext {
     /// The number in its cluster of a thread of this block.
     fn number_in_cluster(&self, thread: u32) -> u32 {
         self.first_warp() * WARP_SIZE + thread
+    }
+
+    /// The number, behind those of all threads, of a warp of the cluster: of its instructions that read for all of it.
+    fn whole_number(&self, warp: u32) -> u32 {
+        self.cluster().blocks().len() as u32 * self.count().div_ceil(WARP_SIZE) * WARP_SIZE + warp
+    }
+
+    /// All lanes of a warp of this block take part in an instruction that reads shared memory for all of them, of which
+    /// `reads(note)` tells: `note(lanes, offset)` notes the bytes at an offset that are for these lanes.
+    pub(crate) fn note_whole(
+        &self,
+        warp: u32,
+        bytes: usize,
+        noted: Noted,
+        reads: impl Fn(&dyn Fn(u32, usize)),
+    ) {
+        let whole = &self.clock.whole[warp as usize];
+        let (mut epoch, handed_on) = whole.get();
+        if handed_on {
+            epoch += 1;
+        }
+        whole.set((epoch, false));
+        let first = (warp * WARP_SIZE) as usize;
+        for thread in &self.threads[first..self.threads.len().min(first + WARP_SIZE as usize)] {
+            thread.clock.whole.set(epoch);
+        }
+        let place = self.clock.places.number(noted.location, noted.access);
+        reads(&|lanes, offset| {
+            let accessor = self.accessor(warp, lanes);
+            self.note_entry(&accessor, accessor.entry(place, epoch).whole(), noted, offset, bytes);
+        });
     }
 
     /// Lanes of a warp of this block, which accesses memory.
@@ -200,10 +262,13 @@ impl BlockContext {
     }
 
     /// The running thread accesses the shared memory of its own block, this one.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn note_own(&self, noted: Noted, offset: usize, bytes: usize) {
         let thread = self.running.get();
-        self.note_shared_of(self, thread / WARP_SIZE, 1 << (thread % WARP_SIZE), noted, offset, bytes);
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let place = self.clock.places.number(noted.location, noted.access);
+        let entry = accessor.entry(place, self.threads[thread as usize].clock.own.get());
+        self.note_entry(&accessor, entry, noted, offset, bytes);
     }
 
     /// Lanes of a warp of block `by` access the shared memory of this block.
@@ -232,29 +297,22 @@ impl BlockContext {
             left &= !alike;
             let accessor = by.accessor(warp, alike);
             let entry = accessor.entry(by.clock.places.number(noted.location, noted.access), epoch);
-            let same =
-                |at: usize, bytes: usize| noted.changed >> (8 * at) & (u128::MAX >> (128 - 8 * bytes)) == 0;
-            let mut at = 0;
-            while at < bytes {
-                // What is larger than a unit is in no page alone.
-                let start = offset + at;
-                let part = (bytes - at).min(PAGE - start % PAGE);
-                let shift = shift_of(start, part);
-                let race = self.shared_shadow.with_page(start, |page, start| {
-                    page.access((start, part, shift), noted.kind, entry, &accessor, |byte, bytes| {
-                        at + byte + bytes <= 16 && same(at + byte, bytes)
-                    })
-                });
-                if let Some((byte, found)) = race {
-                    let space = RaceSpace::Shared {
-                        offset: (start + byte) as i64,
-                        rank: (self.rank != by.rank).then_some(self.rank),
-                    };
-                    accessor.raise(noted, bytes, space, found);
-                    return;
-                }
-                at += part;
-            }
+            self.note_entry(&accessor, entry, noted, offset, bytes);
+        }
+    }
+
+    /// Notes an access of at most 16 bytes, aligned to a power of two that divides them, in the shared memory of this block.
+    #[inline(always)]
+    fn note_entry(&self, accessor: &Accessor<'_>, entry: Entry, noted: Noted, offset: usize, bytes: usize) {
+        let same = |at: usize, bytes: usize| noted.keeps(at, bytes);
+        let shift = shift_of(offset, bytes);
+        let race = self.shared_shadow.with_page(offset, |page, start| {
+            page.access((start, bytes, shift), noted.kind, entry, accessor, same)
+        });
+        if let Some((byte, found)) = race {
+            let rank = (self.rank != accessor.block.rank).then_some(self.rank);
+            let space = RaceSpace::Shared { offset: (offset + byte) as i64, rank };
+            accessor.raise(noted, bytes, space, found);
         }
     }
 
@@ -283,35 +341,66 @@ impl BlockContext {
     /// The running thread accesses global memory, in an allocation of this number.
     #[inline(never)]
     pub(crate) fn note_global(&self, noted: Noted, allocation: usize, address: u64, bytes: usize) {
-        let thread = self.running.get();
-        let epoch = self.threads[thread as usize].clock.own.get();
-        self.note_global_of(thread, epoch, noted, allocation, address, bytes);
+        self.note_global_by(noted, allocation, address, bytes, || noted);
     }
 
-    /// A thread of this block accesses global memory, in an epoch of its own.
-    pub(crate) fn note_global_of(
+    /// The running thread stores a `T` in global memory, in an allocation of this number: no other thread comes between the
+    /// store and what is noted of it.
+    #[inline(never)]
+    pub(crate) fn store_noted<T: Pod>(&self, noted: Noted, allocation: usize, address: u64, value: T) {
+        self.note_global_by(noted, allocation, address, size_of::<T>(), || {
+            // SAFETY: the address was looked up.
+            let before = unsafe { words::load::<T>(address) };
+            // SAFETY: as above.
+            unsafe { words::store(address, value) };
+            Noted { changed: words::to_bits(before) ^ words::to_bits(value), ..noted }
+        });
+    }
+
+    /// As [`note_global`](Self::note_global), of what `act` does meanwhile.
+    pub(crate) fn note_global_with(
         &self,
-        thread: u32,
-        epoch: u32,
+        noted: Noted,
+        (allocation, address, bytes): (usize, u64, usize),
+        mut act: impl FnMut(),
+    ) {
+        self.note_global_by(noted, allocation, address, bytes, || {
+            act();
+            noted
+        });
+    }
+
+    /// As [`note_global`](Self::note_global); `act`, which gives what is noted, runs while no other thread notes anything of
+    /// the page.
+    #[inline(always)]
+    fn note_global_by(
+        &self,
         noted: Noted,
         allocation: usize,
         address: u64,
         bytes: usize,
+        mut act: impl FnMut() -> Noted,
     ) {
+        let thread = self.running.get();
+        let epoch = self.threads[thread as usize].clock.own.get();
         let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
         let entry = accessor.entry(self.clock.places.number(noted.location, noted.access), epoch);
+        if let Some(prior) = &self.prior
+            && !self.knows_prior(thread)
+        {
+            self.check_prior(prior, thread, noted, address, bytes);
+        }
         let mut at = 0;
         while at < bytes {
             let start = address + at as u64;
             let race = self.races().with_page(allocation, start, |page, offset| {
+                let noted = act();
                 let part = (bytes - at).min(PAGE - offset);
                 let shift = shift_of(offset, part);
-                let race = page.access((offset, part, shift), noted.kind, entry, &accessor, |byte, bytes| {
-                    let end = at + byte + bytes;
-                    end <= 16 && noted.changed >> (8 * (end - bytes)) & (u128::MAX >> (128 - 8 * bytes)) == 0
-                });
+                let first = at;
+                let same = |byte: usize, bytes: usize| noted.keeps(first + byte, bytes);
                 at += part;
-                race
+                page.access((offset, part, shift), noted.kind, entry, &accessor, same)
             });
             if let Some((byte, found)) = race {
                 let address = start + byte as u64;
@@ -320,6 +409,61 @@ impl BlockContext {
                 return;
             }
         }
+        if noted.access == Access::ReadOnly {
+            self.check_read_only(noted, thread, allocation, address, bytes);
+        }
+    }
+
+    /// Faults for a read-only load of what was written in this launch.
+    fn check_read_only(&self, noted: Noted, thread: u32, allocation: usize, address: u64, bytes: usize) {
+        let written =
+            self.races().with_page(allocation, address, |page, offset| page.last_write(offset, bytes));
+        let Some((byte, entry)) = written else { return };
+        let address = address + byte as u64;
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let kind = FaultKind::StaleReadOnly {
+            access: noted.access,
+            bytes,
+            address,
+            nearest: self.global.nearest(address, 1),
+            writer: accessor.other(entry, entry.lanes.trailing_zeros()).0,
+        };
+        accessor.fault(thread % WARP_SIZE, noted.location, kind);
+    }
+
+    /// Whether a thread knows that the launch before has ended.
+    fn knows_prior(&self, thread: u32) -> bool {
+        let others = self.threads[thread as usize].clock.others.borrow();
+        others.as_ref().is_some_and(|seen| seen.prior)
+    }
+
+    /// The running thread waits for the launch before.
+    pub(crate) fn wait_for_prior(&self) {
+        if self.prior.is_some() {
+            self.take_on(Some(&Rc::new(Seen { prior: true, ..Seen::default() })));
+        }
+    }
+
+    /// Faults for an access to what the launch before touches, which may still run.
+    fn check_prior(&self, prior: &GlobalRaces, thread: u32, noted: Noted, address: u64, bytes: usize) {
+        let reads = noted.kind == Kind::Read;
+        let touched = prior.with_address(address, |page, offset| {
+            let bytes = bytes.min(PAGE - offset);
+            if reads { page.last_write(offset, bytes) } else { page.last_access(offset, bytes) }
+        });
+        let Some((byte, entry)) = touched.flatten() else { return };
+        let address = address + byte as u64;
+        let (location, access) = place(entry.place());
+        let (block, thread_of) = prior.thread(&entry);
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let kind = FaultKind::Race(Box::new(Race {
+            access: noted.access,
+            bytes,
+            space: RaceSpace::Global { address, nearest: self.global.nearest(address, 1) },
+            other: RaceAccess { access, block: Some(block), thread: thread_of, location },
+            threads: RaceThreads::Launches,
+        }));
+        accessor.fault(thread % WARP_SIZE, noted.location, kind);
     }
 
     /// As [`note_global`](Self::note_global), for bytes that lie in one allocation, found or not.
@@ -367,6 +511,11 @@ impl BlockContext {
         let (first, block) = (self.number_in_cluster(0), self.clock.block.get());
         let seen = into.change();
         seen.learn(number, clock.own.get());
+        if clock.whole.get() > 0 {
+            seen.learn(self.whole_number(number / WARP_SIZE), clock.whole.get());
+            let whole = &self.clock.whole[(thread / WARP_SIZE) as usize];
+            whole.set((whole.get().0, true));
+        }
         if clock.warp.get() > 0 {
             let warp = number / WARP_SIZE * WARP_SIZE;
             seen.learn_all(warp..warp + WARP_SIZE, clock.warp.get());
@@ -396,9 +545,12 @@ impl BlockContext {
     /// What a thread of this block knows now.
     pub(super) fn snapshot(&self, thread: u32) -> Snapshot {
         let clock = &self.threads[thread as usize].clock;
+        let whole = &self.clock.whole[(thread / WARP_SIZE) as usize];
+        whole.set((whole.get().0, true));
         Snapshot {
             thread,
             own: clock.own.get(),
+            whole: clock.whole.get(),
             warp: clock.warp.get(),
             block: self.clock.block.get(),
             others: clock.others.borrow().clone(),
@@ -413,6 +565,9 @@ impl BlockContext {
         let warp = number / WARP_SIZE * WARP_SIZE;
         seen.learn_all(warp..warp + WARP_SIZE, snapshot.warp);
         seen.learn(number, snapshot.own);
+        if snapshot.whole > 0 {
+            seen.learn(self.whole_number(warp / WARP_SIZE), snapshot.whole);
+        }
         Rc::new(seen)
     }
 
@@ -421,8 +576,11 @@ impl BlockContext {
         if !self.clock.is_on() {
             return;
         }
-        let epoch = self.threads.iter().map(|thread| thread.clock.own.get()).max().unwrap_or(0);
+        let own = self.threads.iter().map(|thread| thread.clock.own.get());
+        let whole = self.clock.whole.iter().map(|whole| whole.get().0);
+        let epoch = own.chain(whole).max().unwrap_or(0);
         self.clock.block.set(epoch);
+        self.clock.whole.iter().for_each(|whole| whole.set((epoch + 1, false)));
         let is_alone = self.cluster().blocks().len() == 1;
         let mut all = Gathered::default();
         for thread in &self.threads {
@@ -511,47 +669,48 @@ impl Accessor<'_> {
     #[inline(never)]
     fn raise(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
         if !std::thread::panicking() {
-            let kind = self.race(noted.access, bytes, space, found);
-            let own = self.block.threads[(self.warp * WARP_SIZE + found.2) as usize].index;
-            // A thread that has returned unwinds no more.
-            if running().is_none() {
-                let location = Some(noted.location);
-                return self.block.record(RawFault { thread: own, location, kind });
-            }
-            self.block.raise_for(own, noted.location, kind);
+            self.fault(found.2, noted.location, self.race(noted.access, bytes, space, found));
         }
     }
 
-    /// The fault of a race.
-    fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, other, own): Found) -> FaultKind {
-        let (location, other_access) = place(entry.place());
-        let cluster = self.block.cluster();
-        let warps = self.warps;
-        let rank = entry.warp() / warps;
-        let thread = (entry.warp() % warps) * WARP_SIZE + other;
-        let (own_thread, is_block) =
-            (self.warp * WARP_SIZE + own, entry.cluster() == self.cluster && rank == self.block.rank);
+    /// Faults; returns only in a thread that unwinds already, and for one that has returned.
+    #[cold]
+    #[inline(never)]
+    fn fault(&self, lane: u32, location: &'static Location<'static>, kind: FaultKind) {
+        if std::thread::panicking() {
+            return;
+        }
+        let thread = self.block.threads[(self.warp * WARP_SIZE + lane) as usize].index;
+        // A thread that has returned unwinds no more.
+        if running().is_none() {
+            return self.block.record(RawFault { thread, location: Some(location), kind });
+        }
+        self.block.raise_for(thread, location, kind);
+    }
+
+    /// Who made an access, and how close to this one's threads.
+    fn other(&self, entry: Entry, lane: u32) -> (RaceAccess, RaceThreads) {
+        let (location, access) = place(entry.place());
+        let rank = entry.warp() / self.warps;
+        let warp = entry.warp() % self.warps;
+        let is_block = entry.cluster() == self.cluster && rank == self.block.rank;
         let threads = if entry.cluster() != self.cluster {
             RaceThreads::Grid
         } else if !is_block {
             RaceThreads::Cluster
-        } else if thread / WARP_SIZE == own_thread / WARP_SIZE {
+        } else if warp == self.warp {
             RaceThreads::Warp
         } else {
             RaceThreads::Block
         };
-        let block = (!is_block).then(|| cluster.block_index(entry.cluster(), rank));
-        FaultKind::Race(Box::new(Race {
-            access,
-            bytes,
-            space,
-            other: RaceAccess {
-                access: other_access,
-                block,
-                thread: self.block.block_dim.index_of(thread.into()),
-                location,
-            },
-            threads,
-        }))
+        let block = (!is_block).then(|| self.block.cluster().block_index(entry.cluster(), rank));
+        let thread = self.block.block_dim.index_of((warp * WARP_SIZE + lane).into());
+        (RaceAccess { access, block, thread, location }, threads)
+    }
+
+    /// The fault of a race.
+    fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, lane, _): Found) -> FaultKind {
+        let (other, threads) = self.other(entry, lane);
+        FaultKind::Race(Box::new(Race { access, bytes, space, other, threads }))
     }
 }

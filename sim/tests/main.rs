@@ -10,6 +10,7 @@ mod grid;
 mod matrix;
 mod mbarrier;
 mod memory_faults;
+mod profile;
 mod races;
 mod store_async;
 mod waiting;

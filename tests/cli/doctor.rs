@@ -62,6 +62,30 @@ fn a_variable_that_leads_nowhere_is_told(
     assert!(lines[2].contains(&format!("to mend it: {mend}")), "{said}");
 }
 
+/// A compiler of the version whose source the checkout holds, and without one itself.
+#[cfg(unix)]
+#[test]
+fn outside_a_checkout_the_source_that_it_holds_is_named() {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolchain");
+    // A bundle has none.
+    let Ok(kept) = std::fs::read_dir(checkout) else { return };
+    let names = kept.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let Some(name) = names.into_iter().find(|name| name.starts_with("rust-src-")) else { return };
+    let folder = TempDir::new().unwrap();
+    let at = |part: &str| folder.path().join(part);
+    let version = name.trim_start_matches("rust-src-");
+    let sysroot = at("sysroot");
+    let answer =
+        format!("case \"$1\" in -vV) echo release: {version};; *) echo {};; esac", sysroot.display());
+    program(&at("bin/rustc"), &answer);
+    let output = doctor(folder.path(), &[&at("bin")]).output().unwrap();
+    let said = stdout(&output);
+    let line = said.lines().find(|line| line.starts_with("core source")).unwrap();
+    assert!(line.contains("ok ") && line.contains(&name), "{said}");
+    assert!(line.ends_with("for crates elsewhere set MOYE_RUST_SRC to it"), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
 #[cfg(unix)]
 #[test]
 fn ptxas_is_found_in_the_path_in_a_toolkit_and_in_pypis_package() {

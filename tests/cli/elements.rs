@@ -190,7 +190,7 @@ fn floats_of_8_bits_are_known_by_what_ml_dtypes_writes_or_by_the_option() {
             "e4m3.npy",
             "e4m3.npy holds bytes that the file does not tell the type of; where that is float8_e4m3fn of ml_dtypes, say --dtype e4m3",
         ),
-        ("bytes.npy", "bytes.npy holds uint8; products are of float16, bfloat16, "),
+        ("bytes.npy", "bytes.npy holds uint8, and products are of float16, bfloat16, "),
     ] {
         let said = failed(&moye(folder, &["matmul", file, file, "-o", "d.npy"]));
         assert!(said.starts_with(expected), "{said}");
@@ -313,12 +313,14 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
     for (arguments, expected) in [
         (
             &["f16.npy", "bf16.npy"][..],
-            "f16.npy holds float16 and bf16.npy holds bfloat16; a product takes one type, so convert one of them, say with \
-             a.astype('float32')",
+            "f16.npy holds float16 and bf16.npy holds bfloat16; a product takes one type, say float32; \
+             f16.npy: convert it with a.astype('float32'); \
+             bf16.npy: convert it with a.view(ml_dtypes.bfloat16).astype('float32')",
         ),
         (
             &["f32.npy", "f64.npy"],
-            "f32.npy holds float32 and f64.npy holds float64; a product takes one type",
+            "f32.npy holds float32 and f64.npy holds float64; a product takes one type, say float64; \
+             f32.npy: convert it with a.astype('float64')",
         ),
         (
             &["f16.npy", "f16.npy", "--dtype", "bf16"],

@@ -7,8 +7,11 @@ mod common;
 mod devices;
 mod doctor;
 mod elements;
+mod headers;
 #[cfg(unix)]
 mod progress;
+mod ptx_report;
+mod verdict;
 
 use ndarray::{Array, Array2, Dimension, ShapeBuilder};
 use ndarray_npy::{ReadNpyExt, WritableElement, WriteNpyExt};
@@ -183,18 +186,21 @@ fn files_that_are_no_matrices_are_refused_with_what_to_do() {
         ("overflow.npy", "shape [9223372036854775808, 2] is larger than any memory; save it again"),
         (
             "negative.npy",
-            "negative.npy has a header with the shape (-20, 30), which no array has; save it again",
+            "negative.npy has a header with the shape (-20, 30), which no array has; write the array again",
         ),
         (
             "absurd.npy",
-            "with the shape (123456789012345678901234567890, 0), which no array has; save it again",
+            "with the shape (123456789012345678901234567890, 0), which no array has; write the array again",
         ),
         ("big_endian.npy", "float32 of the other byte order; convert it with a.astype('float32')"),
         ("vector.npy", "1-dimensional array, not a matrix; give it two dimensions"),
         ("stack.npy", "3-dimensional array, not a matrix"),
         ("text.npy", "text.npy is not a .npy file; write one with numpy.save"),
         ("empty.npy", "is not a .npy file"),
-        ("header.npy", "is not a .npy file"),
+        (
+            "header.npy",
+            "header.npy ends within its header; it was not written to the end, write the array again",
+        ),
         ("short.npy", "5 bytes shorter than its header says"),
         ("long.npy", "3 bytes longer than its header says"),
         ("huge.npy", "larger than any memory"),
@@ -232,8 +238,8 @@ fn types_that_a_command_has_no_kernel_for_are_refused_with_what_to_do() {
     }
     for (file, held) in [("integer.npy", "int32"), ("long.npy", "int64")] {
         let said = failed(&moye(folder, &["matmul", file, file, "-o", "c.npy"]));
-        let all = "products are of float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2, so convert it";
-        assert_eq!(said, format!("{file} holds {held}; {all}, say with a.astype('float32')"));
+        let all = "products are of float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2";
+        assert_eq!(said, format!("{file} holds {held}, and {all}; convert it with a.astype('float32')"));
     }
     assert!(!names(folder).iter().any(|name| name.starts_with('c') || name.contains("part")));
 }

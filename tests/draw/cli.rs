@@ -274,6 +274,35 @@ fn every_matrix_instruction_is_drawn_by_its_name() {
 }
 
 #[test]
+fn the_layout_may_stand_after_an_option_too() {
+    assert_eq!(printed(&["--layout", "(4,8):(8,1)"]), printed(&["(4,8):(8,1)"]));
+    let swizzled = ["(8,64):(64,1)", "--swizzle", "S<3,3,3>", "--banks", "f16"];
+    assert_eq!(printed(&[&["--layout"], &swizzled[..]].concat()), printed(&swizzled));
+    assert!(!run(&["--layout", "(4,8)", "(4,8)"]).status.success());
+}
+
+#[test]
+fn what_cute_prints_is_drawn() {
+    let same = [
+        ("gmem_ptr[32b](0x7f2b40000000) o (_4,_8):(_8,_1)", "(4,8):(8,1)"),
+        ("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "Sw<3,3,3> o 0 o (8,64):(64,1)"),
+        ("S<3,4,3> o 0 o (8,64):(64,1)", "Sw<3,4,3> o 0 o (8,64):(64,1)"),
+        ("tensor<ptr<f32, gmem, align<16>> o (4,8):(8,1)>", "(4,8):(8,1)"),
+    ];
+    for (pasted, text) in same {
+        assert_eq!(printed(&[pasted]), printed(&[text]), "{pasted}");
+    }
+    let tv = "((4,8),(2,2)):((32,1),(16,8))";
+    let pasted = "((_4,_8),(_2,_2)):((_32,_1),(_16,_8))";
+    assert_eq!(printed(&["--tv", pasted, "--tile", "16x8"]), printed(&["--tv", tv, "--tile", "16x8"]));
+    let pointed = format!("ptr[16b](nil) o {tv}");
+    assert_eq!(printed(&["--tv", &pointed, "--tile", "16x8"]), printed(&["--tv", tv, "--tile", "16x8"]));
+    let error = refused(&["--tv", "Sw<3,3,3> o 0 o (4,2)", "--tile", "4x2"]);
+    assert!(error.contains("--tv") && error.contains("without a swizzle"), "{error}");
+    assert!(refused(&["(?,8):(8,1)"]).contains("column 2: expected a number in place of `?`"));
+}
+
+#[test]
 fn a_swizzled_layout_is_drawn_from_its_text() {
     let text = "Sw<3,3,3> o 0 o (8,64):(64,1)";
     assert_eq!(printed(&[text]), printed(&["(8,64):(64,1)", "--swizzle", "3,3,3"]));

@@ -71,7 +71,18 @@ use rstest::rstest;
 #[case("4:2(3)", "6")]
 #[case("():()()", "0")]
 #[case("composed_layout((1,0,2), 0, (4,4):(4,1))(1,0)", "5")]
-#[case("(8,3):(3,1) o 2:1(1)", "1:0")]
+// A call is of the whole composition: 2:3 at 1. It was of `2:1` once, and composed with the index 1.
+#[case("(8,3):(3,1) o 2:1(1)", "3")]
+#[case("(6,2):(8,2) o (4,3):(3,1)(2,1)", "10")]
+#[case("(6,2):(8,2) o (4,3):(3,1)(_,1) o 2:1", "2:24")]
+#[case("Sw<3,4,3> o 0 o (32,8):(1,32)(0,1)", "32")]
+#[case("Sw<1,0,2> o 0 o (4,4):(4,1)(1,0)", "5")]
+#[case("Sw<3,3,3>", "Sw<3,3,3>")]
+#[case("S<3,3,3>", "Sw<3,3,3>")]
+#[case("Swizzle<3,3,3>", "Sw<3,3,3>")]
+#[case("Swizzle(3,3,3)", "Sw<3,3,3>")]
+#[case("Swizzle(3,3,3) o 0 o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
+#[case("(4,3):(3,1)(None,1)", "(4):(3)")]
 #[case("(4:2,_,(2,2))", "(4:2,_,(2,2))")]
 #[case("Sw<3,3,3> o 0 o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
 #[case("Sw<3,3,3> o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
@@ -150,6 +161,74 @@ fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
     let again = evaluate(expected)
         .unwrap_or_else(|error| panic!("the answer {expected} does not read back: {error}"));
     assert_eq!(again.to_string(), expected, "the answer to {text} reads back as itself");
+}
+
+/// What CuTe C++ prints of pointers, tensors and layouts (`print`, `print_tensor`), and what the Python DSL does.
+#[rstest]
+#[case("gmem_ptr[32b](0x7f2b40000000) o (_32,_4,1024):(_1,5120,20480)", "(32,4,1024):(1,5120,20480)")]
+#[case("smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "(8,64):(64,1)")]
+#[case("ptr[32b](nil) o (4,8):(8,1)", "(4,8):(8,1)")]
+#[case("ptr[32b]((nil)) o (4,8):(8,1)", "(4,8):(8,1)")]
+#[case("tmem_[32b](0x0000.0000) o (_128,_64):(_65536,_1)", "(128,64):(65536,1)")]
+#[case("subptr[4b](0x7f00.0) o 8:1", "8:1")]
+#[case("ptr[32b](0x7ffc) o (2,_2):(_1,_2):\n    1.00e+00    3.00e+00\n", "(2,2):(1,2)")]
+#[case("Sw<3,4,3> o _0 o (_8,_64):(_64,_1)", "Sw<3,4,3> o 0 o (8,64):(64,1)")]
+#[case("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
+#[case("Sw<3,4,3> o smem_ptr[32b](unset) o (_8,_32):(_32,_1)", "Sw<3,2,3> o 0 o (8,32):(32,1)")]
+#[case("Sw<3,4,3> o smem_ptr[8b](unset) o (_8,_128):(_128,_1)", "Sw<3,4,3> o 0 o (8,128):(128,1)")]
+#[case("Sw<3,4,3> o smem_ptr[4b](unset) o (_8,_256):(_256,_1)", "Sw<3,5,3> o 0 o (8,256):(256,1)")]
+#[case("Sw<3,4,3>_smem_ptr[16b](0x7f2b00000400) o (_8,_64):(_64,_1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
+#[case("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)(1,0)", "72")]
+#[case("ArithTuple(0,_0) o (4,3):(_1@0,_1@1)", "(4,3):(1@0,1@1)")]
+#[case("ArithTuple(0,_0) o (4,3):(_1@0,_1@1)(2,1)", "(2,1)")]
+#[case("(0,0) o (4,3):(1@0,1@1)", "(4,3):(1@0,1@1)")]
+#[case("S<3,4,3> o 0 o (8,64):(64,1)", "Sw<3,4,3> o 0 o (8,64):(64,1)")]
+#[case("tensor<ptr<f32, gmem, align<16>> o (128,8,4):(1,256,2048)>", "(128,8,4):(1,256,2048)")]
+#[case("tensor<ptr<f16, smem, align<16>, S<2,4,3>> o (8,32):(32,1)>", "Sw<2,3,3> o 0 o (8,32):(32,1)")]
+#[case(
+    "tensor<ptr<f8E4M3FN, smem, align<16>, S<3,4,3>> o (8,128):(128,1)>",
+    "Sw<3,4,3> o 0 o (8,128):(128,1)"
+)]
+#[case("tensor<(0,0) o (4,3):(1@0,1@1)>", "(4,3):(1@0,1@1)")]
+#[case(
+    "tensor(raw_ptr(0x00007ffe26625740: f32, rmem, align<32>) o (4,3):(1,4), data=\n    [[ 0.0, ",
+    "(4,3):(1,4)"
+)]
+#[case(
+    "raw_ptr(0x0000781f44200400: f32, gmem, align<16>) o (128,8):(4098,1) =\n  ( 2.23, ",
+    "(128,8):(4098,1)"
+)]
+#[case("size(gmem_ptr[32b](0x7f) o (_32,_4):(_1,32))", "128")]
+fn what_cute_prints_can_be_pasted(#[case] text: &str, #[case] expected: &str) {
+    let value = evaluate(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(value.to_string(), expected, "{text}");
+}
+
+#[rstest]
+#[case(
+    "(?,8):(8,1)",
+    "column 2: expected a number in place of `?`, for which the Python DSL has one at run time only"
+)]
+#[case(
+    "tensor<ptr<f32, generic> o (100,?{div=8}):(?{i32 div=8},1)>",
+    "column 33: expected a number in place of `?`, for which the Python DSL has one at run time only"
+)]
+#[case(
+    "ArithTuple(32,_0) o (4,3):(_1@0,_1@1)",
+    "column 1: the coordinates begin at (32,0), and those of a layout at 0: leave the origin out"
+)]
+#[case("gmem_ptr[32b](0x7f", "column 19: expected `)`, found the end")]
+#[case("gmem_ptr[32b](0x7f) (4,2)", "column 21: expected `o` and a layout after the pointer, found `(`")]
+#[case(
+    "Sw<3,4,3> o smem_ptr(unset) o (8,64):(64,1)",
+    "column 13: expected a pointer with the bits of an element, as in `smem_ptr[16b](unset)`"
+)]
+#[case(
+    "Sw<3,0,3> o smem_ptr[16b](unset) o (8,64):(64,1)",
+    "column 13: Sw<3,0,3> swizzles bytes, and within elements of 16 bits, which no layout does"
+)]
+fn what_is_printed_and_has_no_layout_is_told(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(evaluate(text).unwrap_err().to_string(), expected, "{text}");
 }
 
 #[rstest]
@@ -266,7 +345,7 @@ fn what_has_no_answer_is_told_with_its_operands(#[case] text: &str, #[case] part
 
 #[test]
 fn deep_nesting_is_an_error_and_no_overflow() {
-    for (open, close) in [("(", ")"), ("<", ">"), ("size(", ")"), ("Sw<", ">")] {
+    for (open, close) in [("(", ")"), ("<", ">"), ("size(", ")"), ("Sw<", ">"), ("tensor<", ">")] {
         for depth in [65, 100, 100_000] {
             let text = format!("{}1{}", open.repeat(depth), close.repeat(depth));
             let error = evaluate(&text).expect_err("nesting beyond the limit").to_string();

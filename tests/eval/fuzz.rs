@@ -57,7 +57,7 @@ fn argument() -> impl Strategy<Value = Value> {
 fn expression() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         6 => int().prop_map(|value| value.to_string()),
-        8 => prop::sample::select(vec!["(", ")", ",", ":", "<", ">", "_", "@", " o ", "Sw<3,3,3>", " ", "-", "true"])
+        8 => prop::sample::select(vec!["(", ")", ",", ":", "<", ">", "_", "@", " o ", "Sw<3,3,3>", "ptr[16b](0)", "ArithTuple(0,0)", "tensor<", "?", " ", "-", "true"])
             .prop_map(str::to_owned),
         4 => name().prop_map(|name| format!("{name}(")),
         2 => layout().prop_map(|layout| {

@@ -24,6 +24,12 @@ fn note(variable: &str, line: &str) -> c_int {
     0
 }
 
+/// Notes a call and its handles.
+fn call(name: &str, handles: &[usize]) -> c_int {
+    let handles: String = handles.iter().map(|handle| format!(" {handle:#x}")).collect();
+    note("FAKE_DRIVER_CALLS", &format!("{name}{handles}"))
+}
+
 /// Notes the names of a text's entry points.
 fn note_load(image: *const c_char) {
     // SAFETY: the driver is given a text that ends in a zero byte.
@@ -122,21 +128,39 @@ driver! {
     fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) =
         if fault("context") { 2 } else { put(context, 1) };
     fn cuCtxSetCurrent(context: usize) = 0;
+    fn cuCtxGetDevice(device: *mut c_int) = put(device, 0);
+    fn cuCtxDestroy_v2(context: usize) = call("cuCtxDestroy", &[context]);
+    fn cuDevicePrimaryCtxGetState(device: c_int, flags: *mut c_uint, active: *mut c_int) = { put(flags, 0); put(active, 1) };
+    fn cuDevicePrimaryCtxRelease_v2(device: c_int) = call("cuDevicePrimaryCtxRelease", &[device as usize]);
+    fn cuPointerGetAttribute(value: *mut c_int, attribute: c_int, address: u64) =
+        if address < 1 << 30 { 1 } else { put(value, c_int::from(address >= 1 << 50)) };
+    // The handles of a context's streams begin with its number.
+    fn cuStreamGetCtx(stream: usize, context: *mut usize) = put(context, stream >> 8);
+    fn cuStreamDestroy_v2(stream: usize) = call("cuStreamDestroy", &[stream]);
+    fn cuStreamSynchronize(stream: usize) = call("cuStreamSynchronize", &[stream]);
+    fn cuStreamWaitEvent(stream: usize, event: usize, flags: c_uint) = call("cuStreamWaitEvent", &[stream, event]);
+    fn cuMemsetD32Async(address: u64, value: c_uint, count: usize, stream: usize) = 0;
     fn cuCtxSynchronize() = unless("kernel fault", 700);
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) = put(stream, 2);
     fn cuMemAlloc_v2(address: *mut u64, bytes: usize) = if fault("memory") { 2 } else { put(address, 1 << 40) };
-    fn cuMemFree_v2(address: u64) = 0;
+    fn cuMemFree_v2(address: u64) = call("cuMemFree", &[address as usize]);
     fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) = put(pool, 5);
     fn cuMemPoolSetAttribute(pool: usize, attribute: c_int, value: *mut c_void) = 0;
-    fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) = put(address, 1 << 41);
+    fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) = {
+        call("cuMemAllocAsync", &[stream]);
+        put(address, 1 << 41)
+    };
     fn cuMemFreeAsync(address: u64, stream: usize) = 0;
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = { put(total, 1 << 30); put(free, 1000) };
     fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) = 0;
     fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) = unless("kernel fault", 700);
     fn cuEventCreate(event: *mut usize, flags: c_uint) = put(event, 3);
-    fn cuEventDestroy_v2(event: usize) = 0;
-    fn cuEventRecord(event: usize, stream: usize) = 0;
-    fn cuEventSynchronize(event: usize) = unless("kernel fault", 700);
+    fn cuEventDestroy_v2(event: usize) = call("cuEventDestroy", &[event]);
+    fn cuEventRecord(event: usize, stream: usize) = call("cuEventRecord", &[event, stream]);
+    fn cuEventSynchronize(event: usize) = {
+        call("cuEventSynchronize", &[event]);
+        unless("kernel fault", 700)
+    };
     fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) = put(milliseconds, 1.0);
     fn cuModuleLoadDataEx(module: *mut usize, image: *const c_char, count: c_uint, options: *const c_int,
         values: *const *mut c_char) = {
@@ -173,11 +197,13 @@ driver! {
 driver! {
     fn cuLaunchKernel(function: usize, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, stream: usize, parameters: *mut *mut c_void, extra: *mut *mut c_void) = {
+        call("cuLaunchKernel", &[stream]);
         note("FAKE_DRIVER_LAUNCHES", "cuLaunchKernel");
         unless("launch", 701)
     };
     fn cuLaunchKernelEx(config: *const LaunchConfig, function: usize, parameters: *mut *mut c_void,
         extra: *mut *mut c_void) = {
+        call("cuLaunchKernelEx", &[(*config).stream]);
         let attributes = std::slice::from_raw_parts((*config).attributes, (*config).count as usize);
         let ids: Vec<_> = attributes.iter().map(|attribute| attribute.id.to_string()).collect();
         note("FAKE_DRIVER_LAUNCHES", &format!("cuLaunchKernelEx {}", ids.join(" ")))

@@ -1,5 +1,5 @@
 //! Compiles these kernels to PTX.
 
 fn main() {
-    moye_build::PtxBuilder::new(".").arch("sm_80").build_or_exit();
+    moye_build::PtxBuilder::new(".").arch("sm_80").allow(moye_build::Lint::ALL).build_or_exit();
 }

@@ -4,7 +4,14 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 #![allow(unsafe_op_in_unsafe_fn, reason = "a kernel's body is under the kernel's contract")]
 
+// The pages of `examples/pages`, which is no member of this workspace.
+#[path = "../../examples/pages/src/attention.rs"]
+pub mod attention;
+#[path = "../../examples/pages/src/rmsnorm.rs"]
+pub mod rmsnorm;
 pub mod scores;
+#[path = "../../examples/pages/src/softmax.rs"]
+pub mod softmax;
 pub mod steps;
 
 /// The PTX of all kernels, by architecture.

@@ -8,6 +8,6 @@ fn main() {
         moye_build::PtxBuilder::new(".").arch(arch).rustflag(feature).out_dir(out.join(arch))
     };
     // `.and.popc` needs PTX 7.1, 8-bit floats with f16 accumulators 8.7.
-    build("sm_80", "-Ctarget-feature=+ptx78").build_or_exit();
-    build("sm_89", "-Ctarget-feature=+ptx87").feature("sm_89").build_or_exit();
+    build("sm_80", "-Ctarget-feature=+ptx78").allow(moye_build::Lint::ALL).build_or_exit();
+    build("sm_89", "-Ctarget-feature=+ptx87").feature("sm_89").allow(moye_build::Lint::ALL).build_or_exit();
 }

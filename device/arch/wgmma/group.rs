@@ -58,3 +58,34 @@ pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::wgmma_wait_group(PENDING);
 }
+
+/// [`wgmma_wait_group`], but not before `values` were computed: what comes before stays before, under the products that are waited for.
+///
+/// `ptxas` takes a wait for free to begin early, and moves it above arithmetic that should run meanwhile. Here each value decides on a
+/// store that never happens, since no arithmetic gives this NaN: one comparison and one predicated instruction each.
+///
+/// # Safety
+/// As [`wgmma_fence`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn wgmma_wait_group_after<const PENDING: u32, const N: usize>(values: [f32; N]) {
+    needs!("wgmma.wait_group", sm_90a 8.0);
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut i = 0;
+        while i < N {
+            // SAFETY: arithmetic gives the NaN 0x7fffffff alone, so that nothing is stored.
+            unsafe {
+                core::arch::asm!(
+                    "{{ .reg .pred p; setp.eq.b32 p, {value}, 0x7fbadbad; @p st.shared.b32 [{value}], {value}; }}",
+                    value = in(reg32) values[i].to_bits(), options(nostack)
+                );
+            }
+            i += 1;
+        }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    let _ = values;
+    // SAFETY: the caller's contract.
+    unsafe { wgmma_wait_group::<PENDING>() }
+}

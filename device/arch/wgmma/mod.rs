@@ -25,6 +25,6 @@ mod group;
 mod instruction;
 mod registers;
 
-pub use group::{wgmma_commit_group, wgmma_fence, wgmma_wait_group};
+pub use group::{wgmma_commit_group, wgmma_fence, wgmma_wait_group, wgmma_wait_group_after};
 pub use instruction::*;
 pub use registers::{Accumulators, wgmma_fence_registers};

@@ -8,8 +8,8 @@ use crate::atom::copy::CopyAtom;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
-    Divisors, Engine, Fragment, FragmentLike, IdentityOf, Input, OfTile, Output, Partitioned, RegistersMut,
-    RegistersRef, StaticLayout, Tensor, tables,
+    Divisors, Engine, Fragment, IdentityOf, Input, OfTile, Output, Partitioned, RegistersMut, RegistersRef,
+    StaticLayout, Tensor, tables,
 };
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
@@ -47,35 +47,6 @@ pub trait StaticTiledCopy: Copy + Default + 'static {
         );
         ThrCopy { thread, copy: PhantomData }
     }
-}
-
-/// Declares types for tiled copies:
-///
-/// ```
-/// use moye_device::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL;
-/// use moye_device::atom::{StaticTiledCopy, TiledCopy};
-/// use moye_device::layout::layout;
-/// use moye_device::tiled_copy;
-///
-/// tiled_copy! {
-///     /// 32 x 8 threads, four neighbours along M each.
-///     pub CopyA: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
-/// }
-/// assert_eq!(CopyA::COPY.tile().to_string(), "(128,8)");
-/// ```
-#[macro_export]
-macro_rules! tiled_copy {
-    ($($(#[$meta:meta])* $vis:vis $name:ident: TiledCopy<$atom:ty, $element:ty> = $copy:expr;)+) => { $(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default)]
-        $vis struct $name;
-
-        impl $crate::atom::StaticTiledCopy for $name {
-            type Atom = $atom;
-            type Element = $element;
-            const COPY: $crate::atom::TiledCopy<$atom, $element> = $copy;
-        }
-    )+ };
 }
 
 /// The part of one thread in a tiled copy.
@@ -138,13 +109,13 @@ macro_rules! partition {
 partition!(PartitionS ThreadS true);
 partition!(PartitionD ThreadD false);
 
-impl<L: StaticLayout, C: StaticTiledCopy> OfTile for FragmentLike<PartitionS<L, C>> {
+impl<L: StaticLayout, C: StaticTiledCopy> OfTile for PartitionS<L, C> {
     type Tile = L;
     type Elements = PartitionS<IdentityOf<L>, C>;
     type Threads = ThreadS<IdentityOf<L>, C>;
 }
 
-impl<L: StaticLayout, C: StaticTiledCopy> OfTile for FragmentLike<PartitionD<L, C>> {
+impl<L: StaticLayout, C: StaticTiledCopy> OfTile for PartitionD<L, C> {
     type Tile = L;
     type Elements = PartitionD<IdentityOf<L>, C>;
     type Threads = ThreadD<IdentityOf<L>, C>;

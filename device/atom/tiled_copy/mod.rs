@@ -28,8 +28,8 @@ pub(crate) mod partition;
 pub use kernel::{PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, ThreadD, ThreadS};
 pub use partition::{CopyTiling, End};
 
+use super::Atom;
 use super::copy::{CopyAtom, ValueLayouts};
-use super::mma::MmaAtom;
 use super::tiled_mma::{Operand, TiledMma};
 use crate::layout::{IntTuple, Layout, Tiler};
 use crate::memory::Storable;
@@ -210,7 +210,7 @@ macro_rules! of_mma {
         /// # Panics
         #[doc = concat!("In a `const`: does not compile. Where [`", stringify!($try_name), "`] gives an error.")]
         #[track_caller]
-        pub const fn $name<A: CopyAtom, T: Storable, M: MmaAtom>(mma: &TiledMma<M>) -> TiledCopy<A, T> {
+        pub const fn $name<A: CopyAtom, T: Storable, M: Atom>(mma: &TiledMma<M>) -> TiledCopy<A, T> {
             or_raise!($try_name(mma))
         }
 
@@ -218,7 +218,7 @@ macro_rules! of_mma {
         ///
         /// # Errors
         /// Where the copy atom needs more threads or values than the tiled MMA has.
-        pub const fn $try_name<A: CopyAtom, T: Storable, M: MmaAtom>(
+        pub const fn $try_name<A: CopyAtom, T: Storable, M: Atom>(
             mma: &TiledMma<M>,
         ) -> Result<TiledCopy<A, T>, TilingError> {
             match TiledCopy::<A, T>::ATOM {

@@ -4,6 +4,7 @@ use super::cut::Cut;
 use super::partition::{fragment_of, of_thread};
 use super::{Operand, TiledMma};
 use crate::arch::{Fma, simulator_assert};
+use crate::atom::Atom;
 use crate::atom::mma::MmaAtom;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
@@ -17,8 +18,8 @@ use core::marker::PhantomData;
 ///
 /// Declared by [`tiled_mma!`](crate::tiled_mma).
 pub trait StaticTiledMma: Copy + Default + 'static {
-    /// The MMA atom.
-    type Atom: MmaAtom;
+    /// The MMA atom: of a warp, or of a warpgroup.
+    type Atom: Atom;
     /// The tiled MMA.
     const MMA: TiledMma<Self::Atom>;
 
@@ -44,34 +45,6 @@ pub trait StaticTiledMma: Copy + Default + 'static {
         );
         ThrMma { thread, mma: PhantomData }
     }
-}
-
-/// Declares types for tiled MMAs:
-///
-/// ```
-/// use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
-/// use moye_device::atom::{StaticTiledMma, TiledMma};
-/// use moye_device::layout::layout;
-/// use moye_device::tiled_mma;
-///
-/// tiled_mma! {
-///     /// Four warps, two by two, over tiles of 32 x 32 x 16.
-///     pub Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
-/// }
-/// assert_eq!(Mma::MMA.threads(), 128);
-/// ```
-#[macro_export]
-macro_rules! tiled_mma {
-    ($($(#[$meta:meta])* $vis:vis $name:ident: TiledMma<$atom:ty> = $mma:expr;)+) => { $(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default)]
-        $vis struct $name;
-
-        impl $crate::atom::StaticTiledMma for $name {
-            type Atom = $atom;
-            const MMA: $crate::atom::TiledMma<$atom> = $mma;
-        }
-    )+ };
 }
 
 /// The part of one thread in a tiled MMA.
@@ -165,24 +138,48 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for FragmentOf<L
     type Threads = ThreadMma<IdentityOf<L>, M, O>;
 }
 
+impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for PartitionMma<L, M, O> {
+    type Tile = L;
+    type Elements = PartitionMma<IdentityOf<L>, M, O>;
+    type Threads = ThreadMma<IdentityOf<L>, M, O>;
+}
+
 /// The layout of a thread's accumulator for a tile of the shape of `L`.
 pub type AccumulatorOf<L, M> = FragmentOf<L, M, OfC>;
 
 macro_rules! partitions {
-    ($($(#[$doc:meta])* $partition:ident $kind:ident, $(#[$fragment_doc:meta])* $fragment:ident $element:ident $of:ty;)+) => { $(
+    ($($(#[$doc:meta])* $partition:ident $kind:ident;)+) => { $(
         $(#[$doc])*
         #[inline(always)]
         pub fn $partition<E: Partitioned, L: StaticLayout>(
             self,
             tensor: Tensor<E, L>,
         ) -> Tensor<E, PartitionMma<L, M, $kind>> {
-            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element, $kind>() };
+            const { same_width::<E::Element, M::Atom, $kind>() };
             let mut engine = tensor.into_engine();
             engine.shift::<ThreadMma<L, M, $kind>>(self.thread);
             Tensor::from_engine(engine)
         }
+    )+ };
+}
 
-        $(#[$fragment_doc])*
+impl<M: StaticTiledMma> ThrMma<M> {
+    partitions! {
+        /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
+        partition_a OfA;
+        /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
+        partition_b OfB;
+        /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
+        partition_c OfC;
+        /// What this thread has of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As of C, but for atoms whose
+        /// results have another type than what they add to.
+        partition_d OfD;
+    }
+}
+
+macro_rules! partition_fragments {
+    ($($(#[$doc:meta])* $fragment:ident $kind:ident $of:ty;)+) => { $(
+        $(#[$doc])*
         ///
         /// # Safety
         /// Every element is written before it is read.
@@ -194,7 +191,7 @@ macro_rules! partitions {
         where
             $of: Storable,
         {
-            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element, $kind>() };
+            const { same_width::<E::Element, M::Atom, $kind>() };
             // SAFETY: the caller's contract.
             unsafe { Fragment::uninit() }
         }
@@ -208,27 +205,18 @@ impl<M> ThrMma<M> {
     }
 }
 
-impl<M: StaticTiledMma> ThrMma<M> {
-    partitions! {
-        /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
-        partition_a OfA,
+impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
+    partition_fragments! {
         /// A fragment for this thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
-        partition_fragment_a A E::Element;
-        /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
-        partition_b OfB,
+        partition_fragment_a OfA E::Element;
         /// A fragment for this thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
-        partition_fragment_b B E::Element;
-        /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
-        partition_c OfC,
+        partition_fragment_b OfB E::Element;
         /// A fragment of sums for this thread's part of a tile `(BLK_M, BLK_N)` of C, of the atom's type whatever the tile's
         /// is: `(MMA, MMA_M, MMA_N)`.
-        partition_fragment_c C <M::Atom as MmaAtom>::C;
-        /// What this thread has of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As of C, but for atoms whose
-        /// results have another type than what they add to.
-        partition_d OfD,
+        partition_fragment_c OfC <M::Atom as MmaAtom>::C;
         /// A fragment of results for this thread's part of a tile `(BLK_M, BLK_N)` of D, of the atom's type whatever the tile's
         /// is: `(MMA, MMA_M, MMA_N)`.
-        partition_fragment_d D <M::Atom as MmaAtom>::D;
+        partition_fragment_d OfD <M::Atom as MmaAtom>::D;
     }
 
     /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros: `(MMA, MMA_M, MMA_N)`.
@@ -263,7 +251,7 @@ macro_rules! fragments {
     )+ };
 }
 
-impl<M: StaticTiledMma> ThrMma<M> {
+impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     fragments! {
         /// A fragment for a part `(MMA, MMA_M, MMA_K)` of A.
         make_fragment_a OfA E::Element;
@@ -278,26 +266,31 @@ impl<M: StaticTiledMma> ThrMma<M> {
 
 /// The tensor's elements have as many bits as the atom's, or the partition does not compile. C and D in memory may be of
 /// any type, which sums are converted from and to.
-pub(super) const fn same_width<T: Storable, N: crate::number::Number, O: OperandKind>() {
-    if T::BITS != N::WIDTH as i64 && !matches!(O::OPERAND, Operand::C | Operand::D) {
+pub(super) const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
+    let (name, bits) = A::TRAITS.numbers[match O::OPERAND {
+        Operand::A => 0,
+        Operand::B => 1,
+        Operand::C | Operand::D => return,
+    }];
+    if T::BITS != bits as i64 {
         crate::atom::TilingError::of("TiledMma")
             .str("the tensor's elements, ")
             .str(T::NAME)
             .str(", have ")
             .int(T::BITS)
             .str(" bits, and the atom multiplies ")
-            .str(N::NAME)
+            .str(name)
             .str(" of ")
-            .int(N::WIDTH as i64)
+            .int(bits as i64)
             .str(" bits: convert the elements, or take another atom")
             .raise();
     }
-    if !matches!(O::OPERAND, Operand::C | Operand::D) && !stands_for(T::NAME, N::NAME) {
+    if !stands_for(T::NAME, name) {
         crate::atom::TilingError::of("TiledMma")
             .str("the tensor's elements are ")
             .str(T::NAME)
             .str(", and the atom multiplies ")
-            .str(N::NAME)
+            .str(name)
             .str(": convert the elements, or take the atom of theirs")
             .raise();
     }

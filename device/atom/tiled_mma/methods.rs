@@ -33,25 +33,25 @@ impl<P: StaticLayout, O: OperandKind> StaticLayout for StageOf<P, O> {
 }
 
 macro_rules! fragments {
-    ($($(#[$doc:meta])* $name:ident $kind:ident $element:ident;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
         $(#[$doc])*
         #[inline(always)]
         pub fn $name<E: Engine, L: StaticLayout>(
             self,
             _part: &Tensor<E, PartitionMma<L, M, $kind>>,
         ) -> Fragment<E::Element, StageOf<PartitionMma<L, M, $kind>, $kind>> {
-            const { same_width::<E::Element, <M::Atom as MmaAtom>::$element, $kind>() };
+            const { same_width::<E::Element, M::Atom, $kind>() };
             Fragment::zeros()
         }
     )+ };
 }
 
-impl<M: StaticTiledMma> ThrMma<M> {
+impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     fragments! {
         /// A fragment, zero, for a part of A: `(MMA, MMA_M, MMA_K)`. A fourth mode of the part, its stages, is left out.
-        fragment_a OfA A;
+        fragment_a OfA;
         /// A fragment, zero, for a part of B: `(MMA, MMA_N, MMA_K)`. A fourth mode of the part, its stages, is left out.
-        fragment_b OfB B;
+        fragment_b OfB;
     }
 
     /// Adds the product of `a` and `b` to the accumulator `c` by the atom. See [`gemm_tiled`].
@@ -67,7 +67,9 @@ impl<M: StaticTiledMma> ThrMma<M> {
         // SAFETY: the caller's contract.
         unsafe { gemm_tiled(M::default(), a.input(), b.input(), c.output()) }
     }
+}
 
+impl<M: StaticTiledMma> ThrMma<M> {
     /// The coordinates of the elements of this thread's accumulator, index by index, in the matrix in which its tile starts
     /// at `first`: `mma.coordinates(&scores, (block.x * 64, tile * 64))`.
     #[inline(always)]

@@ -28,7 +28,7 @@ pub use kernel::{
 pub use methods::StageOf;
 pub use partition::{MmaTiling, Operand, Permutation};
 
-use super::mma::MmaAtom;
+use super::Atom;
 use crate::layout::{IntTuple, Layout};
 use crate::tiling::{TilingError, or_raise};
 use core::fmt;
@@ -47,7 +47,7 @@ impl<A> Clone for TiledMma<A> {
 }
 impl<A> Copy for TiledMma<A> {}
 
-impl<A: MmaAtom> TiledMma<A> {
+impl<A: Atom> TiledMma<A> {
     /// Atoms side by side along M, N and K as `atoms` says, `(2, 2, 1)` say: CuTe's `make_tiled_mma`.
     ///
     /// One or two of the 8 x 8 x 4 atoms of sm_70, each of eight lanes that lie apart in the warp, leave other lanes over: those
@@ -86,8 +86,8 @@ impl<A: MmaAtom> TiledMma<A> {
     /// # Errors
     /// As [`try_new`](Self::try_new), and where a tile is below 1 or no multiple of the atoms side by side.
     pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
-        let layouts = [<A as MmaAtom>::A, <A as MmaAtom>::B, <A as MmaAtom>::C, <A as MmaAtom>::D];
-        match MmaTiling::new(A::SHAPE_MNK, A::THR_ID, layouts, atoms, permutation) {
+        let traits = const { A::TRAITS };
+        match MmaTiling::new(traits.shape_mnk, traits.thr_id, traits.layouts, atoms, permutation) {
             Ok(tiling) => Ok(Self { tiling, atom: PhantomData }),
             Err(error) => Err(error),
         }
@@ -177,7 +177,7 @@ macro_rules! partitions {
         $(#[$doc:meta])*
         $name:ident / $try_name:ident = $function:ident($operand:expr);
     )+) => {
-        impl<A: MmaAtom> TiledMma<A> { $(
+        impl<A: Atom> TiledMma<A> { $(
             $(#[$doc])*
             ///
             /// # Panics
@@ -223,10 +223,10 @@ partitions! {
     fragment_d / try_fragment_d = fragment(Operand::D);
 }
 
-impl<A: MmaAtom> fmt::Debug for TiledMma<A> {
+impl<A: Atom> fmt::Debug for TiledMma<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TiledMma")
-            .field("atom", &A::NAME)
+            .field("atom", &A::TRAITS.name)
             .field("tile_mnk", &self.tile_mnk())
             .field("thr_layout_vmnk", &self.thr_layout_vmnk())
             .finish()

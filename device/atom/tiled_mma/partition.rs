@@ -306,7 +306,10 @@ impl MmaTiling {
             Ok(parts) => parts,
             Err(error) => return Err(error),
         };
-        if parts.size() != tensor.size() {
+        // Of an operand in shared memory, all threads of an atom have all elements.
+        let atom = self.layout(operand);
+        let alike = if atom.size() > atom.cosize() { atom.size() / atom.cosize() } else { 1 };
+        if parts.size() != alike * tensor.size() {
             return Err(TilingError::of(WHAT)
                 .str("the tile ")
                 .tuple(&self.operand_tile(operand))

@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+mod copy;
 mod error;
 #[cfg(not(target_arch = "nvptx64"))]
 mod map;
@@ -33,6 +34,7 @@ mod map;
 mod tests;
 mod tile;
 
+pub use copy::{PartLayout, ThrTma, TmaCopy, TmaMap, TmaTensor, TmaTiled};
 pub use error::TmaLayoutError;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use map::{TmaElement, TmaMapError};

@@ -9,10 +9,11 @@
 //! elements.
 
 use super::error::{Reason, TmaLayoutError};
-use crate::arch::{CachePolicy, tensor_load, tensor_reduce_add, tensor_store};
+use crate::arch::{CachePolicy, tensor_load, tensor_prefetch, tensor_reduce_add, tensor_store};
 use crate::layout::{ComposedLayout, Layout, gcd};
 use crate::memory::TensorMapPointer;
 
+/// The most dimensions of a tensor.
 pub(super) const MAX_RANK: usize = 5;
 /// The largest extent of a box.
 pub(super) const MAX_EXTENT: i64 = 256;
@@ -189,6 +190,26 @@ impl TmaTile {
         self.copies
     }
 
+    /// Whether both are of the same boxes, at the same places.
+    pub(super) const fn is_same(&self, other: &Self) -> bool {
+        let mut same = self.rank == other.rank
+            && self.bits == other.bits
+            && self.swizzle == other.swizzle
+            && self.copies == other.copies;
+        let mut dimension = 0;
+        while dimension < MAX_RANK {
+            same = same && self.box_extents[dimension] == other.box_extents[dimension];
+            same = same && self.modes[dimension] == other.modes[dimension];
+            dimension += 1;
+        }
+        let mut copy = 0;
+        while same && copy < self.copies {
+            same = self.offsets[copy] == other.offsets[copy];
+            copy += 1;
+        }
+        same
+    }
+
     /// The bytes of the tile: what its mbarrier is told of.
     pub const fn bytes(&self) -> u32 {
         let mut bytes = self.copies as u32 * self.bits as u32 / 8;
@@ -247,6 +268,23 @@ impl TmaTile {
             let at = self.start(copy, start);
             // SAFETY: the caller's contract.
             unsafe { tensor_load(tile + self.offsets[copy], map, at, mbarrier, multicast, policy) };
+            copy += 1;
+        }
+    }
+
+    /// Has the tile fetched into L2, from where `start` says by modes. By one thread.
+    ///
+    /// # Safety
+    /// As of [`load`](Self::load), of the map.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn prefetch<const R: usize>(&self, map: TensorMapPointer, start: [i32; R]) {
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.check_start(start);
+        let mut copy = 0;
+        while copy < self.copies {
+            // SAFETY: the caller's contract.
+            unsafe { tensor_prefetch(map, self.start(copy, start)) };
             copy += 1;
         }
     }

@@ -1,6 +1,7 @@
 //! What a `wgmma` atom is.
 
 use crate::arch::wgmma::Accumulators;
+use crate::atom::Atom;
 use crate::layout::{Layout, Major};
 use crate::number::Number;
 
@@ -26,7 +27,7 @@ impl OperandA for [u32; 4] {
 }
 
 /// A `wgmma` instruction of a warpgroup: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix.
-pub trait WgmmaAtom: Copy + Default + Send + Sync + 'static {
+pub trait WgmmaAtom: Atom {
     /// CuTe's name.
     const NAME: &'static str;
     /// The PTX instruction.

@@ -4,6 +4,7 @@
 use super::WgmmaAtom;
 use super::atom::major;
 use crate::arch::wgmma::{self, fragments};
+use crate::atom::{Atom, AtomTraits, number};
 use crate::layout::{Layout, Major};
 use crate::number::{B1, F8E4M3, F8E5M2, Number, Tf32};
 use half::{bf16, f16};
@@ -40,6 +41,21 @@ macro_rules! atom {
                 // SAFETY: the caller's contract.
                 unsafe { wgmma::$function::<$($generic),*>(d, a, b, adds) };
             }
+        }
+
+        impl<$(const $generic: bool),*> Atom for $name<$($generic),*> {
+            const TRAITS: AtomTraits = AtomTraits {
+                name: stringify!($name),
+                shape_mnk: [64, $n, $k],
+                thr_id: fragments::SM90_Warpgroup,
+                layouts: [
+                    $layout,
+                    fragments::shared_operand($n, $k),
+                    fragments::accumulators($n),
+                    fragments::accumulators($n),
+                ],
+                numbers: [number::<$a>(), number::<$b>(), number::<$d>(), number::<$d>()],
+            };
         }
     };
 }

@@ -20,12 +20,19 @@
 
 mod atom;
 mod atoms;
+mod descriptors;
 mod error;
+mod gemm;
 mod info;
 mod operand;
 
 pub use atom::{K_MAJOR, MN_MAJOR, NEGATED, OperandA, WgmmaAtom};
 pub use atoms::*;
+pub use descriptors::{DescriptorTensor, Descriptors, DescriptorsOf};
 pub use error::WgmmaLayoutError;
+pub use gemm::{
+    OperandOf, OperandTensorA, PackPair, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive,
+    warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
+};
 pub use info::{WGMMA_ATOMS, WgmmaInfo};
 pub use operand::SharedOperand;

@@ -3,6 +3,7 @@
 //! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees; `schedule`: which tile a block has.
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
 //! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks; `hidden`: values that a mask hides and that are no numbers.
+//! - `hopper`: the kernel for sm_90a; `hopper_config`, `hopper_schedule`, `hopper_softmax`: what it is made of.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: adds up the splits of the keys.
 
 mod arguments;
@@ -13,6 +14,16 @@ mod config;
 mod entries;
 mod forward;
 mod hidden;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper_config;
+#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+mod hopper_entries;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper_schedule;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_softmax;
 mod results;
 mod rows;
 mod schedule;
@@ -26,6 +37,8 @@ pub use config::{Config, Half, Shape, Storage};
 #[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 pub use entries::*;
 pub use forward::forward;
+#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+pub use hopper_entries::*;
 pub use schedule::Work;
 pub use sequence::{Sequence, Visible};
 pub use softmax::{Softmax, at, log2, normalizer};

@@ -4,6 +4,13 @@
 use super::config::{piece, swizzle};
 use moye_device::arch::{CpAsyncKind, L2Prefetch, Word, Word128, cp_async_zfill};
 
+/// What a copy brings into the L2 cache: the line that its rows are in, where the PTX version has such hints.
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "ptx74"))]
+const PREFETCH: L2Prefetch = L2Prefetch::B128;
+/// As above, in PTX without hints.
+#[cfg(all(target_arch = "nvptx64", not(target_feature = "ptx74")))]
+const PREFETCH: L2Prefetch = L2Prefetch::None;
+
 /// A thread's part of a tile of `rows` rows of `columns` 16-bit elements, spread over `threads` threads; its place in shared memory is
 /// that of [`SmemQ`](super::config::SmemQ) and its like. All three are constants.
 #[derive(Clone, Copy)]
@@ -113,7 +120,7 @@ impl Rows {
             unsafe {
                 cp_async_zfill(
                     CpAsyncKind::Cg16,
-                    L2Prefetch::B128,
+                    PREFETCH,
                     tile + place,
                     address + u64::from(at),
                     if exists { 16 } else { 0 },

@@ -125,12 +125,11 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
         // SAFETY: the caller's contract: in the first round all boxes are free. Later ones wait until TMA has read the round before, or the
         // warp itself, which writes no rows but those that it reads.
         unsafe {
-            if first > 0 {
-                if to.mapped {
-                    make_room(to.thread, to.barrier);
-                } else {
-                    sync_warp(FULL_WARP);
-                }
+            if !to.mapped {
+                // Of the tile before, too, lanes may still read what others write now.
+                sync_warp(FULL_WARP);
+            } else if first > 0 {
+                make_room(to.thread, to.barrier);
             }
             let mut b = 0;
             while b < count {

@@ -385,15 +385,13 @@ where
     if stages == 0 {
         return t_r_c;
     }
-    // SAFETY: the caller's contract.
-    let mut full = unsafe { consumer.wait() };
+    let mut full = consumer.wait();
     read!(full.index(), 0);
     let mut stage = 1;
     while stage < stages {
         let read = steps_of!(full);
         // The next stage's first fragments are read beside this one's last product.
-        // SAFETY: the caller's contract.
-        let next = unsafe { consumer.wait() };
+        let next = consumer.wait();
         read!(next.index(), 0);
         multiply!(steps - 1);
         // SAFETY: all lanes of a warp, behind their last reads.

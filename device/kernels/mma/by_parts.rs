@@ -121,6 +121,7 @@ where
     G: Tiled,
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
 {
+    type Parameters = ();
     const GRANULE: usize = <Direct as Epilogue<G>>::GRANULE;
     const TAKES_LAST_TILE: bool = true;
 
@@ -128,10 +129,11 @@ where
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         arguments: &ArgumentsOf<G>,
+        (): &(),
         place: Place,
     ) {
         // SAFETY: the caller's contract.
-        unsafe { <Direct as Epilogue<G>>::store(sums, arguments, place) }
+        unsafe { <Direct as Epilogue<G>>::store(sums, arguments, &(), place) }
     }
 
     #[inline(always)]
@@ -140,6 +142,7 @@ where
         (s_a, s_b): StagesOf<G>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
         stage: u32,
         arguments: &ArgumentsOf<G>,
+        (): &(),
         place: Place,
     ) {
         let place = Place { thread: opaque(place.thread), ..place };

@@ -24,6 +24,8 @@ pub type StagesOf<G> = (
 
 /// How a block's tile of C is written.
 pub trait Epilogue<G: Tiled> {
+    /// What it needs beside [`Arguments`](super::Arguments): a struct that the kernel takes as a parameter of its own, or `()`.
+    type Parameters: Copy;
     /// A tile's first row is a multiple of so many.
     const GRANULE: usize = 1;
     /// Whether blocks whose tile lies in C leave the last tile along K to [`last_tile`](Self::last_tile), and do not come to
@@ -38,6 +40,7 @@ pub trait Epilogue<G: Tiled> {
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         arguments: &ArgumentsOf<G>,
+        parameters: &Self::Parameters,
         place: Place,
     );
 
@@ -51,6 +54,7 @@ pub trait Epilogue<G: Tiled> {
         _stages: StagesOf<G>,
         _stage: u32,
         _arguments: &ArgumentsOf<G>,
+        _parameters: &Self::Parameters,
         _place: Place,
     ) {
         const { assert!(!Self::TAKES_LAST_TILE, "an epilogue that takes the last tile says how") };
@@ -64,10 +68,13 @@ impl<G: Tiled> Epilogue<G> for ThroughShared
 where
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum>,
 {
+    type Parameters = ();
+
     #[inline(always)]
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         arguments: &ArgumentsOf<G>,
+        (): &(),
         place: Place,
     ) {
         // SAFETY: the caller's contract.
@@ -117,12 +124,14 @@ where
     G: Tiled,
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum>,
 {
+    type Parameters = ();
     const GRANULE: usize = 16 / G::Output::BYTES;
 
     #[inline(always)]
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         arguments: &ArgumentsOf<G>,
+        (): &(),
         place: Place,
     ) {
         let (m, n) = (arguments.m - place.first.0, arguments.n - place.first.1);

@@ -45,7 +45,7 @@ pub use load::{Asynchronous, Load, Loading, Turned, TurnedOf};
 pub use other::*;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub(crate) use pipeline::first;
-pub use pipeline::matmul;
+pub use pipeline::{ParametersOf, matmul, matmul_with};
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub(crate) use raster::{columns_of_group, tile_of};
 pub use rows::{Place, Staged, write_rows};

@@ -9,7 +9,7 @@
 //! without padding.
 
 use super::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
-use super::epilogue::Epilogue as _;
+use super::epilogue::Epilogue;
 use super::load::{Load as _, Loading as _};
 use super::raster::tile_of;
 use super::rows::Place;
@@ -26,6 +26,8 @@ use moye_device::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLay
 
 /// A step's part of an operand in shared memory.
 type PartOf<G, L, C> = Part<<G as Tiled>::Operand, AllButLast<PartitionS<L, C>>>;
+/// The parameters of a configuration's epilogue.
+pub type ParametersOf<G> = <<G as MmaConfig>::Epilogue as Epilogue<G>>::Parameters;
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
 type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 
@@ -36,6 +38,25 @@ type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 /// launched with the threads of `G::Mma`, along x a block for each tile, along y one for each split of each batch.
 #[inline(always)]
 pub unsafe fn matmul<G: MmaConfig>(arguments: ArgumentsOf<G>)
+where
+    G::Epilogue: Epilogue<G, Parameters = ()>,
+    <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
+    G::Sum: Fma,
+    PartOf<G, G::SmemA, G::CopyA>: CopySource<SourceOf<G::CopyA>>,
+    PartOf<G, G::SmemB, G::CopyB>: CopySource<SourceOf<G::CopyB>>,
+    for<'a> RegistersMut<'a, G::Operand>:
+        CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { matmul_with::<G>(arguments, &()) }
+}
+
+/// [`matmul`] with an epilogue that has parameters of its own.
+///
+/// # Safety
+/// As [`matmul`]; the parameters are as the epilogue says.
+#[inline(always)]
+pub unsafe fn matmul_with<G: MmaConfig>(arguments: ArgumentsOf<G>, parameters: &ParametersOf<G>)
 where
     <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
     G::Sum: Fma,
@@ -263,13 +284,13 @@ where
     let place = Place { first: (first_m, first_n), offset, thread };
     if by_parts {
         // SAFETY: the last tile has arrived, which the barrier of the turn in front, or of the first tile, has told; for C as below.
-        unsafe { G::Epilogue::last_tile(&mut t_r_c, (s_a, s_b), reading, &arguments, place) };
+        unsafe { G::Epilogue::last_tile(&mut t_r_c, (s_a, s_b), reading, &arguments, parameters, place) };
         return;
     }
     sync_threads();
     // SAFETY: nobody needs the stages any more; an element of C that two blocks write gets the same value from both, and is read by
     // neither.
-    unsafe { G::Epilogue::store(&t_r_c, &arguments, place) };
+    unsafe { G::Epilogue::store(&t_r_c, &arguments, parameters, place) };
 }
 
 /// The first row (or column, with axis 1) of a block's tile: where the tile would reach over the edge, so many before the edge

@@ -1,46 +1,65 @@
-//! C through shared memory: what steps 5 and 6 do with their sums.
+//! C through shared memory: what steps 5 and 6 do with their accumulators.
 
-use crate::tile::rows_of_128_bytes;
+use crate::step3::{Mma, TileC};
+use crate::tile::{Load, Smem};
+use half::bf16;
+use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
-    bulk_commit_group, bulk_wait_group_read, f32x2_to_bf16x2, fence_proxy_async_shared, stmatrix_x4,
-    sync_barrier, thread_idx,
+    bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, sync_barrier, thread_idx,
 };
-use moye_device::atom::tma::TmaTile;
-use moye_device::layout::ComposedLayout;
-use moye_device::memory::TensorMapPointer;
+use moye_device::atom::copy::SM90_U32x4_STSM_N;
+use moye_device::atom::tma::TmaTensor;
+use moye_device::atom::wgmma::{SM90_64x64x16_F32BF16BF16_SS, pack_fragment};
+use moye_device::atom::{
+    AccumulatorOf, RetileOf, StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_c,
+};
+use moye_device::tensor::{Fragment, SharedTensor};
+use moye_device::{layout, static_layout, tiled_copy, tiled_mma};
 
-const SMEM_C: ComposedLayout = rows_of_128_bytes(64);
-/// A box of C: 64 x 64. Each multiplying warpgroup has two.
-pub const STORE_C: TmaTile = TmaTile::new(SMEM_C, 16);
+/// Boxes of C, two for each warpgroup: (64, 64, 4).
+pub type SmemC = Smem<64, 4>;
+/// The store of one.
+pub type StoreC = Load<64>;
+static_layout! { TileOfWarpgroup = layout!((64, 256)); }
+tiled_mma! {
+    /// A warpgroup's accumulators in boxes of 64 columns: the same registers.
+    Boxes: TiledMma<SM90_64x64x16_F32BF16BF16_SS> = TiledMma::new(layout!((1, 1, 1)));
+}
+tiled_copy! {
+    /// A box to shared memory by `stmatrix`.
+    ToShared: TiledCopy<SM90_U32x4_STSM_N, bf16> = make_tiled_copy_c(&Boxes::MMA);
+}
 
-/// Stores a warpgroup's 64 x 256 sums to C, from this row and column on, through two boxes at `s_c` in turn. The last stores go
-/// on when it returns.
+/// Stores a warpgroup's 64 x 256 accumulators from box `(row, column)` of C on, through its two boxes in turn. The last stores go on
+/// when it returns.
 ///
 /// # Safety
-/// All threads of a warpgroup, whose boxes these are, in a block of three; the map is by [`STORE_C`].
+/// All threads of a warpgroup, in a block of three; the tensor is by [`StoreC`].
 #[inline(always)]
-pub unsafe fn store_boxes(sums: &[f32; 128], c: TensorMapPointer, s_c: u32, (row, column): (u32, u32)) {
-    let (thread, barrier) = (thread_idx().x % 128, 1 + thread_idx().x / 128);
-    // Lane `l` of a warp names row `l % 16` of the first or the second eight columns.
-    let (in_row, in_column) = (thread / 32 * 16 + thread % 16, thread % 32 / 16 * 8);
-    let pair = |at: usize| f32x2_to_bf16x2(sums[at], sums[at + 1]).to_bits();
+pub unsafe fn store_boxes(
+    tCrC: &Fragment<f32, AccumulatorOf<TileC, Mma>>,
+    sC: SharedTensor<bf16, SmemC>,
+    c: TmaTensor<StoreC, 2>,
+    (row, column): (u32, u32),
+) {
+    let (thread, warpgroup) = (thread_idx().x % 128, thread_idx().x / 128);
+    let to_shared = ToShared::get_slice(thread);
+    let rounded = pack_fragment::<bf16, _>(tCrC);
+    // (CPY, CPY_M, CPY_N, boxes)
+    let boxes = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();
     for b in 0..4 {
-        let to = s_c + b % 2 * STORE_C.bytes();
+        let sC = sC.slice_last(2 * warpgroup + b % 2); // (64, 64)
         // SAFETY: the caller's contract; a box is written again when the store before the last has read it.
         unsafe {
             if thread == 0 {
                 bulk_wait_group_read::<1>();
             }
-            sync_barrier(barrier, 128);
-            for j in 0..4 {
-                let offset = SMEM_C.swizzle.apply((in_row * 64 + 16 * j + in_column) as i64) as u32;
-                let at = (32 * b + 8 * j) as usize;
-                stmatrix_x4(to + 2 * offset, [pair(at), pair(at + 2), pair(at + 4), pair(at + 6)]);
-            }
+            sync_barrier(1 + warpgroup, 128);
+            copy_tiled(ToShared, &boxes.slice_last(b), &mut to_shared.partition_d(sC));
             fence_proxy_async_shared();
-            sync_barrier(barrier, 128);
+            sync_barrier(1 + warpgroup, 128);
             if thread == 0 {
-                STORE_C.store(c, [row as i32, (column + 64 * b) as i32], to, None);
+                StoreC::get_slice().store(sC, c.tile([row, column + b]));
                 bulk_commit_group();
             }
         }

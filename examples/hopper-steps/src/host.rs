@@ -99,7 +99,7 @@ pub static STEPS: [Step; 6] = [
         tile: [step1::BLK_M, step1::BLK_N],
         threads: 128,
         cluster: 1,
-        loads: [&step1::LOAD_A, &step1::LOAD_B],
+        loads: [&step1::LoadAB::TILE; 2],
     },
     Step {
         name: "step2",
@@ -108,7 +108,7 @@ pub static STEPS: [Step; 6] = [
         tile: [step1::BLK_M, step1::BLK_N],
         threads: 160,
         cluster: 1,
-        loads: [&step1::LOAD_A, &step1::LOAD_B],
+        loads: [&step1::LoadAB::TILE; 2],
     },
     Step {
         name: "step3",
@@ -117,7 +117,7 @@ pub static STEPS: [Step; 6] = [
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: 1,
-        loads: [&step3::LOAD_A, &step3::LOAD_B],
+        loads: [&step3::LoadA::TILE, &step3::LoadB::TILE],
     },
     Step {
         name: "step4",
@@ -126,7 +126,7 @@ pub static STEPS: [Step; 6] = [
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: 1,
-        loads: [&step3::LOAD_A, &step3::LOAD_B],
+        loads: [&step3::LoadA::TILE, &step3::LoadB::TILE],
     },
     Step {
         name: "step5",
@@ -135,7 +135,7 @@ pub static STEPS: [Step; 6] = [
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: 1,
-        loads: [&step3::LOAD_A, &step3::LOAD_B],
+        loads: [&step3::LoadA::TILE, &step3::LoadB::TILE],
     },
     Step {
         name: "step6",
@@ -144,7 +144,7 @@ pub static STEPS: [Step; 6] = [
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: step6::CLUSTER,
-        loads: [&step3::LOAD_A, &step6::LOAD_B],
+        loads: [&step3::LoadA::TILE, &step6::LoadB::TILE],
     },
 ];
 
@@ -197,7 +197,7 @@ impl Step {
                     module.launch(kernel, grid, (&a, &b, &mut product.c, m, n, k))?;
                 }
                 Entry::Stored(kernel) => {
-                    let c = map(&boxes::STORE_C, &product.c, m, n).context("the tensor map of C")?;
+                    let c = map(&boxes::StoreC::TILE, &product.c, m, n).context("the tensor map of C")?;
                     let grid = Grid::new(persistent, self.threads).clusters(self.cluster);
                     module.launch(kernel, grid, (&a, &b, &c, m, n, k))?;
                 }

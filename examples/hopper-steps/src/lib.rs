@@ -4,6 +4,7 @@
 //! `diff src/step1.rs src/step2.rs` shows what a step does; `docs/guide/hopper.md` says why.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 pub mod boxes;
 pub mod rows;

@@ -1,30 +1,26 @@
-//! C from registers: what steps 1 to 4 do with their sums.
+//! C from registers: what steps 1 to 4 do with their accumulators.
 
 use half::bf16;
-use moye_device::arch::{f32x2_to_bf16x2, thread_idx};
+use moye_device::algorithm::copy;
+use moye_device::atom::wgmma::{WgmmaAtom, pack_fragment};
+use moye_device::atom::{AccumulatorOf, StaticTiledMma, ThrMma};
 use moye_device::memory::GlobalMut;
+use moye_device::tensor::{Aligned, Fragment, Matrix, StaticLayout, UnitStride, WholeTiles};
 
-/// Writes a warpgroup's sums to C, from this row and column on. Of each eight columns, thread `t` of warp `w` has two neighbours
-/// of row `16 w + t / 4` and two of the row eight below: words of 32 bits.
+/// Rounds a thread's accumulators of a tile `L` and writes them to tile `tile` of C: words of two neighbours.
 ///
 /// # Safety
-/// All threads of a warpgroup; C has these rows of `n` elements.
+/// All threads of `mma`; C has this tile, in rows of `n` elements.
 #[inline(always)]
-pub unsafe fn store_rows<const N: usize>(
-    sums: &[f32; N],
+pub unsafe fn store_tile<M: StaticTiledMma<Atom: WgmmaAtom>, L: StaticLayout>(
+    mma: ThrMma<M>,
+    tCrC: &Fragment<f32, AccumulatorOf<L, M>>,
     c: GlobalMut<bf16>,
     n: u32,
-    (row, column): (u32, u32),
+    tile: (u32, u32),
 ) {
-    let (warp, lane) = (thread_idx().x / 32 % 4, thread_idx().x % 32);
-    let (row, column) = (row + 16 * warp + lane / 4, column + 2 * (lane % 4));
-    let words = c.cast::<u32>().offset((i64::from(row) * i64::from(n) + i64::from(column)) / 2);
-    let eight_below = words.offset(4 * i64::from(n));
-    for i in (0..N).step_by(4) {
-        // SAFETY: the caller's contract; each pair is one thread's.
-        unsafe {
-            words.write(i as i64, f32x2_to_bf16x2(sums[i], sums[i + 1]).to_bits());
-            eight_below.write(i as i64, f32x2_to_bf16x2(sums[i + 2], sums[i + 3]).to_bits());
-        }
-    }
+    let strides = WholeTiles(Aligned::<_, 4>(UnitStride::<1>(n.into())));
+    let gC = Matrix::new(c, (u32::MAX >> 1, n), strides).local_tile::<L, _>(tile); // (BLK_M, BLK_N)
+    // SAFETY: the caller's contract; each pair is one thread's.
+    unsafe { copy(&pack_fragment::<bf16, _>(tCrC), &mut mma.partition_c(gC)) };
 }

@@ -1,18 +1,16 @@
 //! Step 3: tiles of 128 x 256. Two warpgroups multiply 64 x 256 each, with registers that the loading warpgroup gives away.
 
-use crate::rows::store_rows;
-use crate::tile::{BLK_K, Bytes, rows_of_128_bytes};
+use crate::rows::store_tile;
+use crate::tile::{BLK_K, Load, Smem};
 use half::bf16;
-use moye_device::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use moye_device::arch::{
     FULL_WARP, block_idx, decrease_registers, increase_registers, shuffle, sync_threads, thread_idx,
 };
-use moye_device::atom::tma::TmaTile;
-use moye_device::atom::wgmma::{SM90_64x256x16_F32BF16BF16_SS, SharedOperand, WgmmaAtom};
-use moye_device::kernel;
-use moye_device::layout::ComposedLayout;
-use moye_device::memory::{GlobalMut, SharedStorage, TensorMap};
+use moye_device::atom::wgmma::*;
+use moye_device::atom::{StaticTiledMma, TiledMma};
+use moye_device::memory::{GlobalMut, SharedArray, SharedStorage, TensorMap};
 use moye_device::pipeline::{PipelineStorage, Warps};
+use moye_device::{kernel, layout, static_layout, tiled_mma};
 
 /// A block's tile of C.
 pub const BLK_M: u32 = 128;
@@ -20,39 +18,28 @@ pub const BLK_M: u32 = 128;
 pub const BLK_N: u32 = 256;
 /// Stages of the ring.
 pub const STAGES: u32 = 4;
-
-/// The instruction.
-pub type Atom = SM90_64x256x16_F32BF16BF16_SS;
-const SMEM_A: ComposedLayout = rows_of_128_bytes(BLK_M);
-const SMEM_B: ComposedLayout = rows_of_128_bytes(BLK_N);
-/// The instruction's descriptors: one along M for each warpgroup, four along K.
-pub const A: SharedOperand = SharedOperand::a::<Atom>(SMEM_A);
-/// See [`A`].
-pub const B: SharedOperand = SharedOperand::b::<Atom>(SMEM_B);
-/// The boxes of a stage.
-pub const LOAD_A: TmaTile = TmaTile::new(SMEM_A, 16);
-/// See [`LOAD_A`].
-pub const LOAD_B: TmaTile = TmaTile::new(SMEM_B, 16);
-
-type Smem = (
-    Bytes<{ STAGES * LOAD_A.bytes() }>,
-    Bytes<{ STAGES * LOAD_B.bytes() }>,
-    PipelineStorage<STAGES, Warps<8>>,
-);
+static_layout! { pub TileC = layout!((128, 256)); }
+/// How A is loaded.
+pub type LoadA = Load<128>;
+/// How B is loaded.
+pub type LoadB = Load<256>;
+/// Two warpgroups, one above the other.
+tiled_mma! { pub Mma: TiledMma<SM90_64x256x16_F32BF16BF16_SS> = TiledMma::new(layout!((2, 1, 1))); }
+type Storage =
+    (SharedArray<bf16, Smem<128, 4>>, SharedArray<bf16, Smem<256, 4>>, PipelineStorage<STAGES, Warps<8>>);
 
 /// A grid of `(m / 128, n / 256)` blocks.
 ///
 /// # Safety
-/// The maps are of matrices (M, K) and (N, K) in memory of the device, by [`LOAD_A`] and [`LOAD_B`]; `c` has `m * n` elements.
-#[kernel(threads = 384, min_blocks = 1, shared = Smem)]
+/// The maps are of matrices (M, K) and (N, K) in memory of the device, by [`LoadA`] and [`LoadB`]; `c` has `m * n` elements.
+#[kernel(threads = 384, min_blocks = 1, shared = Storage)]
 pub unsafe fn step3(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u32) {
-    let thread = thread_idx().x;
-    // The same in all lanes, and the compiler is to know it.
+    let (thread, block) = (thread_idx().x, block_idx());
+    // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / 128, 0);
-    let (row, column) = (block_idx().x * BLK_M, block_idx().y * BLK_N);
     // SAFETY: the kernel declares its storage; the pipeline says who may touch a stage.
     unsafe {
-        let (s_a, s_b, pipeline) = Smem::take();
+        let (sA, sB, pipeline) = Storage::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
         if thread == 0 {
             pipeline.init();
         }
@@ -61,41 +48,37 @@ pub unsafe fn step3(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u
         if warpgroup == 2 {
             decrease_registers::<40>();
             if thread == 256 {
-                let mut producer = pipeline.producer();
+                let (load_a, load_b, mut producer) =
+                    (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
                 for stage in 0..k / BLK_K {
-                    let k = (stage * BLK_K) as i32;
-                    let filling = producer.acquire(LOAD_A.bytes() + LOAD_B.bytes());
-                    let (index, barrier) = (filling.index(), filling.barrier());
-                    let (s_a, s_b) = (s_a + index * LOAD_A.bytes(), s_b + index * LOAD_B.bytes());
-                    LOAD_A.load(s_a, a.pointer(), [row as i32, k], barrier, None, None);
-                    LOAD_B.load(s_b, b.pointer(), [column as i32, k], barrier, None, None);
+                    let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);
+                    let (sA, sB) = filling.of((sA, sB));
+                    load_a.copy(LoadA::tensor(&a).tile([block.x, stage]), sA, &filling);
+                    load_b.copy(LoadB::tensor(&b).tile([block.y, stage]), sB, &filling);
                 }
             }
         } else {
             increase_registers::<232>();
-            // This warpgroup's 64 rows.
-            let (row, s_a) = (row + 64 * warpgroup, s_a + warpgroup * A.offset_mn(1));
-            let mut consumer = pipeline.consumer();
-            let mut sums = [0.0; 128];
+            let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
+            let tCrA = mma.descriptors_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
+            let tCrB = mma.descriptors_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
+            let mut tCrC = mma.accumulators::<TileC>(); // (MMA, MMA_M, MMA_N)
             let mut before = None;
             for stage in 0..k / BLK_K {
                 let full = consumer.wait();
-                let (s_a, s_b) = (s_a + full.index() * LOAD_A.bytes(), s_b + full.index() * LOAD_B.bytes());
-                wgmma_fence();
-                for k in 0..A.blocks_k() {
-                    let (a, b) = (A.descriptor(s_a, 0, k), B.descriptor(s_b, 0, k));
-                    Atom::mma(&mut sums, a, b, stage > 0 || k > 0);
-                }
-                wgmma_commit_group();
+                let (tCrA, tCrB) = full.of((tCrA, tCrB));
+                warpgroup_arrive();
+                warpgroup_gemm(Mma, &tCrA, &tCrB, &mut tCrC, ScaleOut::One.unless(stage == 0));
+                warpgroup_commit_batch();
                 // When only this stage's instructions run, the one before has been read.
-                wgmma_wait_group::<1>();
+                warpgroup_wait::<1>();
                 if let Some(before) = before.replace(full) {
                     consumer.release(before);
                 }
             }
-            wgmma_wait_group::<0>();
-            wgmma_fence_registers(&mut sums);
-            store_rows(&sums, c, n, (row, column));
+            warpgroup_wait::<0>();
+            warpgroup_fence_operand(Mma, &mut tCrC);
+            store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The kernels. This file is compiled three times: for the program, where a kernel is a typed value that it launches,
-//! and twice to PTX, once for each architecture that `build.rs` names.
+//! The kernels. This file is compiled for the host, where a kernel is a typed value that tests run on the simulator and programs launch,
+//! and with the feature `gpu` to PTX, once for each architecture that `build.rs` names.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 

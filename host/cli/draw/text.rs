@@ -4,9 +4,14 @@ use anyhow::{Context, Result, bail};
 use moye::eval::{Value, evaluate};
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, try_make_col_major};
 
-/// A layout; the error says the column.
+/// A layout, also of an expression; the error says the column.
 pub fn layout(option: &str, text: &str) -> Result<Layout> {
-    Layout::parse(text).with_context(|| option.to_owned())
+    match drawn(text).with_context(|| option.to_owned())? {
+        Drawn::Plain(layout) => Ok(layout),
+        Drawn::Swizzled(layout) => {
+            bail!("{option}: {layout} is swizzled, and a layout without a swizzle is needed")
+        }
+    }
 }
 
 /// A layout, plain or swizzled.
@@ -17,7 +22,7 @@ pub enum Drawn {
 
 /// The layout of a text, or of an expression with operations as `moye eval` has them.
 pub fn drawn(text: &str) -> Result<Drawn> {
-    if !text.contains(|letter: char| letter.is_ascii_alphabetic()) {
+    if !text.contains(|letter: char| letter.is_ascii_alphabetic() || letter == '?') {
         return Ok(Drawn::Plain(Layout::parse(text)?));
     }
     match evaluate(text)? {
@@ -40,10 +45,14 @@ pub fn extents<const N: usize>(option: &str, text: &str) -> Result<[i64; N]> {
     }
 }
 
-/// A swizzle such as `3,4,3` or `Sw<3,4,3>`.
+/// A swizzle such as `3,4,3`, or as expressions have it.
 pub fn swizzle(text: &str) -> Result<Swizzle> {
-    let inner = text.trim().strip_prefix("Sw<").and_then(|rest| rest.strip_suffix('>')).unwrap_or(text);
-    let parts: Result<Vec<i64>, _> = inner.split(',').map(|part| part.trim().parse()).collect();
+    if text.contains(|letter: char| letter.is_ascii_alphabetic())
+        && let Value::Swizzle(swizzle) = evaluate(text).context("--swizzle")?
+    {
+        return Ok(swizzle);
+    }
+    let parts: Result<Vec<i64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
     match parts.as_deref() {
         Ok(&[bits, base, shift]) => Ok(Swizzle::try_new(bits, base, shift).context("--swizzle")?),
         _ => bail!("--swizzle {text:?}: expected the three integers bits, base and shift, such as 3,4,3"),

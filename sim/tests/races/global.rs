@@ -1,10 +1,10 @@
 //! Races in global memory, within a block and between blocks.
 
-use super::{Case, check_all, word};
+use super::{Case, Told, check_all, word};
 use moye_sim::Access::{Atomic, BulkDestination, Read, Write};
 use moye_sim::RaceThreads::{Block, Grid};
 use moye_sim::intrinsics::*;
-use moye_sim::{GlobalMemory, Launch};
+use moye_sim::{FaultKind, GlobalMemory, Launch, RaceThreads};
 
 /// The thread's number in the grid.
 fn number() -> u32 {
@@ -215,6 +215,19 @@ fn bulk_sum_and_plain_read(right: bool, data: u64) {
     }
 }
 
+fn read_only_load_of_a_result(right: bool, data: u64) {
+    let t = thread_idx().x;
+    store_global(word(data, t), t);
+    sync_threads();
+    let from = word(data, t ^ 32);
+    if right {
+        load_global::<u32>(from);
+    } else {
+        load_global_read_only::<u32>(from); // read_only_load_of_a_result
+    }
+    load_global_read_only::<u32>(word(data, 64 + t));
+}
+
 pub const CASES: &[Case] = &[
     Case::race("neighbour_of_the_block", neighbour_of_the_block, Block, [Write, Read]),
     Case::race("stencil_in_place", stencil_in_place, Grid, [Read, Write]).blocks(4),
@@ -231,6 +244,11 @@ pub const CASES: &[Case] = &[
         .blocks(2),
     Case::race("half_and_word_of_blocks", half_and_word_of_blocks, Grid, [Write, Write]).blocks(2),
     Case::race("tiles_overlap", tiles_overlap, Grid, [Write, Write]).blocks(4),
+    Case::new(
+        "read_only_load_of_a_result",
+        read_only_load_of_a_result,
+        Told::Fault(|kind| matches!(kind, FaultKind::StaleReadOnly { .. })),
+    ),
     Case::race("bulk_store_not_awaited", bulk_store_not_awaited, Block, [BulkDestination, Read]),
     Case::race("bulk_sum_and_plain_read", bulk_sum_and_plain_read, Grid, [BulkDestination, Read]).blocks(2),
 ];
@@ -259,6 +277,54 @@ fn launches_are_ordered_one_after_the_other() {
         };
         launch.run(&kernel).unwrap();
     }
+}
+
+/// Whether the second launch overlaps the first, whether it waits, and in which thread: what is told.
+#[test]
+fn a_launch_that_overlaps_the_one_before_waits_before_it_touches_the_same_memory() {
+    let memory = GlobalMemory::new();
+    let data = memory.alloc(256, "data").unwrap();
+    let address = data.address();
+    let run = |overlaps: bool, wait: fn(u32), touch: fn(u64)| {
+        let first = Launch::new("first", 2, 32, &memory).races(true);
+        first.run(&|| store_global(word(address, number() % 32), thread_idx().x)).unwrap();
+        let second = Launch::new("second", 1, 64, &memory).races(true).overlapping(overlaps);
+        let ran = second.run(&|| {
+            wait(thread_idx().x);
+            touch(word(address, thread_idx().x % 32));
+        });
+        ran.map_err(|error| error.fault().unwrap().clone())
+    };
+    let read = |at| _ = load_global::<u32>(at);
+    let beside = |at: u64| store_global(at + 128, 1_u32);
+    run(false, |_| (), read).unwrap();
+    run(true, |_| wait_for_prior_launch(), read).unwrap();
+    run(true, |_| (), beside).unwrap();
+    let by_one = |thread| {
+        if thread == 0 {
+            wait_for_prior_launch();
+        }
+        sync_threads();
+    };
+    run(true, by_one, read).unwrap();
+    for wait in [
+        |_| (),
+        |thread| {
+            if thread == 0 {
+                wait_for_prior_launch()
+            }
+        },
+    ] {
+        let fault = run(true, wait, read).unwrap_err();
+        let FaultKind::Race(race) = &fault.kind else { panic!("{fault}") };
+        assert_eq!((race.threads, race.other.access), (RaceThreads::Launches, Write), "{fault}");
+    }
+    // The host has waited in between.
+    let first = Launch::new("first", 1, 32, &memory).races(true);
+    first.run(&|| store_global(word(address, thread_idx().x), 1_u32)).unwrap();
+    data.fill(0, 256, 0).unwrap();
+    let second = Launch::new("second", 1, 32, &memory).races(true).overlapping(true);
+    second.run(&|| read(word(address, thread_idx().x))).unwrap();
 }
 
 #[test]

@@ -94,18 +94,6 @@ fn ldmatrix_without_barrier(right: bool, _: u64) {
     ldmatrix::<4>(false, row); // ldmatrix_without_barrier
 }
 
-fn store_behind_ldmatrix(right: bool, _: u64) {
-    let lane = lane_id();
-    let row = shared_base() + 16 * lane;
-    store_shared(row, [lane; 4]);
-    sync_warp(FULL);
-    ldmatrix::<4>(true, row); // store_behind_ldmatrix
-    if right {
-        sync_warp(FULL);
-    }
-    store_shared(row, [7_u32; 4]); // store_behind_ldmatrix
-}
-
 fn stmatrix_without_barrier(right: bool, _: u64) {
     let lane = lane_id();
     stmatrix::<4>(false, shared_base() + 16 * lane, [lane; 4]); // stmatrix_without_barrier
@@ -153,7 +141,6 @@ pub const CASES: &[Case] = &[
     Case::race("halves_of_the_warp", halves_of_the_warp, Warp, [Write, Read]).threads(32),
     Case::race("half_with_itself", half_with_itself, Warp, [Write, Read]).threads(32),
     Case::race("ldmatrix_without_barrier", ldmatrix_without_barrier, Warp, [Write, Read]).threads(32),
-    Case::race("store_behind_ldmatrix", store_behind_ldmatrix, Warp, [Read, Write]).threads(32),
     Case::race("stmatrix_without_barrier", stmatrix_without_barrier, Warp, [Write, Read]).threads(32),
     Case::race("elected_lane_writes", elected_lane_writes, Warp, [Write, Read]).threads(32),
     Case::race("lanes_write_one_word", lanes_write_one_word, Warp, [Write, Write]).threads(32),
@@ -163,4 +150,41 @@ pub const CASES: &[Case] = &[
 #[test]
 fn races_of_a_warps_lanes_are_told_in_every_order() {
     check_all(CASES, include_str!("warp.rs"));
+}
+
+/// `ldmatrix` has read for all lanes when it has for one: that one may release the rows for the warp.
+#[test]
+fn what_ldmatrix_has_read_is_released_by_any_lane() {
+    let released = |right: bool, _: u64| {
+        let (t, empty) = (thread_idx().x, shared_base());
+        let rows = shared_base() + 1024;
+        if t == 0 {
+            (1..4).for_each(|turn| mbarrier_init(shared_base() + 8 * turn, 32));
+            mbarrier_init(empty, 1);
+        }
+        sync_threads();
+        for turn in 0..3 {
+            let full = shared_base() + 8 * (turn + 1);
+            if t < 32 {
+                mbarrier_wait_parity(empty, turn % 2 ^ 1);
+                store_shared(rows + 16 * t, [turn; 4]);
+                mbarrier_arrive(full);
+            } else {
+                mbarrier_wait_parity(full, 0);
+                if !right && t == 32 {
+                    mbarrier_arrive(empty);
+                }
+                ldmatrix::<4>(false, rows + 16 * (t - 32));
+                if right && t == 32 {
+                    mbarrier_arrive(empty);
+                }
+            }
+        }
+    };
+    let case = Case::race("what_ldmatrix_has_read", released, Warp, [Write, Read]);
+    for order in (0..10).map(Some) {
+        case.run(true, order).unwrap();
+        let fault = case.run(false, order).unwrap_err();
+        assert!(matches!(fault.kind, moye_sim::FaultKind::Race(_)), "{fault}");
+    }
 }

@@ -8,6 +8,6 @@ pub unsafe fn takes_a_slice(_n: u32, _x: &[f32], _y: GlobalMut<f32>) {}
 pub unsafe fn takes_a_vector(_x: Global<f32>, _y: Vec<f32>) {}
 
 #[kernel]
-pub unsafe fn takes_a_flag(_flag: bool) {}
+pub unsafe fn takes_a_sign(_sign: char) {}
 
 fn main() {}

@@ -2,9 +2,9 @@
 
 use moye_device::pipeline::Consumer;
 
-unsafe fn reads(consumer: &mut Consumer<4, 1>) -> u32 {
-    let full = unsafe { consumer.wait() };
-    unsafe { consumer.release(full) };
+fn reads(consumer: &mut Consumer<4, 1>) -> u32 {
+    let full = consumer.wait();
+    consumer.release(full);
     full.index()
 }
 

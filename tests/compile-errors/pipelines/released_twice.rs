@@ -2,10 +2,10 @@
 
 use moye_device::pipeline::Consumer;
 
-unsafe fn releases(consumer: &mut Consumer<4, 1>) {
-    let full = unsafe { consumer.wait() };
-    unsafe { consumer.release(full) };
-    unsafe { consumer.release(full) };
+fn releases(consumer: &mut Consumer<4, 1>) {
+    let full = consumer.wait();
+    consumer.release(full);
+    consumer.release(full);
 }
 
 fn main() {

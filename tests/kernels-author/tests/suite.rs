@@ -1,5 +1,10 @@
 //! The kernels on the simulator against sums in f64, and what the compiler made of them.
 
+extern crate moye_kernels_author as pages;
+
+#[path = "../../../examples/pages/tests/pages.rs"]
+mod of_pages;
+
 use half::{bf16, f16};
 use moye_build::ptx::Module;
 use moye_build::report::Ptxas;

@@ -60,7 +60,7 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     /// Registers of a thread that loads, and of one that multiplies: of all 384 together no more than the 64,512 that the block starts with.
     const REGISTERS: [u32; 2];
     /// How C is written, by what multiplies the last tile along K.
-    type Epilogue: Epilogue<Self>;
+    type Epilogue: Epilogue<Self, Parameters = ()>;
 
     /// Rows of A, or of B, that a block has.
     const EXTENTS: [u32; 2] = [Self::TileC::LAYOUT.extent(0) as u32, Self::TileC::LAYOUT.extent(1) as u32];

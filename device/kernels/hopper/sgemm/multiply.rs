@@ -103,6 +103,7 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
             (s_a, s_b),
             last.index(),
             arguments,
+            &(),
             job.place::<G>(arguments, thread),
         );
     }

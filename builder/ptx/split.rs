@@ -3,16 +3,15 @@
 //! A module of many kernels takes the driver's compiler long, and a program launches few of them. An entry point of the stock
 //! compiler's texts stands by itself: it refers to what is declared in front of the first one, and calls nothing.
 
-use super::entry::{ends_name, is_comment};
 use std::ops::Range;
 
 /// A text whose entry points stand by themselves, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Split {
+pub struct Split {
     /// What is in front of the first one: version, target, variables.
-    preamble: Range<usize>,
-    /// Each with its name.
-    entries: Vec<(Range<usize>, Range<usize>)>,
+    pub preamble: Range<usize>,
+    /// Each: its name, and all of it.
+    pub entries: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Split {
@@ -35,12 +34,6 @@ impl Split {
             return None;
         }
         Some(Self { preamble: preamble?, entries })
-    }
-
-    /// The text with one of its entry points alone; `None` where it has none of that name.
-    pub fn only(&self, text: &str, kernel: &str) -> Option<String> {
-        let (_, entry) = self.entries.iter().find(|(name, _)| &text[name.clone()] == kernel)?;
-        Some(format!("{}{}\n", &text[self.preamble.clone()], &text[entry.clone()]))
     }
 }
 
@@ -91,6 +84,16 @@ fn end_of_body(text: &str, from: usize) -> Option<usize> {
     None
 }
 
+/// Whether a character cannot belong to a name.
+fn ends_name(c: char) -> bool {
+    !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
+}
+
+/// Whether what follows `before` stands in a comment to the end of the line.
+fn is_comment(before: &str) -> bool {
+    before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
+}
+
 /// Whether there are comments at most, each on a line.
 fn is_blank(text: &str) -> bool {
     text.lines().all(|line| {
@@ -123,18 +126,15 @@ mod tests {
 ";
 
     #[test]
-    fn an_entry_point_alone_has_the_preamble_and_its_own_body() {
+    fn entry_points_are_found_with_their_names_and_bodies() {
         let split = Split::of(TEXT).unwrap();
-        let first = split.only(TEXT, "first").unwrap();
-        assert!(first.contains(".target sm_90a") && first.contains("table[2]"), "{first}");
-        assert!(first.contains("first_param_0") && first.ends_with("\t{ ret; }\n}\n"), "{first}");
-        assert!(!first.contains(".entry second"), "{first}");
-        let second = split.only(TEXT, "second").unwrap();
-        assert!(second.ends_with(".visible .entry second() { /* } */ ret; }\n"), "{second}");
-        assert!(!second.contains("first_param_0"), "{second}");
-        for name in ["firs", "first_param_0", "", "third"] {
-            assert_eq!(split.only(TEXT, name), None, "{name}");
-        }
+        let preamble = &TEXT[split.preamble.clone()];
+        assert!(preamble.contains(".target sm_90a") && preamble.contains("table[2]"), "{preamble}");
+        let [first, second] = &split.entries[..] else { panic!("{split:?}") };
+        assert_eq!((&TEXT[first.0.clone()], &TEXT[second.0.clone()]), ("first", "second"));
+        let body = &TEXT[first.1.clone()];
+        assert!(body.contains("first_param_0") && body.ends_with("\t{ ret; }\n}"), "{body}");
+        assert_eq!(&TEXT[second.1.clone()], ".visible .entry second() { /* } */ ret; }");
     }
 
     #[test]
@@ -149,21 +149,6 @@ mod tests {
             ".entry a() { ret;",
         ] {
             assert_eq!(Split::of(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_shipped_texts_have_every_kernel_by_itself() {
-        for (arch, text) in crate::SHIPPED_PTX.images() {
-            let split = Split::of(text).unwrap_or_else(|| panic!("{arch} is not taken apart"));
-            let declared = text.lines().filter(|line| line.starts_with(".visible .entry")).count();
-            assert_eq!(split.entries.len(), declared, "{arch}");
-            let bodies: usize = split.entries.iter().map(|(_, entry)| entry.len()).sum();
-            assert!(split.preamble.len() + bodies > text.len() / 10 * 9, "{arch}: {bodies} bytes of bodies");
-            for (name, _) in &split.entries {
-                let only = split.only(text, &text[name.clone()]).unwrap();
-                assert_eq!(only.matches(".visible .entry").count(), 1, "{} for {arch}", &text[name.clone()]);
-            }
         }
     }
 }

@@ -1,0 +1,228 @@
+//! The instructions of a module in their order, with the source lines that they are from.
+//!
+//! Lines are known where the module was compiled with `-Cdebuginfo=line-directives-only`, which names the innermost inlined
+//! function, or with `-Cdebuginfo=line-tables-only`, which also names the calls around it.
+
+use super::ParseError;
+use super::debug_info::{self, Scope};
+use super::module::{for_each_function, function_name};
+use super::text::{Item, instruction, items, without_comments};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file as the compiler names it, mostly an absolute path.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1; 0 where it is not known.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        if self.column > 0 { write!(f, ":{}", self.column) } else { Ok(()) }
+    }
+}
+
+/// One instruction of a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its full name: `ld.global.v4.b32`.
+    pub name: Box<str>,
+    /// The lines that it is from: that of the innermost inlined function first, that of the kernel itself last. Empty where
+    /// the module tells none.
+    pub places: Vec<Place>,
+    /// Whether it is between a label and a branch back to that label.
+    pub in_loop: bool,
+    /// Instructions of the same number run one after the other: no label and no branch is between them.
+    pub block: usize,
+}
+
+/// The instructions of all entries of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    kernels: BTreeMap<String, Vec<Instruction>>,
+}
+
+impl Listing {
+    /// Reads a module.
+    ///
+    /// # Errors
+    /// A function does not end.
+    pub fn read(text: &str) -> Result<Self, ParseError> {
+        let text = &without_comments(text);
+        let (files, scopes) = (files(text), debug_info::functions(text));
+        let mut kernels = BTreeMap::new();
+        for_each_function(text, |header, body| {
+            if header.contains(".entry") {
+                let name = function_name(header).ok_or("this function has no name")?;
+                kernels.insert(name, instructions(body, &files, &scopes));
+            }
+            Ok(())
+        })?;
+        Ok(Self { kernels })
+    }
+
+    /// The instructions of the entry of this name, none where there is no such entry.
+    pub fn kernel(&self, name: &str) -> &[Instruction] {
+        self.kernels.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The files that `.loc` refers to by number.
+fn files(text: &str) -> BTreeMap<u32, Arc<str>> {
+    let of_line = |line: &str| {
+        let (number, name) =
+            line.trim_start().strip_prefix(".file")?.trim_start().split_once(char::is_whitespace)?;
+        Some((number.parse().ok()?, name.trim().trim_matches('"').into()))
+    };
+    text.lines().filter_map(of_line).collect()
+}
+
+/// A range of instructions, and the call that was inlined there.
+struct Inlined<'a> {
+    from: usize,
+    to: usize,
+    scope: &'a Scope,
+}
+
+fn instructions(
+    body: &str,
+    files: &BTreeMap<u32, Arc<str>>,
+    scopes: &BTreeMap<Arc<str>, Scope>,
+) -> Vec<Instruction> {
+    let mut all: Vec<Instruction> = Vec::new();
+    let mut labels: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut branches = Vec::new();
+    let (mut position, mut function) = (None, None);
+    let mut block = 0;
+    for item in items(body) {
+        match item {
+            Item::Label(name) => {
+                labels.insert(name, all.len());
+                function = function.or_else(|| scopes.get(name));
+                // The labels of source positions are no targets.
+                block += usize::from(!name.starts_with("$L__tmp"));
+            }
+            Item::Position(operands) => {
+                let mut numbers = operands.split_whitespace().map(|word| word.parse::<u32>().unwrap_or(0));
+                let mut next = || numbers.next().unwrap_or(0);
+                let (file, line, column) = (next(), next(), next());
+                // Line 0 is code of no line.
+                position = (line > 0).then_some((file, line, column));
+            }
+            Item::Statement(statement) => {
+                let Some(text) = instruction(statement) else { continue };
+                let mut words = text.split_whitespace();
+                let Some(name) = words.next() else { continue };
+                if name.starts_with("bra") {
+                    branches.push((all.len(), words.next().unwrap_or_default()));
+                }
+                let place = position.and_then(|position| place(position, files));
+                let places = place.into_iter().collect();
+                all.push(Instruction { name: name.into(), places, in_loop: false, block });
+                block += usize::from(name.starts_with("bra"));
+            }
+        }
+    }
+    for (at, target) in branches {
+        if let Some(&start) = labels.get(target).filter(|&&start| start <= at) {
+            all[start..=at].iter_mut().for_each(|instruction| instruction.in_loop = true);
+        }
+    }
+    if let Some(function) = function {
+        let end = all.len();
+        add_calls(&mut all, &function.inner, (0, end), &labels, files);
+    }
+    all
+}
+
+fn place((file, line, column): (u32, u32, u32), files: &BTreeMap<u32, Arc<str>>) -> Option<Place> {
+    Some(Place { file: files.get(&file)?.clone(), line, column })
+}
+
+/// Adds to each instruction of a range the calls that it was inlined through, the innermost first.
+fn add_calls(
+    all: &mut [Instruction],
+    scopes: &[Scope],
+    (from, to): (usize, usize),
+    labels: &BTreeMap<&str, usize>,
+    files: &BTreeMap<u32, Arc<str>>,
+) {
+    let at = |label: &str| labels.get(label).copied();
+    let mut ranges: Vec<_> = scopes
+        .iter()
+        .filter_map(|scope| Some(Inlined { from: at(&scope.low)?, to: at(&scope.high)?, scope }))
+        .collect();
+    // Code of two calls may be mixed, and each has one range around all of its own: the narrower one is taken.
+    ranges.sort_by_key(|range| range.to.saturating_sub(range.from));
+    let mut taken = vec![false; to.saturating_sub(from)];
+    for Inlined { from: low, to: high, scope } in ranges {
+        let mut at = low.max(from);
+        while at < high.min(to) {
+            if taken[at - from] {
+                at += 1;
+                continue;
+            }
+            let start = at;
+            while at < high.min(to) && !taken[at - from] {
+                taken[at - from] = true;
+                at += 1;
+            }
+            add_calls(all, &scope.inner, (start, at), labels, files);
+            if let Some(call) = place(scope.call, files) {
+                all[start..at].iter_mut().for_each(|instruction| instruction.places.push(call.clone()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+.version 7.0
+.target sm_80
+.visible .entry k()
+{
+\t.reg .b32 a;
+$L__func_begin0:
+\t.loc\t1 10 0
+\tmov.b32 a, 1;
+$L__BB0_1:
+$L__tmp1:
+\t.loc\t2 863 18
+\tdiv.u32 a, b, c;
+$L__tmp2:
+\t.loc\t1 12 5
+\t@p bra $L__BB0_1;
+\tret;
+$L__func_end0:
+}
+\t.section\t.debug_abbrev\t{\n.b8 1,46,1,17,1,18,1,0,0\n.b8 2,29,0,17,1,18,1,88,11,89,11,0,0\n.b8 0\n}
+\t.section\t.debug_info\t{\n.b32 44\n.b8 2\n.b8 0\n.b32 .debug_abbrev\n.b8 8\n.b8 1
+.b64 $L__func_begin0\n.b64 $L__func_end0\n.b8 2\n.b64 $L__tmp1\n.b64 $L__tmp2\n.b8 1\n.b8 11\n.b8 0\n}
+\t.file\t1 \"/user/lib.rs\"
+\t.file\t2 \"/core/num.rs\"
+";
+
+    #[test]
+    fn an_instruction_knows_its_lines_from_the_innermost_function_to_the_kernel() {
+        let listing = Listing::read(TEXT).unwrap();
+        let [first, division, branch, ret] = listing.kernel("k") else { panic!("{listing:?}") };
+        let lines = |instruction: &Instruction| {
+            instruction.places.iter().map(|place| (place.file.to_string(), place.line)).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(first), [("/user/lib.rs".into(), 10)]);
+        assert_eq!(lines(division), [("/core/num.rs".into(), 863), ("/user/lib.rs".into(), 11)]);
+        assert_eq!(lines(branch), [("/user/lib.rs".into(), 12)]);
+        assert_eq!([first, division, branch, ret].map(|i| i.in_loop), [false, true, true, false]);
+        assert!(division.block == branch.block && first.block != division.block && branch.block != ret.block);
+    }
+}

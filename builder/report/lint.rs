@@ -1,0 +1,99 @@
+//! What a build warns of: code that compiles and is slow, mostly without its author's intent.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of slow code that the builder looks for in PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Lint {
+    /// An array is in local memory, which is global memory with a cache, and not in registers.
+    LocalMemory,
+    /// Registers ran out and are kept in local memory. Known where `ptxas` is found.
+    Spills,
+    /// An `f32` is converted to `f64` and computed with: 32 to 64 times as slow on GPUs without full `f64` units.
+    DoublePrecision,
+    /// A division that is a sequence of 10 to 100 instructions: of 64 bits anywhere, of 32 bits or `f32` in a loop.
+    SlowDivision,
+    /// Two `f32` are converted to 16 bits one by one where one instruction converts a pair.
+    UnpackedConversion,
+    /// `ptxas` makes each `wgmma` wait for the one before.
+    SerializedWgmma,
+}
+
+/// What a build does about a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// Nothing.
+    Allow,
+    /// It warns.
+    #[default]
+    Warn,
+    /// It fails.
+    Deny,
+}
+
+impl Lint {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::LocalMemory,
+        Self::Spills,
+        Self::DoublePrecision,
+        Self::SlowDivision,
+        Self::UnpackedConversion,
+        Self::SerializedWgmma,
+    ];
+
+    /// Its name: `local_memory`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LocalMemory => "local_memory",
+            Self::Spills => "spills",
+            Self::DoublePrecision => "double_precision",
+            Self::SlowDivision => "slow_division",
+            Self::UnpackedConversion => "unpacked_conversion",
+            Self::SerializedWgmma => "serialized_wgmma",
+        }
+    }
+
+    /// The way out.
+    pub(super) const fn help(self) -> &'static str {
+        match self {
+            Self::LocalMemory => {
+                "index the array by constants only. A loop with a constant bound unrolls (`for i in 0..5 { let mask = 16 >> i; }`), \
+                 one over an array by value may not; or keep the array in shared memory"
+            }
+            Self::Spills => {
+                "use smaller tiles or more threads, or relax `threads` and `min_blocks` of `#[kernel]`"
+            }
+            Self::DoublePrecision => "write the constants as `f32` and keep the arithmetic in `f32`",
+            Self::SlowDivision => {
+                "multiply by a reciprocal that is computed once (`arch::rcp_approx_f32` for `f32`), divide by a constant, or \
+                 use `u32` for `u64`"
+            }
+            Self::UnpackedConversion => {
+                "convert two at once: `arch::f32x2_to_f16x2`, `arch::f32x2_to_bf16x2`"
+            }
+            Self::SerializedWgmma => {
+                "let no other instruction touch the accumulators between `wgmma` and its wait, and leave enough registers"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Lint {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|lint| lint.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("`{name}` is none of the warnings {names}")
+        })
+    }
+}

@@ -1,0 +1,401 @@
+//! TMA as a tiled copy: tiles between a tensor of coordinates, which a tensor map stands for, and shared memory.
+//!
+//! ```
+//! use half::bf16;
+//! use moye_device::atom::tma::TmaCopy;
+//! use moye_device::layout::{Major, SwizzleBytes, layout, shared_memory_atom, tuple};
+//! use moye_device::swizzled_layout;
+//! use moye_device::tensor::AllButLast;
+//! use moye_sim::TensorElement;
+//!
+//! swizzled_layout! {
+//!     /// (BLK_M, BLK_K, PIPE)
+//!     SmemA = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64, 4)));
+//! }
+//! /// A stage of A, of a matrix (M, K).
+//! type LoadA = TmaCopy<bf16, AllButLast<SmemA>, 2>;
+//! assert_eq!(LoadA::BYTES, 128 * 64 * 2);
+//!
+//! // The host makes the tensor map from the same type.
+//! let map = LoadA::tensor_map(0x1000, &layout!((1000, 512):(512, 1)))?;
+//! assert_eq!((map.element, map.box_extents[..2].to_vec()), (TensorElement::Bf16, vec![64, 128]));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+
+use super::tile::{MAX_RANK, TmaTile};
+use crate::arch::{CachePolicy, cluster_rank};
+use crate::atom::TilingError;
+use crate::kernel::{KernelParam, ParamType};
+use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, Tiler, layout, logical_divide};
+use crate::memory::{Element, Shared, TensorMap, TensorMapPointer};
+use crate::pipeline::Filling;
+use crate::tensor::tables;
+use crate::tensor::{Divisors, Engine, StaticLayout, Tensor};
+use core::marker::PhantomData;
+
+/// The copy of a tile by TMA, as a type: elements `T` that lie in shared memory as `L` says, `(BLK_0, BLK_1, ...)`, of a tensor of
+/// `R` modes, whose first are those of the tile.
+///
+/// With a `CLUSTER` of more than one, each block of the cluster loads its part of the tile along mode 0 and multicasts it to all:
+/// CuTe's `SM90_TMA_LOAD_MULTICAST`.
+#[derive(Debug)]
+pub struct TmaCopy<T, L, const R: usize, const CLUSTER: u32 = 1>(PhantomData<fn() -> (T, L)>);
+
+macro_rules! copied {
+    ($($name:ident<C $(, $rank:ident)?>),+) => { $(
+        impl<C $(, const $rank: usize)?> Clone for $name<C $(, $rank)?> {
+            #[inline(always)]
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<C $(, const $rank: usize)?> Copy for $name<C $(, $rank)?> {}
+    )+ };
+}
+copied!(TmaTensor<C, R>, ThrTma<C>, TmaMap<C>);
+
+/// What a [`TmaMap`] is the parameter of: any [`TmaCopy`].
+pub trait TmaTiled: Sized + 'static {
+    /// The elements.
+    type Element: Element;
+    /// The boxes that one block copies.
+    const TILE: TmaTile;
+}
+
+impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaTiled for TmaCopy<T, L, R, CLUSTER> {
+    type Element = T;
+    const TILE: TmaTile = boxes(PartLayout::<L, CLUSTER>::LAYOUT, L::SWIZZLE, 8 * T::BYTES as i64, R);
+}
+
+/// The boxes of a tile in a tensor of `rank` modes: the tile has one element along those that it lacks.
+const fn boxes(tile: Layout, swizzle: Swizzle, bits: i64, rank: usize) -> TmaTile {
+    if tile.rank() > rank || rank > MAX_RANK {
+        TilingError::of("TmaCopy")
+            .str("a tile ")
+            .layout(&tile)
+            .str(" of a tensor of ")
+            .int(rank as i64)
+            .str(" modes; a tensor has 1 to 5, and as many as the tile at least")
+            .raise();
+    }
+    let mut modes = [layout!((1):(0)).mode(0); MAX_RANK];
+    let mut mode = 0;
+    while mode < tile.rank() {
+        modes[mode] = tile.mode(mode);
+        mode += 1;
+    }
+    TmaTile::new(ComposedLayout::new(swizzle, 0, Layout::concat(modes.split_at(rank).0)), bits)
+}
+
+/// Mode 0 divided among the blocks of a cluster: `(part, block)`.
+const fn divided<const CLUSTER: u32>(tile: &Layout) -> Layout {
+    let extent = tile.extent(0);
+    if extent % CLUSTER as i64 != 0 {
+        TilingError::of("TmaCopy")
+            .str("a cluster of ")
+            .int(CLUSTER as i64)
+            .str(" blocks divides mode 0 of the tile ")
+            .layout(tile)
+            .str(": its extent must be a multiple")
+            .raise();
+    }
+    logical_divide(tile.mode(0), Tiler::shape(IntTuple::int(extent / CLUSTER as i64)))
+}
+
+/// What one block of `CLUSTER` has of a tile: mode 0 is its part.
+pub struct PartLayout<L, const CLUSTER: u32>(PhantomData<L>);
+/// Block of the cluster to the origin of its part.
+struct BlockOf<L, const CLUSTER: u32>(PhantomData<L>);
+
+macro_rules! marker {
+    ($($name:ident)+) => { $(
+        impl<L, const CLUSTER: u32> Clone for $name<L, CLUSTER> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<L, const CLUSTER: u32> Copy for $name<L, CLUSTER> {}
+    )+ };
+}
+marker!(PartLayout BlockOf);
+
+impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for BlockOf<L, CLUSTER> {
+    const LAYOUT: Layout =
+        if CLUSTER == 1 { layout!((1):(0)) } else { divided::<CLUSTER>(&L::LAYOUT).mode(1) };
+}
+
+impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for PartLayout<L, CLUSTER> {
+    const LAYOUT: Layout = if CLUSTER == 1 {
+        L::LAYOUT
+    } else {
+        let mut modes = [layout!((1):(0)); MAX_RANK + 1];
+        modes[0] = divided::<CLUSTER>(&L::LAYOUT).mode(0);
+        let mut mode = 1;
+        while mode < L::LAYOUT.rank() {
+            modes[mode] = L::LAYOUT.mode(mode);
+            mode += 1;
+        }
+        Layout::concat(modes.split_at(mode).0)
+    };
+    const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(BlockOf::<L, CLUSTER>::LAYOUT));
+    const SWIZZLE: Swizzle = L::SWIZZLE;
+    const MOVED: u64 = tables::moved(L::MOVED, BlockOf::<L, CLUSTER>::LAYOUT, L::SWIZZLE);
+}
+
+/// A tensor of coordinates, bound to the tensor map that a kernel was given: the coordinate of its first element.
+///
+/// It has as many modes as the tensor behind the map. Tiles are named by their numbers, and may lie beyond any edge: loads bring
+/// zeros for what is outside, and stores leave it out.
+#[derive(Debug)]
+pub struct TmaTensor<C, const R: usize> {
+    map: TensorMapPointer,
+    start: [i32; R],
+    copy: PhantomData<fn() -> C>,
+}
+
+impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
+    TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>
+{
+    /// The tile of these numbers, CuTe's `local_tile`: along modes that the tile lacks, the coordinate itself.
+    #[inline(always)]
+    #[must_use]
+    pub const fn tile(mut self, numbers: [u32; R]) -> Self {
+        let mut mode = 0;
+        while mode < R {
+            let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { 1 };
+            self.start[mode] += numbers[mode] as i32 * extent as i32;
+            mode += 1;
+        }
+        self
+    }
+
+    /// The tensor from this coordinate on, CuTe's `domain_offset`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn offset(mut self, by: [i32; R]) -> Self {
+        let mut mode = 0;
+        while mode < R {
+            self.start[mode] += by[mode];
+            mode += 1;
+        }
+        self
+    }
+}
+
+/// The part of one block of a cluster in the copy `C`: all of it, where there is no cluster.
+#[derive(Debug)]
+pub struct ThrTma<C> {
+    rank: u32,
+    policy: Option<CachePolicy>,
+    copy: PhantomData<fn() -> C>,
+}
+
+impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T, L, R, CLUSTER> {
+    /// The boxes that one block copies.
+    pub const TILE: TmaTile = <Self as TmaTiled>::TILE;
+
+    /// The bytes of a tile: what its stage's barrier is told of, whoever of the cluster loads them.
+    pub const BYTES: u32 = CLUSTER * Self::TILE.bytes();
+
+    /// The part of this block of the cluster.
+    #[inline(always)]
+    #[must_use]
+    pub fn get_slice() -> ThrTma<Self> {
+        let rank = if CLUSTER == 1 { 0 } else { cluster_rank() };
+        ThrTma { rank, policy: None, copy: PhantomData }
+    }
+
+    /// The tensor of coordinates behind a map that was made by this copy's [`TILE`](Self::TILE), of a kernel's parameter. A
+    /// [`TmaMap`] has the copy in its type.
+    #[inline(always)]
+    #[must_use]
+    pub fn tensor(map: &TensorMap) -> TmaTensor<Self, R> {
+        TmaTensor { map: map.pointer(), start: [0; R], copy: PhantomData }
+    }
+
+    /// The tensor map for a tensor at `address` whose layout counts elements.
+    ///
+    /// # Errors
+    /// A tensor that TMA does not take, with the numbers.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn tensor_map(address: u64, tensor: &Layout) -> Result<moye_sim::TensorMap, super::TmaMapError>
+    where
+        T: super::TmaElement,
+    {
+        Self::TILE.tensor_map(T::ELEMENT, address, tensor)
+    }
+}
+
+impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<TmaCopy<T, L, R, CLUSTER>> {
+    /// The same copy, which says how long L2 is to keep what it touches.
+    #[inline(always)]
+    #[must_use]
+    pub const fn with_policy(mut self, policy: CachePolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// What this block copies of a tile, in global memory.
+    #[inline(always)]
+    #[must_use]
+    pub const fn partition_s(
+        self,
+        mut tensor: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
+    ) -> TmaTensor<TmaCopy<T, L, R, CLUSTER>, R> {
+        if CLUSTER > 1 {
+            tensor.start[0] += (self.rank * (L::LAYOUT.extent(0) as u32 / CLUSTER)) as i32;
+        }
+        tensor
+    }
+
+    /// What this block copies of a tile, in shared memory: `(BLK_0 / CLUSTER, BLK_1, ..., PIPE)`.
+    #[inline(always)]
+    #[must_use]
+    pub fn partition_d<N: StaticLayout>(
+        self,
+        tensor: Tensor<Shared<T>, N>,
+    ) -> Tensor<Shared<T>, PartLayout<N, CLUSTER>> {
+        let mut engine = tensor.into_engine();
+        engine.shift::<BlockOf<N, CLUSTER>>(self.rank);
+        Tensor::from_engine(engine)
+    }
+
+    /// Has a tile loaded into a stage that is being filled. By one thread.
+    ///
+    /// # Safety
+    /// The tile lies in the block's shared memory, at a multiple of what its swizzle repeats after (128 bytes without one); the
+    /// stage was told of the bytes. `source` is of a map by this copy, whose tensor is readable memory.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn copy<N: StaticLayout>(
+        self,
+        source: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
+        destination: Tensor<Shared<T>, N>,
+        stage: &Filling,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe { self.copy_to_barrier(source, destination, stage.barrier()) }
+    }
+
+    /// [`copy`](Self::copy) to an mbarrier outside of a pipeline.
+    ///
+    /// # Safety
+    /// As [`copy`](Self::copy); `barrier` is the shared address of an mbarrier.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn copy_to_barrier<N: StaticLayout>(
+        self,
+        source: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
+        destination: Tensor<Shared<T>, N>,
+        barrier: u32,
+    ) {
+        const { same_tile::<T, L, N, R, CLUSTER>() };
+        let multicast = if CLUSTER > 1 { Some(((1u32 << CLUSTER) - 1) as u16) } else { None };
+        let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
+        let address = destination.engine().address();
+        // SAFETY: the caller's contract; the tile has the map's boxes.
+        unsafe { tile.load(address, source.map, source.start, barrier, multicast, self.policy) }
+    }
+
+    /// Has a tile fetched into L2. By one thread.
+    ///
+    /// # Safety
+    /// `source` is of a map by this copy, whose tensor is readable memory.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn prefetch(self, source: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>) {
+        // SAFETY: the caller's contract.
+        unsafe { const { TmaCopy::<T, L, R, CLUSTER>::TILE }.prefetch(source.map, source.start) }
+    }
+
+    /// Has a tile stored. By one thread, which makes a group of it (`bulk_commit_group`).
+    ///
+    /// # Safety
+    /// The tile was written, and a fence to the async proxy and a barrier stand between; it stays until the thread has waited for
+    /// the group. `destination` is of a map by this copy, whose tensor is writable memory that no other thread touches.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store<N: StaticLayout>(
+        self,
+        source: Tensor<Shared<T>, N>,
+        destination: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
+    ) {
+        const { same_tile::<T, L, N, R, CLUSTER>() };
+        let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
+        // SAFETY: the caller's contract; the tile has the map's boxes.
+        unsafe { tile.store(destination.map, destination.start, source.engine().address(), self.policy) }
+    }
+
+    /// [`store`](Self::store) that adds to what is there.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store), but that others may add to the same elements.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn reduce_add<N: StaticLayout>(
+        self,
+        source: Tensor<Shared<T>, N>,
+        destination: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
+    ) {
+        const { same_tile::<T, L, N, R, CLUSTER>() };
+        let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
+        // SAFETY: the caller's contract; the tile has the map's boxes.
+        unsafe { tile.reduce_add(destination.map, destination.start, source.engine().address()) }
+    }
+}
+
+/// A tensor in shared memory is cut into the copy's boxes, or does not compile.
+const fn same_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: usize, const CLUSTER: u32>() {
+    let own = TmaCopy::<T, L, R, CLUSTER>::TILE;
+    let given = boxes(N::LAYOUT, N::SWIZZLE, 8 * T::BYTES as i64, R);
+    if !own.is_same(&given) {
+        TilingError::of("TmaCopy")
+            .str("the copy is of tiles ")
+            .layout(&PartLayout::<L, CLUSTER>::LAYOUT)
+            .str(", and the tensor in shared memory is ")
+            .layout(&N::LAYOUT)
+            .str(": slice its stages, and partition it by the copy (partition_d)")
+            .raise();
+    }
+}
+
+/// A tensor map as a kernel's parameter, with the copy that it was made by: a kernel that takes a `TmaMap<LoadA>` is given no other.
+#[repr(transparent)]
+pub struct TmaMap<C> {
+    map: TensorMap,
+    copy: PhantomData<fn() -> C>,
+}
+
+impl<C> TmaMap<C> {
+    /// The map of these bytes, in the form of the device that will run the kernel: of `C`'s [`TmaTiled::TILE`].
+    #[must_use]
+    pub const fn from_words(words: [u64; 16]) -> Self {
+        Self { map: TensorMap::from_words(words), copy: PhantomData }
+    }
+
+    /// The map without its type: call it of the parameter itself, whose address it names.
+    #[inline(always)]
+    #[must_use]
+    pub fn pointer(&self) -> TensorMapPointer {
+        self.map.pointer()
+    }
+}
+
+impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaMap<TmaCopy<T, L, R, CLUSTER>> {
+    /// The tensor of coordinates behind the map: call it of the parameter itself.
+    #[inline(always)]
+    #[must_use]
+    pub fn tensor(&self) -> TmaTensor<TmaCopy<T, L, R, CLUSTER>, R> {
+        TmaTensor { map: self.map.pointer(), start: [0; R], copy: PhantomData }
+    }
+}
+
+// SAFETY: a tensor map, whose type is of no bytes.
+unsafe impl<C: 'static> KernelParam for TmaMap<C> {
+    const TYPE: ParamType = <TensorMap as KernelParam>::TYPE;
+
+    #[inline(always)]
+    fn at(self, address: u64) -> Self {
+        Self { map: self.map.at(address), copy: PhantomData }
+    }
+}

@@ -1,0 +1,157 @@
+//! Operands in shared memory as tensors of matrix descriptors: CuTe's `make_fragment_A` and `make_fragment_B` of an `SS` atom.
+//!
+//! A partition of shared memory, `(MMA, MMA_M, MMA_K, PIPE)`, becomes `(1, MMA_M, MMA_K, PIPE)`: each element is the descriptor of
+//! one instruction's part. A descriptor holds its address in units of 16 bytes, so the layout counts in these, and slicing adds
+//! to the descriptor.
+
+use super::{SharedOperand, WgmmaAtom};
+use crate::arch::opaque;
+use crate::atom::tiled_mma::{OfA, OfB, OperandKind, PartitionMma, StaticTiledMma, ThrMma};
+use crate::atom::{Operand, TilingError};
+use crate::layout::{ComposedLayout, Layout, layout, upcast};
+use crate::memory::{Element, Shared};
+use crate::number::Number;
+use crate::tensor::tables::{Digits, Offsets, PLAIN};
+use crate::tensor::{Engine, StaticLayout, Tensor};
+use core::marker::PhantomData;
+
+/// The engine of a tensor of matrix descriptors: the descriptor of its first element.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptors {
+    /// The address in units of 16 bytes, and the leading offset: what slicing changes, in its low 14 bits.
+    low: u32,
+    /// The stride and the swizzle.
+    high: u32,
+}
+
+impl Engine for Descriptors {
+    type Element = u64;
+
+    #[inline(always)]
+    fn shift<T: StaticLayout>(&mut self, index: u32) {
+        self.low = self.low.wrapping_add_signed(Digits::<T, PLAIN>::offset(index));
+    }
+}
+
+/// A tensor of matrix descriptors.
+pub type DescriptorTensor<L> = Tensor<Descriptors, L>;
+
+impl<L: StaticLayout> DescriptorTensor<L> {
+    /// The same tensor, whose descriptors are computed where they are used: out of a loop the compiler would otherwise take each of
+    /// them, into a register of its own.
+    #[inline(always)]
+    pub(super) fn computed_here(&self) -> Self {
+        let Descriptors { low, high } = *self.engine();
+        Tensor::from_engine(Descriptors { low: opaque(low), high })
+    }
+
+    /// The descriptor at an index, a constant after unrolling.
+    #[inline(always)]
+    #[must_use]
+    pub fn descriptor(&self, index: usize) -> u64 {
+        let Descriptors { low, high } = *self.engine();
+        u64::from(high) << 32 | u64::from(low.wrapping_add_signed(Offsets::<L, PLAIN>::TABLE[index]))
+    }
+}
+
+/// The layout of the descriptors of an operand `O` of the tiled MMA `M` in shared memory of layout `L`: `(1, MMA_MN, MMA_K, ...)`,
+/// in units of 16 bytes.
+pub struct DescriptorsOf<L, M, O>(PhantomData<(L, M, O)>);
+
+impl<L, M, O> Clone for DescriptorsOf<L, M, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<L, M, O> Copy for DescriptorsOf<L, M, O> {}
+
+impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> StaticLayout
+    for DescriptorsOf<L, M, O>
+{
+    const LAYOUT: Layout = {
+        let part = PartitionMma::<L, M, O>::LAYOUT;
+        let rest = part.take(1, part.rank());
+        whole_patterns(&L::LAYOUT, Self::PIECE, Self::PATTERN);
+        let mut modes = [layout!((1):(0)); 6];
+        let mut mode = 0;
+        while mode < rest.rank() {
+            modes[mode + 1] = upcast(rest.mode(mode), Self::PIECE);
+            mode += 1;
+        }
+        Layout::concat(modes.split_at(mode + 1).0)
+    };
+}
+
+impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> DescriptorsOf<L, M, O> {
+    /// The tile's first two modes as the operand of an instruction, or no compilation.
+    const OPERAND: SharedOperand = {
+        let tile = ComposedLayout::new(L::SWIZZLE, 0, L::LAYOUT.take(0, 2));
+        match O::OPERAND {
+            Operand::A => SharedOperand::a::<M::Atom>(tile),
+            _ => SharedOperand::b::<M::Atom>(tile),
+        }
+    };
+    /// Elements in 16 bytes.
+    const PIECE: i64 = {
+        let bits = if matches!(O::OPERAND, Operand::A) {
+            <<M::Atom as WgmmaAtom>::A as Number>::WIDTH
+        } else {
+            <<M::Atom as WgmmaAtom>::B as Number>::WIDTH
+        };
+        128 / if bits < 8 { 8 } else { bits as i64 }
+    };
+    /// Elements that the swizzle repeats after.
+    const PATTERN: i64 =
+        if L::SWIZZLE.bits() == 0 { Self::PIECE } else { 8 * Self::PIECE << L::SWIZZLE.bits() };
+}
+
+/// Stages begin where the swizzle does, or the tensor has no descriptors.
+const fn whole_patterns(tensor: &Layout, piece: i64, pattern: i64) {
+    let mut mode = 2;
+    while mode < tensor.rank() {
+        let along = tensor.mode(mode);
+        let stride = if along.size() > 1 { along.at(1) } else { 0 };
+        if stride % pattern != 0 {
+            TilingError::of("wgmma")
+                .str("stages of ")
+                .layout(tensor)
+                .str(" are ")
+                .int(stride)
+                .str(" elements apart, and the swizzle repeats after ")
+                .int(pattern)
+                .str(" (without one: 16 bytes, ")
+                .int(piece)
+                .str(" elements): make the stride a multiple")
+                .raise();
+        }
+        mode += 1;
+    }
+}
+
+macro_rules! descriptors {
+    ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
+        $(#[$doc])*
+        ///
+        /// The partition is of a whole array, or of a stage of one. In a kernel whose warpgroups divide M, slice the tiled MMA by the
+        /// warpgroup's first thread (`get_slice(128 * warpgroup)`), which is uniform across the warp: descriptors live in uniform
+        /// registers.
+        #[inline(always)]
+        #[must_use]
+        pub fn $name<T: Element, L: StaticLayout>(
+            self,
+            part: &Tensor<Shared<T>, PartitionMma<L, M, $kind>>,
+        ) -> DescriptorTensor<DescriptorsOf<L, M, $kind>> {
+            let first = const { DescriptorsOf::<L, M, $kind>::OPERAND }.descriptor(part.engine().address(), 0, 0);
+            Tensor::from_engine(Descriptors { low: first as u32, high: (first >> 32) as u32 })
+        }
+    )+ };
+}
+
+impl<M: StaticTiledMma<Atom: WgmmaAtom>> ThrMma<M> {
+    descriptors! {
+        /// The descriptors of a part of A in shared memory: `(1, MMA_M, MMA_K, ...)`.
+        descriptors_a OfA;
+        /// The descriptors of a part of B in shared memory: `(1, MMA_N, MMA_K, ...)`.
+        descriptors_b OfB;
+    }
+}

@@ -1,0 +1,198 @@
+//! Expression macros, which name the types that carry constants by themselves.
+
+use crate::layout::Layout;
+use crate::tensor::StaticLayout;
+use moye_macros::layout;
+
+/// The layout `(M, N)`, column-major and compact: a tile, or a layout of threads, that is written as an expression.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<const M: i64, const N: i64>;
+
+impl<const M: i64, const N: i64> StaticLayout for Shape<M, N> {
+    const LAYOUT: Layout = layout!((M, N));
+}
+
+/// A matrix in global memory: `tensor!(a, (m, k), (1, m))`, of a pointer, its extents and its strides in elements.
+///
+/// A stride written as `1` is known to be 1. `align = 16` promises that the pointer and the other stride are multiples of 16
+/// bytes, so that accesses may be that wide: see [`Aligned`](crate::tensor::Aligned).
+///
+/// ```
+/// use moye_device::memory::Global;
+/// use moye_device::{partition, tensor, tile};
+///
+/// let a = Global::<f32>::from_address(0x1000);
+/// let (m, k) = (1000u32, 64u32);
+/// let m_a = tensor!(a, (m, k), (1, m), align = 16); // (M, K)
+/// let g_a = tile!(m_a, (128, 8), (2, _)); // (BLK_M, BLK_K, k)
+/// assert_eq!((g_a.tiles(), g_a.layout().to_string()), (8, "(128,8):(1@0,1@1)".into()));
+/// let t_a = partition!(g_a, (32, 8), 33); // (THR_M, THR_K, k)
+/// assert_eq!(t_a.layout().to_string(), "(4,1):(32@0,8@1)");
+/// ```
+#[macro_export]
+macro_rules! tensor {
+    (@strides (1, $other:expr)) => { $crate::tensor::UnitStride::<0>(::core::convert::Into::<i64>::into($other)) };
+    (@strides ($other:expr, 1)) => { $crate::tensor::UnitStride::<1>(::core::convert::Into::<i64>::into($other)) };
+    (@strides ($first:expr, $second:expr)) => {
+        $crate::tensor::Dense([
+            ::core::convert::Into::<i64>::into($first),
+            ::core::convert::Into::<i64>::into($second),
+        ])
+    };
+    ($pointer:expr, $shape:expr, $strides:tt) => {
+        $crate::tensor::Matrix::new($pointer, $shape, $crate::tensor!(@strides $strides))
+    };
+    ($pointer:expr, $shape:expr, $strides:tt, align = $bytes:expr) => {
+        $crate::tensor::Matrix::new(
+            $pointer,
+            $shape,
+            $crate::tensor::Aligned::<_, { $bytes }>($crate::tensor!(@strides $strides)),
+        )
+    };
+}
+
+/// A tile of a matrix: `tile!(m_a, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for every tile along an axis.
+///
+/// MoYe.jl's `@tile`. The extents are constants; a generic one is a parameter alone, or in braces.
+#[doc(alias = "@tile")]
+#[macro_export]
+macro_rules! tile {
+    (@at $matrix:expr, $m:expr, $n:expr, $at:expr) => {
+        $matrix.local_tile::<$crate::Shape<{ $m }, { $n }>, _>($at)
+    };
+    ($matrix:expr, ($m:expr, $n:expr), (_, $j:expr)) => {
+        $crate::tile!(@at $matrix, $m, $n, ($crate::tensor::All, $j))
+    };
+    ($matrix:expr, ($m:expr, $n:expr), ($i:expr, _)) => {
+        $crate::tile!(@at $matrix, $m, $n, ($i, $crate::tensor::All))
+    };
+    ($matrix:expr, ($m:expr, $n:expr), ($i:expr, $j:expr)) => {
+        $crate::tile!(@at $matrix, $m, $n, ($i, $j))
+    };
+}
+
+/// A thread's part of a tile: `partition!(g_a, (32, 8), thread)`, or `partition!(g_a, Threads, thread)` by a type.
+///
+/// A projection leaves modes of the threads' layout out: `partition!(s_a, Threads, thread, (1, X))` goes by the first alone,
+/// CuTe's `Step<_1, X>`. MoYe.jl's `@parallelize`.
+#[doc(alias = "@parallelize")]
+#[macro_export]
+macro_rules! partition {
+    (@by $tile:expr, $threads:ty, $thread:expr, (1, X)) => {
+        $tile.local_partition_by::<$threads, $crate::tensor::Step<$crate::tensor::One, $crate::tensor::X>>($thread)
+    };
+    (@by $tile:expr, $threads:ty, $thread:expr, (X, 1)) => {
+        $tile.local_partition_by::<$threads, $crate::tensor::Step<$crate::tensor::X, $crate::tensor::One>>($thread)
+    };
+    ($tile:expr, ($m:expr, $n:expr), $thread:expr) => {
+        $tile.local_partition::<$crate::Shape<{ $m }, { $n }>>($thread)
+    };
+    ($tile:expr, ($m:expr, $n:expr), $thread:expr, $projection:tt) => {
+        $crate::partition!(@by $tile, $crate::Shape<{ $m }, { $n }>, $thread, $projection)
+    };
+    ($tile:expr, $threads:ty, $thread:expr) => {
+        $tile.local_partition::<$threads>($thread)
+    };
+    ($tile:expr, $threads:ty, $thread:expr, $projection:tt) => {
+        $crate::partition!(@by $tile, $threads, $thread, $projection)
+    };
+}
+
+/// A loop over an array of constants, written out: no array is left in memory, whatever the optimiser does.
+///
+/// ```
+/// use moye_device::unroll;
+/// let mut masks = 0;
+/// unroll!(for mask in [16, 8, 4, 2, 1] {
+///     masks |= mask;
+/// });
+/// assert_eq!(masks, 31);
+/// ```
+#[macro_export]
+macro_rules! unroll {
+    (for $name:ident in [$($value:expr),* $(,)?] $body:block) => {
+        $crate::unroll!(@each $name $body; $($value,)*)
+    };
+    (@each $name:ident $body:block; $($value:expr,)*) => {{ $($crate::unroll!(@one $name $value, $body);)* }};
+    (@one $name:ident $value:expr, $body:block) => {{
+        let $name = $value;
+        $body
+    }};
+}
+
+/// The named barriers of a kernel, numbered from 1 on: each with the threads that come to it, those that only arrive included.
+/// (Barrier 0 is [`sync_threads`](crate::arch::sync_threads).)
+///
+/// ```
+/// use moye_device::named_barriers;
+///
+/// named_barriers! {
+///     /// Between a producer's warp and the four of its consumers.
+///     pub enum Barrier {
+///         /// A stage is filled.
+///         Filled = 160,
+///         /// A stage may be filled again.
+///         Free = 160,
+///     }
+/// }
+/// assert_eq!((Barrier::Filled.id(), Barrier::Free.id(), Barrier::Free.threads()), (1, 2, 160));
+/// ```
+#[macro_export]
+macro_rules! named_barriers {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $barrier:ident = $threads:expr),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        $vis enum $name { $($(#[$doc])* $barrier),+ }
+
+        const _: () = {
+            let all = [$($name::$barrier),+];
+            assert!(all.len() <= 15, "a block has 16 barriers, of which sync_threads has the first");
+            let mut i = 0;
+            while i < all.len() {
+                let threads = all[i].threads();
+                assert!(threads % 32 == 0 && threads > 0 && threads <= 1024, "a barrier counts whole warps, 32 at most");
+                i += 1;
+            }
+        };
+
+        #[allow(dead_code, reason = "a kernel may use some of them")]
+        impl $name {
+            /// Its number.
+            #[must_use]
+            pub const fn id(self) -> u32 {
+                self as u32 + 1
+            }
+
+            /// The threads that come to it.
+            #[must_use]
+            pub const fn threads(self) -> u32 {
+                match self {
+                    $(Self::$barrier => $threads),+
+                }
+            }
+
+            /// Waits until all of its threads have come.
+            ///
+            /// # Safety
+            /// All lanes of the warp call it together.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn sync(self) {
+                // SAFETY: the caller's contract; all calls of one barrier give the same count.
+                unsafe { $crate::arch::sync_barrier(self.id(), self.threads()) }
+            }
+
+            /// Counts as one of its threads, and goes on.
+            ///
+            /// # Safety
+            /// As [`sync`](Self::sync).
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub unsafe fn arrive(self) {
+                // SAFETY: the caller's contract; all calls of one barrier give the same count.
+                unsafe { $crate::arch::arrive_barrier(self.id(), self.threads()) }
+            }
+        }
+    };
+}

@@ -1,0 +1,216 @@
+//! The shape of a Hopper kernel as a type: element, head size, tile of keys, warpgroups; and the layouts that follow from it.
+
+use core::marker::PhantomData;
+use half::{bf16, f16};
+use moye_device::arch::{decrease_registers, increase_registers};
+use moye_device::atom::copy::SM90_U32x4_STSM_N;
+use moye_device::atom::tma::TmaCopy;
+use moye_device::atom::wgmma::*;
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_c};
+use moye_device::layout;
+use moye_device::layout::{
+    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, shared_memory_atom,
+};
+use moye_device::memory::SharedArray;
+use moye_device::pipeline::{PipelineStorage, Readers, Warps};
+use moye_device::tensor::{AllButLast, StaticLayout};
+
+/// Threads of a warpgroup.
+pub const WARPGROUP: u32 = 128;
+/// Stages of K, and of V.
+pub const STAGES: u32 = 2;
+
+/// What a kernel is made for.
+pub trait Config: Copy + Default + Send + Sync + 'static {
+    /// Elements of Q, K, V and O.
+    type T: PackPair;
+    /// Columns of a head.
+    const D: i64;
+    /// Keys of a tile.
+    const BLK_N: u32;
+    /// Consumer warpgroups, with 64 rows of queries each.
+    const WARPGROUPS: u32;
+    /// Whether warpgroups issue their products in turn.
+    const TURNS: bool = true;
+    /// How far, in powers of two, a row's maximum may grow before the accumulator is rescaled.
+    const SLACK: f32 = 0.0;
+    /// Whether O has tiles of its own in shared memory, so that the next Q is loaded early. Otherwise it goes through those of Q.
+    const SEPARATE_O: bool = true;
+    /// Tiles of Q, and of O where they are separate.
+    const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
+    /// Threads of a block: the consumers' and the producer's.
+    const THREADS: u32 = (Self::WARPGROUPS + 1) * WARPGROUP;
+    /// `S = Q K^T` of a warpgroup: 64 x BLK_N, both operands in shared memory.
+    type Qk: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
+    /// `O = P V` of a warpgroup: 64 x D, P in registers.
+    type Pv: StaticTiledMma<Atom: WgmmaAtom<OperandA = [u32; 4], D = f32>>;
+    /// O to shared memory.
+    type StoreO: StaticTiledCopy<Atom = SM90_U32x4_STSM_N, Element = Self::T>;
+
+    /// Takes the registers that the producer gave back.
+    ///
+    /// # Safety
+    /// As [`increase_registers`].
+    unsafe fn take_registers();
+
+    /// Gives back the registers that the producer does not need.
+    ///
+    /// # Safety
+    /// As [`decrease_registers`].
+    unsafe fn give_registers();
+}
+
+/// The elements of a kernel.
+pub type Element<C> = <C as Config>::T;
+
+macro_rules! layouts {
+    ($($(#[$doc:meta])* $name:ident = |$c:ident| $layout:expr, $swizzle:expr;)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<C>(PhantomData<C>);
+
+        impl<$c: Config> StaticLayout for $name<$c> {
+            const LAYOUT: Layout = $layout;
+            const SWIZZLE: Swizzle = $swizzle;
+        }
+    )+ };
+}
+
+/// Rows of D elements, several tiles of them, in rows of 128 bytes that are swizzled.
+const fn rows(rows: i64, columns: i64, tiles: i64) -> ComposedLayout {
+    shared_memory_atom(Major::K, SwizzleBytes::B128, 16)
+        .tile_to_shape(IntTuple::flat(&[rows, columns, tiles]))
+}
+const SWIZZLE: Swizzle = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).swizzle;
+
+layouts! {
+    /// Q, and O: (64, D, TILES_Q).
+    SmemQ = |C| rows(64, C::D, C::TILES_Q as i64).layout, SWIZZLE;
+    /// K or V: (BLK_N, D, STAGES).
+    SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, SWIZZLE;
+    /// V transposed: (D, BLK_N, STAGES).
+    SmemVt = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout.select(&[1, 0, 2]), SWIZZLE;
+    /// A warpgroup's tile of scores.
+    TileS = |C| layout!((64, { C::BLK_N as i64 })), Swizzle::NONE;
+    /// A warpgroup's tile of O.
+    TileO = |C| layout!((64, { C::D })), Swizzle::NONE;
+}
+
+/// The copy of 64 rows of Q or O, of a tensor (row, column, head, sequence).
+pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;
+/// The copy of a tile of K or V.
+pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
+
+/// Who reads stages of Q: the four warps of one warpgroup.
+pub type OneWarpgroup = Warps<{ WARPGROUP / 32 }>;
+
+/// Who reads stages of K and V: the warps of all consumers.
+#[derive(Debug)]
+pub struct Consumers<C>(PhantomData<C>);
+
+impl<C: Config> Readers for Consumers<C> {
+    const WARPS: u32 = C::WARPGROUPS * WARPGROUP / 32;
+}
+
+/// The barriers of one warpgroup's tile of Q.
+pub type QueryStage = PipelineStorage<1, OneWarpgroup>;
+/// The barriers of the stages of K, or of V.
+pub type KeyStages<C> = PipelineStorage<STAGES, Consumers<C>>;
+
+/// What a block keeps in shared memory: Q, K and V, the barriers of Q (three at most), K and V.
+pub type Storage<C> = (
+    SharedArray<Element<C>, SmemQ<C>>,
+    SharedArray<Element<C>, SmemK<C>>,
+    SharedArray<Element<C>, SmemK<C>>,
+    (QueryStage, QueryStage, QueryStage),
+    KeyStages<C>,
+    KeyStages<C>,
+);
+
+macro_rules! option {
+    (TURNS $value:expr) => {
+        const TURNS: bool = $value;
+    };
+    (SLACK $value:expr) => {
+        const SLACK: f32 = $value;
+    };
+    (SEPARATE_O $value:expr) => {
+        const SEPARATE_O: bool = $value;
+    };
+}
+
+macro_rules! configs {
+    ($($(#[$doc:meta])* $name:ident: $t:ident, $d:literal x $keys:literal, $warpgroups:literal of $registers:literal, $qk:ident $pv:ident $(, $option:ident = $value:expr)*;)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name;
+
+        impl Config for $name {
+            type T = $t;
+            const D: i64 = $d;
+            const BLK_N: u32 = $keys;
+            const WARPGROUPS: u32 = $warpgroups;
+            $(option!($option $value);)*
+            type Qk = QkOf<Self>;
+            type Pv = PvOf<Self>;
+            type StoreO = StoreOf<Self>;
+
+            #[inline(always)]
+            unsafe fn take_registers() {
+                // SAFETY: the caller's contract.
+                unsafe { increase_registers::<$registers>() }
+            }
+
+            #[inline(always)]
+            unsafe fn give_registers() {
+                // SAFETY: the caller's contract; 512 registers for four or three warpgroups.
+                unsafe { decrease_registers::<{ if $warpgroups == 3 { 32 } else { 504 - 2 * $registers } }>() }
+            }
+        }
+
+        impl StaticTiledMma for QkOf<$name> {
+            type Atom = $qk<K_MAJOR, K_MAJOR>;
+            const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
+        }
+
+        impl StaticTiledMma for PvOf<$name> {
+            type Atom = $pv<MN_MAJOR>;
+            const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
+        }
+
+        impl StaticTiledCopy for StoreOf<$name> {
+            type Atom = SM90_U32x4_STSM_N;
+            type Element = $t;
+            const COPY: TiledCopy<SM90_U32x4_STSM_N, $t> = make_tiled_copy_c(&<PvOf<$name> as StaticTiledMma>::MMA);
+        }
+    )+ };
+}
+
+/// See [`Config::Qk`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QkOf<C>(PhantomData<C>);
+/// See [`Config::Pv`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PvOf<C>(PhantomData<C>);
+/// See [`Config::StoreO`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreOf<C>(PhantomData<C>);
+
+configs! {
+    /// bf16, heads of 64.
+    Bf16D64: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
+    /// bf16, heads of 128, for masks and few keys.
+    Bf16D128Causal: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
+    /// bf16, heads of 128.
+    Bf16D128: bf16, 128 x 160, 2 of 232, SM90_64x160x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
+    /// bf16, heads of 256.
+    Bf16D256: bf16, 256 x 80, 2 of 232, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
+    /// f16, heads of 64.
+    F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
+    /// f16, heads of 128, for masks and few keys.
+    F16D128Causal: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
+    /// f16, heads of 128.
+    F16D128: f16, 128 x 160, 2 of 232, SM90_64x160x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
+    /// f16, heads of 256.
+    F16D256: f16, 256 x 80, 2 of 232, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
+}

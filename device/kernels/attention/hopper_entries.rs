@@ -1,0 +1,39 @@
+//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 128 one for causal masks and one for the others.
+
+use super::arguments::Arguments;
+use super::hopper::{Maps, forward};
+use super::hopper_config::*;
+use half::{bf16, f16};
+use moye_device::atom::tma::TmaMap;
+use moye_device::kernel;
+
+macro_rules! entries {
+    ($($name:ident $config:ident $t:ty;)+) => { $(
+        #[doc = concat!("Attention of `", stringify!($t), "` by the shape [`", stringify!($config), "`]: a grid of any number of blocks along x.")]
+        ///
+        /// # Safety
+        /// As [`forward`].
+        #[kernel(threads = $config::THREADS, min_blocks = 1, shared = Storage<$config>)]
+        pub unsafe fn $name(
+            q: TmaMap<TmaQ<$config>>,
+            k: TmaMap<TmaK<$config>>,
+            v: TmaMap<TmaK<$config>>,
+            o: TmaMap<TmaQ<$config>>,
+            arguments: Arguments<$t>,
+            section: u32,
+        ) {
+            // SAFETY: the caller's contract.
+            unsafe { forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section) }
+        }
+    )+ };
+}
+entries! {
+    hopper_bf16_64 Bf16D64 bf16;
+    hopper_bf16_128 Bf16D128 bf16;
+    hopper_bf16_128_causal Bf16D128Causal bf16;
+    hopper_bf16_256 Bf16D256 bf16;
+    hopper_f16_64 F16D64 f16;
+    hopper_f16_128 F16D128 f16;
+    hopper_f16_128_causal F16D128Causal f16;
+    hopper_f16_256 F16D256 f16;
+}

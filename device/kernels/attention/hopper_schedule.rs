@@ -1,0 +1,157 @@
+//! Which tiles a block of the persistent Hopper kernel has.
+
+use super::arguments::Arguments;
+use super::schedule::Work;
+#[cfg(not(target_arch = "nvptx64"))]
+use super::sequence::Visible;
+use moye_device::arch::{block_idx, grid_dim};
+use moye_device::memory::Element;
+
+/// The tiles of one block.
+///
+/// All tiles are in one order: sections of `section` heads, whose keys and values fit in L2; in a section the last row tiles of
+/// all its heads first, since under a causal mask they are the longest. Blocks take turns in this order, every other turn
+/// backwards, so that the sums of their lengths are nearly equal.
+#[derive(Clone, Copy, Debug)]
+pub struct Tiles {
+    turn: u32,
+    block: u32,
+    blocks: u32,
+    row_tiles: u32,
+    /// Heads of all sequences.
+    heads_of_all: u32,
+    heads: u32,
+    group: u32,
+    section: u32,
+}
+
+impl Tiles {
+    /// The tiles of this block.
+    #[inline(always)]
+    #[must_use]
+    pub fn new<T: Element>(arguments: &Arguments<T>, section: u32) -> Self {
+        Self::of_block(arguments, section, block_idx().x, grid_dim().x)
+    }
+
+    /// The tiles of block `block` of `blocks`.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_block<T: Element>(arguments: &Arguments<T>, section: u32, block: u32, blocks: u32) -> Self {
+        Self {
+            turn: 0,
+            block,
+            blocks,
+            row_tiles: arguments.row_tiles,
+            heads_of_all: arguments.heads * arguments.batches,
+            heads: arguments.heads,
+            group: arguments.group,
+            section,
+        }
+    }
+}
+
+/// Quotient and remainder, without a branch for a divisor of 0, which is none here.
+#[inline(always)]
+fn divided(value: u32, by: u32) -> (u32, u32) {
+    let by = by.max(1);
+    (value / by, value % by)
+}
+
+impl Iterator for Tiles {
+    type Item = Work;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Work> {
+        let place = if self.turn.is_multiple_of(2) { self.block } else { self.blocks - 1 - self.block };
+        let index = self.turn * self.blocks + place;
+        // The last turn may be one that the block has no part in.
+        if index >= self.row_tiles * self.heads_of_all {
+            return None;
+        }
+        self.turn += 1;
+        let (section, within) = divided(index, self.section * self.row_tiles);
+        let first = section * self.section;
+        // The last section may have fewer heads.
+        let heads = self.section.min(self.heads_of_all - first);
+        let (row, head) = divided(within, heads);
+        let (batch, head) = divided(first + head, self.heads);
+        let row_tile = self.row_tiles - 1 - row;
+        Some(Work { row_tile, head, kv_head: divided(head, self.group).0, batch, split: 0 })
+    }
+}
+
+/// The number of heads of a section with which the blocks' sums of work are the most even, for tiles of `rows` rows and `keys` keys.
+///
+/// A section's keys and values fit in `l2` bytes. Up to 32 heads may be more: then several blocks read the same ones at a time.
+#[cfg(not(target_arch = "nvptx64"))]
+#[must_use]
+pub fn even_section<T: Element>(
+    arguments: &Arguments<T>,
+    blocks: u32,
+    (rows, keys): (u32, u32),
+    (d, l2): (u32, u64),
+) -> u32 {
+    const CANDIDATES: u32 = 24;
+    let heads = arguments.heads * arguments.batches;
+    let bytes = u64::from(arguments.k_length) * u64::from(2 * d) * size_of::<T>() as u64;
+    let fits = u64::from(arguments.group) * l2 / bytes.max(1);
+    let most = u32::try_from(fits).unwrap_or(u32::MAX).max(32).min(heads);
+    let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
+    let step = most.div_ceil(CANDIDATES).max(1);
+    let mut best = (u64::MAX, most);
+    let mut section = most;
+    while section > 0 {
+        let mut largest = 0;
+        for block in 0..blocks {
+            let sum = Tiles::of_block(arguments, section, block, blocks)
+                .map(|work| {
+                    let first = work.row_tile * rows;
+                    let ((begin, end), _) = visible.range(first, (first + rows).min(arguments.q_length) - 1);
+                    // What a tile costs beside its keys is about one step.
+                    1 + u64::from((end - begin).max(0) as u32 / keys)
+                })
+                .sum::<u64>();
+            largest = largest.max(sum);
+        }
+        // A small gain is not worth less reuse.
+        if largest < best.0 - best.0 / 200 {
+            best = (largest, section);
+        }
+        section = section.saturating_sub(step);
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use moye_device::memory::{Global, GlobalMut};
+
+    #[test]
+    fn every_tile_is_one_blocks_whatever_the_section() {
+        let null = Global::<f32>::from_address(0);
+        for (batches, heads, q_length, section, blocks) in
+            [(1, 1, 1, 1, 1), (3, 6, 100, 4, 7), (2, 4, 1000, 8, 132), (2, 5, 640, 3, 9)]
+        {
+            let mut arguments = Arguments::contiguous(
+                (null, null, null, GlobalMut::from_address(0)),
+                (batches, heads, heads),
+                (q_length, 64),
+                (64, 64),
+            );
+            let all = arguments.grid(64);
+            let mut seen = std::vec::Vec::new();
+            for block in 0..blocks {
+                for work in Tiles::of_block(&arguments, section, block, blocks) {
+                    assert!(work.row_tile < arguments.row_tiles && work.head < heads && work.batch < batches);
+                    seen.push((work.batch, work.head, work.row_tile));
+                }
+            }
+            assert_eq!(seen.len(), all as usize);
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), all as usize);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The online softmax of the two rows that a thread has of a warpgroup's tile.
+#![allow(clippy::needless_range_loop, reason = "rows and columns go together in several arrays")]
+
+use super::softmax::{at, normalizer};
+use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, shuffle_xor, vote_any};
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// Of [`Softmax::max`] before the first score. Finite, so that a difference of two is a number.
+const LOWEST: f32 = -1.0e30;
+
+/// What the softmax of two rows has come to. The four threads of a quad have the same rows: they agree on the maxima, and each has its own
+/// part of the sums.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax {
+    /// The largest score of each row, not scaled.
+    pub max: [f32; 2],
+    /// The thread's part of the sum of `exp(scale (score - max))`.
+    pub sum: [f32; 2],
+}
+
+impl Softmax {
+    /// Before the first tile.
+    pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
+
+    /// Replaces a tile's scores by `2^(scale (score - max))` and takes them in; a hidden score is minus infinity. What was accumulated
+    /// before must be multiplied by the factors that are returned, if the flag beside them is set.
+    ///
+    /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima stay: the probabilities are larger by as
+    /// much, and so is their sum.
+    ///
+    /// # Safety
+    /// `scores` is written; all lanes of the warp execute this call together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn take_in<L: StaticLayout, const LATER: bool>(
+        &mut self,
+        scores: &mut Fragment<f32, L>,
+        scale: f32,
+        slack: f32,
+    ) -> ([f32; 2], bool) {
+        let columns = const { L::LAYOUT.size() as usize / 2 };
+        let mut max = self.max;
+        for row in 0..2 {
+            // Four chains of maxima, and later of sums.
+            let mut parts = [self.max[row]; 4];
+            for column in 0..columns {
+                // SAFETY: inside the fragment, which is written.
+                parts[column % 4] = parts[column % 4].max(unsafe { scores.get(at(2, row, column)) });
+            }
+            max[row] = parts[0].max(parts[1]).max(parts[2].max(parts[3]));
+            max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 1));
+            max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 2));
+        }
+        let mut rescale = true;
+        if LATER && slack > 0.0 {
+            let grown = (max[0] - self.max[0]) * scale > slack || (max[1] - self.max[1]) * scale > slack;
+            rescale = vote_any(FULL_WARP, grown);
+            if !rescale {
+                max = self.max;
+            }
+        }
+        let mut factors = [1.0; 2];
+        for row in 0..2 {
+            factors[row] = ex2_approx_f32((self.max[row] - max[row]) * scale);
+            self.max[row] = max[row];
+            let shift = -max[row] * scale;
+            let mut parts = [0.0f32; 4];
+            for column in 0..columns {
+                // SAFETY: inside the fragment, which is written.
+                unsafe {
+                    let p = ex2_approx_f32(scores.get(at(2, row, column)).fma(scale, shift));
+                    scores.set(at(2, row, column), p);
+                    parts[column % 4] += p;
+                }
+            }
+            let sum = (parts[0] + parts[1]) + (parts[2] + parts[3]);
+            self.sum[row] = self.sum[row].fma(factors[row], sum);
+        }
+        (factors, rescale)
+    }
+
+    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of its sum of exponentials. A row
+    /// without scores has 0 and minus infinity.
+    ///
+    /// All lanes of the warp execute this call together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn finish(&self, row: usize, scale: f32) -> (f32, f32) {
+        let mut sum = self.sum[row];
+        sum += shuffle_xor(FULL_WARP, sum, 1);
+        sum += shuffle_xor(FULL_WARP, sum, 2);
+        normalizer(self.max[row] * scale, sum, f32::NEG_INFINITY)
+    }
+}

@@ -1,0 +1,167 @@
+//! A product with an epilogue of another crate: `c = gelu(alpha * a * b) * gate`, the gate being a parameter of the epilogue's own.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+use half::f16;
+use moye_device::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL};
+use moye_device::atom::mma::{MmaAtom, SM80_16x8x16_F32F16F16F32_TN};
+use moye_device::atom::{
+    AccumulatorOf, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
+};
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Global, GlobalMut};
+use moye_device::tensor::{Aligned, Fragment, Matrix, UnitStride};
+use moye_device::{kernel, layout, static_layout, swizzled_layout, tiled_copy, tiled_mma};
+use moye_kernels::mma::{
+    Arguments, ArgumentsOf, Asynchronous, Epilogue, MmaConfig, Place, Scalar as _, Storage, Tiled, k_major,
+    matmul_with,
+};
+use moye_sim::GlobalMemory;
+
+/// What the epilogue multiplies by.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+struct Gate {
+    /// `(M, N)`, N contiguous.
+    gate: Global<f16>,
+    /// From row to row.
+    leading: i64,
+}
+
+/// `gelu(alpha * sum) * gate`, from the registers.
+struct Gated;
+
+impl<G: Tiled<Sum = f32, Scalar = f32, Output = f16>> Epilogue<G> for Gated
+where
+    <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = f32>,
+{
+    type Parameters = Gate;
+
+    unsafe fn store(
+        tCrC: &Fragment<f32, AccumulatorOf<G::TileC, G::Mma>>, // (MMA, MMA_M, MMA_N)
+        arguments: &ArgumentsOf<G>,
+        gate: &Gate,
+        place: Place,
+    ) {
+        let (row, column) = place.first;
+        let shape = (arguments.m - row, arguments.n - column);
+        let from = |leading: i64| i64::from(row) * leading + i64::from(column);
+        let c = arguments.c.offset(place.offset + from(arguments.ldc));
+        let mC = Matrix::new(c, shape, UnitStride::<1>(arguments.ldc)); // (M, N), from the tile on
+        let mG = Matrix::new(gate.gate.offset(from(gate.leading)), shape, UnitStride::<1>(gate.leading));
+        let mma = G::Mma::get_slice(place.thread);
+        let mut tCgC = mma.partition_c(mC.local_tile::<G::TileC, _>((0, 0))); // (MMA, MMA_M, MMA_N)
+        let tCgG = mma.partition_c(mG.local_tile::<G::TileC, _>((0, 0))); // (MMA, MMA_M, MMA_N)
+        for i in 0..Fragment::<f32, AccumulatorOf<G::TileC, G::Mma>>::SIZE {
+            // SAFETY: the accumulators are complete, and each element of C is one thread's.
+            unsafe {
+                let value = (arguments.alpha * tCrC.get(i)).gelu() * tCgG.get(i).to_f32();
+                tCgC.set(i, f16::from_f32(value));
+            }
+        }
+    }
+}
+
+static_layout! {
+    TileOfStage = layout!((64, 64)); // (BLK, BLK_K)
+    TileC = layout!((64, 64)); // (BLK_M, BLK_N)
+}
+swizzled_layout! {
+    Smem = k_major::<f16>(64, 64, 3);
+}
+tiled_mma! {
+    Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
+}
+tiled_copy! {
+    Load: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f16> = TiledCopy::new(layout!((16, 8):(8, 1)), layout!((1, 8)));
+    CopyA: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_a(&Mma::MMA);
+    CopyB: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_b(&Mma::MMA);
+}
+
+struct Config;
+
+impl Tiled for Config {
+    type Operand = f16;
+    type Sum = f32;
+    type Scalar = f32;
+    type Output = f16;
+    type TileA = TileOfStage;
+    type TileB = TileOfStage;
+    type TileC = TileC;
+    type SmemA = Smem;
+    type SmemB = Smem;
+    type CopyA = CopyA;
+    type CopyB = CopyB;
+    type Mma = Mma;
+}
+
+impl MmaConfig for Config {
+    type StridesA = Aligned<UnitStride<1>, 16>;
+    type StridesB = Aligned<UnitStride<1>, 16>;
+    type LoadA = Asynchronous<Load>;
+    type LoadB = Asynchronous<Load>;
+    type Epilogue = Gated;
+
+    fn strides_a(leading: i64) -> Self::StridesA {
+        Aligned(UnitStride(leading))
+    }
+    fn strides_b(leading: i64) -> Self::StridesB {
+        Aligned(UnitStride(leading))
+    }
+}
+
+/// # Safety
+/// As [`matmul_with`], and the gate has an element for each of C.
+#[kernel(threads = 128, shared = Storage<Config>)]
+unsafe fn gated(arguments: Arguments<f16, f16, f32>, gate: Gate) {
+    // SAFETY: the caller's contract.
+    unsafe { matmul_with::<Config>(arguments, &gate) }
+}
+
+/// GELU by a hyperbolic tangent, in double precision.
+fn gelu(x: f64) -> f64 {
+    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+}
+
+/// The relative error of a product of these extents.
+fn relative_error((m, n, k): (usize, usize, usize)) -> f64 {
+    let number = |i: usize, seed: u64| {
+        let mixed = (i as u64 + 1).wrapping_mul(6_364_136_223_846_793_005 ^ seed) >> 40;
+        f16::from_f32((mixed % 2001) as f32 / 1000.0 - 1.0)
+    };
+    let numbers = |count: usize, seed: u64| (0..count).map(|i| number(i, seed)).collect::<Vec<_>>();
+    let (a, b, gate) = (numbers(m * k, 1), numbers(n * k, 2), numbers(m * n, 3));
+    let memory = GlobalMemory::new();
+    let (on_a, on_b) = (memory.upload(&a, "a").unwrap(), memory.upload(&b, "b").unwrap());
+    let on_gate = memory.upload(&gate, "gate").unwrap();
+    let on_c = memory.upload(&vec![f16::NAN; m * n], "c").unwrap();
+    let pointers = (
+        Global::from_address(on_a.address()),
+        Global::from_address(on_b.address()),
+        GlobalMut::from_address(on_c.address()),
+    );
+    let mut arguments =
+        Arguments::product(pointers, (m as u32, n as u32, k as u32), (k as i64, k as i64, n as i64));
+    arguments.alpha = 0.5;
+    let parameters = Gate { gate: Global::from_address(on_gate.address()), leading: n as i64 };
+    let blocks = m.div_ceil(64) * n.div_ceil(64);
+    // SAFETY: the matrices lie in their allocations, and rows of A and B start at multiples of 16 bytes.
+    unsafe { gated.simulate(&memory, blocks as u32, 128, (arguments, parameters)) }.unwrap();
+    let (mut error, mut norm) = (0.0, 0.0);
+    for (i, c) in on_c.download::<f16>().into_iter().enumerate() {
+        let (row, column) = (i / n, i % n);
+        let products = (0..k).map(|k_| a[row * k + k_].to_f64() * b[column * k + k_].to_f64());
+        let expected = gelu(0.5 * products.sum::<f64>()) * gate[i].to_f64();
+        error += (c.to_f64() - expected).powi(2);
+        norm += expected.powi(2);
+    }
+    (error / norm).sqrt()
+}
+
+#[test]
+fn an_epilogue_of_another_crate_has_parameters_of_its_own() {
+    // Whole tiles, and one that reaches beyond all extents.
+    for extents in [(128, 64, 64), (60, 51, 88)] {
+        let error = relative_error(extents);
+        assert!(error < 5e-4, "{extents:?}: relative error {error}, more than rounding to f16 leaves");
+    }
+}

@@ -1,0 +1,181 @@
+//! Functions of f32 beyond the four operations.
+//!
+//! Those of this module are made of instructions that round as IEEE 754 says (and of no other), so that a GPU and the
+//! simulator give the same bits. Those of [`fast`] are one approximate instruction each, or few: there the simulator rounds
+//! the exact value, and a GPU is off by as much as each says.
+//!
+//! ```
+//! use moye_device::math;
+//! assert_eq!(math::exp2(-3.0), 0.125);
+//! assert_eq!(math::log2(8.0), 3.0);
+//! assert!((math::erf(0.5) - 0.5204999).abs() < 1e-7);
+//! ```
+
+use crate::arch::{Fma, sqrt_rn_f32};
+
+/// The polynomial with the given coefficients, the constant first, by Horner's rule.
+macro_rules! polynomial {
+    ($x:expr; $first:expr) => {{
+        let last: f32 = $first;
+        last
+    }};
+    ($x:expr; $first:expr, $($rest:expr),+) => { polynomial!($x; $($rest),+).fma($x, $first) };
+}
+
+/// 1.5 times 2^23: added to a number below 2^22, it leaves the nearest integer in the low bits.
+const ROUND: f32 = 12_582_912.0;
+
+/// The nearest integer of a number below 2^22 in magnitude, and what is left.
+#[inline(always)]
+fn split(x: f32) -> (i32, f32) {
+    let shifted = x + ROUND;
+    ((shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32), shifted - ROUND)
+}
+
+/// `value * 2^n` for `n` from -254 to 254, rounded once.
+#[inline(always)]
+fn scaled(value: f32, n: i32) -> f32 {
+    let half = n >> 1;
+    let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
+    value * power(half) * power(n.wrapping_sub(half))
+}
+
+/// `2^x`, within 2 units in the last place.
+#[inline(always)]
+#[must_use]
+pub fn exp2(x: f32) -> f32 {
+    // Beyond, the result is infinite or zero.
+    let within = x.clamp(-160.0, 160.0);
+    let (n, whole) = split(within);
+    let f = within - whole;
+    let p = polynomial!(f; 1.0, 6.931_471_8e-1, 2.402_265_1e-1, 5.550_411e-2, 9.618_129e-3, 1.333_355_8e-3,
+        1.540_353e-4, 1.525_273_4e-5);
+    if x.is_nan() { x } else { scaled(p, n) }
+}
+
+/// `e^x`, within 2 units in the last place.
+#[inline(always)]
+#[must_use]
+pub fn exp(x: f32) -> f32 {
+    let within = x.clamp(-110.0, 110.0);
+    let (n, whole) = split(within * core::f32::consts::LOG2_E);
+    // ln 2 in two parts, of which the first has few bits.
+    let r = (-whole).fma(1.428_606_8e-6, (-whole).fma(0.693_145_75, within));
+    let p = polynomial!(r; 1.0, 1.0, 0.5, 1.666_666_7e-1, 4.166_666_8e-2, 8.333_334e-3, 1.388_888_9e-3,
+        1.984_127e-4);
+    if x.is_nan() { x } else { scaled(p, n) }
+}
+
+/// The logarithm to base 2, within 3 units in the last place; -infinity of 0 and NaN of what is below.
+#[inline(always)]
+#[must_use]
+pub fn log2(x: f32) -> f32 {
+    let subnormal = x < f32::MIN_POSITIVE;
+    let (bits, less) = if subnormal { ((x * 8_388_608.0).to_bits(), 23) } else { (x.to_bits(), 0) };
+    // The mantissa between the roots of 1/2 and 2.
+    let exponent = (bits as i32).wrapping_sub(0x3f35_04f3) >> 23;
+    let m = f32::from_bits((bits as i32).wrapping_sub(exponent << 23) as u32);
+    // ln m = 2 artanh s
+    let s = (m - 1.0) / (m + 1.0);
+    let z = s * s;
+    let p = polynomial!(z; 3.333_333_4e-1, 2e-1, 1.428_571_5e-1, 1.111_111_1e-1, 9.090_909e-2);
+    let t = 2.0 * s;
+    let ln = t.fma(z * p, t);
+    let result = ln.fma(core::f32::consts::LOG2_E, (exponent - less) as f32);
+    if x == 0.0 {
+        f32::NEG_INFINITY
+    } else if x.is_nan() || x < 0.0 {
+        f32::NAN
+    } else if x == f32::INFINITY {
+        x
+    } else {
+        result
+    }
+}
+
+/// The square root, to the nearest (`sqrt.rn.f32`).
+#[inline(always)]
+#[must_use]
+pub fn sqrt(x: f32) -> f32 {
+    sqrt_rn_f32(x)
+}
+
+/// `1 / sqrt(x)`, of which both are rounded to the nearest: within 1 unit in the last place.
+#[inline(always)]
+#[must_use]
+pub fn rsqrt(x: f32) -> f32 {
+    1.0 / sqrt_rn_f32(x)
+}
+
+/// The hyperbolic tangent, within 4 units in the last place.
+#[inline(always)]
+#[must_use]
+pub fn tanh(x: f32) -> f32 {
+    let magnitude = x.abs();
+    let z = x * x;
+    let small = polynomial!(z; -3.333_333_4e-1, 1.333_333_3e-1, -5.396_825_4e-2, 2.186_949e-2, -8.863_236e-3,
+        3.592_128e-3, -1.455_834_4e-3, 5.900_274_4e-4, -2.391_291_1e-4);
+    let small = (x * z).fma(small, x);
+    // 1 - 2 / (e^(2 x) + 1)
+    let large = 1.0 - 2.0 / (exp(2.0 * magnitude.min(10.0)) + 1.0);
+    if x.is_nan() {
+        x
+    } else if magnitude < 0.5 {
+        small
+    } else {
+        large.copysign(x)
+    }
+}
+
+/// The error function, within 2^-22 absolutely, and below 1 within 4 units in the last place.
+#[inline(always)]
+#[must_use]
+pub fn erf(x: f32) -> f32 {
+    let magnitude = x.abs();
+    let z = x * x;
+    let small = x
+        * polynomial!(z; 1.128_379_2, -3.761_263_8e-1, 1.128_379_2e-1, -2.686_617e-2, 5.223_977_6e-3,
+        -8.548_327e-4, 1.205_533_3e-4, -1.492_565e-5, 1.646_211_4e-6, -1.636_584_5e-7, 1.480_719_3e-8,
+        -1.229_055_5e-9);
+    // A fit by Chebyshev polynomials between 1 and 4, beyond which it is 1.
+    let u = (magnitude.min(4.0) - 2.5) * (2.0 / 3.0);
+    let large = polynomial!(u; 9.995_930_5e-1, 3.267_426_4e-3, -1.225_284_7e-2, 2.818_155e-2, -4.365_081_9e-2,
+        4.645_365_1e-2, -3.187_596_6e-2, 9.267_199_4e-3, 6.676_857_3e-3, -9.619_655e-3, 4.558_520_8e-3,
+        4.370_145_4e-4, -1.860_013_6e-3, 9.287_603_7e-4, 1.003_063_9e-4, -3.028_595_5e-4, 7.670_258_7e-5,
+        3.746_062e-5, -1.539_970_3e-5, -9.524_975_5e-7);
+    if x.is_nan() {
+        x
+    } else if magnitude < 1.0 {
+        small
+    } else {
+        large.min(1.0).copysign(x)
+    }
+}
+
+/// Approximations by the special function unit. Errors are those that NVIDIA's "PTX ISA" states for the instruction.
+pub mod fast {
+    use crate::arch::{Fma, ex2_approx_f32, rcp_approx_f32};
+    pub use crate::arch::{
+        ex2_approx_f32 as exp2, lg2_approx_f32 as log2, rcp_approx_f32 as rcp, rsqrt_approx_f32 as rsqrt,
+        sqrt_approx_f32 as sqrt, tanh_approx_f32 as tanh,
+    };
+
+    /// `e^x`, by one product and one instruction.
+    #[inline(always)]
+    #[must_use]
+    pub fn exp(x: f32) -> f32 {
+        ex2_approx_f32(x * core::f32::consts::LOG2_E)
+    }
+
+    /// The error function, within 5e-7 absolutely: formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical
+    /// Functions", and what the two instructions are off by.
+    #[inline(always)]
+    #[must_use]
+    pub fn erf(x: f32) -> f32 {
+        let magnitude = x.abs();
+        let t = rcp_approx_f32(magnitude.fma(0.327_591_1, 1.0));
+        let p = t * polynomial!(t; 0.254_829_6, -0.284_496_72, 1.421_413_8, -1.453_152, 1.061_405_4);
+        let tail = ex2_approx_f32(-x * x * core::f32::consts::LOG2_E);
+        (-p).fma(tail, 1.0).copysign(x)
+    }
+}

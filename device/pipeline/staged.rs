@@ -1,0 +1,66 @@
+//! Tensors whose last mode is the pipeline's stages.
+
+use super::{Filling, Full, Writing};
+use crate::tensor::{AllButLast, Engine, StaticLayout, Tensor};
+
+/// A tensor whose last mode is the stage, or a tuple of such tensors: partitions of shared memory, tensors of descriptors.
+pub trait Staged {
+    /// What one stage has of it.
+    type Stage;
+
+    /// What stage `index` has of it.
+    fn stage(self, index: u32) -> Self::Stage;
+}
+
+impl<E: Engine, L: StaticLayout> Staged for Tensor<E, L> {
+    type Stage = Tensor<E, AllButLast<L>>;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn stage(self, index: u32) -> Self::Stage {
+        self.slice_last(index)
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident)+;)+) => { $(
+        #[allow(non_snake_case)]
+        impl<$($name: Staged),+> Staged for ($($name,)+) {
+            type Stage = ($($name::Stage,)+);
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn stage(self, index: u32) -> Self::Stage {
+                let ($($name,)+) = self;
+                ($($name.stage(index),)+)
+            }
+        }
+    )+ };
+}
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+}
+
+macro_rules! stages {
+    ($($(#[$doc:meta])* $name:ident;)+) => { $(
+        impl $name {
+            $(#[$doc])*
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            pub fn of<T: Staged>(&self, tensors: T) -> T::Stage {
+                tensors.stage(self.index())
+            }
+        }
+    )+ };
+}
+stages! {
+    /// What the stage has of tensors whose last mode is the stage: the operands of a product, say.
+    Full;
+    /// What the stage has of tensors whose last mode is the stage: the destinations of TMA copies.
+    Filling;
+    /// What the stage has of tensors whose last mode is the stage: what the warp writes to.
+    Writing;
+}

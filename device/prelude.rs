@@ -1,0 +1,53 @@
+//! What a kernel needs, at one stroke: `use moye_device::prelude::*;`.
+//!
+//! ```
+//! use moye_device::prelude::*;
+//!
+//! static_layout! { Threads = layout!((32, 8)); } // (THR_M, THR_N)
+//!
+//! /// `y = alpha x + y`, column-major, a block for each 32 x 32 elements.
+//! ///
+//! /// # Safety
+//! /// `x` and `y` hold `m * n` numbers each and do not overlap.
+//! #[kernel(threads = 256)]
+//! pub unsafe fn axpy(alpha: f32, x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32) {
+//!     let (block, thread) = (block_idx(), thread_idx().x);
+//!     let g_x = tile!(tensor!(x, (m, n), (1, m)), (32, 32), (block.x, block.y)); // (BLK_M, BLK_N)
+//!     let g_y = tile!(tensor!(y, (m, n), (1, m)), (32, 32), (block.x, block.y)); // (BLK_M, BLK_N)
+//!     let (t_x, mut t_y) = (partition!(g_x, Threads, thread), partition!(g_y, Threads, thread)); // (1, 4)
+//!     axpby(alpha, &t_x, 1.0, &mut t_y);
+//! }
+//! # fn main() {}
+//! ```
+
+pub use crate::algorithm::{
+    AddsInPlace, CopyAs, axpby, block_reduce, block_scan, clear, copy, copy_async, copy_elements_if, copy_if,
+    copy_tiled, fill, gemm, gemm_tiled, gemm_tiled_into, quad_reduce, transform, warp_reduce, warp_scan,
+    warp_scan_exclusive, warpgroup_reduce,
+};
+pub use crate::arch::{
+    Convert, Dim3, Fma, block_dim, block_idx, cp_async_commit, cp_async_wait, grid_dim, lane_id,
+    sync_threads, sync_warp, thread_idx,
+};
+pub use crate::atom::copy::*;
+pub use crate::atom::mma::*;
+pub use crate::atom::{
+    StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
+    make_tiled_copy_c,
+};
+pub use crate::kernel;
+pub use crate::layout::{ComposedLayout, Layout, Swizzle, Tiler};
+pub use crate::math;
+pub use crate::memory::{
+    Element, Global, GlobalMut, GlobalPointer, GlobalPointerMut, SharedArray, SharedStorage, Storable,
+};
+pub use crate::tensor::{
+    Aligned, All, Dense, Fragment, Matrix, One, SharedTensor, StaticLayout, Step, Tensor, UnitStride,
+    WholeTiles, X, identity_tensor,
+};
+pub use crate::{
+    layout, named_barriers, partition, static_layout, swizzled_layout, tensor, tile, tiled_copy, tiled_mma,
+    tiler, tuple, unroll,
+};
+pub use core::ops::{Add as _, Mul as _, Sub as _};
+pub use half::{bf16, f16};

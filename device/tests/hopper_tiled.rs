@@ -1,0 +1,156 @@
+//! `wgmma` as a tiled MMA and TMA as a tiled copy: what they are told is what their layouts say.
+
+use moye_device::arch::{
+    bulk_commit_group, bulk_wait_group, fence_mbarrier_init, fence_proxy_async_shared,
+    mbarrier_arrive_expect_tx, mbarrier_init, mbarrier_wait_parity, shared_base, sync_threads, thread_idx,
+};
+use moye_device::atom::tma::{TmaCopy, TmaMap, TmaTiled};
+use moye_device::atom::wgmma::{
+    MN_MAJOR, SM90_64x64x16_F32BF16BF16_RS, SM90_64x128x16_F32BF16BF16_SS as Atom, SharedOperand,
+};
+use moye_device::atom::{StaticTiledMma, TiledMma};
+use moye_device::layout::{ComposedLayout, Layout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
+use moye_device::memory::Shared;
+use moye_device::tensor::{AllButLast, SharedTensor, StaticLayout, Tensor};
+use moye_device::{static_layout, swizzled_layout, tiled_mma};
+use moye_sim::{GlobalMemory, Launch};
+
+const ATOM: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16);
+swizzled_layout! {
+    Rows = ATOM.tile_to_shape(tuple!((128, 128, 4)));
+    Columns = ComposedLayout::new(ATOM.swizzle, 0, ATOM.tile_to_shape(tuple!((96, 64, 2))).layout.select(&[1, 0, 2]));
+}
+tiled_mma! {
+    Pair: TiledMma<Atom> = TiledMma::new(layout!((2, 1, 1)));
+    Transposed: TiledMma<SM90_64x64x16_F32BF16BF16_RS<MN_MAJOR>> = TiledMma::new(layout!((1, 1, 1)));
+}
+
+/// The array of layout `L` at this shared address.
+fn array<L: StaticLayout>(address: u32) -> SharedTensor<u16, L> {
+    Tensor::shared(Shared::from_address(address))
+}
+
+#[test]
+fn a_tensor_of_descriptors_has_those_of_each_instruction_warpgroup_and_stage() {
+    const ADDRESS: u32 = 0x2400;
+    const TILE: ComposedLayout = ATOM.tile_to_shape(tuple!((128, 128)));
+    let operand = SharedOperand::a::<Atom>(TILE);
+    for warpgroup in 0..2 {
+        let mma = Pair::get_slice(128 * warpgroup);
+        let tCrA = mma.descriptors_a(&mma.partition_a(array::<Rows>(ADDRESS))); // (1, MMA_M, MMA_K, PIPE)
+        let tCrB = mma.descriptors_b(&mma.partition_b(array::<Rows>(ADDRESS))); // (1, MMA_N, MMA_K, PIPE)
+        assert_eq!(tCrA.layout().shape(), tuple!(((1), 1, (4, 2), (1, 4))));
+        for stage in 0..4 {
+            let address = ADDRESS + stage * 128 * 128 * 2;
+            for k in 0..8 {
+                let expected = operand.descriptor(address, warpgroup as usize, k);
+                assert_eq!(tCrA.slice_last(stage).descriptor(k), expected, "A, stage {stage}, k {k}");
+                let expected = operand.descriptor(address, 0, k);
+                assert_eq!(tCrB.slice_last(stage).descriptor(k), expected, "B, stage {stage}, k {k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transposed_operand_has_descriptors_along_its_contiguous_mode() {
+    let mma = Transposed::get_slice(0);
+    let part = mma.partition_b(array::<Columns>(0x400));
+    let tCrB = mma.descriptors_b(&part); // (1, MMA_N, MMA_K, PIPE)
+    let tile = ComposedLayout::new(Columns::SWIZZLE, 0, Columns::LAYOUT.take(0, 2));
+    let operand = SharedOperand::b::<SM90_64x64x16_F32BF16BF16_RS<MN_MAJOR>>(tile);
+    for k in 0..6 {
+        assert_eq!(tCrB.slice_last(1).descriptor(k), operand.descriptor(0x400 + 96 * 64 * 2, 0, k), "k {k}");
+    }
+}
+
+#[test]
+fn blocks_of_a_cluster_load_their_parts_of_a_tile() {
+    type Whole = TmaCopy<u16, AllButLast<Rows>, 2>;
+    type Half = TmaCopy<u16, AllButLast<Rows>, 2, 2>;
+    assert_eq!((Whole::TILE.copies(), Whole::BYTES), (2, 128 * 128 * 2));
+    assert_eq!((Half::TILE.copies(), Half::TILE.bytes(), Half::BYTES), (2, 64 * 128 * 2, 128 * 128 * 2));
+}
+
+static_layout! {
+    Line = layout!((32));
+    Plane = layout!((32, 2));
+    Room = layout!((16, 2, 2));
+    RowsFirst = layout!((4, 32):(32, 1));
+}
+
+/// Loads all tiles of a tensor one after the other and adds each to another tensor, by one thread.
+fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
+    type Copy<L, const R: usize> = TmaCopy<f32, L, R>;
+    let memory = GlobalMemory::new();
+    let tensor = Layout::new(moye_device::IntTuple::flat(&extents), moye_device::IntTuple::flat(&strides));
+    let size = tensor.cosize() as usize;
+    let (from, to) = (memory.alloc(4 * size, "from").unwrap(), memory.alloc(4 * size, "to").unwrap());
+    let floats = |of: fn(usize) -> f32| (0..size).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<u8>>();
+    from.write(0, &floats(|i| i as f32)).unwrap();
+    to.write(0, &floats(|_| 0.5)).unwrap();
+    let map = |address| {
+        TmaMap::<Copy<L, R>>::from_words(Copy::<L, R>::tensor_map(address, &tensor).unwrap().encode())
+    };
+    let (source, destination) = (map(from.address()), map(to.address()));
+    let tiles: Vec<u32> = (0..R)
+        .map(|mode| {
+            let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { 1 };
+            (extents[mode] as u32).div_ceil(extent as u32)
+        })
+        .collect();
+    let all: u32 = tiles.iter().product();
+    let bytes = <Copy<L, R> as TmaTiled>::TILE.bytes();
+    Launch::new("adds", 1, 32, &memory)
+        .shared_bytes(bytes as usize + 1024)
+        .run(&|| {
+            let (tile, barrier) = (array_of::<L>(shared_base()), shared_base() + bytes.next_multiple_of(128));
+            let copy = Copy::<L, R>::get_slice();
+            // SAFETY: one thread does it all, in the order that TMA asks for.
+            unsafe {
+                if thread_idx().x == 0 {
+                    mbarrier_init(barrier, 1);
+                    fence_mbarrier_init();
+                }
+                sync_threads();
+                for number in 0..if thread_idx().x == 0 { all } else { 0 } {
+                    let mut rest = number;
+                    let at = std::array::from_fn(|mode| {
+                        let at = rest % tiles[mode];
+                        rest /= tiles[mode];
+                        at
+                    });
+                    copy.prefetch(source.tensor().tile(at));
+                    mbarrier_arrive_expect_tx(barrier, bytes);
+                    copy.copy_to_barrier(source.tensor().tile(at), tile, barrier);
+                    mbarrier_wait_parity(barrier, number % 2);
+                    fence_proxy_async_shared();
+                    copy.reduce_add(tile, destination.tensor().tile(at));
+                    bulk_commit_group();
+                    bulk_wait_group::<0>();
+                }
+            }
+        })
+        .unwrap();
+    let mut result = vec![0; 4 * size];
+    to.read(0, &mut result).unwrap();
+    for index in 0..tensor.size() {
+        let at = tensor.at(index) as usize;
+        let got = f32::from_le_bytes(result[4 * at..][..4].try_into().unwrap());
+        assert_eq!(got, at as f32 + 0.5, "element {at} of {tensor}");
+    }
+}
+
+fn array_of<L: StaticLayout>(address: u32) -> SharedTensor<f32, L> {
+    Tensor::shared(Shared::from_address(address))
+}
+
+#[test]
+fn tiles_of_tensors_of_1_to_5_modes_are_loaded_and_added_also_beyond_their_edges() {
+    adds::<Line, 1>([100], [1]);
+    adds::<Line, 2>([40, 3], [1, 44]);
+    adds::<Plane, 3>([40, 5, 2], [1, 40, 200]);
+    adds::<RowsFirst, 3>([6, 40, 2], [40, 1, 240]);
+    adds::<Room, 4>([20, 3, 3, 2], [1, 20, 60, 180]);
+    adds::<Room, 5>([16, 3, 2, 2, 2], [1, 16, 48, 96, 192]);
+}

@@ -1,0 +1,92 @@
+//! The functions of f32 against f64: within as many units in the last place as their documentation says.
+
+use moye_device::math;
+
+/// Numbers of f32 from `from` to `to`, evenly by their bits.
+fn between(from: f32, to: f32) -> impl Iterator<Item = f32> {
+    let (from, to) = (from.to_bits(), to.to_bits());
+    (0..=100_000u32)
+        .map(move |i| f32::from_bits(from + (u64::from(to - from) * u64::from(i) / 100_000) as u32))
+}
+
+/// How far off `got` is, in units in the last place of f32 at `want`.
+fn units(got: f32, want: f64) -> f64 {
+    let nearest = want as f32;
+    let unit = f64::from(f32::from_bits((nearest.abs().to_bits()).max(0x0080_0000) + 1))
+        - f64::from(f32::from_bits(nearest.abs().to_bits().max(0x0080_0000)));
+    (f64::from(got) - want).abs() / unit
+}
+
+#[track_caller]
+fn within(limit: f64, from: f32, to: f32, f: fn(f32) -> f32, exact: fn(f64) -> f64) {
+    let mut worst = (0.0, 0.0);
+    for x in between(from, to).flat_map(|x| [x, -x]) {
+        let off = units(f(x), exact(f64::from(x)));
+        if off > worst.0 {
+            worst = (off, x);
+        }
+    }
+    assert!(worst.0 <= limit, "{} units at {:e}", worst.0, worst.1);
+}
+
+/// By its series, or by that of the complement.
+fn erf(x: f64) -> f64 {
+    let (mut term, mut sum, mut n) = (x, x, 0.0);
+    while term.abs() > 1e-17 * sum.abs() && n < 400.0 {
+        n += 1.0;
+        term *= -x * x / n;
+        sum += term / (2.0 * n + 1.0);
+    }
+    if x.abs() > 4.5 { 1f64.copysign(x) } else { sum * 2.0 / std::f64::consts::PI.sqrt() }
+}
+
+#[test]
+fn exact_functions_are_within_their_units_in_the_last_place() {
+    within(2.0, 1e-6, 125.0, math::exp2, f64::exp2);
+    within(2.0, 1e-6, 87.0, math::exp, f64::exp);
+    within(4.0, 1e-9, 20.0, math::tanh, f64::tanh);
+    within(4.0, 1e-9, 4.4, math::erf, erf);
+    for x in between(f32::from_bits(1), f32::MAX) {
+        let (off, exact) = (units(math::log2(x), f64::from(x).log2()), f64::from(x).log2());
+        assert!(off <= 3.0, "log2 of {x:e}, {exact}: {off} units");
+        assert!(units(math::rsqrt(x), 1.0 / f64::from(x).sqrt()) <= 1.5, "rsqrt of {x:e}");
+        assert_eq!(math::sqrt(x), x.sqrt());
+    }
+    for x in between(0.99, 1.01) {
+        let off = units(math::log2(x), f64::from(x).log2());
+        assert!(off <= 3.0, "log2 of {x:e}: {off} units");
+    }
+}
+
+#[test]
+fn the_ends_of_the_exact_functions_are_those_of_ieee_754() {
+    assert_eq!(
+        (math::exp2(200.0), math::exp2(-200.0), math::exp2(f32::NEG_INFINITY)),
+        (f32::INFINITY, 0.0, 0.0)
+    );
+    assert_eq!(math::exp2(-149.0), f32::from_bits(1));
+    assert_eq!((math::exp(f32::INFINITY), math::exp(-200.0)), (f32::INFINITY, 0.0));
+    assert_eq!((math::log2(0.0), math::log2(f32::INFINITY)), (f32::NEG_INFINITY, f32::INFINITY));
+    assert!(math::log2(-1.0).is_nan());
+    assert_eq!((math::tanh(50.0), math::tanh(f32::NEG_INFINITY)), (1.0, -1.0));
+    assert_eq!((math::erf(5.0), math::erf(f32::NEG_INFINITY)), (1.0, -1.0));
+    for f in [math::exp2, math::exp, math::log2, math::tanh, math::erf, math::sqrt, math::rsqrt] {
+        assert!(f(f32::NAN).is_nan());
+    }
+    for n in -149..128 {
+        assert_eq!(math::log2(math::exp2(n as f32)), n as f32);
+    }
+}
+
+#[test]
+fn approximations_are_near_on_the_simulator_and_say_so_of_the_gpu() {
+    for x in between(1e-3, 50.0) {
+        assert!(units(math::fast::log2(x), f64::from(x).log2()) <= 0.51, "log2 of {x}");
+        assert!(units(math::fast::rsqrt(x), 1.0 / f64::from(x).sqrt()) <= 0.51, "rsqrt of {x}");
+        assert!(units(math::fast::tanh(x), f64::from(x).tanh()) <= 0.51, "tanh of {x}");
+        for x in [x, -x] {
+            assert!((f64::from(math::fast::erf(x)) - erf(f64::from(x))).abs() < 5e-7, "erf of {x}");
+        }
+    }
+    assert_eq!(math::fast::exp(0.0), 1.0);
+}

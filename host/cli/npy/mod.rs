@@ -1,0 +1,15 @@
+//! The header of a NumPy file, read as NumPy reads it.
+//!
+//! - `literal`: Python literals, the language of the header
+//! - `descriptor`: `descr`, the type of the elements
+//! - `header`: the rest: version, key words, shape, order
+//!
+//! The format is that of `numpy.lib.format`. NumPy evaluates the header as a Python literal, and so reads
+//! more than it writes: the `3L` of Python 2, comments, names of types. Other writers use all of that.
+
+mod descriptor;
+mod header;
+mod literal;
+
+pub use descriptor::Kind;
+pub use header::{Header, MAGIC};

@@ -1,0 +1,133 @@
+//! The entry points of a generic function: `#[kernel(instances = (name_f32<f32>, name_f64<f64>))]`.
+
+use super::{Bounds, Instance, Shared, is_cfg, one};
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use std::collections::HashMap;
+use syn::parse::{Parse, Parser};
+use syn::{Error, FnArg, GenericParam, ItemFn, Pat, Result, parse_quote};
+
+pub(super) fn expand(bounds: &Bounds, function: &ItemFn) -> Result<TokenStream> {
+    let generic = generic(bounds, function);
+    let entries = bounds
+        .instances
+        .iter()
+        .map(|instance| entry(bounds, function, instance))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(quote! { #generic #(#entries)* })
+}
+
+/// The function itself, which is given the shared tensors.
+fn generic(bounds: &Bounds, function: &ItemFn) -> ItemFn {
+    let mut generic = function.clone();
+    let block = &function.block;
+    let mut taken = TokenStream::new();
+    if let Some(Shared::Named(arrays)) = &bounds.shared {
+        let ty = bounds.shared.as_ref().map(Shared::ty);
+        generic
+            .sig
+            .inputs
+            .push(parse_quote!(__moye_shared: <#ty as ::moye_device::memory::SharedStorage>::Tensors));
+        let names = arrays.iter().map(|(name, _)| name);
+        taken = quote! { let (#(#names,)*) = __moye_shared; };
+    }
+    generic.attrs.push(parse_quote!(#[inline(always)]));
+    generic.attrs.push(parse_quote!(#[allow(clippy::too_many_arguments, unused_unsafe)]));
+    generic.block = parse_quote!({
+        #taken
+        // SAFETY: the body is under the kernel's contract.
+        unsafe #block
+    });
+    generic
+}
+
+/// One entry point, which calls it.
+fn entry(bounds: &Bounds, function: &ItemFn, instance: &Instance) -> Result<TokenStream> {
+    let Instance { name, arguments } = instance;
+    let params: Vec<_> = function
+        .sig
+        .generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(param.ident.to_string()),
+            GenericParam::Const(param) => Some(param.ident.to_string()),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    if params.len() != arguments.args.len() {
+        return Err(Error::new(
+            name.span(),
+            format!(
+                "`{}` has {} generic parameters, and `{name}` is given {}",
+                function.sig.ident,
+                params.len(),
+                arguments.args.len()
+            ),
+        ));
+    }
+    let values: HashMap<_, _> =
+        params.into_iter().zip(arguments.args.iter().map(ToTokens::to_token_stream)).collect();
+    let mut own = function.clone();
+    own.attrs.retain(|attribute| attribute.path().is_ident("doc") || is_cfg(attribute));
+    own.sig.ident = name.clone();
+    own.sig.generics = syn::Generics::default();
+    let mut passed = Vec::new();
+    for input in &mut own.sig.inputs {
+        let FnArg::Typed(typed) = input else { continue };
+        *typed.ty = substituted(&*typed.ty, &values)?;
+        if let Pat::Ident(pattern) = &mut *typed.pat {
+            pattern.mutability = None;
+            passed.push(pattern.ident.clone());
+        }
+    }
+    let mut own_bounds = Bounds { instances: Vec::new(), ..bounds.clone() };
+    own_bounds.threads = bounds.threads.as_ref().map(|value| substituted(value, &values)).transpose()?;
+    own_bounds.min_blocks =
+        bounds.min_blocks.as_ref().map(|value| substituted(value, &values)).transpose()?;
+    let mut tensors = TokenStream::new();
+    own_bounds.shared = match &bounds.shared {
+        None => None,
+        Some(Shared::Type(ty)) => Some(Shared::Type(substituted(ty, &values)?)),
+        Some(Shared::Named(arrays)) => {
+            // The function's names may be those of its parameters here.
+            let names: Vec<_> = (0..arrays.len()).map(|i| format_ident!("__moye_shared_{i}")).collect();
+            tensors = quote! { (#(#names,)*) };
+            let types = arrays.iter().map(|(_, ty)| substituted(ty, &values)).collect::<Result<Vec<_>>>()?;
+            Some(Shared::Named(names.into_iter().zip(types).collect()))
+        }
+    };
+    let text = &function.sig.ident;
+    own.block = parse_quote!({ #text::#arguments(#(#passed,)* #tensors) });
+    one(Ok(own_bounds), &own)
+}
+
+/// A piece of the function with its generic parameters replaced.
+fn substituted<T: ToTokens + Parse>(piece: &T, values: &HashMap<String, TokenStream>) -> Result<T> {
+    T::parse.parse2(replaced(piece.to_token_stream(), values))
+}
+
+fn replaced(tokens: TokenStream, values: &HashMap<String, TokenStream>) -> TokenStream {
+    let mut result = TokenStream::new();
+    // Behind `::` stands a name of something else.
+    let mut colons = 0;
+    for token in tokens {
+        let behind_path = colons >= 2;
+        colons = match &token {
+            TokenTree::Punct(punct) if punct.as_char() == ':' => colons + 1,
+            _ => 0,
+        };
+        match token {
+            TokenTree::Ident(ident) if !behind_path && values.contains_key(&ident.to_string()) => {
+                result.extend(values[&ident.to_string()].clone());
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), replaced(group.stream(), values));
+                inner.set_span(group.span());
+                result.extend([TokenTree::Group(inner)]);
+            }
+            token => result.extend([token]),
+        }
+    }
+    result
+}

@@ -1,0 +1,202 @@
+//! GPUs by name: how many blocks fit on a multiprocessor, and what would limit a kernel.
+
+use super::KernelProfile;
+use super::counts::SECTOR;
+
+const CARDS: &str = include_str!("cards.csv");
+/// Registers of a multiprocessor, of every GPU since sm_50.
+const REGISTERS: u64 = 64 * 1024;
+/// Registers are given to a warp in units of this many.
+const REGISTER_UNIT: u64 = 256;
+/// Shared memory that the system takes of each block, since sm_80.
+const SYSTEM_SHARED: u64 = 1024;
+/// Warp schedulers of a multiprocessor, each of which issues an instruction a cycle.
+const SCHEDULERS: f64 = 4.0;
+
+/// A GPU's rates and capacities, from its maker's documents (`cards.csv` beside this file names them).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// Its name: `H100`, `H200`, `A100`, `RTX 4090`.
+    pub name: &'static str,
+    /// Multiprocessors.
+    pub multiprocessors: u64,
+    /// The boost clock in MHz.
+    pub clock_mhz: f64,
+    /// The rate of its memory in GB/s.
+    pub memory_gb_s: f64,
+    /// The rates of its tensor cores in 10^12 operations per second: f16 and bf16, tf32, fp8, int8, f64; 0 where it has none.
+    pub tensor_tops: [f64; 5],
+    /// Shared memory of a multiprocessor in KiB.
+    pub shared_kib: u64,
+    /// Shared memory that one block may have in KiB.
+    pub shared_block_kib: u64,
+    /// Threads that a multiprocessor holds.
+    pub threads: u64,
+    /// Blocks that it holds.
+    pub blocks: u64,
+}
+
+/// How many blocks fit on a multiprocessor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Blocks on a multiprocessor; 0 where not one fits.
+    pub blocks: u64,
+    /// Their warps.
+    pub warps: u64,
+    /// Warps that a multiprocessor holds at most.
+    pub most_warps: u64,
+    /// What admits no further block: `threads`, `blocks`, `shared memory` or `registers`.
+    pub limit: &'static str,
+}
+
+impl Occupancy {
+    /// Warps beside those that fit at most, 0 to 1.
+    pub fn fraction(&self) -> f64 {
+        self.warps as f64 / self.most_warps as f64
+    }
+}
+
+/// The least time that each unit of a GPU needs for a kernel, if it is never kept waiting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Roofline {
+    /// The units with their times in seconds, the slowest first.
+    pub times: Vec<(&'static str, f64)>,
+}
+
+impl Roofline {
+    /// The unit that limits the kernel.
+    pub fn limit(&self) -> &'static str {
+        self.times.first().map_or("nothing", |(unit, _)| unit)
+    }
+
+    /// The time that the kernel takes at least, in seconds. It is a bound, no forecast.
+    pub fn seconds(&self) -> f64 {
+        self.times.first().map_or(0.0, |(_, seconds)| *seconds)
+    }
+}
+
+impl Card {
+    /// The card of this name; upper and lower case are the same, and so are `RTX 4090` and `rtx4090`.
+    pub fn named(name: &str) -> Option<Self> {
+        let plain = |name: &str| name.replace([' ', '-', '_'], "").to_lowercase();
+        Self::all().into_iter().find(|card| plain(card.name) == plain(name))
+    }
+
+    /// All cards of the file.
+    pub fn all() -> Vec<Self> {
+        CARDS.lines().filter(|line| !line.starts_with('#')).skip(1).filter_map(Self::read).collect()
+    }
+
+    fn read(row: &'static str) -> Option<Self> {
+        let mut cells = row.split(',');
+        let name = cells.next()?;
+        let mut next = || cells.next()?.parse::<f64>().ok();
+        Some(Self {
+            name,
+            multiprocessors: next()? as u64,
+            clock_mhz: next()?,
+            memory_gb_s: next()?,
+            tensor_tops: [next()?, next()?, next()?, next()?, next()?],
+            shared_kib: next()? as u64,
+            shared_block_kib: next()? as u64,
+            threads: next()? as u64,
+            blocks: next()? as u64,
+        })
+    }
+
+    /// How many blocks of this many threads, bytes of shared memory and registers per thread fit on a multiprocessor. Without
+    /// registers, which `ptxas` decides, they are no limit.
+    pub fn occupancy(&self, threads: u64, shared_bytes: u64, registers: Option<u64>) -> Occupancy {
+        let warps = threads.div_ceil(32).max(1);
+        let most_warps = self.threads / 32;
+        let shared = if shared_bytes > self.shared_block_kib * 1024 {
+            0
+        } else {
+            self.shared_kib * 1024 / (shared_bytes.next_multiple_of(128) + SYSTEM_SHARED)
+        };
+        let of_registers = registers.map_or(u64::MAX, |registers| {
+            let of_warp = (32 * registers.max(1)).next_multiple_of(REGISTER_UNIT);
+            // A warp's registers are in one of four files.
+            REGISTERS / 4 / of_warp * 4 / warps
+        });
+        let limits = [
+            (most_warps / warps, "threads"),
+            (self.blocks, "blocks"),
+            (shared, "shared memory"),
+            (of_registers, "registers"),
+        ];
+        let (blocks, limit) = limits.into_iter().min_by_key(|(blocks, _)| *blocks).unwrap_or((0, "threads"));
+        Occupancy { blocks, warps: blocks * warps, most_warps, limit }
+    }
+
+    /// What limits a launch of a kernel.
+    ///
+    /// Memory moves each sector once that the kernel reads or writes, tensor copies apart, of which all bytes count. Shared
+    /// memory makes a wavefront a cycle. Instructions are those that the simulator sees, without plain arithmetic. Where the
+    /// grid has fewer blocks than the card multiprocessors, the others do nothing.
+    pub fn roofline(&self, kernel: &KernelProfile) -> Roofline {
+        let total = kernel.total();
+        let launches = kernel.launches.max(1) as f64;
+        let busy = self.multiprocessors.min(kernel.grid.count() as u64).max(1) as f64;
+        let cycles = busy * self.clock_mhz * 1e6;
+        let moved = (kernel.sectors_read + kernel.sectors_written) * SECTOR + total.bulk_bytes;
+        let mut tensor = 0.0;
+        for (ty, operations) in total.tensor_operations() {
+            let rate = match ty {
+                "f16" | "bf16" => self.tensor_tops[0],
+                "tf32" => self.tensor_tops[1],
+                "e4m3" | "e5m2" => self.tensor_tops[2],
+                "s8" | "u8" => self.tensor_tops[3],
+                "f64" => self.tensor_tops[4],
+                _ => 0.0,
+            };
+            let part = busy / self.multiprocessors as f64;
+            tensor += if rate > 0.0 { operations as f64 / (rate * 1e12 * part) } else { f64::INFINITY };
+        }
+        let mut times = vec![
+            ("memory", moved as f64 / (self.memory_gb_s * 1e9)),
+            ("L1 sectors", total.global().sectors as f64 / launches / (4.0 * cycles)),
+            ("shared memory", total.shared().wavefronts as f64 / launches / cycles),
+            ("tensor cores", tensor / launches),
+            ("instruction issue", total.warp_instructions() as f64 / launches / (SCHEDULERS * cycles)),
+        ];
+        times.retain(|(_, seconds)| *seconds > 0.0);
+        times.sort_by(|first, second| second.1.total_cmp(&first.1));
+        Roofline { times }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_are_found_by_name_with_their_rates() {
+        let names: Vec<_> = Card::all().iter().map(|card| card.name).collect();
+        assert_eq!(names, ["H100", "H200", "A100", "RTX 4090"]);
+        let card = Card::named("rtx4090").unwrap();
+        assert_eq!((card.multiprocessors, card.memory_gb_s, card.threads), (128, 1008.0, 1536));
+        assert_eq!(Card::named("GT 710"), None);
+    }
+
+    #[test]
+    fn occupancy_is_what_the_scarcest_resource_allows() {
+        let h100 = Card::named("H100").unwrap();
+        for (threads, shared, registers, blocks, limit) in [
+            (256, 0, None, 8, "threads"),
+            (32, 0, None, 32, "blocks"),
+            (128, 48 * 1024, None, 4, "shared memory"),
+            (256, 0, Some(128), 2, "registers"),
+            (384, 0, Some(168), 1, "registers"),
+            (128, 228 * 1024, None, 0, "shared memory"),
+        ] {
+            let found = h100.occupancy(threads, shared, registers);
+            assert_eq!(
+                (found.blocks, found.limit),
+                (blocks, limit),
+                "{threads} threads, {shared} bytes, {registers:?} registers"
+            );
+        }
+        assert_eq!(h100.occupancy(256, 0, Some(128)).fraction(), 0.25);
+    }
+}

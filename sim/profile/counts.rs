@@ -1,0 +1,298 @@
+//! The counts of a source line, and how a request's addresses become sectors and wavefronts.
+
+use std::collections::BTreeMap;
+
+/// Bytes of a sector, the unit in which the L1 cache asks the L2 cache.
+pub(super) const SECTOR: u64 = 32;
+/// Banks of shared memory, of one word of 4 bytes each.
+const BANKS: usize = 32;
+
+/// Requests to global memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GlobalCounts {
+    /// Instructions of a warp.
+    pub requests: u64,
+    /// Lanes that took part in them.
+    pub lanes: u64,
+    /// Bytes that the lanes of each request want; those that several lanes want count once.
+    pub bytes: u64,
+    /// Sectors of 32 bytes that hold them.
+    pub sectors: u64,
+}
+
+impl GlobalCounts {
+    /// The part of the bytes moved that was wanted, 0 to 1; 1 where nothing was moved.
+    pub fn coalescing(&self) -> f64 {
+        if self.sectors == 0 { 1.0 } else { self.bytes as f64 / (self.sectors * SECTOR) as f64 }
+    }
+
+    /// Sectors of a request, on average.
+    pub fn sectors_per_request(&self) -> f64 {
+        self.sectors as f64 / self.requests.max(1) as f64
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.lanes += other.lanes;
+        self.bytes += other.bytes;
+        self.sectors += other.sectors;
+    }
+}
+
+/// Requests to shared memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedCounts {
+    /// Instructions of a warp; `ldmatrix` and `stmatrix` of one among them.
+    pub requests: u64,
+    /// Lanes that took part in them.
+    pub lanes: u64,
+    /// Cycles that the banks need: in each, a bank gives one word.
+    pub wavefronts: u64,
+    /// Those that would be needed without a conflict: one for 128 bytes of lanes.
+    pub ideal: u64,
+}
+
+impl SharedCounts {
+    /// Wavefronts that bank conflicts add.
+    pub fn conflicts(&self) -> u64 {
+        self.wavefronts - self.ideal
+    }
+
+    /// How many times as long as without conflicts accesses take: 1 without, 32 at worst.
+    pub fn conflict_degree(&self) -> f64 {
+        if self.ideal == 0 { 1.0 } else { self.wavefronts as f64 / self.ideal as f64 }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.lanes += other.lanes;
+        self.wavefronts += other.wavefronts;
+        self.ideal += other.ideal;
+    }
+}
+
+/// What a source line, or a kernel, did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions of a warp by name: `ld.global.b128`, `bar.sync`, `shfl.sync.bfly`.
+    pub instructions: BTreeMap<&'static str, u64>,
+    /// Lanes that took part in them, summed.
+    pub lanes: u64,
+    /// Lanes that could have: those that had not returned.
+    pub live_lanes: u64,
+    /// `ld.global`.
+    pub global_loads: GlobalCounts,
+    /// `st.global`.
+    pub global_stores: GlobalCounts,
+    /// `cp.async`: what it reads of global memory.
+    pub async_loads: GlobalCounts,
+    /// Atomic operations on global memory.
+    pub global_atomics: GlobalCounts,
+    /// `ld.shared` and `ldmatrix`.
+    pub shared_loads: SharedCounts,
+    /// `st.shared` and `stmatrix`.
+    pub shared_stores: SharedCounts,
+    /// `cp.async`: what it writes to shared memory.
+    pub async_stores: SharedCounts,
+    /// Atomic operations on shared memory.
+    pub shared_atomics: SharedCounts,
+    /// Bytes that bulk and tensor copies bring or take.
+    pub bulk_bytes: u64,
+}
+
+impl Counts {
+    /// Instructions of a warp whose names begin with this.
+    pub fn count(&self, name: &str) -> u64 {
+        self.instructions.iter().filter(|(full, _)| full.starts_with(name)).map(|(_, count)| count).sum()
+    }
+
+    /// All instructions of warps that the simulator sees.
+    pub fn warp_instructions(&self) -> u64 {
+        self.instructions.values().sum()
+    }
+
+    /// Loads, stores and copies of threads from and to global memory together.
+    pub fn global(&self) -> GlobalCounts {
+        let mut all = self.global_loads;
+        for other in [&self.global_stores, &self.async_loads, &self.global_atomics] {
+            all.add(other);
+        }
+        all
+    }
+
+    /// Loads and stores of shared memory together.
+    pub fn shared(&self) -> SharedCounts {
+        let mut all = self.shared_loads;
+        for other in [&self.shared_stores, &self.async_stores, &self.shared_atomics] {
+            all.add(other);
+        }
+        all
+    }
+
+    /// The part of the bytes moved from and to global memory that was wanted, 0 to 1.
+    pub fn coalescing(&self) -> f64 {
+        self.global().coalescing()
+    }
+
+    /// How many times as long as without bank conflicts accesses to shared memory take.
+    pub fn conflict_degree(&self) -> f64 {
+        self.shared().conflict_degree()
+    }
+
+    /// The part of the lanes that took part in instructions, 0 to 1: below 1 where lanes diverge.
+    pub fn active(&self) -> f64 {
+        if self.live_lanes == 0 { 1.0 } else { self.lanes as f64 / self.live_lanes as f64 }
+    }
+
+    /// Multiplications and additions of tensor cores, by the type of the factors as the instruction names it.
+    pub fn tensor_operations(&self) -> BTreeMap<&'static str, u64> {
+        let mut all = BTreeMap::new();
+        for (name, count) in &self.instructions {
+            let Some((operations, ty)) = tensor_operations(name) else { continue };
+            *all.entry(ty).or_default() += operations * count;
+        }
+        all
+    }
+
+    /// Adds the counts of another line.
+    pub fn add(&mut self, other: &Self) {
+        for (name, count) in &other.instructions {
+            *self.instructions.entry(name).or_default() += count;
+        }
+        self.lanes += other.lanes;
+        self.live_lanes += other.live_lanes;
+        self.global_loads.add(&other.global_loads);
+        self.global_stores.add(&other.global_stores);
+        self.async_loads.add(&other.async_loads);
+        self.global_atomics.add(&other.global_atomics);
+        self.shared_loads.add(&other.shared_loads);
+        self.shared_stores.add(&other.shared_stores);
+        self.async_stores.add(&other.async_stores);
+        self.shared_atomics.add(&other.shared_atomics);
+        self.bulk_bytes += other.bulk_bytes;
+    }
+}
+
+/// The operations of one instruction of a warp, and the type of its factors.
+fn tensor_operations(name: &'static str) -> Option<(u64, &'static str)> {
+    if !name.contains("mma") {
+        return None;
+    }
+    let shape = name.split(['.', ' ', '_']).find_map(|part| {
+        let (m, rest) = part.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some([m, n, k].map(|extent| extent.parse::<u64>().ok()))
+    })?;
+    let [Some(m), Some(n), Some(k)] = shape else { return None };
+    // Four warps execute one instruction of a warpgroup.
+    let operations = 2 * m * n * k / if name.starts_with("wgmma") { 4 } else { 1 };
+    let types = ["bf16", "f16", "tf32", "e4m3", "e5m2", "s8", "u8", "f64"];
+    let ty = types.into_iter().find(|ty| name.split(['.', '_', ' ']).any(|part| part == *ty));
+    Some((operations, ty.unwrap_or("other")))
+}
+
+/// The addresses of the lanes of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub mask: u32,
+    pub addresses: [u64; 32],
+}
+
+impl Request {
+    fn lanes(&self) -> impl Iterator<Item = (usize, u64)> {
+        (0..32).filter(|lane| self.mask >> lane & 1 != 0).map(|lane| (lane, self.addresses[lane]))
+    }
+
+    /// The units of `unit` bytes that accesses of `bytes` bytes touch, each once.
+    pub fn units(&self, bytes: u64, unit: u64) -> Vec<u64> {
+        let mut units: Vec<u64> = self
+            .lanes()
+            .flat_map(|(_, address)| address / unit..=(address + bytes.max(1) - 1) / unit)
+            .collect();
+        units.sort_unstable();
+        units.dedup();
+        units
+    }
+
+    pub fn global(&self, bytes: u64) -> GlobalCounts {
+        // No access is smaller than the unit in which bytes are counted, nor misaligned to it.
+        let unit = bytes.clamp(1, 4);
+        GlobalCounts {
+            requests: 1,
+            lanes: self.mask.count_ones().into(),
+            bytes: unit * self.units(bytes, unit).len() as u64,
+            sectors: self.units(bytes, SECTOR).len() as u64,
+        }
+    }
+
+    pub fn shared(&self, bytes: u64) -> SharedCounts {
+        // 128 bytes go at a time: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
+        let group = if bytes <= 4 { 32 } else { 128 / bytes.min(16) as usize };
+        let (mut wavefronts, mut ideal) = (0, 0);
+        for first in (0..32).step_by(group) {
+            let lanes = u32::MAX >> (32 - group) << first;
+            let part = Self { mask: self.mask & lanes, addresses: self.addresses };
+            if part.mask == 0 {
+                continue;
+            }
+            let mut words = [0_u64; BANKS];
+            for word in part.units(bytes, 4) {
+                words[word as usize % BANKS] += 1;
+            }
+            wavefronts += words.into_iter().max().unwrap_or(0);
+            ideal += 1;
+        }
+        SharedCounts { requests: 1, lanes: self.mask.count_ones().into(), wavefronts, ideal }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(address: impl Fn(u64) -> u64) -> Request {
+        Request { mask: u32::MAX, addresses: std::array::from_fn(|lane| address(lane as u64)) }
+    }
+
+    #[test]
+    fn sectors_are_those_that_hold_a_byte_that_a_lane_wants() {
+        for (name, bytes, sectors, coalescing, request) in [
+            ("neighbours", 4, 4, 1.0, request(|lane| 4 * lane)),
+            ("neighbours of 16 bytes", 16, 16, 1.0, request(|lane| 16 * lane)),
+            ("every other word", 4, 8, 0.5, request(|lane| 8 * lane)),
+            ("a column", 4, 32, 0.125, request(|lane| 128 * lane)),
+            ("one word for all", 4, 1, 0.125, request(|_| 64)),
+            ("shifted by one word", 4, 5, 0.8, request(|lane| 4 + 4 * lane)),
+            ("bytes", 1, 1, 1.0, request(|lane| lane)),
+        ] {
+            let counts = request.global(bytes);
+            assert_eq!((counts.sectors, counts.coalescing()), (sectors, coalescing), "{name}");
+        }
+    }
+
+    #[test]
+    fn lanes_conflict_that_want_other_words_of_one_bank() {
+        for (name, bytes, wavefronts, ideal, request) in [
+            ("neighbours", 4, 1, 1, request(|lane| 4 * lane)),
+            ("one word for all", 4, 1, 1, request(|_| 16)),
+            ("every other word", 4, 2, 1, request(|lane| 8 * lane)),
+            ("a column of 32", 4, 32, 1, request(|lane| 128 * lane)),
+            ("a column of 33", 4, 1, 1, request(|lane| 132 * lane)),
+            ("two halves of a word", 2, 1, 1, request(|lane| 2 * lane)),
+            ("neighbours of 8 bytes", 8, 2, 2, request(|lane| 8 * lane)),
+            ("neighbours of 16 bytes", 16, 4, 4, request(|lane| 16 * lane)),
+            ("rows of 128 bytes", 16, 32, 4, request(|lane| 128 * lane)),
+            ("rows of 144 bytes", 16, 4, 4, request(|lane| 144 * lane)),
+        ] {
+            let counts = request.shared(bytes);
+            assert_eq!((counts.wavefronts, counts.ideal), (wavefronts, ideal), "{name}");
+        }
+    }
+
+    #[test]
+    fn operations_of_tensor_cores_follow_from_the_shape() {
+        assert_eq!(tensor_operations("mma.m16n8k16.f32.bf16.bf16.f32"), Some((4096, "bf16")));
+        assert_eq!(tensor_operations("wgmma.mma_async.m64n128k16.f32.f16.f16"), Some((65536, "f16")));
+        assert_eq!(tensor_operations("shfl.sync.bfly"), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! Gathers the accesses of lanes to requests of warps.
+
+use super::counts::{Counts, Request, SECTOR};
+use crate::block::{BlockContext, WARP_SIZE};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::panic::Location;
+
+/// Requests of a line that wait for lanes. More are counted as they are: lanes that never come leave theirs incomplete.
+const OPEN: usize = 1024;
+
+/// What a lane does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Action {
+    GlobalLoad,
+    GlobalStore,
+    GlobalAtomic,
+    SharedLoad,
+    SharedStore,
+    SharedAtomic,
+    /// A row that `ldmatrix` reads. The instruction is counted where the lanes meet.
+    MatrixLoad,
+    /// A row that `stmatrix` writes.
+    MatrixStore,
+    /// What `cp.async` reads.
+    AsyncSource,
+    /// What it writes. No instruction of its own.
+    AsyncDestination,
+    /// An instruction without an address.
+    Event(&'static str),
+}
+
+impl Action {
+    fn instruction(self, bytes: u64) -> Option<&'static str> {
+        let of = |names: [&'static str; 5]| Some(names[bytes.max(1).ilog2().min(4) as usize]);
+        match self {
+            Self::GlobalLoad => {
+                of(["ld.global.b8", "ld.global.b16", "ld.global.b32", "ld.global.b64", "ld.global.b128"])
+            }
+            Self::GlobalStore => {
+                of(["st.global.b8", "st.global.b16", "st.global.b32", "st.global.b64", "st.global.b128"])
+            }
+            Self::SharedLoad => {
+                of(["ld.shared.b8", "ld.shared.b16", "ld.shared.b32", "ld.shared.b64", "ld.shared.b128"])
+            }
+            Self::SharedStore => {
+                of(["st.shared.b8", "st.shared.b16", "st.shared.b32", "st.shared.b64", "st.shared.b128"])
+            }
+            Self::GlobalAtomic => Some("atom.global"),
+            Self::SharedAtomic => Some("atom.shared"),
+            Self::AsyncSource => Some("cp.async"),
+            Self::AsyncDestination | Self::MatrixLoad | Self::MatrixStore => None,
+            Self::Event(name) => Some(name),
+        }
+    }
+}
+
+/// What one place of the source does in a warp.
+#[derive(Debug, Default)]
+struct Site {
+    /// How many requests are complete.
+    done: u64,
+    /// Those that are not, oldest first.
+    open: VecDeque<Request>,
+    /// How many accesses each lane has made.
+    made: [u64; WARP_SIZE as usize],
+}
+
+type Key = (usize, Action, u64);
+
+/// What the blocks of one worker do.
+#[derive(Debug, Default)]
+pub(crate) struct BlockProfile {
+    /// By warp, what was not counted yet.
+    sites: HashMap<(u32, Key), (Site, &'static Location<'static>)>,
+    /// The counts of each place, by its address.
+    pub(super) lines: HashMap<usize, (&'static Location<'static>, Counts)>,
+    /// Sectors of global memory that were read, and written.
+    pub(super) read: HashSet<u64>,
+    pub(super) written: HashSet<u64>,
+}
+
+fn key_of(location: &'static Location<'static>) -> usize {
+    std::ptr::from_ref(location).addr()
+}
+
+impl BlockProfile {
+    /// Notes what a thread does; `gone` are the lanes of its warp that have returned.
+    fn record(
+        &mut self,
+        (thread, gone): (u32, u32),
+        action: Action,
+        address: u64,
+        bytes: u64,
+        location: &'static Location<'static>,
+    ) {
+        let (warp, lane) = (thread / WARP_SIZE, (thread % WARP_SIZE) as usize);
+        let key = (key_of(location), action, bytes);
+        let (site, _) = self.sites.entry((warp, key)).or_insert_with(|| (Site::default(), location));
+        let at = site.made[lane].saturating_sub(site.done) as usize;
+        site.made[lane] = site.made[lane].max(site.done) + 1;
+        while site.open.len() <= at {
+            site.open.push_back(Request { mask: 0, addresses: [0; 32] });
+        }
+        let request = &mut site.open[at];
+        request.mask |= 1 << lane;
+        request.addresses[lane] = address;
+        while site.open.len() > OPEN || site.open.front().is_some_and(|first| first.mask | gone == u32::MAX) {
+            let Some(request) = site.open.pop_front() else { break };
+            site.done += 1;
+            Self::count(
+                &mut self.lines,
+                (&mut self.read, &mut self.written),
+                (action, bytes, gone),
+                &request,
+                location,
+            );
+        }
+    }
+
+    /// Counts what waits for lanes that have not come, at the end of a block.
+    fn flush(&mut self, gone: impl Fn(u32) -> u32) {
+        for ((warp, (_, action, bytes)), (site, location)) in self.sites.drain() {
+            for request in site.open {
+                let sets = (&mut self.read, &mut self.written);
+                // Lanes that the block does not have never lived; all others did when this was executed.
+                Self::count(&mut self.lines, sets, (action, bytes, gone(warp)), &request, location);
+            }
+        }
+    }
+
+    fn line<'a>(
+        lines: &'a mut HashMap<usize, (&'static Location<'static>, Counts)>,
+        location: &'static Location<'static>,
+    ) -> &'a mut Counts {
+        &mut lines.entry(key_of(location)).or_insert_with(|| (location, Counts::default())).1
+    }
+
+    fn count(
+        lines: &mut HashMap<usize, (&'static Location<'static>, Counts)>,
+        (read, written): (&mut HashSet<u64>, &mut HashSet<u64>),
+        (action, bytes, gone): (Action, u64, u32),
+        request: &Request,
+        location: &'static Location<'static>,
+    ) {
+        let counts = Self::line(lines, location);
+        if let Some(name) = action.instruction(bytes) {
+            *counts.instructions.entry(name).or_default() += 1;
+            counts.lanes += u64::from(request.mask.count_ones());
+            counts.live_lanes += u64::from((!gone | request.mask).count_ones());
+        }
+        let mut one = Counts::default();
+        match action {
+            Action::GlobalLoad => one.global_loads = request.global(bytes),
+            Action::GlobalStore => one.global_stores = request.global(bytes),
+            Action::GlobalAtomic => one.global_atomics = request.global(bytes),
+            Action::AsyncSource => one.async_loads = request.global(bytes),
+            Action::SharedLoad | Action::MatrixLoad => one.shared_loads = request.shared(bytes),
+            Action::SharedStore | Action::MatrixStore => one.shared_stores = request.shared(bytes),
+            Action::SharedAtomic => one.shared_atomics = request.shared(bytes),
+            Action::AsyncDestination => one.async_stores = request.shared(bytes),
+            Action::Event(_) => {}
+        }
+        counts.add(&one);
+        if matches!(action, Action::GlobalLoad | Action::AsyncSource | Action::GlobalAtomic) {
+            read.extend(request.units(bytes, SECTOR));
+        }
+        if matches!(action, Action::GlobalStore | Action::GlobalAtomic) {
+            written.extend(request.units(bytes, SECTOR));
+        }
+    }
+
+    /// Notes an instruction that lanes of a warp execute together.
+    fn collective(
+        &mut self,
+        name: &'static str,
+        lanes: u32,
+        gone: u32,
+        location: &'static Location<'static>,
+    ) {
+        let counts = Self::line(&mut self.lines, location);
+        *counts.instructions.entry(name).or_default() += 1;
+        counts.lanes += u64::from(lanes.count_ones());
+        counts.live_lanes += u64::from((!gone | lanes).count_ones());
+    }
+}
+
+/// The hooks: each is one branch where no profile is taken.
+impl BlockContext {
+    /// Notes an access of the running thread.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn profile_access(&self, action: Action, address: u64, bytes: usize) {
+        if self.profile.is_some() {
+            self.note_access(action, address, bytes, Location::caller());
+        }
+    }
+
+    /// Notes an instruction of the running thread that no address belongs to.
+    #[inline(always)]
+    pub(crate) fn profile_event(&self, name: &'static str, location: &'static Location<'static>) {
+        if self.profile.is_some() {
+            self.note_access(Action::Event(name), 0, 0, location);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_access(&self, action: Action, address: u64, bytes: usize, location: &'static Location<'static>) {
+        if let Some(profile) = &self.profile {
+            let thread = self.running.get();
+            let gone = self.exited_lanes[(thread / WARP_SIZE) as usize].get();
+            profile.borrow_mut().record((thread, gone), action, address, bytes as u64, location);
+        }
+    }
+
+    /// Notes an instruction of these lanes of the running thread's warp.
+    pub(crate) fn profile_collective(
+        &self,
+        name: &'static str,
+        lanes: u32,
+        location: &'static Location<'static>,
+    ) {
+        if let Some(profile) = &self.profile {
+            let gone = self.exited_lanes[(self.running.get() / WARP_SIZE) as usize].get();
+            profile.borrow_mut().collective(name, lanes, gone, location);
+        }
+    }
+
+    /// Notes a copy of the running thread that one lane issues.
+    pub(crate) fn profile_bulk(&self, name: &'static str, bytes: u64, location: &'static Location<'static>) {
+        if let Some(profile) = &self.profile {
+            let mut profile = profile.borrow_mut();
+            let counts = BlockProfile::line(&mut profile.lines, location);
+            *counts.instructions.entry(name).or_default() += 1;
+            counts.lanes += 1;
+            counts.live_lanes += 1;
+            counts.bulk_bytes += bytes;
+        }
+    }
+
+    /// Counts what the block has left, before the next begins.
+    pub(crate) fn profile_flush(&self) {
+        if let Some(profile) = &self.profile {
+            let threads = self.count();
+            profile.borrow_mut().flush(|warp| match threads - warp * WARP_SIZE {
+                lanes if lanes < WARP_SIZE => u32::MAX << lanes,
+                _ => 0,
+            });
+        }
+    }
+
+    /// What the blocks that ran here did.
+    pub(crate) fn take_profile(&self) -> Option<BlockProfile> {
+        self.profile_flush();
+        self.profile.as_ref().map(|profile| profile.take())
+    }
+}

@@ -1,0 +1,103 @@
+//! The profile as JSON.
+
+use super::{Card, Counts, GlobalCounts, KernelProfile, Profile, SharedCounts};
+
+pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
+    let kernels: Vec<_> = profile.kernels.iter().map(|kernel| one(kernel, card)).collect();
+    format!("{{\"kernels\":[{}]}}\n", kernels.join(","))
+}
+
+fn one(kernel: &KernelProfile, card: Option<&Card>) -> String {
+    let extents = |d: crate::Dim3| format!("[{},{},{}]", d.x, d.y, d.z);
+    let lines: Vec<_> = kernel
+        .lines
+        .iter()
+        .map(|((file, line), of)| format!("{{\"file\":{},\"line\":{line},{}}}", string(file), counts(of)))
+        .collect();
+    let on_card = card.map_or(String::new(), |card| {
+        let occupancy = kernel.occupancy(card);
+        let roofline = card.roofline(kernel);
+        let times = |(unit, seconds): &(&str, f64)| format!("{}:{}", string(unit), real(*seconds));
+        format!(
+            "\"card\":{},\"occupancy\":{{\"blocks\":{},\"warps\":{},\"limit\":{}}},\"seconds\":{{{}}},\"limit\":{},",
+            string(card.name),
+            occupancy.blocks,
+            occupancy.warps,
+            string(occupancy.limit),
+            roofline.times.iter().map(times).collect::<Vec<_>>().join(","),
+            string(roofline.limit()),
+        )
+    });
+    format!(
+        "{{\"kernel\":{},\"grid\":{},\"block\":{},\"shared_bytes\":{},\"launches\":{},\"sectors_read\":{},\"sectors_written\":{},{on_card}\"total\":{{{}}},\"lines\":[{}]}}",
+        string(&kernel.kernel),
+        extents(kernel.grid),
+        extents(kernel.block),
+        kernel.shared_bytes,
+        kernel.launches,
+        kernel.sectors_read,
+        kernel.sectors_written,
+        counts(&kernel.total()),
+        lines.join(","),
+    )
+}
+
+fn counts(counts: &Counts) -> String {
+    let named = |(name, count): (&&str, &u64)| format!("{}:{count}", string(name));
+    let instructions: Vec<_> = counts.instructions.iter().map(named).collect();
+    let tensor: Vec<_> = counts.tensor_operations().iter().map(named).collect();
+    format!(
+        "\"instructions\":{{{}}},\"active\":{},\"global_loads\":{},\"global_stores\":{},\"async_loads\":{},\"global_atomics\":{},\"shared_loads\":{},\"shared_stores\":{},\"async_stores\":{},\"shared_atomics\":{},\"bulk_bytes\":{},\"tensor_operations\":{{{}}}",
+        instructions.join(","),
+        real(counts.active()),
+        global(&counts.global_loads),
+        global(&counts.global_stores),
+        global(&counts.async_loads),
+        global(&counts.global_atomics),
+        shared(&counts.shared_loads),
+        shared(&counts.shared_stores),
+        shared(&counts.async_stores),
+        shared(&counts.shared_atomics),
+        counts.bulk_bytes,
+        tensor.join(","),
+    )
+}
+
+fn global(counts: &GlobalCounts) -> String {
+    format!(
+        "{{\"requests\":{},\"lanes\":{},\"bytes\":{},\"sectors\":{},\"coalescing\":{}}}",
+        counts.requests,
+        counts.lanes,
+        counts.bytes,
+        counts.sectors,
+        real(counts.coalescing())
+    )
+}
+
+fn shared(counts: &SharedCounts) -> String {
+    format!(
+        "{{\"requests\":{},\"lanes\":{},\"wavefronts\":{},\"conflicts\":{},\"conflict_degree\":{}}}",
+        counts.requests,
+        counts.lanes,
+        counts.wavefronts,
+        counts.conflicts(),
+        real(counts.conflict_degree())
+    )
+}
+
+/// JSON has no infinity.
+fn real(number: f64) -> String {
+    if number.is_finite() { number.to_string() } else { "null".to_owned() }
+}
+
+fn string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c < ' ' => quoted += &format!("\\u{:04x}", c as u32),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}

@@ -1,0 +1,235 @@
+//! A profile without a GPU: what each source line of a kernel asks of the memory system and the tensor cores.
+//!
+//! The simulator sees every access of every thread. With a [`Profiler`] it gathers the accesses of the 32 lanes of a warp to
+//! requests, as the hardware does, and counts what a GPU's counters count: sectors, wavefronts, instructions.
+//!
+//! ```
+//! use moye_sim::profile::Profiler;
+//! use moye_sim::{GlobalMemory, Launch, intrinsics::*};
+//!
+//! // Reads rows of a matrix of 32 columns, and writes them as columns.
+//! fn transpose(a: u64, b: u64) {
+//!     let (t, row) = (thread_idx().x, block_idx().x);
+//!     let value: u32 = load_global(a + 4 * u64::from(32 * row + t)); // load of A
+//!     store_global(b + 4 * u64::from(32 * t + row), value); // store of B
+//! }
+//!
+//! let memory = GlobalMemory::new();
+//! let (a, b) = (memory.alloc(4096, "a")?, memory.alloc(4096, "b")?);
+//! a.fill(0, 4096, 1)?;
+//! let (from, to) = (a.address(), b.address());
+//! let profiler = Profiler::new();
+//! Launch::new("transpose", 32, 32, &memory).profiler(&profiler).run(&|| transpose(from, to))?;
+//!
+//! let profile = profiler.take();
+//! let total = profile.kernel("transpose").unwrap().total();
+//! assert_eq!((total.global_loads.sectors, total.global_loads.coalescing()), (32 * 4, 1.0));
+//! assert_eq!((total.global_stores.sectors, total.global_stores.coalescing()), (32 * 32, 0.125));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What a request is
+//!
+//! The simulator runs threads one after the other. The n-th access of a lane from a source line belongs to the request of the
+//! n-th accesses of the other lanes from that line, of the same kind and width. Where lanes run a loop different numbers of
+//! times, that gives as many requests as the longest has passes, as on a GPU. Where a branch in a loop takes other lanes at
+//! each pass, a GPU has more requests.
+//!
+//! # What is not counted
+//!
+//! Plain arithmetic, comparisons, branches and address computations are ordinary Rust to the simulator. `moye report` counts
+//! them in the PTX. There is no time, and there are no caches: sectors are those that the L1 cache is asked for.
+
+mod card;
+mod counts;
+mod gather;
+mod html;
+mod json;
+mod source;
+mod text;
+
+pub use card::{Card, Occupancy, Roofline};
+pub use counts::{Counts, GlobalCounts, SharedCounts};
+pub(crate) use gather::{Action, BlockProfile};
+
+use crate::Dim3;
+use source::Sources;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Takes the profile of the launches that it is given to.
+#[derive(Clone, Debug, Default)]
+pub struct Profiler(Arc<Mutex<Profile>>);
+
+/// What launches did, by kernel and source line.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// The kernels in the order of their first launches. Launches of one kernel with other extents are counted apart.
+    pub kernels: Vec<KernelProfile>,
+    sources: Arc<Sources>,
+}
+
+/// What the launches of one kernel did.
+#[derive(Clone, Debug)]
+pub struct KernelProfile {
+    /// Its name.
+    pub kernel: String,
+    /// The extents of the grid in blocks.
+    pub grid: Dim3,
+    /// The extents of a block in threads.
+    pub block: Dim3,
+    /// Bytes of shared memory of a block.
+    pub shared_bytes: usize,
+    /// How often it was launched.
+    pub launches: u64,
+    /// Registers of a thread, where [`Profile::set_registers`] was told: `ptxas` decides them.
+    pub registers: Option<u64>,
+    /// The counts by source file and line.
+    pub lines: BTreeMap<(String, u32), Counts>,
+    /// Different sectors of global memory that were read.
+    pub sectors_read: u64,
+    /// Different sectors of global memory that were written.
+    pub sectors_written: u64,
+    read: HashSet<u64>,
+    written: HashSet<u64>,
+}
+
+impl Profiler {
+    /// A profiler that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The profile of the launches since the last call.
+    pub fn take(&self) -> Profile {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Profile> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a launch.
+    pub(crate) fn launched(&self, kernel: &str, grid: Dim3, block: Dim3, shared_bytes: usize) {
+        self.lock().entry(kernel, grid, block, shared_bytes).launches += 1;
+    }
+
+    /// Adds what blocks of a launch did.
+    pub(crate) fn add(
+        &self,
+        kernel: &str,
+        grid: Dim3,
+        block: Dim3,
+        shared_bytes: usize,
+        profile: BlockProfile,
+    ) {
+        self.lock().entry(kernel, grid, block, shared_bytes).add(profile);
+    }
+}
+
+impl Profile {
+    fn entry(&mut self, kernel: &str, grid: Dim3, block: Dim3, shared_bytes: usize) -> &mut KernelProfile {
+        let same = |other: &KernelProfile| {
+            other.kernel == kernel
+                && (other.grid, other.block, other.shared_bytes) == (grid, block, shared_bytes)
+        };
+        let at = self.kernels.iter().position(same).unwrap_or_else(|| {
+            let kernel = kernel.to_owned();
+            self.kernels.push(KernelProfile {
+                kernel,
+                grid,
+                block,
+                shared_bytes,
+                launches: 0,
+                registers: None,
+                lines: BTreeMap::new(),
+                sectors_read: 0,
+                sectors_written: 0,
+                read: HashSet::new(),
+                written: HashSet::new(),
+            });
+            self.kernels.len() - 1
+        });
+        &mut self.kernels[at]
+    }
+
+    /// The first kernel of this name.
+    pub fn kernel(&self, name: &str) -> Option<&KernelProfile> {
+        self.kernels.iter().find(|kernel| kernel.kernel == name)
+    }
+
+    /// Notes the registers that a thread of a kernel has, as `moye report` prints them: they limit how many blocks fit on a
+    /// multiprocessor.
+    pub fn set_registers(&mut self, kernel: &str, registers: u64) {
+        for kernel in self.kernels.iter_mut().filter(|other| other.kernel == kernel) {
+            kernel.registers = Some(registers);
+        }
+    }
+
+    /// The counts of the source lines that hold this text, a comment for example, of all kernels together.
+    ///
+    /// # Panics
+    /// No line of the profile holds the text: this is for tests. [`find_line`](Self::find_line) returns `None` there.
+    #[track_caller]
+    pub fn line(&self, text: &str) -> Counts {
+        self.find_line(text).unwrap_or_else(|| {
+            let lines: Vec<_> = self.lines().map(|(file, line, _)| format!("{file}:{line}")).collect();
+            panic!("no line of the profile holds `{text}`; it has counts for {}", lines.join(", "))
+        })
+    }
+
+    /// As [`line`](Self::line); `None` where no line of the profile holds the text, or its source cannot be read.
+    pub fn find_line(&self, text: &str) -> Option<Counts> {
+        let holds =
+            |file: &str, line| self.sources.line(file, line).is_some_and(|source| source.contains(text));
+        let found = self.lines().filter(|(file, line, _)| holds(file, *line)).map(|(_, _, counts)| counts);
+        found.fold(None, |sum: Option<Counts>, counts| {
+            let mut sum = sum.unwrap_or_default();
+            sum.add(counts);
+            Some(sum)
+        })
+    }
+
+    fn lines(&self) -> impl Iterator<Item = (&str, u32, &Counts)> {
+        let all = self.kernels.iter().flat_map(|kernel| &kernel.lines);
+        all.map(|((file, line), counts)| (file.as_str(), *line, counts))
+    }
+
+    /// The profile as a table, for a terminal. With a card, also occupancy and what limits each kernel there.
+    pub fn to_text(&self, card: Option<&Card>) -> String {
+        text::profile(self, card)
+    }
+
+    /// The profile as JSON.
+    pub fn to_json(&self, card: Option<&Card>) -> String {
+        json::profile(self, card)
+    }
+
+    /// The profile as a page of HTML: the source with its figures beside it.
+    pub fn to_html(&self, card: Option<&Card>) -> String {
+        html::profile(self, card)
+    }
+}
+
+impl KernelProfile {
+    /// How many of its blocks fit on a multiprocessor of a card.
+    pub fn occupancy(&self, card: &Card) -> Occupancy {
+        card.occupancy(self.block.count() as u64, self.shared_bytes as u64, self.registers)
+    }
+
+    /// The sum over all lines.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        self.lines.values().for_each(|counts| total.add(counts));
+        total
+    }
+
+    fn add(&mut self, profile: BlockProfile) {
+        for (location, counts) in profile.lines.into_values() {
+            self.lines.entry((location.file().to_owned(), location.line())).or_default().add(&counts);
+        }
+        self.read.extend(profile.read);
+        self.written.extend(profile.written);
+        (self.sectors_read, self.sectors_written) = (self.read.len() as u64, self.written.len() as u64);
+    }
+}
