@@ -8,6 +8,23 @@ use moye_kernels::attention::Strides;
 /// What errors call the operation.
 pub(super) const OPERATION: &str = "attention";
 
+/// The largest extent: positions and their differences are i32 in the kernels.
+pub(super) const MAX_EXTENT: usize = i32::MAX as usize / 2;
+
+/// The error for a `value` above [`MAX_EXTENT`].
+pub(super) fn too_large(what: &'static str, value: usize) -> Error {
+    Error::MatrixTooLarge { operation: OPERATION, what, value, limit: MAX_EXTENT as u64 }
+}
+
+/// Elements that a buffer must have for these extents, each at most [`MAX_EXTENT`], and strides.
+pub(super) fn elements_needed(extents: [usize; 4], strides: [usize; 4]) -> u128 {
+    if extents.contains(&0) {
+        return 0;
+    }
+    let last = |(extent, stride)| (extent as u128 - 1) * stride as u128;
+    1 + extents.into_iter().zip(strides).map(last).sum::<u128>()
+}
+
 /// Where the elements are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -20,27 +37,16 @@ pub(super) struct Shape {
 impl Shape {
     /// Checked against a buffer of `len` elements.
     fn new(extents: [usize; 4], strides: [usize; 3], len: usize) -> Result<Self> {
-        let needed = if extents.contains(&0) {
-            0
-        } else {
-            let last = extents.iter().zip(strides.iter().chain(&[1]));
-            last.fold(1u128, |sum, (&extent, &stride)| sum + (extent as u128 - 1) * stride as u128)
-        };
+        if let Some(extent) = extents.into_iter().find(|&extent| extent > MAX_EXTENT) {
+            return Err(too_large("an extent", extent));
+        }
+        let needed = elements_needed(extents, [strides[0], strides[1], strides[2], 1]);
         if needed > len as u128 {
             let detail = format!(
                 "a tensor (batch, head, token, column) of {extents:?} with strides {strides:?} needs {needed} elements, and the buffer \
                  has {len}"
             );
             return Err(Error::ShapeMismatch { operation: OPERATION, detail });
-        }
-        if let Some(extent) = extents.into_iter().find(|&extent| extent > i32::MAX as usize / 2) {
-            let limit = i32::MAX as u64 / 2;
-            return Err(Error::MatrixTooLarge {
-                operation: OPERATION,
-                what: "an extent",
-                value: extent,
-                limit,
-            });
         }
         Ok(Self { extents, strides })
     }
@@ -53,6 +59,9 @@ impl Shape {
 
     /// Whether no two elements share a place: ordered by stride, each mode reaches over all smaller ones.
     fn is_injective(&self) -> bool {
+        if self.extents.contains(&0) {
+            return true;
+        }
         let mut modes: Vec<(usize, usize)> = self.extents[..3].iter().copied().zip(self.strides).collect();
         modes.retain(|&(extent, _)| extent > 1);
         modes.sort_by_key(|&(_, stride)| stride);
@@ -73,7 +82,9 @@ macro_rules! constructors {
         /// [`Error::ShapeMismatch`] where the buffer is too short, [`Error::MatrixTooLarge`].
         pub fn head_first(elements: impl Into<$slice<'a, T>>, extents: [usize; 4]) -> Result<Self> {
             let [_, heads, tokens, columns] = extents;
-            Self::strided(elements, extents, [heads * tokens * columns, tokens * columns, columns])
+            // Extents whose product overflows are refused by `strided`.
+            let head = tokens.saturating_mul(columns);
+            Self::strided(elements, extents, [head.saturating_mul(heads), head, columns])
         }
 
         /// A contiguous tensor (batch, token, head, column), given as `[batch, token, head, column]`.
@@ -84,7 +95,8 @@ macro_rules! constructors {
             elements: impl Into<$slice<'a, T>>,
             [batches, tokens, heads, columns]: [usize; 4],
         ) -> Result<Self> {
-            let strides = [tokens * heads * columns, columns, heads * columns];
+            let token = heads.saturating_mul(columns);
+            let strides = [token.saturating_mul(tokens), columns, token];
             Self::strided(elements, [batches, heads, tokens, columns], strides)
         }
     };
@@ -171,5 +183,17 @@ mod tests {
         assert!(shape([1, 1, 1, 64], [0, 0, 0]).is_injective(), "a single row");
         assert!(!shape([2, 3, 5, 64], [0, 64, 192]).is_injective(), "the same batch twice");
         assert!(!shape([1, 1, 5, 64], [0, 0, 63]).is_injective(), "rows that overlap");
+    }
+
+    #[test]
+    fn extents_and_strides_beyond_memory_are_refused_without_overflow() {
+        const MAX: usize = usize::MAX;
+        for extents in [[MAX; 4], [0, MAX, MAX, 64], [MAX_EXTENT + 1, 0, 1, 64]] {
+            assert!(matches!(Shape::new(extents, [MAX; 3], 100), Err(Error::MatrixTooLarge { .. })));
+        }
+        let shape = Shape::new([MAX_EXTENT, MAX_EXTENT, MAX_EXTENT, 64], [MAX; 3], 100);
+        assert!(matches!(shape, Err(Error::ShapeMismatch { .. })));
+        let empty = Shape::new([0, MAX_EXTENT, MAX_EXTENT, 64], [MAX; 3], 0).unwrap();
+        assert!(empty.is_injective());
     }
 }

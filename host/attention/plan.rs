@@ -37,7 +37,9 @@ pub const MOST_SPLITS: u32 = 128;
 /// Chooses.
 #[must_use]
 pub fn plan(question: &Question) -> Plan {
-    let Question { heads, group, queries, .. } = *question;
+    let Question { heads, queries, .. } = *question;
+    // Without query heads a group has none.
+    let group = question.group.max(1);
     let tiles = |pack: u32, rows: u32| {
         (u64::from(queries) * u64::from(pack)).div_ceil(rows.into()) * u64::from(heads / pack)
     };
@@ -46,15 +48,15 @@ pub fn plan(question: &Question) -> Plan {
         if decode { (question.decode_tile.0, question.decode_tile.1 * GROUPS) } else { question.tile };
     // Heads that share keys share a tile where that makes fewer tiles.
     let pack = if tiles(group, rows) < tiles(1, rows) { group } else { 1 };
-    let blocks = tiles(pack, rows) * u64::from(question.batches);
+    let blocks = tiles(pack, rows).saturating_mul(u64::from(question.batches));
     let key_tiles = question.keys.div_ceil(keys);
     let slots = u64::from(question.multiprocessors * BLOCKS).max(1);
     let splits = question.splits.unwrap_or_else(|| {
         // Waves times the length of one; the fewest splits of the shortest.
         let cost = |splits: u32| {
-            let waves = (blocks * u64::from(splits)).div_ceil(slots);
+            let waves = blocks.saturating_mul(u64::from(splits)).div_ceil(slots);
             let extra = if splits > 1 { OVERHEAD } else { 0 };
-            waves * u64::from(key_tiles.div_ceil(splits) + extra)
+            waves.saturating_mul(u64::from(key_tiles.div_ceil(splits) + extra))
         };
         let most = key_tiles.clamp(1, MOST_SPLITS);
         (1..=most).min_by_key(|&splits| cost(splits)).unwrap_or(1)
@@ -105,5 +107,7 @@ mod tests {
     fn nothing_to_do_is_one_split() {
         assert_eq!(of(1, [8, 1], 1, 0).splits, 1);
         assert_eq!(of(1, [8, 1], 0, 0).splits, 1);
+        assert_eq!(of(1, [0, 0], 4, 4).splits, 1, "no query heads");
+        assert_eq!(of(u32::MAX, [1 << 30, 1], 1 << 30, 64).splits, 1, "more blocks than u64 counts");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::builder::{Attention, ScoreTensor};
 use super::element::{AttentionElement, Variant};
-use super::heads::{HeadsMut, OPERATION, Shape};
+use super::heads::{HeadsMut, MAX_EXTENT, OPERATION, Shape, elements_needed, too_large};
 use crate::device::Device;
 use crate::matrix::check_device;
 use crate::{Error, Result};
@@ -76,12 +76,12 @@ impl<T: AttentionElement> Problem<T> {
                     "pages and variable length exclude each other: give `key_lengths` with pages".into(),
                 );
             }
-            keys = pages.per_sequence * page;
+            keys = pages.per_sequence.saturating_mul(page);
             expect(
                 "the page table",
                 pages.table.len(),
                 "batches times pages of a sequence",
-                batches * pages.per_sequence,
+                batches.saturating_mul(pages.per_sequence),
             )?;
         } else if let Some(offsets) = &call.offsets {
             if q_batches != 1 || k_batches != 1 {
@@ -104,6 +104,11 @@ impl<T: AttentionElement> Problem<T> {
             }
         } else if k_batches != q_batches {
             return mismatch(format!("{q_batches} batches of queries and {k_batches} of keys ({shapes})"));
+        }
+        for (what, value) in [("sequences", batches), ("keys of a sequence", keys)] {
+            if value > MAX_EXTENT {
+                return Err(too_large(what, value));
+            }
         }
         if let Some(lengths) = &call.key_lengths {
             expect("the lengths of keys", lengths.len(), "the batches", batches)?;
@@ -157,6 +162,9 @@ impl<T: AttentionElement> Problem<T> {
         ] {
             aligned(name, address, shape, T::BYTES)?;
         }
+        for (name, shape) in [("k", k), ("v", v)] {
+            token_stride_fits(name, shape)?;
+        }
 
         macro_rules! address {
             ($option:expr) => {
@@ -190,6 +198,12 @@ impl<T: AttentionElement> Problem<T> {
             page: page as u32,
             scale,
             softcap: call.softcap,
+            batches: batches as u32,
+            heads: heads as u32,
+            group: (heads / kv_heads) as u32,
+            q_length: queries as u32,
+            k_length: keys as u32,
+            // All that this has computed from extents is replaced above.
             ..Arguments::contiguous(
                 (
                     Global::from_address(call.q.elements.address()),
@@ -197,9 +211,9 @@ impl<T: AttentionElement> Problem<T> {
                     Global::from_address(call.v.elements.address()),
                     GlobalMut::from_address(o.elements.address()),
                 ),
-                (batches as u32, heads as u32, kv_heads as u32),
-                (queries as u32, keys as u32),
-                (d as u32, dv as u32),
+                (0, 1, 1),
+                (0, 0),
+                (0, 0),
             )
         };
         Ok(Self { variant: *variant, arguments })
@@ -222,16 +236,13 @@ fn score_tensor<E: Element>(
     extents: [usize; 4],
 ) -> Result<(u64, ScoreStrides)> {
     let Some(ScoreTensor { elements, strides }) = tensor else { return Ok((0, ScoreStrides::default())) };
-    if !extents.contains(&0) {
-        let last = extents.iter().zip(strides);
-        let needed = last.fold(1u128, |sum, (&extent, &stride)| sum + (extent as u128 - 1) * stride as u128);
-        if needed > elements.len() as u128 {
-            let detail = format!(
-                "the {what} of (batch, head, query, key) {extents:?} with strides {strides:?} needs {needed} elements, and the buffer has {}",
-                elements.len()
-            );
-            return Err(Error::ShapeMismatch { operation: OPERATION, detail });
-        }
+    let needed = elements_needed(extents, *strides);
+    if needed > elements.len() as u128 {
+        let detail = format!(
+            "the {what} of (batch, head, query, key) {extents:?} with strides {strides:?} needs {needed} elements, and the buffer has {}",
+            elements.len()
+        );
+        return Err(Error::ShapeMismatch { operation: OPERATION, detail });
     }
     let [batch, head, row, column] = strides.map(|stride| stride as i64);
     Ok((elements.address(), ScoreStrides { batch, head, row, column }))
@@ -241,7 +252,7 @@ fn score_tensor<E: Element>(
 fn aligned(name: &str, address: u64, shape: Shape, bytes: usize) -> Result<()> {
     let counts = shape.extents[..3].iter().zip(shape.strides);
     let strides_fit =
-        counts.into_iter().all(|(&extent, stride)| extent <= 1 || (stride * bytes).is_multiple_of(16));
+        counts.into_iter().all(|(&extent, stride)| extent <= 1 || stride.is_multiple_of(16 / bytes));
     if address.is_multiple_of(16) && strides_fit {
         return Ok(());
     }
@@ -250,6 +261,19 @@ fn aligned(name: &str, address: u64, shape: Shape, bytes: usize) -> Result<()> {
          multiples of 16 bytes; copy the tensor to a contiguous buffer",
         address % 16,
         shape.strides
+    );
+    Err(Error::Unsupported { operation: OPERATION, detail })
+}
+
+/// The kernels read the token strides of keys and values as u32.
+fn token_stride_fits(name: &str, shape: Shape) -> Result<()> {
+    let stride = shape.strides[2];
+    if shape.extents[2] <= 1 || u32::try_from(stride).is_ok() {
+        return Ok(());
+    }
+    let detail = format!(
+        "the tokens of {name} are {stride} elements apart: their stride must be below {}; copy the tensor to a contiguous buffer",
+        1u64 << 32
     );
     Err(Error::Unsupported { operation: OPERATION, detail })
 }

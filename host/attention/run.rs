@@ -54,29 +54,44 @@ impl<T: AttentionElement> Launch<T> {
         };
         (arguments.pack, arguments.splits) = (pack, splits);
         let tiles = (u64::from(arguments.q_length) * u64::from(pack)).div_ceil(rows.into());
-        let blocks =
-            tiles * u64::from(arguments.heads / pack) * u64::from(splits) * u64::from(arguments.batches);
-        if blocks > u64::from(MAX_BLOCKS[0]) {
-            let limit = MAX_BLOCKS[0].into();
-            return Err(Error::MatrixTooLarge {
-                operation: OPERATION,
-                what: "thread blocks",
-                value: blocks as usize,
-                limit,
-            });
+        let product = |factors: &[u32]| factors.iter().fold(tiles, |all, &f| all.saturating_mul(f.into()));
+        let blocks = product(&[arguments.heads / pack, splits, arguments.batches]);
+        at_most("thread blocks", blocks, MAX_BLOCKS[0].into())?;
+        if blocks > 0 {
+            at_most(
+                "query rows of a tile's heads",
+                u64::from(arguments.q_length) * u64::from(pack),
+                MAX_ROWS,
+            )?;
+            let _ = arguments.grid(rows);
         }
-        let _ = arguments.grid(rows);
-        let of_split = arguments.batches as usize
-            * arguments.heads as usize
-            * arguments.q_length as usize
-            * splits as usize;
-        let (partial_o, partial_lse) = if splits > 1 { (of_split * variant.dv, of_split) } else { (0, 0) };
+        let rows_of_split = [arguments.heads, arguments.q_length]
+            .iter()
+            .fold(u64::from(arguments.batches), |all, &factor| all.saturating_mul(factor.into()));
+        let (mut partial_o, mut partial_lse) = (0, 0);
+        if splits > 1 {
+            // The combine kernel has a warp for each row, and counts rows in u32.
+            at_most("query rows of a call with splits", rows_of_split, MAX_ROWS)?;
+            partial_lse = rows_of_split as usize * splits as usize;
+            partial_o = partial_lse * variant.dv;
+        }
         Ok(Self { kernel, rows, arguments, blocks, partial_o, partial_lse, dv: variant.dv as u32 })
     }
 
     fn workspace_bytes(&self) -> usize {
         4 * (self.partial_o + self.partial_lse)
     }
+}
+
+/// The most query rows that the kernels count.
+const MAX_ROWS: u64 = i32::MAX as u64;
+
+/// An error if `value` is above `limit`.
+fn at_most(what: &'static str, value: u64, limit: u64) -> Result<()> {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(Error::MatrixTooLarge { operation: OPERATION, what, value: value as usize, limit })
 }
 
 /// Computes attention.

@@ -70,6 +70,17 @@ impl FromStr for Window {
     }
 }
 
+/// How many elements an array of this shape has.
+fn elements(shape: &[usize]) -> Result<usize> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    match shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent)) {
+        Some(elements) => Ok(elements),
+        None => bail!("results of shape {shape:?} are larger than any memory; check the shapes of Q and V"),
+    }
+}
+
 impl Attention {
     pub fn run(self) -> Result<()> {
         let output = Output::create(&self.output, self.force)?;
@@ -102,8 +113,8 @@ impl Attention {
             transfer::upload(&device, &k.0)?,
             transfer::upload(&device, &v.0)?,
         ];
-        let mut result = device.alloc_uninit::<T>(o_shape.iter().product())?;
-        let rows = batches * heads * tokens;
+        let mut result = device.alloc_uninit::<T>(elements(&o_shape)?)?;
+        let rows = elements(&o_shape[..3])?;
         let mut logarithms = device.alloc_uninit::<f32>(if lse.is_some() { rows } else { 0 })?;
         let mut call = Builder::new(
             Heads::head_first(&data[0], q.1)?,

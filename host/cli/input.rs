@@ -117,6 +117,7 @@ impl NpyFile {
     }
 
     /// The array in the file, of `N` dimensions and in C order, with its extents. The elements must be of type `T`.
+    #[cfg(feature = "attention")]
     pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
         let (header, data) = self.header_of::<T>()?;
         let Ok(shape) = <[usize; N]>::try_from(&header.shape[..]) else {
@@ -126,7 +127,7 @@ impl NpyFile {
                 self.name()
             );
         };
-        if header.layout.is_fortran() && shape.iter().filter(|&&extent| extent > 1).count() > 1 {
+        if header.is_fortran && shape.iter().filter(|&&extent| extent > 1).count() > 1 {
             bail!("{} is in Fortran order; save numpy.ascontiguousarray(a)", self.name());
         }
         Ok((self.elements(&header, data)?, shape))

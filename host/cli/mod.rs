@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod atoms;
+#[cfg(feature = "attention")]
 mod attention;
 mod bench;
 mod doctor;
@@ -40,6 +41,7 @@ enum Command {
     /// float8_e4m3fn or float8_e5m2.
     Matmul(Box<matmul::Matmul>),
     /// Attention of queries, keys and values in NumPy files of shape (batch, head, token, column), float16 or bfloat16.
+    #[cfg(feature = "attention")]
     Attention(Box<attention::Attention>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
@@ -75,6 +77,7 @@ impl Cli {
         interrupt::outlive_the_limit_of_files();
         match self.command {
             Command::Matmul(command) => command.run(),
+            #[cfg(feature = "attention")]
             Command::Attention(command) => command.run(),
             Command::Transpose(command) => command.run(),
             Command::Bench(command) => command.run(),

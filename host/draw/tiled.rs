@@ -61,7 +61,7 @@ impl<A: CopyAtom, T: Storable> Draw for TiledCopy<A, T> {
 impl<M: Atom> Draw for TiledMma<M> {
     fn draw(&self) -> Result<Scene, DrawError> {
         let mut scene = self.tiling().draw()?;
-        scene.title = format!("{}, {}", M::NAME, scene.title);
+        scene.title = format!("{}, {}", M::TRAITS.name, scene.title);
         Ok(scene)
     }
 }

@@ -8,6 +8,7 @@ mod attention {
 }
 use common::bytes;
 mod builder;
+#[allow(dead_code, reason = "the tests of the kernels use all of it")]
 #[path = "../../device/kernels/tests/attention/case.rs"]
 mod case;
 #[path = "../../device/kernels/tests/attention/check.rs"]

@@ -1,5 +1,6 @@
 //! `moye bench`
 
+#[cfg(feature = "attention")]
 mod attention;
 mod behind;
 pub mod cublas;
@@ -115,6 +116,7 @@ enum What {
     /// Transposes, beside the driver's copy of as many bytes
     Transpose,
     /// Attention: long prompts, tokens against a cache, a chunk of a prompt
+    #[cfg(feature = "attention")]
     Attention,
 }
 
@@ -154,6 +156,7 @@ pub enum Work {
         rows: usize,
         cols: usize,
     },
+    #[cfg(feature = "attention")]
     Attention(attention::Case),
 }
 
@@ -363,6 +366,7 @@ impl Bench {
                         }
                     }
                 }
+                #[cfg(feature = "attention")]
                 What::Attention => works.extend(attention::cases().into_iter().map(Work::Attention)),
                 What::Copy | What::Transpose => {
                     let widths = if self.element_bytes.is_empty() { &[4][..] } else { &self.element_bytes };
@@ -475,6 +479,7 @@ impl Measure<'_> {
             }
             Work::Copy { bytes, rows, cols } => movement::row(self, false, bytes, (rows, cols)),
             Work::Transpose { bytes, rows, cols } => movement::row(self, true, bytes, (rows, cols)),
+            #[cfg(feature = "attention")]
             Work::Attention(ref case) => attention::row(self, case),
         }
     }
