@@ -277,3 +277,26 @@ fn token_stride_fits(name: &str, shape: Shape) -> Result<()> {
     );
     Err(Error::Unsupported { operation: OPERATION, detail })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_strides_that_a_u32_cannot_hold_are_refused() {
+        let shape = |tokens, stride| Shape { extents: [1, 1, tokens, 64], strides: [0, 0, stride] };
+        let above = 1 << 32;
+        assert!(token_stride_fits("k", shape(2, above - 8)).is_ok());
+        assert!(token_stride_fits("k", shape(1, above)).is_ok(), "a single token has no stride");
+        let error = token_stride_fits("v", shape(2, above)).unwrap_err().to_string();
+        assert!(error.contains("the tokens of v are 4294967296 elements apart"), "{error}");
+    }
+
+    #[test]
+    fn strides_in_which_rows_begin_between_16_bytes_are_refused() {
+        let shape = |stride| Shape { extents: [1, 1, 2, 64], strides: [usize::MAX, 3, stride] };
+        assert!(aligned("q", 32, shape(72), 2).is_ok(), "strides of one batch and head do not count");
+        assert!(aligned("q", 32, shape(68), 2).is_err());
+        assert!(aligned("q", 8, shape(72), 2).is_err());
+    }
+}

@@ -16,6 +16,7 @@ mod check;
 mod machine;
 #[path = "../../device/kernels/tests/attention/operands.rs"]
 mod operands;
+mod options;
 #[path = "../../device/kernels/tests/attention/random.rs"]
 mod random;
 #[path = "../../device/kernels/tests/attention/reference.rs"]
