@@ -85,7 +85,8 @@ fn attention_of_files_is_that_of_its_mask_and_scale() {
         let lse = Array4::<f32>::read_npy(File::open(folder.join("lse.npy")).unwrap()).unwrap();
         (load_half(folder, "o.npy"), lse.mapv(f64::from))
     };
-    let cases: [(&[&str], f64, fn(i64, i64) -> bool); 3] = [
+    type Sees = fn(i64, i64) -> bool;
+    let cases: [(&[&str], f64, Sees); 3] = [
         (&[], 0.125, |_, _| true),
         (&["--causal"], 0.125, |query, key| key <= query + 2),
         (&["--window", "1,0", "--scale", "0.5"], 0.5, |query, key| key <= query + 2 && key > query),
