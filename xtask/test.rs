@@ -32,6 +32,8 @@ const PROGRAMS: &[&str] = &["build", "--quiet", "--workspace", "--examples", "--
 
 /// A crate of its own: no member of the workspace.
 pub const OWN_KERNELS: &str = "examples/own-kernels";
+/// Kernels of a page each, likewise.
+const PAGES: &str = "examples/pages";
 /// The package of the guide's steps on Hopper.
 const HOPPER_STEPS: &str = "hopper-steps";
 
@@ -125,10 +127,14 @@ fn run_step(
             Ok(())
         }),
         "own-kernels" => {
-            summary.step("own-kernels: a crate with kernels of its own is tested and run", || {
-                for arguments in [&["test", "--quiet"][..], &["run", "--quiet", "--features", "gpu"]] {
+            summary.step("own-kernels: crates with kernels of their own are tested and run", || {
+                for (krate, arguments) in [
+                    (OWN_KERNELS, &["test", "--quiet"][..]),
+                    (OWN_KERNELS, &["run", "--quiet", "--features", "gpu"]),
+                    (PAGES, &["test", "--quiet"]),
+                ] {
                     let mut run = cargo(arguments);
-                    run.current_dir(checkout.root.join(OWN_KERNELS));
+                    run.current_dir(checkout.root.join(krate));
                     // The same target directory: what it has in common with the workspace is built.
                     shown(run.env("CARGO_TARGET_DIR", &checkout.target))?;
                 }

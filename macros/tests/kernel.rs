@@ -29,7 +29,7 @@ unsafe fn shared() {}
 ///
 /// # Safety
 /// `y` leads to a number.
-#[kernel(threads = T::BITS * 4, instances = (generic_f32<f32, 3>, generic_u64<u64, 5>))]
+#[kernel(threads = <T as Storable>::BITS * 4, instances = (generic_f32<f32, 3>, generic_u64<u64, 5>))]
 unsafe fn generic<T: Storable, const N: u64>(flag: bool, y: GlobalMut<u64>) {
     // The contract is the kernel's: nothing is unsafe here.
     *(y.address() as *mut u64) = if flag { N * size_of::<T>() as u64 } else { 0 };

@@ -11,7 +11,7 @@ use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::tma::TmaTensor;
 use moye_device::atom::wgmma::{SM90_64x64x16_F32BF16BF16_SS, pack_fragment};
 use moye_device::atom::{
-    AccumulatorOf, RetileOf, StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_c,
+    AccumulatorOf, RetileOf, StaticTiledCopy, StaticTiledMma, TiledMma, make_tiled_copy_c,
 };
 use moye_device::tensor::{Fragment, SharedTensor};
 use moye_device::{layout, static_layout, tiled_copy, tiled_mma};

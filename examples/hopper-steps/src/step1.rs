@@ -20,7 +20,7 @@ pub const BLK_N: u32 = 128;
 static_layout! { pub TileC = layout!((128, 128)); }
 /// A and B are loaded alike.
 pub type LoadAB = Load<128>;
-/// One warpgroup: two instructions along M, four along K.
+// One warpgroup: two instructions along M, four along K.
 tiled_mma! { pub Mma: TiledMma<SM90_64x128x16_F32BF16BF16_SS> = TiledMma::new(layout!((1, 1, 1))); }
 type Storage = (SharedArray<bf16, Smem<128, 1>>, SharedArray<bf16, Smem<128, 1>>, Mbarrier);
 

@@ -23,7 +23,7 @@ static_layout! { pub TileC = layout!((128, 256)); }
 pub type LoadA = Load<128>;
 /// How B is loaded.
 pub type LoadB = Load<256>;
-/// Two warpgroups, one above the other.
+// Two warpgroups, one above the other.
 tiled_mma! { pub Mma: TiledMma<SM90_64x256x16_F32BF16BF16_SS> = TiledMma::new(layout!((2, 1, 1))); }
 type Storage =
     (SharedArray<bf16, Smem<128, 4>>, SharedArray<bf16, Smem<256, 4>>, PipelineStorage<STAGES, Warps<8>>);
