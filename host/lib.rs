@@ -18,10 +18,11 @@
 //! ```
 //!
 //! # Features
-//! All of these are on by default; a library names those that it needs (`default-features = false`). Without any there are devices, buffers,
-//! streams, modules and launches, for kernels of your own, and no kernel of this crate is compiled.
+//! All of these but `attention` are on by default; a library names those that it needs (`default-features = false`). Without any there are
+//! devices, buffers, streams, modules and launches, for kernels of your own, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, of all types of operands; `matmul-f32`, `matmul-f16`, ... of one each.
+//! - `attention`: attention of f16 and bf16; with `cli` also `moye attention` and `moye bench attention`.
 //! - `ladder`: the kernels of the guide's steps.
 //! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by name) and `tune` (choices of tiles that
 //!   `moye tune` has measured, `Tuning`).
@@ -29,6 +30,8 @@
 // Workspaces, counters and the like, which operations share.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
 
+#[cfg(feature = "attention")]
+mod attention;
 mod device;
 #[cfg(feature = "draw")]
 pub mod draw;
@@ -48,6 +51,8 @@ mod rearrange;
 mod stream;
 mod tensor_map;
 
+#[cfg(feature = "attention")]
+pub use attention::{Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
 pub use device::{
     Arch, DEVICE_VARIABLE, Device, DeviceChoice, MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS,
     MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES,

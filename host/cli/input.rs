@@ -116,6 +116,23 @@ impl NpyFile {
         })
     }
 
+    /// The array in the file, of `N` dimensions and in C order, with its extents. The elements must be of type `T`.
+    #[cfg(feature = "attention")]
+    pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
+        let (header, data) = self.header_of::<T>()?;
+        let Ok(shape) = <[usize; N]>::try_from(&header.shape[..]) else {
+            let shape = &header.shape;
+            bail!(
+                "{} holds an array of shape {shape:?}, which must have {N} dimensions; save a.reshape(...)",
+                self.name()
+            );
+        };
+        if header.is_fortran && shape.iter().filter(|&&extent| extent > 1).count() > 1 {
+            bail!("{} is in Fortran order; save numpy.ascontiguousarray(a)", self.name());
+        }
+        Ok((self.elements(&header, data)?, shape))
+    }
+
     /// The header, and what follows it.
     fn header(&self) -> Result<(Header, &[u8])> {
         Header::read(&self.bytes).map_err(|error| anyhow!("{} {error}", self.name()))

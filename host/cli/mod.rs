@@ -1,6 +1,8 @@
 //! The command line: one file a command.
 
 mod atoms;
+#[cfg(feature = "attention")]
+mod attention;
 mod bench;
 mod doctor;
 mod draw;
@@ -38,6 +40,9 @@ enum Command {
     /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16, float32, float64, int8,
     /// float8_e4m3fn or float8_e5m2.
     Matmul(Box<matmul::Matmul>),
+    /// Attention of queries, keys and values in NumPy files of shape (batch, head, token, column), float16 or bfloat16.
+    #[cfg(feature = "attention")]
+    Attention(Box<attention::Attention>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
@@ -72,6 +77,8 @@ impl Cli {
         interrupt::outlive_the_limit_of_files();
         match self.command {
             Command::Matmul(command) => command.run(),
+            #[cfg(feature = "attention")]
+            Command::Attention(command) => command.run(),
             Command::Transpose(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Tune(command) => command.run(),

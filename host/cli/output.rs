@@ -99,6 +99,22 @@ impl Output {
         self.write(|file| write_npy(file, matrix))
     }
 
+    /// Writes an array in C order as a NumPy file.
+    #[cfg(feature = "attention")]
+    pub fn write_tensor<T: Stored>(self, shape: &[usize], elements: &[T]) -> Result<()> {
+        self.write(|file| {
+            let bar = progress::bytes("writing", size_of_val(elements) as u64);
+            let mut writer = BufWriter::new(bar.wrap_write(file));
+            writer.write_all(&header(T::DTYPE.descriptor(), shape))?;
+            for element in elements {
+                writer.write_all(&element.low_bits().to_le_bytes()[..T::BYTES])?;
+            }
+            writer.flush()?;
+            bar.finish_and_clear();
+            Ok(())
+        })
+    }
+
     /// Writes a text.
     pub fn write_text(self, text: &str) -> Result<()> {
         self.write(|file| file.write_all(text.as_bytes()))
@@ -155,7 +171,7 @@ fn behind_links(path: &Path) -> io::Result<(PathBuf, bool)> {
 fn write_npy<T: Stored>(file: &mut File, matrix: ArrayView2<'_, T>) -> io::Result<()> {
     let bar = progress::bytes("writing", (T::BYTES * matrix.len()) as u64);
     let mut writer = BufWriter::new(bar.wrap_write(file));
-    writer.write_all(&header(T::DTYPE.descriptor(), matrix.nrows(), matrix.ncols()))?;
+    writer.write_all(&header(T::DTYPE.descriptor(), &[matrix.nrows(), matrix.ncols()]))?;
     for row in matrix.rows() {
         for element in row {
             writer.write_all(&element.low_bits().to_le_bytes()[..T::BYTES])?;
@@ -167,9 +183,11 @@ fn write_npy<T: Stored>(file: &mut File, matrix: ArrayView2<'_, T>) -> io::Resul
 }
 
 /// The header of a .npy file (format 1.0 of NumPy's `numpy.lib.format`): its length is a multiple of 64.
-fn header(descriptor: &str, rows: usize, cols: usize) -> Vec<u8> {
+fn header(descriptor: &str, shape: &[usize]) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
-    let says = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({rows}, {cols}), }}");
+    let shape: Vec<_> = shape.iter().map(usize::to_string).collect();
+    let shape = shape.join(", ");
+    let says = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
     // The length of what follows takes two bytes, and a line ends it.
     let padded = (MAGIC.len() + 2 + says.len() + 1).next_multiple_of(64) - MAGIC.len() - 2;
     let length = u16::try_from(padded).expect("two numbers take less than 64 KiB").to_le_bytes();

@@ -4,7 +4,7 @@ mod buffer;
 mod counters;
 mod raw;
 mod slice;
-#[cfg(feature = "matmul-common")]
+#[cfg(any(feature = "attention", feature = "matmul-common"))]
 mod workspace;
 
 pub use buffer::Buffer;
@@ -12,7 +12,7 @@ pub use buffer::Buffer;
 pub(crate) use counters::Counters;
 pub(crate) use counters::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
-#[cfg(feature = "matmul-common")]
+#[cfg(any(feature = "attention", feature = "matmul-common"))]
 pub(crate) use workspace::Workspace;
 
 use moye_device::memory::Element;

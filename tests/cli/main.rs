@@ -1,5 +1,7 @@
 //! The program `moye`: what it computes from files, and what it says of bad ones.
 
+#[cfg(feature = "attention")]
+mod attention;
 mod bench;
 #[path = "../common/mod.rs"]
 mod common;

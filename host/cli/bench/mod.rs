@@ -1,5 +1,7 @@
 //! `moye bench`
 
+#[cfg(feature = "attention")]
+mod attention;
 mod behind;
 pub mod cublas;
 pub mod kind;
@@ -113,6 +115,9 @@ enum What {
     Copy,
     /// Transposes, beside the driver's copy of as many bytes
     Transpose,
+    /// Attention: long prompts, tokens against a cache, a chunk of a prompt
+    #[cfg(feature = "attention")]
+    Attention,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -151,6 +156,8 @@ pub enum Work {
         rows: usize,
         cols: usize,
     },
+    #[cfg(feature = "attention")]
+    Attention(attention::Case),
 }
 
 /// What all measurements have in common.
@@ -313,7 +320,7 @@ impl Bench {
         if !named {
             return Ok(suite::rows().into_iter().map(|(work, goal)| (work, Some(goal))).collect());
         }
-        let moves = self.work.iter().any(|work| *work != What::Matmul);
+        let moves = self.work.iter().any(|work| matches!(work, What::Copy | What::Transpose));
         let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
         if !multiplies && !self.types.is_empty() {
             bail!("--types is of products, and none is named: add `matmul`, or say --element-bytes");
@@ -359,6 +366,8 @@ impl Bench {
                         }
                     }
                 }
+                #[cfg(feature = "attention")]
+                What::Attention => works.extend(attention::cases().into_iter().map(Work::Attention)),
                 What::Copy | What::Transpose => {
                     let widths = if self.element_bytes.is_empty() { &[4][..] } else { &self.element_bytes };
                     for &bytes in widths {
@@ -470,6 +479,8 @@ impl Measure<'_> {
             }
             Work::Copy { bytes, rows, cols } => movement::row(self, false, bytes, (rows, cols)),
             Work::Transpose { bytes, rows, cols } => movement::row(self, true, bytes, (rows, cols)),
+            #[cfg(feature = "attention")]
+            Work::Attention(ref case) => attention::row(self, case),
         }
     }
 }

@@ -1,0 +1,216 @@
+//! The call: operands and options.
+
+use super::element::AttentionElement;
+use super::explanation::AttentionExplanation;
+use super::heads::{Heads, HeadsMut};
+use super::run;
+use crate::Result;
+use crate::device::Device;
+use crate::memory::{BufferSlice, BufferSliceMut};
+use crate::stream::Stream;
+use moye_kernels::attention::Window;
+
+/// A tensor with an element for each score: `(batch, head, query token, key token)`, with strides.
+#[derive(Clone, Debug)]
+pub(super) struct ScoreTensor<'a, E: moye_device::memory::Element> {
+    pub elements: BufferSlice<'a, E>,
+    pub strides: [usize; 4],
+}
+
+/// Lengths that are on the device.
+#[derive(Clone, Debug)]
+pub(super) struct Offsets<'a> {
+    pub queries: BufferSlice<'a, i32>,
+    pub keys: BufferSlice<'a, i32>,
+    pub longest: [usize; 2],
+}
+
+/// A page table.
+#[derive(Clone, Debug)]
+pub(super) struct Pages<'a> {
+    pub table: BufferSlice<'a, i32>,
+    pub per_sequence: usize,
+}
+
+/// Attention: `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each head.
+///
+/// Several query heads may share a KV head (GQA, MQA): the heads of `q` are a multiple of those of `k` and `v`. Head sizes are 64, 80, 96,
+/// 128, 192 and 256, or 192 with values of 128. The last query token is at the position of the last key, so that a causal mask is aligned
+/// to the lower right. A query that sees no key has zeros, and minus infinity as its log-sum-exp. Accumulators are f32; the same call has
+/// the same bits each time.
+///
+/// ```
+/// use half::f16;
+/// use moye::{Attention, Device, Heads, HeadsMut};
+/// let device = Device::sim();
+/// // One head, two tokens: the first sees itself, the second both, which are alike.
+/// let q = device.upload(&[f16::ONE; 2 * 64])?;
+/// let v: Vec<f16> = (0..128).map(|i| f16::from_f32(if i < 64 { 1.0 } else { 3.0 })).collect();
+/// let v = device.upload(&v)?;
+/// let mut o = device.alloc_uninit::<f16>(128)?;
+/// let shape = [1, 1, 2, 64]; // batch, head, token, column
+/// let (queries, values) = (Heads::head_first(&q, shape)?, Heads::head_first(&v, shape)?);
+/// Attention::new(queries.clone(), queries, values)
+///     .causal()
+///     .run(&device, &mut HeadsMut::head_first(&mut o, shape)?)?;
+/// let o = o.download()?;
+/// assert_eq!((o[0].to_f32(), o[64].to_f32()), (1.0, 2.0));
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is computed before `run`"]
+pub struct Attention<'a, T: AttentionElement> {
+    pub(super) q: Heads<'a, T>,
+    pub(super) k: Heads<'a, T>,
+    pub(super) v: Heads<'a, T>,
+    pub(super) window: Window,
+    pub(super) scale: Option<f32>,
+    pub(super) softcap: f32,
+    pub(super) bias: Option<ScoreTensor<'a, T>>,
+    pub(super) mask: Option<ScoreTensor<'a, u8>>,
+    pub(super) slopes: Option<BufferSlice<'a, f32>>,
+    pub(super) sinks: Option<BufferSlice<'a, f32>>,
+    pub(super) offsets: Option<Offsets<'a>>,
+    pub(super) key_lengths: Option<BufferSlice<'a, i32>>,
+    pub(super) pages: Option<Pages<'a>>,
+    pub(super) lse: Option<BufferSliceMut<'a, f32>>,
+    pub(super) splits: Option<u32>,
+}
+
+impl<'a, T: AttentionElement> Attention<'a, T> {
+    /// Attention of queries `q` to keys `k` with values `v`.
+    pub fn new(q: Heads<'a, T>, k: Heads<'a, T>, v: Heads<'a, T>) -> Self {
+        Self {
+            q,
+            k,
+            v,
+            window: Window::ALL,
+            scale: None,
+            softcap: 0.0,
+            bias: None,
+            mask: None,
+            slopes: None,
+            sinks: None,
+            offsets: None,
+            key_lengths: None,
+            pages: None,
+            lse: None,
+            splits: None,
+        }
+    }
+
+    /// A query sees the keys up to its own position.
+    pub fn causal(self) -> Self {
+        self.window(None, Some(0))
+    }
+
+    /// A query sees the keys from `left` before its position to `right` after it; `None` is no limit.
+    pub fn window(self, left: Option<u32>, right: Option<u32>) -> Self {
+        let limit = |limit: Option<u32>| limit.map_or(i32::MAX, |limit| limit.min(i32::MAX as u32) as i32);
+        Self { window: Window { left: limit(left), right: limit(right) }, ..self }
+    }
+
+    /// The factor of the scores; one over the square root of the head size by default.
+    pub fn scale(self, scale: f32) -> Self {
+        Self { scale: Some(scale), ..self }
+    }
+
+    /// Replaces each scaled score `s` by `cap * tanh(s / cap)`. `cap` is positive.
+    pub fn softcap(self, cap: f32) -> Self {
+        Self { softcap: cap, ..self }
+    }
+
+    /// Adds an element to each score: a tensor (batch, head, query token, key token) with these strides, in elements. 0 repeats.
+    pub fn bias(self, elements: impl Into<BufferSlice<'a, T>>, strides: [usize; 4]) -> Self {
+        Self { bias: Some(ScoreTensor { elements: elements.into(), strides }), ..self }
+    }
+
+    /// Hides a key from a query where the byte of the score is 0: a tensor as for [`bias`](Self::bias).
+    pub fn mask(self, bytes: impl Into<BufferSlice<'a, u8>>, strides: [usize; 4]) -> Self {
+        Self { mask: Some(ScoreTensor { elements: bytes.into(), strides }), ..self }
+    }
+
+    /// ALiBi: subtracts a head's slope times the distance of key and query from each score. One slope a query head, or one a query head
+    /// of each batch.
+    pub fn alibi(self, slopes: impl Into<BufferSlice<'a, f32>>) -> Self {
+        Self { slopes: Some(slopes.into()), ..self }
+    }
+
+    /// A score without a value for each query head, which takes its share of the softmax.
+    pub fn sinks(self, sinks: impl Into<BufferSlice<'a, f32>>) -> Self {
+        Self { sinks: Some(sinks.into()), ..self }
+    }
+
+    /// Also writes the natural logarithm of each row's sum of exponentials, contiguous (batch, head, token).
+    pub fn lse(self, lse: impl Into<BufferSliceMut<'a, f32>>) -> Self {
+        Self { lse: Some(lse.into()), ..self }
+    }
+
+    /// Sequences of variable length, one after the other along the tokens of the one batch that the tensors have: where each begins and
+    /// the last ends, in tokens, one number more than there are sequences; and the longest.
+    ///
+    /// # Safety
+    /// The numbers ascend from 0 or more to at most the tensors' tokens, and no sequence is longer than said.
+    pub unsafe fn variable_length(
+        self,
+        queries: impl Into<BufferSlice<'a, i32>>,
+        keys: impl Into<BufferSlice<'a, i32>>,
+        longest: [usize; 2],
+    ) -> Self {
+        Self { offsets: Some(Offsets { queries: queries.into(), keys: keys.into(), longest }), ..self }
+    }
+
+    /// How many of the keys each batch has: a cache that is filled in part.
+    ///
+    /// # Safety
+    /// The numbers are from 0 to the keys that there is room for.
+    pub unsafe fn key_lengths(self, lengths: impl Into<BufferSlice<'a, i32>>) -> Self {
+        Self { key_lengths: Some(lengths.into()), ..self }
+    }
+
+    /// Keys and values in pages: `k` and `v` are (page, head, token of the page, column), pages of a power of two of tokens, and `table`
+    /// has the page numbers of each sequence, `per_sequence` of them.
+    ///
+    /// # Safety
+    /// The numbers of all pages that hold keys are below the pages that there are.
+    pub unsafe fn pages(self, table: impl Into<BufferSlice<'a, i32>>, per_sequence: usize) -> Self {
+        Self { pages: Some(Pages { table: table.into(), per_sequence }), ..self }
+    }
+
+    /// Number of splits of the keys (default: chosen by shape and device).
+    pub fn splits(self, splits: u32) -> Self {
+        Self { splits: Some(splits), ..self }
+    }
+
+    /// Computes it on the default stream of a device.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) where shapes and options do not fit each other,
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for a head size without a kernel, or addresses and strides that are no multiples
+    /// of 16 bytes, [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and those of
+    /// [`Device::launch`].
+    pub fn run(&self, device: &Device, o: &mut HeadsMut<'_, T>) -> Result<()> {
+        // SAFETY: as for `matmul`: the default stream has its work in order.
+        unsafe { self.run_on(&device.default_stream(), o) }
+    }
+
+    /// As [`Attention::run`], on a stream.
+    ///
+    /// # Errors
+    /// As for [`Attention::run`].
+    ///
+    /// # Safety
+    /// Until the work has ended, no other stream writes the operands, or touches `o` and the log-sum-exp.
+    pub unsafe fn run_on(&self, stream: &Stream, o: &mut HeadsMut<'_, T>) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { run::run(self, stream, o) }
+    }
+
+    /// The kernel that would be launched, and how.
+    ///
+    /// # Errors
+    /// As for [`Attention::run`], as far as they do not need the launch.
+    pub fn explain(&self, device: &Device, o: &HeadsMut<'_, T>) -> Result<AttentionExplanation> {
+        run::explain(self, device, o)
+    }
+}

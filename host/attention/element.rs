@@ -1,0 +1,78 @@
+//! The kernels of each element type.
+
+use half::{bf16, f16};
+use moye_device::kernel::Kernel;
+use moye_device::memory::Element;
+use moye_kernels::attention as kernels;
+use moye_kernels::attention::{Arguments, Half};
+
+/// A kernel for one head size.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant<T: Element> {
+    pub(super) d: usize,
+    pub(super) dv: usize,
+    /// For options that leave scores as they are.
+    pub(super) plain: Kernel<(Arguments<T>,)>,
+    /// For all options.
+    pub(super) general: Kernel<(Arguments<T>,)>,
+    /// Query rows and keys of the plain kernel's tiles.
+    pub(super) tile: (u32, u32),
+    /// Of the general kernel's.
+    pub(super) general_tile: (u32, u32),
+    /// For all options and few query rows.
+    pub(super) decode: Kernel<(Arguments<T>,)>,
+    /// Query rows and keys of its tiles; each of four warps has tiles of its own.
+    pub(super) decode_tile: (u32, u32),
+}
+
+/// f16 and bf16: what attention is computed of.
+pub trait AttentionElement: Half + sealed::Sealed {
+    #[doc(hidden)]
+    const VARIANTS: &'static [Variant<Self>];
+    #[doc(hidden)]
+    const COMBINE: Kernel<(Arguments<Self>, u32)>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
+}
+
+macro_rules! variants {
+    ($($t:ty: $combine:ident $($d:literal x $dv:literal tile $rows:literal x $keys:literal decode $decode_keys:literal:
+        $plain:ident $general:ident $decode:ident;)+)+
+    ) => { $(
+        impl AttentionElement for $t {
+            const VARIANTS: &'static [Variant<Self>] = &[$(Variant {
+                d: $d,
+                dv: $dv,
+                plain: kernels::$plain,
+                general: kernels::$general,
+                tile: ($rows, $keys),
+                general_tile: (64, 64),
+                decode: kernels::$decode,
+                decode_tile: (16, $decode_keys),
+            }),+];
+            const COMBINE: Kernel<(Arguments<Self>, u32)> = kernels::$combine;
+        }
+    )+ };
+}
+variants! {
+    bf16: combine_bf16
+        64 x 64 tile 128 x 64 decode 64: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
+        80 x 80 tile 64 x 64 decode 64: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
+        96 x 96 tile 128 x 32 decode 64: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
+        128 x 128 tile 128 x 32 decode 32: forward_bf16_128 forward_bf16_128_general decode_bf16_128;
+        192 x 192 tile 64 x 64 decode 32: forward_bf16_192 forward_bf16_192_general decode_bf16_192;
+        192 x 128 tile 64 x 64 decode 32: forward_bf16_192x128 forward_bf16_192x128_general decode_bf16_192x128;
+        256 x 256 tile 64 x 64 decode 32: forward_bf16_256 forward_bf16_256_general decode_bf16_256;
+    f16: combine_f16
+        64 x 64 tile 128 x 64 decode 64: forward_f16_64 forward_f16_64_general decode_f16_64;
+        80 x 80 tile 64 x 64 decode 64: forward_f16_80 forward_f16_80_general decode_f16_80;
+        96 x 96 tile 128 x 32 decode 64: forward_f16_96 forward_f16_96_general decode_f16_96;
+        128 x 128 tile 128 x 32 decode 32: forward_f16_128 forward_f16_128_general decode_f16_128;
+        192 x 192 tile 64 x 64 decode 32: forward_f16_192 forward_f16_192_general decode_f16_192;
+        192 x 128 tile 64 x 64 decode 32: forward_f16_192x128 forward_f16_192x128_general decode_f16_192x128;
+        256 x 256 tile 64 x 64 decode 32: forward_f16_256 forward_f16_256_general decode_f16_256;
+}

@@ -1,0 +1,14 @@
+//! Attention.
+
+mod builder;
+mod element;
+mod explanation;
+mod heads;
+mod plan;
+mod problem;
+mod run;
+
+pub use builder::Attention;
+pub use element::AttentionElement;
+pub use explanation::AttentionExplanation;
+pub use heads::{Heads, HeadsMut};

@@ -1,0 +1,302 @@
+//! Checks a call, and writes it as the kernels' arguments.
+
+use super::builder::{Attention, ScoreTensor};
+use super::element::{AttentionElement, Variant};
+use super::heads::{HeadsMut, MAX_EXTENT, OPERATION, Shape, elements_needed, too_large};
+use crate::device::Device;
+use crate::matrix::check_device;
+use crate::{Error, Result};
+use moye_device::memory::{Element, Global, GlobalMut};
+use moye_kernels::attention::{Arguments, ScoreStrides, Strides};
+
+/// A call that was checked.
+pub struct Problem<T: AttentionElement> {
+    pub variant: Variant<T>,
+    /// Without what the plan decides: `pack`, `splits`, the workspaces.
+    pub arguments: Arguments<T>,
+}
+
+impl<T: AttentionElement> Problem<T> {
+    /// Checks `call` with its results in `o`.
+    pub fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T>) -> Result<Self> {
+        let [q, k, v] = [call.q.shape, call.k.shape, call.v.shape];
+        let [q_batches, heads, q_tokens, d] = q.extents;
+        let [k_batches, kv_heads, k_tokens, _] = k.extents;
+        let dv = v.extents[3];
+        let shapes =
+            format!("q {:?}, k {:?}, v {:?}, o {:?}", q.extents, k.extents, v.extents, o.shape.extents);
+        let mismatch = |why: String| Err(Error::ShapeMismatch { operation: OPERATION, detail: why });
+        if k.extents[3] != d
+            || v.extents[..3] != k.extents[..3]
+            || o.shape.extents != [q_batches, heads, q_tokens, dv]
+        {
+            return mismatch(format!(
+                "the tensors (batch, head, token, column) are {shapes}: k has q's columns and v's other extents, o has q's extents and \
+                 v's columns"
+            ));
+        }
+        if kv_heads == 0 || heads % kv_heads != 0 {
+            return mismatch(format!(
+                "{heads} query heads and {kv_heads} KV heads: the first must be a multiple of the second"
+            ));
+        }
+        let Some(variant) = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == (d, dv)) else {
+            let sizes: Vec<_> =
+                T::VARIANTS.iter().map(|variant| format!("{}/{}", variant.d, variant.dv)).collect();
+            let detail = format!(
+                "heads of {d} columns with values of {dv} have no kernel; there are {}: pad the columns with zeros",
+                sizes.join(", ")
+            );
+            return Err(Error::Unsupported { operation: OPERATION, detail });
+        };
+        let scale = call.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
+        for (name, value, fits) in [
+            ("scale", scale, scale.is_finite()),
+            ("softcap", call.softcap, call.softcap.is_finite() && call.softcap >= 0.0),
+        ] {
+            if !fits {
+                let detail =
+                    format!("the {name} is {value}: it must be a finite number, and a softcap not negative");
+                return Err(Error::Unsupported { operation: OPERATION, detail });
+            }
+        }
+
+        // How many sequences, and the most tokens of one.
+        let (mut batches, mut queries, mut keys) = (q_batches, q_tokens, k_tokens);
+        let mut page = 0;
+        if let Some(pages) = &call.pages {
+            page = k_tokens;
+            if !page.is_power_of_two() {
+                return mismatch(format!(
+                    "pages of {page} tokens: the tokens of a page must be a power of two"
+                ));
+            }
+            if call.offsets.is_some() {
+                return mismatch(
+                    "pages and variable length exclude each other: give `key_lengths` with pages".into(),
+                );
+            }
+            keys = pages.per_sequence.saturating_mul(page);
+            expect(
+                "the page table",
+                pages.table.len(),
+                "batches times pages of a sequence",
+                batches.saturating_mul(pages.per_sequence),
+            )?;
+        } else if let Some(offsets) = &call.offsets {
+            if q_batches != 1 || k_batches != 1 {
+                return mismatch(format!(
+                    "variable length with {q_batches} and {k_batches} batches: sequences follow each other in one batch ({shapes})"
+                ));
+            }
+            batches = offsets.queries.len().saturating_sub(1);
+            expect(
+                "the offsets of keys",
+                offsets.keys.len(),
+                "as many as those of queries",
+                offsets.queries.len(),
+            )?;
+            [queries, keys] = offsets.longest;
+            if queries > q_tokens || keys > k_tokens {
+                return mismatch(format!(
+                    "the longest sequences have {queries} queries and {keys} keys, and the tensors {q_tokens} and {k_tokens}"
+                ));
+            }
+        } else if k_batches != q_batches {
+            return mismatch(format!("{q_batches} batches of queries and {k_batches} of keys ({shapes})"));
+        }
+        for (what, value) in [("sequences", batches), ("keys of a sequence", keys)] {
+            if value > MAX_EXTENT {
+                return Err(too_large(what, value));
+            }
+        }
+        if let Some(lengths) = &call.key_lengths {
+            expect("the lengths of keys", lengths.len(), "the batches", batches)?;
+        }
+        if let Some(sinks) = &call.sinks {
+            expect("the sinks", sinks.len(), "the query heads", heads)?;
+        }
+        let slopes_batch = match &call.slopes {
+            Some(slopes) if slopes.len() == batches * heads && batches > 1 => heads,
+            Some(slopes) => {
+                expect("the slopes", slopes.len(), "the query heads, or those of all batches", heads)?;
+                0
+            }
+            None => 0,
+        };
+        let lse_rows = q_batches * heads * q_tokens;
+        if let Some(lse) = &call.lse {
+            expect("the log-sum-exp", lse.len(), "batches times heads times tokens", lse_rows)?;
+        }
+        let extents = [batches, heads, queries, keys];
+        let (bias, stride_bias) = score_tensor("bias", call.bias.as_ref(), extents)?;
+        let (mask, stride_mask) = score_tensor("mask", call.mask.as_ref(), extents)?;
+
+        check_device(OPERATION, 0, call.q.elements.device(), device)?;
+        check_device(OPERATION, 1, call.k.elements.device(), device)?;
+        check_device(OPERATION, 2, call.v.elements.device(), device)?;
+        check_device(OPERATION, 3, o.elements.device(), device)?;
+        macro_rules! on_device {
+            ($($option:expr),+) => { $(
+                if let Some(slice) = &$option {
+                    check_device(OPERATION, 4, slice.device(), device)?;
+                }
+            )+ };
+        }
+        on_device!(
+            call.sinks,
+            call.slopes,
+            call.key_lengths,
+            call.lse,
+            call.bias.as_ref().map(|bias| &bias.elements),
+            call.mask.as_ref().map(|mask| &mask.elements),
+            call.offsets.as_ref().map(|offsets| &offsets.queries),
+            call.offsets.as_ref().map(|offsets| &offsets.keys),
+            call.pages.as_ref().map(|pages| &pages.table)
+        );
+        for (name, address, shape) in [
+            ("q", call.q.elements.address(), q),
+            ("k", call.k.elements.address(), k),
+            ("v", call.v.elements.address(), v),
+            ("o", o.elements.address(), o.shape),
+        ] {
+            aligned(name, address, shape, T::BYTES)?;
+        }
+        for (name, shape) in [("k", k), ("v", v)] {
+            token_stride_fits(name, shape)?;
+        }
+
+        macro_rules! address {
+            ($option:expr) => {
+                $option.map_or(0, |slice| slice.address())
+            };
+        }
+        let (o_strides, lse_row) = (o.shape.kernel_strides(), q_tokens as i64);
+        let variable = call.offsets.is_some();
+        let without_batch =
+            |strides: Strides| if variable { Strides { batch: 0, ..strides } } else { strides };
+        let arguments = Arguments {
+            stride_q: without_batch(q.kernel_strides()),
+            stride_k: without_batch(k.kernel_strides()),
+            stride_v: without_batch(v.kernel_strides()),
+            stride_o: without_batch(o_strides),
+            lse: GlobalMut::from_address(address!(call.lse.as_ref())),
+            stride_lse: without_batch(Strides { batch: heads as i64 * lse_row, row: 1, head: lse_row }),
+            bias: Global::from_address(bias),
+            stride_bias,
+            mask: Global::from_address(mask),
+            stride_mask,
+            slopes: Global::from_address(address!(call.slopes.as_ref())),
+            stride_slopes: slopes_batch as i64,
+            sinks: Global::from_address(address!(call.sinks.as_ref())),
+            q_offsets: Global::from_address(address!(call.offsets.as_ref().map(|offsets| &offsets.queries))),
+            k_offsets: Global::from_address(address!(call.offsets.as_ref().map(|offsets| &offsets.keys))),
+            k_lengths: Global::from_address(address!(call.key_lengths.as_ref())),
+            pages: Global::from_address(address!(call.pages.as_ref().map(|pages| &pages.table))),
+            stride_pages: call.pages.as_ref().map_or(0, |pages| pages.per_sequence as i64),
+            window: call.window,
+            page: page as u32,
+            scale,
+            softcap: call.softcap,
+            batches: batches as u32,
+            heads: heads as u32,
+            group: (heads / kv_heads) as u32,
+            q_length: queries as u32,
+            k_length: keys as u32,
+            // All that this has computed from extents is replaced above.
+            ..Arguments::contiguous(
+                (
+                    Global::from_address(call.q.elements.address()),
+                    Global::from_address(call.k.elements.address()),
+                    Global::from_address(call.v.elements.address()),
+                    GlobalMut::from_address(o.elements.address()),
+                ),
+                (0, 1, 1),
+                (0, 0),
+                (0, 0),
+            )
+        };
+        Ok(Self { variant: *variant, arguments })
+    }
+}
+
+/// An option of `len` elements that has to have `needed`.
+fn expect(what: &str, len: usize, of: &str, needed: usize) -> Result<()> {
+    if len == needed {
+        return Ok(());
+    }
+    let detail = format!("{what}: {len} elements instead of {needed}, {of}");
+    Err(Error::ShapeMismatch { operation: OPERATION, detail })
+}
+
+/// Address and strides of a tensor of scores with these extents.
+fn score_tensor<E: Element>(
+    what: &str,
+    tensor: Option<&ScoreTensor<'_, E>>,
+    extents: [usize; 4],
+) -> Result<(u64, ScoreStrides)> {
+    let Some(ScoreTensor { elements, strides }) = tensor else { return Ok((0, ScoreStrides::default())) };
+    let needed = elements_needed(extents, *strides);
+    if needed > elements.len() as u128 {
+        let detail = format!(
+            "the {what} of (batch, head, query, key) {extents:?} with strides {strides:?} needs {needed} elements, and the buffer has {}",
+            elements.len()
+        );
+        return Err(Error::ShapeMismatch { operation: OPERATION, detail });
+    }
+    let [batch, head, row, column] = strides.map(|stride| stride as i64);
+    Ok((elements.address(), ScoreStrides { batch, head, row, column }))
+}
+
+/// Rows are loaded and stored 16 bytes at a time.
+fn aligned(name: &str, address: u64, shape: Shape, bytes: usize) -> Result<()> {
+    let counts = shape.extents[..3].iter().zip(shape.strides);
+    let strides_fit =
+        counts.into_iter().all(|(&extent, stride)| extent <= 1 || stride.is_multiple_of(16 / bytes));
+    if address.is_multiple_of(16) && strides_fit {
+        return Ok(());
+    }
+    let detail = format!(
+        "{name} begins at an address that is {} bytes past a multiple of 16, with strides {:?} in elements of {bytes} bytes: both must be \
+         multiples of 16 bytes; copy the tensor to a contiguous buffer",
+        address % 16,
+        shape.strides
+    );
+    Err(Error::Unsupported { operation: OPERATION, detail })
+}
+
+/// The kernels read the token strides of keys and values as u32.
+fn token_stride_fits(name: &str, shape: Shape) -> Result<()> {
+    let stride = shape.strides[2];
+    if shape.extents[2] <= 1 || u32::try_from(stride).is_ok() {
+        return Ok(());
+    }
+    let detail = format!(
+        "the tokens of {name} are {stride} elements apart: their stride must be below {}; copy the tensor to a contiguous buffer",
+        1u64 << 32
+    );
+    Err(Error::Unsupported { operation: OPERATION, detail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_strides_that_a_u32_cannot_hold_are_refused() {
+        let shape = |tokens, stride| Shape { extents: [1, 1, tokens, 64], strides: [0, 0, stride] };
+        let above = 1 << 32;
+        assert!(token_stride_fits("k", shape(2, above - 8)).is_ok());
+        assert!(token_stride_fits("k", shape(1, above)).is_ok(), "a single token has no stride");
+        let error = token_stride_fits("v", shape(2, above)).unwrap_err().to_string();
+        assert!(error.contains("the tokens of v are 4294967296 elements apart"), "{error}");
+    }
+
+    #[test]
+    fn strides_in_which_rows_begin_between_16_bytes_are_refused() {
+        let shape = |stride| Shape { extents: [1, 1, 2, 64], strides: [usize::MAX, 3, stride] };
+        assert!(aligned("q", 32, shape(72), 2).is_ok(), "strides of one batch and head do not count");
+        assert!(aligned("q", 32, shape(68), 2).is_err());
+        assert!(aligned("q", 8, shape(72), 2).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! A call step by step: checked, planned, launched.
+
+use super::builder::Attention;
+use super::element::AttentionElement;
+use super::explanation::AttentionExplanation;
+use super::heads::{HeadsMut, OPERATION};
+use super::plan::{MOST_SPLITS, Plan, Question, plan};
+use super::problem::Problem;
+use crate::device::{Device, MAX_BLOCKS};
+use crate::launch::Grid;
+use crate::memory::Workspace;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use moye_device::kernel::Kernel;
+use moye_device::memory::GlobalMut;
+use moye_kernels::attention::Arguments;
+
+/// A launch.
+struct Launch<T: AttentionElement> {
+    kernel: Kernel<(Arguments<T>,)>,
+    rows: u32,
+    arguments: Arguments<T>,
+    blocks: u64,
+    /// Elements of f32 that the splits leave.
+    partial_o: usize,
+    partial_lse: usize,
+    dv: u32,
+}
+
+impl<T: AttentionElement> Launch<T> {
+    fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T>) -> Result<Self> {
+        let Problem { variant, mut arguments } = Problem::of(call, device, o)?;
+        if call.splits.is_some_and(|splits| splits == 0 || splits > MOST_SPLITS) {
+            let detail = format!("{:?} splits: there are 1 to {MOST_SPLITS}", call.splits.unwrap_or(0));
+            return Err(Error::Unsupported { operation: OPERATION, detail });
+        }
+        let general = arguments.is_general();
+        let tile = if general { variant.general_tile } else { variant.tile };
+        let Plan { decode, pack, splits } = plan(&Question {
+            batches: arguments.batches,
+            heads: arguments.heads,
+            group: arguments.group,
+            queries: arguments.q_length,
+            keys: arguments.k_length,
+            tile,
+            decode_tile: variant.decode_tile,
+            multiprocessors: device.planned_multiprocessors(),
+            splits: call.splits,
+        });
+        let (kernel, rows) = if decode {
+            (variant.decode, variant.decode_tile.0)
+        } else {
+            (if general { variant.general } else { variant.plain }, tile.0)
+        };
+        (arguments.pack, arguments.splits) = (pack, splits);
+        let tiles = (u64::from(arguments.q_length) * u64::from(pack)).div_ceil(rows.into());
+        let product = |factors: &[u32]| factors.iter().fold(tiles, |all, &f| all.saturating_mul(f.into()));
+        let blocks = product(&[arguments.heads / pack, splits, arguments.batches]);
+        at_most("thread blocks", blocks, MAX_BLOCKS[0].into())?;
+        if blocks > 0 {
+            at_most(
+                "query rows of a tile's heads",
+                u64::from(arguments.q_length) * u64::from(pack),
+                MAX_ROWS,
+            )?;
+            let _ = arguments.grid(rows);
+        }
+        let rows_of_split = [arguments.heads, arguments.q_length]
+            .iter()
+            .fold(u64::from(arguments.batches), |all, &factor| all.saturating_mul(factor.into()));
+        let (mut partial_o, mut partial_lse) = (0, 0);
+        if splits > 1 {
+            // The combine kernel has a warp for each row, and counts rows in u32.
+            at_most("query rows of a call with splits", rows_of_split, MAX_ROWS)?;
+            partial_lse = rows_of_split as usize * splits as usize;
+            partial_o = partial_lse * variant.dv;
+        }
+        Ok(Self { kernel, rows, arguments, blocks, partial_o, partial_lse, dv: variant.dv as u32 })
+    }
+
+    fn workspace_bytes(&self) -> usize {
+        4 * (self.partial_o + self.partial_lse)
+    }
+}
+
+/// The most query rows that the kernels count.
+const MAX_ROWS: u64 = i32::MAX as u64;
+
+/// An error if `value` is above `limit`.
+fn at_most(what: &'static str, value: u64, limit: u64) -> Result<()> {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(Error::MatrixTooLarge { operation: OPERATION, what, value: value as usize, limit })
+}
+
+/// Computes attention.
+///
+/// # Safety
+/// As for [`Attention::run_on`].
+pub unsafe fn run<T: AttentionElement>(
+    call: &Attention<'_, T>,
+    stream: &Stream,
+    o: &mut HeadsMut<'_, T>,
+) -> Result<()> {
+    let mut launch = Launch::of(call, stream.device(), o)?;
+    if launch.blocks == 0 {
+        return Ok(());
+    }
+    let workspace = Workspace::new(stream, launch.workspace_bytes())?;
+    if let Some(workspace) = &workspace {
+        let base = workspace.address();
+        launch.arguments.partial_o = GlobalMut::from_address(base);
+        launch.arguments.partial_lse = GlobalMut::from_address(base + 4 * launch.partial_o as u64);
+    }
+    let threads = launch.kernel.bounds().threads.unwrap_or(128);
+    // SAFETY: `Problem::of` has checked that all lies inside the buffers and is aligned; `o` and the log-sum-exp are borrowed mutably and
+    // share no element with the operands; the workspace is as large as the splits need. The caller answers for other streams, and for
+    // numbers on the device.
+    unsafe {
+        stream.launch(&launch.kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
+        if launch.arguments.splits > 1 {
+            let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;
+            stream.launch(&T::COMBINE, Grid::new(rows.div_ceil(4), 128), (launch.arguments, launch.dv))?;
+        }
+    }
+    Ok(())
+}
+
+/// What [`run`] would do.
+pub fn explain<T: AttentionElement>(
+    call: &Attention<'_, T>,
+    device: &Device,
+    o: &HeadsMut<'_, T>,
+) -> Result<AttentionExplanation> {
+    let launch = Launch::of(call, device, o)?;
+    Ok(AttentionExplanation {
+        kernel: (launch.blocks > 0).then(|| launch.kernel.name()),
+        rows: launch.rows,
+        pack: launch.arguments.pack,
+        splits: launch.arguments.splits,
+        blocks: launch.blocks as u32,
+        workspace_bytes: launch.workspace_bytes(),
+    })
+}

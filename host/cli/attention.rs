@@ -1,0 +1,174 @@
+//! `moye attention`
+
+use super::dtype::{Dtype, Stored};
+use super::input::NpyFile;
+use super::output::Output;
+use super::report::Report;
+use super::{DeviceArgument, progress, transfer};
+use anyhow::{Result, bail};
+use clap::Args;
+use half::{bf16, f16};
+use moye::{Attention as Builder, AttentionElement, Device, Heads, HeadsMut};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+#[derive(Args)]
+pub struct Attention {
+    /// A .npy file with the queries: float16 or bfloat16 of shape (batch, head, token, column).
+    #[arg(value_name = "Q.npy")]
+    q: PathBuf,
+    /// The keys. Their heads may be fewer: the query heads are a multiple of them.
+    #[arg(value_name = "K.npy")]
+    k: PathBuf,
+    /// The values.
+    #[arg(value_name = "V.npy")]
+    v: PathBuf,
+    /// Where to write the results, shaped as the queries.
+    #[arg(short, long, value_name = "O.npy")]
+    output: PathBuf,
+    /// Hide the keys after a query's position; the last query is at the position of the last key.
+    #[arg(long, conflicts_with = "window")]
+    causal: bool,
+    /// Hide the keys more than L before or R after a query's position; `-` is no limit.
+    #[arg(long, value_name = "L,R")]
+    window: Option<Window>,
+    /// Factor of the scores (default: one over the square root of the head size).
+    #[arg(long, value_name = "NUMBER")]
+    scale: Option<f32>,
+    /// Write the logarithms of the sums of exponentials too: float32 of shape (batch, head, token, 1).
+    #[arg(long, value_name = "FILE")]
+    lse: Option<PathBuf>,
+    /// Type of the elements, where the files cannot tell: f16 or bf16.
+    #[arg(long, value_enum, value_name = "TYPE")]
+    dtype: Option<Dtype>,
+    /// Replace the outputs where they exist.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    device: DeviceArgument,
+}
+
+/// How far a query sees to the left and to the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window([Option<u32>; 2]);
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let limit = |text: &str| match text.trim() {
+            "-" => Ok(None),
+            number => number.parse().map(Some),
+        };
+        let wrong = || {
+            format!(
+                "`{text}` is no window: it must be two numbers of keys, L,R, or `-` for no limit, such as 128,0"
+            )
+        };
+        let (left, right) = text.split_once(',').ok_or_else(wrong)?;
+        Ok(Self([limit(left).map_err(|_| wrong())?, limit(right).map_err(|_| wrong())?]))
+    }
+}
+
+/// How many elements an array of this shape has.
+fn elements(shape: &[usize]) -> Result<usize> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    match shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent)) {
+        Some(elements) => Ok(elements),
+        None => bail!("results of shape {shape:?} are larger than any memory; check the shapes of Q and V"),
+    }
+}
+
+impl Attention {
+    pub fn run(self) -> Result<()> {
+        let output = Output::create(&self.output, self.force)?;
+        let lse = self.lse.as_deref().map(|path| Output::create(path, self.force)).transpose()?;
+        let report = Output::report(Some(&output));
+        let files = [NpyFile::read(&self.q)?, NpyFile::read(&self.k)?, NpyFile::read(&self.v)?];
+        match files[0].dtype(self.dtype)? {
+            Dtype::F16 => self.compute::<f16>(report, &files, output, lse),
+            Dtype::Bf16 => self.compute::<bf16>(report, &files, output, lse),
+            other => bail!(
+                "{} holds {other}; attention is of float16 or bfloat16, so convert it, say with a.astype('float16')",
+                files[0].name()
+            ),
+        }
+    }
+
+    fn compute<T: AttentionElement + Stored + Default>(
+        &self,
+        mut report: Report,
+        files: &[NpyFile; 3],
+        output: Output,
+        lse: Option<Output>,
+    ) -> Result<()> {
+        let [q, k, v] = [files[0].tensor::<T, 4>()?, files[1].tensor::<T, 4>()?, files[2].tensor::<T, 4>()?];
+        let device: Device = self.device.open(&mut report)?;
+        let [batches, heads, tokens, _] = q.1;
+        let o_shape = [batches, heads, tokens, v.1[3]];
+        let data = [
+            transfer::upload(&device, &q.0)?,
+            transfer::upload(&device, &k.0)?,
+            transfer::upload(&device, &v.0)?,
+        ];
+        let mut result = device.alloc_uninit::<T>(elements(&o_shape)?)?;
+        let rows = elements(&o_shape[..3])?;
+        let mut logarithms = device.alloc_uninit::<f32>(if lse.is_some() { rows } else { 0 })?;
+        let mut call = Builder::new(
+            Heads::head_first(&data[0], q.1)?,
+            Heads::head_first(&data[1], k.1)?,
+            Heads::head_first(&data[2], v.1)?,
+        );
+        if self.causal {
+            call = call.causal();
+        }
+        if let Some(Window([left, right])) = self.window {
+            call = call.window(left, right);
+        }
+        if let Some(scale) = self.scale {
+            call = call.scale(scale);
+        }
+        if lse.is_some() {
+            call = call.lse(&mut logarithms);
+        }
+        let mut target = HeadsMut::head_first(&mut result, o_shape)?;
+        let explanation = call.explain(&device, &target)?;
+        report.line("problem", format_args!("q {:?}, k {:?}, v {:?}, {}", q.1, k.1, v.1, T::DTYPE));
+        if let Some(kernel) = explanation.kernel {
+            report.line("kernel", format_args!("{kernel}, splits {}", explanation.splits));
+        }
+        if device.is_gpu() {
+            // The first launch loads the kernel.
+            let loading = progress::loading(&device);
+            let loaded = call.run(&device, &mut target);
+            loading.finish_and_clear();
+            loaded?;
+        }
+        let bar = progress::blocks(&device);
+        let time = device.time(|_| call.run(&device, &mut target))?;
+        bar.finish_and_clear();
+        report.line("time", format_args!("{:.3} ms", time.as_secs_f64() * 1e3));
+        drop(call);
+        output.write_tensor(&o_shape, &transfer::download(&result)?)?;
+        if let Some(lse) = lse {
+            lse.write_tensor(&[batches, heads, tokens, 1], &transfer::download(&logarithms)?)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_two_numbers_or_dashes() {
+        assert_eq!("128,0".parse(), Ok(Window([Some(128), Some(0)])));
+        assert_eq!("-, 5".parse(), Ok(Window([None, Some(5)])));
+        for text in ["", "5", "5,", "-1,3", "1,2,3"] {
+            assert!(text.parse::<Window>().unwrap_err().contains("L,R"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Attention: prompts, single tokens against a cache, chunks of a prompt.
+
+use super::results::{Figure, Row};
+use super::timing::in_turn;
+use super::{Measure, Monitor, Seen};
+use anyhow::{Result, bail};
+use half::bf16;
+use moye::{Attention, Buffer, Heads, HeadsMut};
+
+/// A case, of bf16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    pub batches: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub queries: usize,
+    pub keys: usize,
+    pub d: usize,
+    pub causal: bool,
+    /// Counted in bytes: the keys and values are what takes time.
+    pub by_bytes: bool,
+}
+
+/// 16,384 tokens in all with 2048 columns of heads, as FlashAttention's figures are taken; then a token, and a few, against caches; a
+/// chunk of a prompt behind 8192 tokens.
+pub fn cases() -> Vec<Case> {
+    const TOKENS: usize = 16384;
+    let mut cases = Vec::new();
+    for d in [64, 128, 256] {
+        for s in [1024, 4096, TOKENS] {
+            for causal in [false, true] {
+                let heads = 2048 / d;
+                let batches = TOKENS / s;
+                cases.push(Case {
+                    batches,
+                    heads,
+                    kv_heads: heads,
+                    queries: s,
+                    keys: s,
+                    d,
+                    causal,
+                    by_bytes: false,
+                });
+            }
+        }
+    }
+    let decode = |batches, queries, keys| Case {
+        batches,
+        heads: 32,
+        kv_heads: 8,
+        queries,
+        keys,
+        d: 128,
+        causal: true,
+        by_bytes: true,
+    };
+    for (batches, keys) in [(1, 2048), (1, 8192), (1, 32768), (16, 2048), (16, 8192), (16, 32768)] {
+        cases.push(decode(batches, 1, keys));
+    }
+    cases.extend([2, 4, 8, 16].map(|queries| decode(16, queries, 8192)));
+    cases.push(Case {
+        batches: 1,
+        heads: 8,
+        kv_heads: 8,
+        queries: 256,
+        keys: 8448,
+        d: 128,
+        causal: true,
+        by_bytes: false,
+    });
+    cases
+}
+
+impl Case {
+    /// Multiplications and additions of the scores that are seen.
+    fn operations(&self) -> f64 {
+        let (queries, keys) = (self.queries as f64, self.keys as f64);
+        let seen =
+            if self.causal { queries * keys - queries * (queries - 1.0) / 2.0 } else { queries * keys };
+        4.0 * seen * (self.batches * self.heads * self.d) as f64
+    }
+
+    /// Keys and values, queries and results.
+    fn bytes(&self) -> f64 {
+        let rows = self.kv_heads * self.keys + self.heads * self.queries;
+        (2 * 2 * self.batches * rows * self.d) as f64
+    }
+}
+
+/// Checks and times a case.
+///
+/// # Errors
+/// The result is wrong; the device's own errors.
+pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
+    let device = measure.device;
+    let Case { batches, heads, kv_heads, queries, keys, d, causal, .. } = *case;
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut draw = |elements: usize| -> Vec<bf16> {
+        (0..elements).map(|_| bf16::from_f32(2.0 * random.f32() - 1.0)).collect()
+    };
+    let (of_q, of_k) = (batches * heads * queries * d, batches * kv_heads * keys * d);
+    let host = [draw(of_q), draw(of_k), draw(of_k)];
+    let data = [device.upload(&host[0])?, device.upload(&host[1])?, device.upload(&host[2])?];
+    let mut o = device.alloc_uninit::<bf16>(of_q)?;
+    o.fill_bytes(0xFF)?;
+    let (q_shape, k_shape) = ([batches, heads, queries, d], [batches, kv_heads, keys, d]);
+    let call = || -> Result<Attention<'_, bf16>> {
+        let call = Attention::new(
+            Heads::head_first(&data[0], q_shape)?,
+            Heads::head_first(&data[1], k_shape)?,
+            Heads::head_first(&data[2], k_shape)?,
+        );
+        Ok(if causal { call.causal() } else { call })
+    };
+    let call = call()?;
+    let run = |o: &mut Buffer<bf16>| -> Result<()> {
+        Ok(call.run(device, &mut HeadsMut::head_first(o, q_shape)?)?)
+    };
+    let kernel = call.explain(device, &HeadsMut::head_first(&mut o, q_shape)?)?;
+    run(&mut o)?;
+    let error = relative_error(case, &host, &o.download()?);
+    if error.is_nan() || error > 6e-3 {
+        bail!("attention {case:?} has the relative error {error:.1e}; so no time is taken");
+    }
+    let mut seen = Vec::new();
+    let mut watch = || seen.extend(measure.monitor.map(Monitor::look));
+    let mut ours = || run(&mut o);
+    let times = in_turn(device, &measure.plan, &mut [&mut ours], &mut watch)?;
+    let (unit, amount) =
+        if case.by_bytes { ("GB/s", case.bytes() / 1e9) } else { ("TFLOP/s", case.operations() / 1e12) };
+    let of_heads = if heads == kv_heads { heads.to_string() } else { format!("{heads}/{kv_heads}") };
+    Ok(Row {
+        work: "attention",
+        kind: format!("bf16 B {batches} H {of_heads} D {d}{}", if causal { " causal" } else { "" }),
+        majors: None,
+        behind: None,
+        by: None,
+        rest_ms: measure.plan.rest.as_millis() as u64,
+        m: queries,
+        n: keys,
+        k: None,
+        unit,
+        moye: Figure::new(&times[0], amount),
+        peer: None,
+        no_peer: None,
+        limit: measure
+            .facts
+            .as_ref()
+            .map(|facts| facts.memory_rate / 1e9)
+            .filter(|&rate| case.by_bytes && rate > 0.0),
+        relative_error: Some(error),
+        kernel: format!("{}, splits {}", kernel.kernel.unwrap_or(""), kernel.splits),
+        seen: Seen::typical(&seen),
+        goal: None,
+    })
+}
+
+/// By norm, against float64, of some rows.
+fn relative_error(case: &Case, [q, k, v]: &[Vec<bf16>; 3], o: &[bf16]) -> f64 {
+    const ROWS: usize = 24;
+    let Case { batches, heads, kv_heads, queries, keys, d, causal, .. } = *case;
+    let rows = batches * heads * queries;
+    let (mut squares, mut of) = (0.0, 0.0);
+    for i in 0..ROWS.min(rows) {
+        // Spread over all, the last among them.
+        let row = rows - 1 - i * (rows / ROWS.min(rows));
+        let (token, head, batch) = (row % queries, row / queries % heads, row / queries / heads);
+        let first = (batch * kv_heads + head / (heads / kv_heads)) * keys;
+        let seen = if causal { (token + keys + 1).saturating_sub(queries) } else { keys };
+        let dot = |key: usize| -> f64 {
+            let (q, k) = (&q[row * d..][..d], &k[(first + key) * d..][..d]);
+            q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>() / (d as f64).sqrt()
+        };
+        let scores: Vec<f64> = (0..seen).map(dot).collect();
+        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        for column in 0..d {
+            let sum: f64 =
+                weights.iter().enumerate().map(|(key, w)| w * v[(first + key) * d + column].to_f64()).sum();
+            let want = if seen == 0 { 0.0 } else { sum / total };
+            squares += (o[row * d + column].to_f64() - want).powi(2);
+            of += want * want;
+        }
+    }
+    (squares / of).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::bench::tests::on_simulator;
+
+    #[test]
+    fn attention_is_checked_and_told() {
+        on_simulator(|measure| {
+            let case = Case {
+                batches: 1,
+                heads: 2,
+                kv_heads: 1,
+                queries: 3,
+                keys: 70,
+                d: 64,
+                causal: true,
+                by_bytes: false,
+            };
+            let row = row(measure, &case).unwrap();
+            assert_eq!(row.what(), "attention bf16 B 1 H 2/1 D 64 causal 3 x 70");
+            assert_eq!(case.operations(), 4.0 * (68 + 69 + 70) as f64 * 128.0);
+            assert!(row.relative_error.unwrap() < 4e-3, "{row:?}");
+        });
+    }
+}

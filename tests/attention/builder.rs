@@ -1,0 +1,142 @@
+//! The call: orders of modes, options, errors with their values.
+
+use crate::random::Random;
+use half::bf16;
+use moye::{Attention, Device, Error, Heads, HeadsMut};
+
+/// One row of attention in f64: the query, keys and values of its head that it sees.
+fn row(q: &[bf16], keys: &[&[bf16]], values: &[&[bf16]]) -> Vec<f64> {
+    let dot = |k: &&[bf16]| {
+        q.iter().zip(*k).map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>() / (q.len() as f64).sqrt()
+    };
+    let weights: Vec<f64> = keys.iter().map(|k| dot(k).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    (0..values[0].len())
+        .map(|column| weights.iter().zip(values).map(|(w, v)| w * v[column].to_f64()).sum::<f64>() / total)
+        .collect()
+}
+
+fn numbers(count: usize, seed: u64) -> Vec<bf16> {
+    let mut random = Random::new(seed);
+    (0..count).map(|_| bf16::from_f32(random.normal())).collect()
+}
+
+#[test]
+fn packed_queries_keys_and_values_of_tokens_give_causal_attention() {
+    let (device, tokens, heads, d) = (Device::sim(), 70, 2, 64);
+    let width = heads * d;
+    let host = numbers(tokens * 3 * width, 1);
+    let qkv = device.upload(&host).unwrap();
+    let part = |i: usize| {
+        let elements = qkv.slice(i * width..).unwrap();
+        Heads::strided(elements, [1, heads, tokens, d], [3 * tokens * width, d, 3 * width]).unwrap()
+    };
+    let mut o = device.alloc_uninit::<bf16>(tokens * width).unwrap();
+    let mut lse = device.alloc_uninit::<f32>(heads * tokens).unwrap();
+    let call = Attention::new(part(0), part(1), part(2)).causal().lse(&mut lse);
+    let mut target = HeadsMut::token_first(&mut o, [1, tokens, heads, d]).unwrap();
+    assert_eq!(call.explain(&device, &target).unwrap().kernel, Some("forward_bf16_64"));
+    call.run(&device, &mut target).unwrap();
+    drop(call);
+    let o = o.download().unwrap();
+    let at =
+        |token: usize, part: usize, head: usize| &host[token * 3 * width + part * width + head * d..][..d];
+    let (mut squares, mut of) = (0.0, 0.0);
+    for head in 0..heads {
+        for token in 0..tokens {
+            let keys: Vec<_> = (0..=token).map(|key| at(key, 1, head)).collect();
+            let values: Vec<_> = (0..=token).map(|key| at(key, 2, head)).collect();
+            for (column, want) in row(at(token, 0, head), &keys, &values).into_iter().enumerate() {
+                squares += (o[token * width + head * d + column].to_f64() - want).powi(2);
+                of += want * want;
+            }
+        }
+    }
+    assert!((squares / of).sqrt() < 1.0 / 256.0, "{:e} by norm", (squares / of).sqrt());
+    assert!(lse.download().unwrap().iter().all(|lse| lse.is_finite()));
+}
+
+#[test]
+fn the_same_call_has_the_same_bits_whatever_runs_beside() {
+    let device = Device::sim();
+    let [q, k, v] = [1, 2, 3].map(|seed| device.upload(&numbers(8 * 200 * 64, seed)).unwrap());
+    let bits = || {
+        let mut o = device.alloc_uninit::<bf16>(8 * 2 * 64).unwrap();
+        let keys = |k| Heads::head_first(k, [1, 2, 200, 64]).unwrap();
+        let call =
+            Attention::new(Heads::head_first(&q, [1, 8, 2, 64]).unwrap(), keys(&k), keys(&v)).splits(3);
+        let mut target = HeadsMut::head_first(&mut o, [1, 8, 2, 64]).unwrap();
+        let explanation = call.explain(&device, &target).unwrap();
+        assert_eq!(
+            (explanation.kernel, explanation.pack, explanation.splits),
+            (Some("decode_bf16_64"), 4, 3)
+        );
+        assert_eq!(explanation.workspace_bytes, 4 * 3 * 16 * 65);
+        call.run(&device, &mut target).unwrap();
+        o.download().unwrap()
+    };
+    assert_eq!(bits(), bits());
+}
+
+#[test]
+fn queries_without_keys_have_zeros_and_minus_infinity() {
+    let device = Device::sim();
+    let q = device.upload(&numbers(3 * 64, 1)).unwrap();
+    let none = device.alloc_uninit::<bf16>(0).unwrap();
+    let mut o = device.upload(&numbers(3 * 64, 2)).unwrap();
+    let mut lse = device.alloc_uninit::<f32>(3).unwrap();
+    let keys = || Heads::head_first(&none, [1, 1, 0, 64]).unwrap();
+    Attention::new(Heads::head_first(&q, [1, 1, 3, 64]).unwrap(), keys(), keys())
+        .lse(&mut lse)
+        .run(&device, &mut HeadsMut::head_first(&mut o, [1, 1, 3, 64]).unwrap())
+        .unwrap();
+    assert!(o.download().unwrap().iter().all(|&o| o == bf16::ZERO));
+    assert_eq!(lse.download().unwrap(), [f32::NEG_INFINITY; 3]);
+}
+
+#[test]
+fn a_call_that_does_not_fit_is_refused_with_its_values() {
+    let device = Device::sim();
+    let data = device.alloc_uninit::<bf16>(4096).unwrap();
+    let mut o = device.alloc_uninit::<bf16>(4096).unwrap();
+    let tensor = |extents: [usize; 4]| Heads::head_first(&data, extents).unwrap();
+    let mut refused = |q: [usize; 4], k: [usize; 4], v: [usize; 4], says: &str| {
+        let [batch, heads, tokens, _] = q;
+        let mut target = HeadsMut::head_first(&mut o, [batch, heads, tokens, v[3]]).unwrap();
+        let error = Attention::new(tensor(q), tensor(k), tensor(v))
+            .run(&device, &mut target)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(says), "{error}");
+    };
+    let shape = [1, 2, 4, 64];
+    refused(shape, [1, 2, 4, 128], [1, 2, 4, 128], "q [1, 2, 4, 64], k [1, 2, 4, 128]");
+    refused([1, 3, 4, 64], shape, shape, "3 query heads and 2 KV heads");
+    refused(
+        [1, 2, 4, 48],
+        [1, 2, 4, 48],
+        [1, 2, 4, 48],
+        "heads of 48 columns with values of 48 have no kernel",
+    );
+    refused(shape, [2, 2, 4, 64], [2, 2, 4, 64], "1 batches of queries and 2 of keys");
+    let mut target = HeadsMut::head_first(&mut o, shape).unwrap();
+    let odd = Heads::strided(data.slice(4..).unwrap(), shape, [512, 256, 64]).unwrap();
+    let error = Attention::new(odd, tensor(shape), tensor(shape)).run(&device, &mut target).unwrap_err();
+    assert!(
+        matches!(&error, Error::Unsupported { detail, .. } if detail.contains("8 bytes past a multiple of 16")),
+        "{error}"
+    );
+    let error = Attention::new(tensor(shape), tensor(shape), tensor(shape))
+        .splits(1000)
+        .run(&device, &mut target)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("1000 splits: there are 1 to 128"), "{error}");
+    let sinks = device.upload(&[1.0f32; 3]).unwrap();
+    let error = Attention::new(tensor(shape), tensor(shape), tensor(shape))
+        .sinks(&sinks)
+        .run(&device, &mut target)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("the sinks: 3 elements instead of 2, the query heads"), "{error}");
+}

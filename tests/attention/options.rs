@@ -1,0 +1,148 @@
+//! Options of the call: each gives what a call without it gives of operands that were changed instead.
+
+use crate::random::Random;
+use half::bf16;
+use moye::{Attention, Buffer, Device, Heads, HeadsMut};
+
+const D: usize = 64;
+
+fn numbers(count: usize, seed: u64) -> Vec<bf16> {
+    let mut random = Random::new(seed);
+    (0..count).map(|_| bf16::from_f32(random.normal())).collect()
+}
+
+/// Queries, keys and values of `heads` query heads and one KV head, one batch.
+struct Operands {
+    heads: usize,
+    tokens: [usize; 2],
+    q: Vec<bf16>,
+    k: Vec<bf16>,
+    v: Vec<bf16>,
+}
+
+impl Operands {
+    fn new(heads: usize, [queries, keys]: [usize; 2], seed: u64) -> Self {
+        Self {
+            heads,
+            tokens: [queries, keys],
+            q: numbers(heads * queries * D, seed),
+            k: numbers(keys * D, seed + 1),
+            v: numbers(keys * D, seed + 2),
+        }
+    }
+
+    /// The results, contiguous (batch, token, head, column), of the first `keys` keys.
+    fn causal(&self, device: &Device, keys: usize) -> Vec<bf16> {
+        let [q, k, v] = [&self.q, &self.k, &self.v].map(|data| device.upload(data).unwrap());
+        let mut o = device.alloc_uninit::<bf16>(self.q.len()).unwrap();
+        let shape = [1, self.tokens[0], self.heads, D];
+        let heads = |buffer| Heads::head_first(buffer, [1, 1, keys, D]).unwrap();
+        Attention::new(Heads::token_first(&q, shape).unwrap(), heads(&k), heads(&v))
+            .causal()
+            .run(device, &mut HeadsMut::token_first(&mut o, shape).unwrap())
+            .unwrap();
+        o.download().unwrap()
+    }
+}
+
+fn assert_close(got: &[bf16], want: &[bf16]) {
+    assert_eq!(got.len(), want.len());
+    let norm = |numbers: &mut dyn Iterator<Item = f64>| numbers.map(|x| x * x).sum::<f64>().sqrt();
+    let error = norm(&mut got.iter().zip(want).map(|(a, b)| a.to_f64() - b.to_f64()));
+    let relative = error / norm(&mut want.iter().map(|x| x.to_f64()));
+    assert!(relative < 1.0 / 128.0, "{relative:e} by norm");
+}
+
+fn upload(device: &Device, parts: &[&[bf16]]) -> Buffer<bf16> {
+    device.upload(&parts.concat()).unwrap()
+}
+
+#[test]
+fn sequences_of_variable_length_are_attended_to_each_by_itself() {
+    let device = Device::sim();
+    let [a, b] = [Operands::new(2, [70, 90], 1), Operands::new(2, [5, 130], 4)];
+    let q = upload(&device, &[&a.q, &b.q]);
+    let k = upload(&device, &[&a.k, &b.k]);
+    let v = upload(&device, &[&a.v, &b.v]);
+    let offsets = [device.upload(&[0, 70, 75]).unwrap(), device.upload(&[0, 90, 220]).unwrap()];
+    let mut o = device.alloc_uninit::<bf16>(75 * 2 * D).unwrap();
+    let keys = |buffer| Heads::token_first(buffer, [1, 220, 1, D]).unwrap();
+    let call = Attention::new(Heads::token_first(&q, [1, 75, 2, D]).unwrap(), keys(&k), keys(&v)).causal();
+    // SAFETY: the offsets ascend to the tensors' tokens, and the longest sequences have 70 and 130.
+    let call = unsafe { call.variable_length(&offsets[0], &offsets[1], [70, 130]) };
+    call.run(&device, &mut HeadsMut::token_first(&mut o, [1, 75, 2, D]).unwrap()).unwrap();
+    let o = o.download().unwrap();
+    assert_close(&o[..a.q.len()], &a.causal(&device, 90));
+    assert_close(&o[a.q.len()..], &b.causal(&device, 130));
+}
+
+#[test]
+fn a_cache_in_pages_that_is_filled_in_part_gives_what_its_keys_give_in_a_row() {
+    let (device, page) = (Device::sim(), 16);
+    let operands = Operands::new(4, [3, 128], 1);
+    // The pages of the sequence in the reverse order.
+    let reversed = |data: &[bf16]| -> Buffer<bf16> {
+        let pages: Vec<_> = data.chunks(page * D).rev().collect();
+        upload(&device, &pages)
+    };
+    let (k, v) = (reversed(&operands.k), reversed(&operands.v));
+    let q = device.upload(&operands.q).unwrap();
+    let table = device.upload(&[7, 6, 5, 4, 3, 2, 1, 0]).unwrap();
+    let lengths = device.upload(&[100]).unwrap();
+    let mut o = device.alloc_uninit::<bf16>(operands.q.len()).unwrap();
+    let shape = [1, 3, 4, D];
+    let pages = |buffer| Heads::head_first(buffer, [8, 1, page, D]).unwrap();
+    let call = Attention::new(Heads::token_first(&q, shape).unwrap(), pages(&k), pages(&v)).causal();
+    // SAFETY: there are 8 pages, and room for 128 keys.
+    let call = unsafe { call.pages(&table, 8).key_lengths(&lengths) };
+    call.run(&device, &mut HeadsMut::token_first(&mut o, shape).unwrap()).unwrap();
+    assert_close(&o.download().unwrap(), &operands.causal(&device, 100));
+}
+
+#[test]
+fn a_mask_or_a_bias_of_a_triangle_is_the_causal_mask() {
+    let device = Device::sim();
+    let operands = Operands::new(2, [70, 70], 1);
+    let want = operands.causal(&device, 70);
+    let [q, k, v] = [&operands.q, &operands.k, &operands.v].map(|data| device.upload(data).unwrap());
+    let shape = [1, 70, 2, D];
+    let heads = |buffer| Heads::head_first(buffer, [1, 1, 70, D]).unwrap();
+    let call = || Attention::new(Heads::token_first(&q, shape).unwrap(), heads(&k), heads(&v));
+    let sees = |i: usize| i % 70 <= i / 70;
+    let bytes: Vec<u8> = (0..70 * 70).map(|i| sees(i).into()).collect();
+    let scores: Vec<bf16> =
+        (0..70 * 70).map(|i| if sees(i) { bf16::ZERO } else { bf16::NEG_INFINITY }).collect();
+    let (mask, bias) = (device.upload(&bytes).unwrap(), device.upload(&scores).unwrap());
+    for call in [call().mask(&mask, [0, 0, 70, 1]), call().bias(&bias, [0, 0, 70, 1])] {
+        let mut o = device.alloc_uninit::<bf16>(operands.q.len()).unwrap();
+        let mut target = HeadsMut::token_first(&mut o, shape).unwrap();
+        assert_eq!(call.explain(&device, &target).unwrap().kernel, Some("forward_bf16_64_general"));
+        call.run(&device, &mut target).unwrap();
+        assert_close(&o.download().unwrap(), &want);
+    }
+    let error = call().mask(&mask, [0, 0, 71, 1]);
+    let mut o = device.alloc_uninit::<bf16>(operands.q.len()).unwrap();
+    let error =
+        error.run(&device, &mut HeadsMut::token_first(&mut o, shape).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("the mask of (batch, head, query, key) [1, 2, 70, 70]"), "{error}");
+}
+
+#[test]
+fn calls_without_batches_heads_or_tokens_have_nothing_to_launch() {
+    let device = Device::sim();
+    let data = device.alloc_uninit::<bf16>(8 * D).unwrap();
+    for (q, k) in [([0, 2, 4, D], [0, 2, 4, D]), ([1, 0, 4, D], [1, 2, 4, D]), ([1, 2, 0, D], [1, 2, 4, D])] {
+        let mut o = device.alloc_uninit::<bf16>(0).unwrap();
+        let mut target = HeadsMut::head_first(&mut o, q).unwrap();
+        let tensor = |extents| Heads::head_first(&data, extents).unwrap();
+        let call = Attention::new(tensor(q), tensor(k), tensor(k));
+        assert_eq!(call.explain(&device, &target).unwrap().kernel, None, "{q:?}");
+        call.run(&device, &mut target).unwrap();
+    }
+    let keys = Heads::head_first(&data, [1, 0, 4, D]).unwrap();
+    let mut o = device.alloc_uninit::<bf16>(0).unwrap();
+    let mut target = HeadsMut::head_first(&mut o, [1, 0, 4, D]).unwrap();
+    let error = Attention::new(keys.clone(), keys.clone(), keys).run(&device, &mut target).unwrap_err();
+    assert!(error.to_string().contains("0 query heads and 0 KV heads"), "{error}");
+    assert!(Heads::head_first(&data, [usize::MAX; 4]).is_err());
+}
