@@ -45,6 +45,6 @@ pub struct Generic<T> {
 }
 
 #[kernel]
-pub unsafe fn takes_a_generic_of_a_flag(_x: Generic<bool>) {}
+pub unsafe fn takes_a_generic_of_a_letter(_x: Generic<char>) {}
 
 fn main() {}
