@@ -11,7 +11,11 @@
 //! assert!((math::erf(0.5) - 0.5204999).abs() < 1e-7);
 //! ```
 
-#![allow(clippy::approx_constant, reason = "coefficients of polynomials, and constants in two parts")]
+#![allow(
+    clippy::approx_constant,
+    clippy::excessive_precision,
+    reason = "coefficients of polynomials, and constants in two parts"
+)]
 
 use crate::arch::{Fma, sqrt_rn_f32};
 

@@ -30,6 +30,10 @@ const EXAMPLES: &[&str] = &[
 /// Builds the examples and programs, those of the whole workspace: as the tests have built them, or as they will.
 const PROGRAMS: &[&str] = &["build", "--quiet", "--workspace", "--examples", "--bins"];
 
+/// What clippy denies: all that the compiler warns of, and its own groups but those of taste.
+const CLIPPY: &[&str] =
+    &["--", "-D", "warnings", "-A", "clippy::style", "-A", "clippy::complexity", "-A", "clippy::suspicious"];
+
 /// A crate of its own: no member of the workspace.
 pub const OWN_KERNELS: &str = "examples/own-kernels";
 /// Kernels of a page each, likewise.
@@ -88,9 +92,7 @@ fn run_step(
             match missing {
                 Some(reason) => summary.skip(reason),
                 None => summary.step("lints: clippy, warnings denied, all targets", || {
-                    let lints = |of: &[&str]| {
-                        cargo(&[&["clippy", "--quiet"], of, &["--", "-D", "warnings"]].concat())
-                    };
+                    let lints = |of: &[&str]| cargo(&[&["clippy", "--quiet"], of, CLIPPY].concat());
                     shown(&mut lints(&["--workspace", "--all-targets"]))?;
                     // The library as other crates use it, without what only the program needs.
                     shown(&mut lints(&["--package", "moye", "--lib", "--no-default-features"]))?;
@@ -106,6 +108,13 @@ fn run_step(
         "tests" => {
             summary.step("tests of all crates", || {
                 shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, None))
+            });
+            // A feature that is off by default.
+            summary.step("tests of attention's kernels on the simulator", || {
+                let package = ["test", "--quiet", "--package", "moye-kernels"];
+                shown(&mut cargo(
+                    &[&package[..], &["--features", "attention", "--test", "attention"]].concat(),
+                ))
             });
             if let Some(reason) = no_gpu(checkout) {
                 summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));

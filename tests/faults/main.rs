@@ -173,7 +173,7 @@ macro_rules! kind {
     kernels::reads_a_load_that_another_waited_for,
     kind!(SharedNotAwaited { access: Access::Read, bytes: 4, offset: 0, what: "bulk copy", mbarrier: 256 }),
     3,
-    &["which a bulk copy has brought that arrives at the mbarrier at offset 256: others have waited there"]
+    &["written by a bulk copy that completes on the mbarrier at offset 256; this thread has not waited on it"]
 )]
 fn a_fault_is_told_with_block_thread_and_values(
     #[case] kernel: Faulty,

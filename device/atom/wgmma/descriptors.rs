@@ -102,7 +102,7 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Descri
     };
     /// Elements that the swizzle repeats after.
     const PATTERN: i64 =
-        if L::SWIZZLE.bits() == 0 { Self::PIECE } else { 8 * Self::PIECE << L::SWIZZLE.bits() };
+        if L::SWIZZLE.bits() == 0 { Self::PIECE } else { (8 * Self::PIECE) << L::SWIZZLE.bits() };
 }
 
 /// Stages begin where the swizzle does, or the tensor has no descriptors.

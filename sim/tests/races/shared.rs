@@ -43,7 +43,7 @@ fn loop_without_second_barrier(right: bool, _: u64) {
 
 fn two_warps_write_one_word(right: bool, _: u64) {
     let t = thread_idx().x;
-    if t % 32 == 0 {
+    if t.is_multiple_of(32) {
         let word = if right { t } else { 0 };
         store_shared(at(word), t); // two_warps_write_one_word
     }
@@ -155,7 +155,7 @@ fn histogram_without_atomics(right: bool, _: u64) {
     let t = thread_idx().x;
     store_shared(at(t), 0_u32);
     sync_threads();
-    if t % 32 == 0 {
+    if t.is_multiple_of(32) {
         if right {
             atomic_add(at(5), 1_u32);
         } else {

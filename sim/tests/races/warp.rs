@@ -166,7 +166,7 @@ fn what_ldmatrix_has_read_is_released_by_any_lane() {
         for turn in 0..3 {
             let full = shared_base() + 8 * (turn + 1);
             if t < 32 {
-                mbarrier_wait_parity(empty, turn % 2 ^ 1);
+                mbarrier_wait_parity(empty, (turn % 2) ^ 1);
                 store_shared(rows + 16 * t, [turn; 4]);
                 mbarrier_arrive(full);
             } else {
