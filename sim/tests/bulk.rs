@@ -612,7 +612,7 @@ fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
         );
         assert_eq!(fault.thread.x, 40);
         assert!(
-            fault.to_string().contains("that arrives at the mbarrier at offset 0: others have waited there")
+            fault.to_string().contains("that completes on the mbarrier at offset 0; this thread has not waited on it")
         );
     }
 }
