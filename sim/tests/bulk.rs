@@ -612,7 +612,9 @@ fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
         );
         assert_eq!(fault.thread.x, 40);
         assert!(
-            fault.to_string().contains("that completes on the mbarrier at offset 0; this thread has not waited on it")
+            fault
+                .to_string()
+                .contains("that completes on the mbarrier at offset 0; this thread has not waited on it")
         );
     }
 }

@@ -164,9 +164,7 @@ fn who_did_not_wait_for_the_mbarrier_may_not_read_what_others_waited_for() {
         ),
         "{fault}"
     );
-    assert!(
-        fault.to_string().contains("written by a st.async that completes on the mbarrier at offset 0")
-    );
+    assert!(fault.to_string().contains("written by a st.async that completes on the mbarrier at offset 0"));
 }
 
 #[test]

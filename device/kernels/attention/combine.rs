@@ -13,7 +13,7 @@ pub const THREADS: u32 = 128;
 ///
 /// # Safety
 /// [`forward`](super::forward()) has run with the same arguments, more than one split and both workspaces; `dv` is its number of value
-/// columns. The launch has [`THREADS`] threads and a block for each 4 rows of `batches * heads * q_length`.
+/// columns. The launch has `THREADS` threads and a block for each 4 rows of `batches * heads * q_length`.
 #[inline(always)]
 pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     const LOG2_E: f32 = core::f32::consts::LOG2_E;
