@@ -27,7 +27,7 @@ impl<const M: i64, const N: i64> StaticLayout for Shape<M, N> {
 /// let g_a = tile!(m_a, (128, 8), (2, _)); // (BLK_M, BLK_K, k)
 /// assert_eq!((g_a.tiles(), g_a.layout().to_string()), (8, "(128,8):(1@0,1@1)".into()));
 /// let t_a = partition!(g_a, (32, 8), 33); // (THR_M, THR_K, k)
-/// assert_eq!(t_a.layout().to_string(), "(4,1):(32@0,8@1)");
+/// assert_eq!(t_a.layout().to_string(), "(4,1):(32@0,0)");
 /// ```
 #[macro_export]
 macro_rules! tensor {
