@@ -156,7 +156,7 @@ fn unit(
     Some(())
 }
 
-/// Reads entries up to the one that ends the list. The scopes of an entry that is none itself go to the list that it is in.
+/// Reads entries up to the end of the list. Scopes below an entry without a scope are added to the entry's own list.
 fn children(
     bytes: &mut Bytes<'_>,
     table: &BTreeMap<u64, Abbreviation>,

@@ -12,7 +12,7 @@ const LEVEL: u8 = 6;
 pub struct Packed {
     /// All that is packed.
     pub bytes: Vec<u8>,
-    /// What stands in front of all entry points.
+    /// The text before the first entry point.
     pub preamble: Part,
     /// The entry points.
     pub entries: Vec<Entry>,

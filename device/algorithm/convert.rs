@@ -31,7 +31,7 @@ impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E
         T: Convert<U>,
     {
         let mut result = Fragment::zeros();
-        // SAFETY: inside both, which whoever made the tensor has written.
+        // SAFETY: the index is below both sizes, and the tensor's elements were written when it was made.
         unsafe { convert_into(self, &mut result) };
         result
     }

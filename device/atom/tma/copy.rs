@@ -194,7 +194,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
     /// The boxes that one block copies.
     pub const TILE: TmaTile = <Self as TmaTiled>::TILE;
 
-    /// The bytes of a tile: what its stage's barrier is told of, whoever of the cluster loads them.
+    /// The bytes of a tile, which its stage's mbarrier expects, from any block of the cluster.
     pub const BYTES: u32 = CLUSTER * Self::TILE.bytes();
 
     /// The part of this block of the cluster.

@@ -359,7 +359,7 @@ struct Fits {
 }
 
 impl Fits {
-    /// The largest extent of a box by which a run is divided; 0 where there is none.
+    /// The largest extent of a box that divides a run; 0 if no extent does.
     const fn largest_divisor(&self, run: i64) -> i64 {
         if run <= MAX_EXTENT {
             return run;
@@ -371,7 +371,7 @@ impl Fits {
         extent
     }
 
-    /// The nearest runs that fit, below and above; 0 where there is none below.
+    /// The nearest runs that fit, below and above; 0 if no shorter run fits.
     const fn nearest(&self, run: i64) -> [i64; 2] {
         let (unit, multiple) = (self.unit, self.multiple);
         let below = if run <= MAX_EXTENT || run / multiple * multiple < MAX_EXTENT / unit * unit {
