@@ -58,7 +58,7 @@ fn attention<T: Element + Default>(
     let values = |seed| (0..N * N).map(|i| of(number(i, seed))).collect::<Vec<_>>();
     let (q, k, v) = (values(1), values(2), values(3));
     let [dq, dk, dv] = [("q", &q), ("k", &k), ("v", &v)].map(|(name, values)| upload(&memory, name, values));
-    let o = upload(&memory, "o", &vec![T::default(); N * N]);
+    let o = upload(&memory, "o", &[T::default(); N * N]);
     let scale = 0.125 * std::f32::consts::LOG2_E;
     let arguments = (
         Global::from_address(dq.address()),
