@@ -2,7 +2,8 @@
 //!
 //! CuTe C++ prints a tensor as a pointer and its layout, `gmem_ptr[32b](0x7f..) o (_32,_4):(_1,32)`, a layout of
 //! shared memory with `smem_ptr[16b](unset)` in place of an offset, and a tensor of coordinates with its origin,
-//! `ArithTuple(0,_0) o (4,3):(_1@0,_1@1)`. The Python DSL prints `tensor<ptr<f16, smem, align<16>> o (8,64):(64,1)>`,
+//! `ArithTuple(0,_0) o (4,3):(_1@0,_1@1)`, or `counting_iter(0) o 12:1`. Operands of `wgmma` and `tcgen05.mma` in shared
+//! memory have no pointer but descriptors, `GMMA::DescriptorIterator o (_1,_2,_4):(_0,_64,_2)`. The Python DSL prints `tensor<ptr<f16, smem, align<16>> o (8,64):(64,1)>`,
 //! and with values `tensor(raw_ptr(0x..: f32, gmem, align<4>) o (4,3):(1,4), data= ...`. The layout is what counts: an
 //! address says nothing of it. Only a swizzle beside a pointer says more: it swizzles bytes, so it is converted to
 //! elements of the pointer's type, as CuTe's `as_position_independent_swizzle_layout` does.
@@ -38,7 +39,7 @@ impl Reader<'_> {
         let name = word(&self.text[place..]);
         let next = self.text.as_bytes().get(place + name.len());
         match (name, next) {
-            ("ArithTuple", Some(b'(')) => self.origin(place),
+            ("ArithTuple" | "counting_iter", Some(b'(')) => self.origin(name.len(), place),
             ("tensor", Some(b'<' | b'(')) => self.tensor(place),
             _ => {
                 self.layout()?;
@@ -102,6 +103,12 @@ impl Reader<'_> {
     /// Reads a pointer, if one comes next.
     fn pointer(&mut self) -> Result<Option<Pointer>, EvalError> {
         let place = self.start();
+        for descriptors in ["GMMA::DescriptorIterator", "UMMA::DescriptorIterator"] {
+            if self.text[place..].starts_with(descriptors) {
+                self.at += descriptors.len();
+                return Ok(Some(Pointer { bits: None, swizzle: None }));
+            }
+        }
         let name = word(&self.text[place..]);
         let is_pointer = name.ends_with("ptr") || name == "tmem_";
         if !is_pointer || !self.text[place + name.len()..].starts_with(['[', '(', '<']) {
@@ -153,9 +160,10 @@ impl Reader<'_> {
         Err(self.expected(if open == '(' { "`)`" } else { "`>`" }))
     }
 
-    /// Reads the origin of a tensor of coordinates and its layout. Layouts have no origin, so it must be 0.
-    fn origin(&mut self, place: usize) -> Result<(), EvalError> {
-        self.at += "ArithTuple(".len();
+    /// Reads the origin of a tensor of coordinates after its name of `name` bytes, and the layout. Layouts have no
+    /// origin, so it must be 0.
+    fn origin(&mut self, name: usize, place: usize) -> Result<(), EvalError> {
+        self.at += name + "(".len();
         let count = self.list(")")?;
         self.tuple(count, place)?;
         if !self.is_zero_origin() {

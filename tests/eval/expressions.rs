@@ -181,6 +181,9 @@ fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
 #[case("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)(1,0)", "72")]
 #[case("ArithTuple(0,_0) o (4,3):(_1@0,_1@1)", "(4,3):(1@0,1@1)")]
 #[case("ArithTuple(0,_0) o (4,3):(_1@0,_1@1)(2,1)", "(2,1)")]
+#[case("counting_iter(0) o 12:1", "12:1")]
+#[case("GMMA::DescriptorIterator o (_1,_2,_4,_3):(_0,_64,_256,_1024)", "(1,2,4,3):(0,64,256,1024)")]
+#[case("UMMA::DescriptorIterator o (_1,_1,_4):(_0,_0,_2)", "(1,1,4):(0,0,2)")]
 #[case("(0,0) o (4,3):(1@0,1@1)", "(4,3):(1@0,1@1)")]
 #[case("S<3,4,3> o 0 o (8,64):(64,1)", "Sw<3,4,3> o 0 o (8,64):(64,1)")]
 #[case("tensor<ptr<f32, gmem, align<16>> o (128,8,4):(1,256,2048)>", "(128,8,4):(1,256,2048)")]
@@ -216,6 +219,14 @@ fn what_cute_prints_can_be_pasted(#[case] text: &str, #[case] expected: &str) {
 #[case(
     "ArithTuple(32,_0) o (4,3):(_1@0,_1@1)",
     "column 1: the coordinates begin at (32,0), and those of a layout at 0: leave the origin out"
+)]
+#[case(
+    "counting_iter(8) o 12:1",
+    "column 1: the coordinates begin at (8), and those of a layout at 0: leave the origin out"
+)]
+#[case(
+    "GMMA::DescriptorIterator(_1,_2)",
+    "column 25: expected `o` and a layout after the pointer, found `(`"
 )]
 #[case("gmem_ptr[32b](0x7f", "column 19: expected `)`, found the end")]
 #[case("gmem_ptr[32b](0x7f) (4,2)", "column 21: expected `o` and a layout after the pointer, found `(`")]
