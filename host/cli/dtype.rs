@@ -1,5 +1,6 @@
 //! Element types as NumPy has them, and what a command asks of each.
 
+use super::reference::Tolerance;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use half::{bf16, f16};
@@ -93,7 +94,8 @@ impl Dtype {
         if self.is_of_ml_dtypes() { format!("a.view(ml_dtypes.{self})") } else { "a".to_owned() }
     }
 
-    const fn is_of_ml_dtypes(self) -> bool {
+    /// Whether NumPy knows the type by `ml_dtypes` alone.
+    pub const fn is_of_ml_dtypes(self) -> bool {
         matches!(self, Self::Bf16 | Self::E4m3 | Self::E5m2)
     }
 }
@@ -156,19 +158,23 @@ pub trait Member: Operand + Stored {
         Ok(product)
     }
 
-    /// The relative error that products of random matrices with this way of summing, and results of type `result`, stay
-    /// well below: that of the result's rounding, or of the sums where they are as coarse.
-    fn tolerance(precision: Precision, result: Dtype) -> f64 {
-        match (precision, result) {
+    /// What products of random matrices with this way of summing, and results of type `result`, stay well below.
+    fn tolerance(precision: Precision, result: Dtype) -> Tolerance {
+        let sums = match (precision, Self::DTYPE) {
             (Precision::F16Sums, _) => 1e-2,
             (Precision::Tf32, _) => 2e-3,
-            (_, Dtype::F16) => 1e-3,
-            (_, Dtype::Bf16) => 5e-3,
-            (_, Dtype::F32) => 1e-5,
+            (_, Dtype::F16 | Dtype::Bf16 | Dtype::F32) => 1e-5,
             (_, Dtype::F64) => 1e-13,
+            // Tensor cores keep some 14 bits of a sum, and cut off the rest at each step.
+            (_, Dtype::E4m3 | Dtype::E5m2) => 5e-3,
             (_, Dtype::I8 | Dtype::I32) => 0.0,
-            (_, Dtype::E4m3 | Dtype::E5m2) => unreachable!("no result is of 8 bits"),
-        }
+        };
+        let rounding = match result {
+            Dtype::F16 => 1e-3,
+            Dtype::Bf16 => 5e-3,
+            _ => 0.0,
+        };
+        Tolerance { result: f64::max(sums, rounding), sums }
     }
 }
 
@@ -216,10 +222,6 @@ macro_rules! floats_of_8_bits {
                 Some(b) => product.scale_b(b),
                 None => product,
             })
-        },
-        // Tensor cores keep some 14 bits of a sum, and cut off the rest at each step.
-        fn tolerance(_: Precision, _: Dtype) -> f64 {
-            5e-3
         };
     )* } };
 }

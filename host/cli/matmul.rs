@@ -45,10 +45,10 @@ pub struct Matmul {
     #[arg(long)]
     f32_output: bool,
     /// The factor of the product. With 0 the matrices are not read.
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "NUMBER", value_parser = number)]
+    #[arg(long, default_value_t = 1.0, allow_hyphen_values = true, value_name = "NUMBER", value_parser = number)]
     alpha: f64,
     /// The factor of the matrix that `--c` names; 1 without it.
-    #[arg(long, requires = "c", allow_negative_numbers = true, value_name = "NUMBER", value_parser = number)]
+    #[arg(long, requires = "c", allow_hyphen_values = true, value_name = "NUMBER", value_parser = number)]
     beta: Option<f64>,
     /// A .npy file with a matrix of the product's shape and type that is added to it, `beta` times.
     #[arg(long, requires = "a", value_name = "C.npy")]
@@ -300,17 +300,17 @@ impl Matmul {
         let (a, b) = (matrix(m, k), matrix(k, n));
         let product = Product { a: a.view(), b: b.view(), finish, how };
         let (c, comparison) = multiply::<T, U>(report, device, &product)?;
-        let tolerance = T::tolerance(how.precision, U::DTYPE);
         if comparison.apart > 0 {
             bail!(
                 "the product is wrong: {} of its elements are infinite or NaN where the reference is not, or the reverse",
                 comparison.apart
             );
         }
-        if !comparison.is_within(tolerance) {
+        if !comparison.is_right() {
             bail!(
-                "the product is wrong: its relative error is {:.1e}, where {tolerance:.0e} is the most that rounding makes",
-                comparison.relative_error
+                "the product is wrong: its relative error is {:.1e}, where {:.0e} is the most that rounding makes",
+                comparison.relative_error,
+                comparison.allowed
             );
         }
         output.map_or(Ok(()), |output| output.write_matrix(c.view()))

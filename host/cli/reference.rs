@@ -14,6 +14,8 @@ pub struct Comparison {
     /// The Frobenius norm of the difference over that of the reference; over 1 where the reference is 0. Of what is
     /// finite in both.
     pub relative_error: f64,
+    /// The most that rounding makes of [`Comparison::relative_error`].
+    pub allowed: f64,
     /// How many elements are infinite or NaN where the reference is not, or the reverse.
     pub apart: u64,
     /// How many rows of the product were compared.
@@ -23,20 +25,37 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the product is as near as this relative error.
-    pub fn is_within(&self, tolerance: f64) -> bool {
-        self.apart == 0 && self.relative_error <= tolerance
+    /// Whether rounding accounts for all differences.
+    pub fn is_right(&self) -> bool {
+        self.apart == 0 && self.relative_error <= self.allowed
     }
 }
 
+/// What rounding may make of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// Of an element of C, relative to it.
+    pub result: f64,
+    /// Of a sum, relative to the largest that it is on its way.
+    pub sums: f64,
+}
+
+/// A sum of products.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    value: f64,
+    /// The largest magnitude on the way, which decides how exact the sum is.
+    largest: f64,
+}
+
 /// Compares `c` with `a * b` after `finish`, which makes an element of C from its row, its column and the sum: all rows where
-/// that is quick, otherwise as many as are, evenly spread. The rounding of the sums may move a number over the edge of
-/// the type's range where it is as near as `tolerance`, and between two neighbours among the smallest numbers.
+/// that is quick, otherwise as many as are, evenly spread. Rounding of the sums and of the result may move a number by
+/// `tolerance`, also over the edge of the type's range, and between two neighbours among the smallest numbers.
 pub fn compare<T: Scalar, U: Scalar>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
     c: ArrayView2<'_, U>,
-    tolerance: f64,
+    tolerance: Tolerance,
     finish: impl Fn(usize, usize, f64) -> f64 + Sync,
 ) -> Comparison {
     let (of, row_work) = (c.nrows(), (b.len() as u64).max(1));
@@ -44,81 +63,91 @@ pub fn compare<T: Scalar, U: Scalar>(
     // Row i of `rows` stands for a range of `of / rows` rows; the middle of it is taken.
     let sampled: Vec<usize> =
         (0..rows).map(|i| ((2 * i + 1) as u128 * of as u128 / (2 * rows) as u128) as usize).collect();
-    let range = Range::of::<U>(tolerance);
+    let least = least::<U>();
     let total = sampled
         .par_iter()
         .map(|&i| {
-            let mut expected = vec![0f64; c.ncols()];
+            let mut sums = vec![Sum::default(); c.ncols()];
             for (&x, row) in a.row(i).iter().zip(b.rows()) {
-                for (sum, &y) in expected.iter_mut().zip(row) {
-                    *sum += x.to_f64() * y.to_f64();
+                for (sum, &y) in sums.iter_mut().zip(row) {
+                    sum.value += x.to_f64() * y.to_f64();
+                    sum.largest = sum.largest.max(sum.value.abs());
                 }
             }
             let mut part = Part::default();
-            for (j, (&sum, &actual)) in expected.iter().zip(c.row(i)).enumerate() {
-                let exact = finish(i, j, sum);
-                part.add(range.difference(actual.to_f64(), exact, U::nearest(exact).to_f64()));
+            for (j, (sum, &actual)) in sums.iter().zip(c.row(i)).enumerate() {
+                let exact = finish(i, j, sum.value);
+                let mut expected = Expected { rounded: U::nearest(exact).to_f64(), low: exact, high: exact };
+                if tolerance.sums > 0.0 {
+                    let step = tolerance.sums * sum.largest;
+                    expected.reach(finish(i, j, sum.value - step));
+                    expected.reach(finish(i, j, sum.value + step));
+                }
+                part.add(expected.beside::<U>(actual.to_f64(), tolerance.result, least));
             }
             part
         })
         .reduce(Part::default, Part::merged);
-    let relative_error = match total.reference.scale {
-        0.0 => total.difference.scale * total.difference.squares.sqrt(),
-        _ => total.difference.over(&total.reference),
+    let relative = |norm: &Norm| match total.reference.scale {
+        0.0 => norm.scale * norm.squares.sqrt(),
+        _ => norm.over(&total.reference),
     };
-    Comparison { relative_error, apart: total.apart, rows, of }
+    let (relative_error, allowed) = (relative(&total.difference), relative(&total.allowed));
+    Comparison { relative_error, allowed, apart: total.apart, rows, of }
+}
+
+/// The smallest number of a type above 0; 0 for integers, which are exact.
+fn least<U: Scalar>() -> f64 {
+    if U::nearest(f64::INFINITY).to_f64().is_finite() { 0.0 } else { U::from_low_bits(1).to_f64() }
 }
 
 /// An element beside that of the reference.
 enum Difference {
-    /// Both finite: the difference, and the reference.
-    Finite(f64, f64),
+    /// Both finite.
+    Finite { difference: f64, reference: f64, allowed: f64 },
     /// The same infinity, or NaN in both.
     Alike,
     /// One is infinite or NaN, and the other is not.
     Apart,
 }
 
-/// The numbers of a type that decide what the last rounding may make of a value.
-struct Range {
-    /// The smallest above 0.
-    least: f64,
-    /// The largest that is finite.
-    most: f64,
-    /// How near to `most` a value may be rounded to either side, relative to it.
-    slack: f64,
+/// An element of the reference: rounded to the type, and the values that rounding of its sum may lead to.
+struct Expected {
+    rounded: f64,
+    low: f64,
+    high: f64,
 }
 
-impl Range {
-    fn of<U: Scalar>(tolerance: f64) -> Self {
-        let infinity = U::nearest(f64::INFINITY);
-        if infinity.to_f64().is_finite() {
-            // Integers, which are exact.
-            return Self { least: 0.0, most: infinity.to_f64(), slack: 0.0 };
-        }
-        Self {
-            least: U::from_low_bits(1).to_f64(),
-            most: U::from_low_bits(infinity.low_bits() - 1).to_f64(),
-            slack: tolerance,
-        }
+impl Expected {
+    fn reach(&mut self, value: f64) {
+        self.low = self.low.min(value);
+        self.high = self.high.max(value);
     }
 
-    /// What is between an element and the reference, which is `exact`, and rounded to the type `rounded`.
-    fn difference(&self, actual: f64, exact: f64, rounded: f64) -> Difference {
+    /// What is between this and an element of type `U`, whose rounding may be off by `tolerance`, relative.
+    fn beside<U: Scalar>(&self, actual: f64, tolerance: f64, least: f64) -> Difference {
+        let &Self { rounded, low, high } = self;
         if actual.is_finite() && rounded.is_finite() {
             // The difference of two numbers of f64 may be beyond f64.
             let difference = (actual - rounded).abs().min(f64::MAX);
-            return Difference::Finite(if difference <= self.least { 0.0 } else { difference }, rounded);
+            return Difference::Finite {
+                difference: if difference <= least { 0.0 } else { difference },
+                reference: rounded,
+                allowed: (tolerance * rounded.abs()).max((0.5 * high - 0.5 * low).min(f64::MAX)),
+            };
         }
         if actual == rounded || (actual.is_nan() && rounded.is_nan()) {
             return Difference::Alike;
         }
-        let is_at_edge = |value: f64| {
-            value.signum() == exact.signum() && (value.abs() / self.most - 1.0).abs() <= self.slack
-                || value == f64::INFINITY.copysign(exact)
+        let moved = |value: f64, by: f64| {
+            let moved = if value.is_finite() { value + by * value.abs() } else { value };
+            U::nearest(moved).to_f64()
         };
-        let is_near = (exact.abs() / self.most - 1.0).abs() <= self.slack;
-        if is_near && is_at_edge(actual) { Difference::Alike } else { Difference::Apart }
+        if (moved(low, -tolerance)..=moved(high, tolerance)).contains(&actual) {
+            Difference::Alike
+        } else {
+            Difference::Apart
+        }
     }
 }
 
@@ -127,15 +156,17 @@ impl Range {
 struct Part {
     difference: Norm,
     reference: Norm,
+    allowed: Norm,
     apart: u64,
 }
 
 impl Part {
     fn add(&mut self, difference: Difference) {
         match difference {
-            Difference::Finite(difference, reference) => {
+            Difference::Finite { difference, reference, allowed } => {
                 self.difference.add(difference);
                 self.reference.add(reference);
+                self.allowed.add(allowed);
             }
             Difference::Alike => {}
             Difference::Apart => self.apart += 1,
@@ -146,6 +177,7 @@ impl Part {
         Self {
             difference: self.difference.merged(other.difference),
             reference: self.reference.merged(other.reference),
+            allowed: self.allowed.merged(other.allowed),
             apart: self.apart + other.apart,
         }
     }
@@ -228,8 +260,13 @@ mod tests {
     use half::f16;
     use ndarray::{Array2, array};
 
+    /// The same for results and sums.
+    fn alike(tolerance: f64) -> Tolerance {
+        Tolerance { result: tolerance, sums: tolerance }
+    }
+
     fn plain(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayView2<'_, f32>) -> Comparison {
-        compare(a, b, c, 1e-5, |_, _, sum| sum)
+        compare(a, b, c, alike(1e-5), |_, _, sum| sum)
     }
 
     #[test]
@@ -251,7 +288,7 @@ mod tests {
     /// The comparison of an element with a reference.
     fn element<U: Scalar>(actual: U, reference: f64) -> Comparison {
         let one = array![[1f64]];
-        compare(one.view(), one.view(), array![[actual]].view(), 1e-3, |_, _, _| reference)
+        compare(one.view(), one.view(), array![[actual]].view(), alike(1e-3), |_, _, _| reference)
     }
 
     #[test]
@@ -273,7 +310,7 @@ mod tests {
         ] {
             let comparison = element(actual, reference);
             assert_eq!(comparison.apart == 0, is_right, "{actual} beside {reference}");
-            assert_eq!(comparison.is_within(1e-3), is_right, "{actual} beside {reference}");
+            assert_eq!(comparison.is_right(), is_right, "{actual} beside {reference}");
         }
     }
 
@@ -294,11 +331,37 @@ mod tests {
     }
 
     #[test]
+    fn what_the_rounding_of_sums_makes_is_allowed() {
+        // The sum is 2e-5 of terms of 1, so that f32 has it to a relative 1e-3 or so, and f16 has no other result.
+        let (a, b) = (array![[1f32, 2e-5, -1.0]], array![[1f32], [1.0], [1.0]]);
+        let compared = |c: f16, factor: f64, sums: f64| {
+            let tolerance = Tolerance { result: 1e-3, sums };
+            compare(a.view(), b.view(), array![[c]].view(), tolerance, |_, _, sum| factor * sum)
+        };
+        let near = f16::from_f32(2.05e4);
+        assert!(compared(near, 1e9, 1e-5).is_right());
+        assert!(!compared(near, 1e9, 0.0).is_right(), "sums that are exact");
+        assert!(!compared(f16::from_f32(3.5e4), 1e9, 1e-5).is_right(), "beyond what rounding makes");
+        // At 6e4 the sum may be on either side of the largest number of f16, and at 2e5 on one alone.
+        for (c, factor, is_right) in [
+            (f16::INFINITY, 3e9, true),
+            (f16::NEG_INFINITY, 3e9, false),
+            (f16::NAN, 3e9, false),
+            (f16::MAX, 4e9, true),
+            (f16::MAX, 1e10, false),
+            (f16::INFINITY, 1e9, false),
+        ] {
+            assert_eq!(compared(c, factor, 1e-5).is_right(), is_right, "{c} with the factor {factor:e}");
+        }
+    }
+
+    #[test]
     fn norms_neither_overflow_nor_underflow() {
         for scale in [1e180, 1e-180, 1e307, 5e-324 * 8.0] {
             let a = array![[scale, 0.0], [0.0, scale]];
             let b = array![[1f64, 0.0], [0.0, 1.0]];
-            let compared = |c: &Array2<f64>| compare(a.view(), b.view(), c.view(), 1e-13, |_, _, sum| sum);
+            let compared =
+                |c: &Array2<f64>| compare(a.view(), b.view(), c.view(), alike(1e-13), |_, _, sum| sum);
             assert_eq!(compared(&a).relative_error, 0.0, "{scale}");
             let error = compared(&a.mapv(|x| 1.5 * x)).relative_error;
             assert!((error - 0.5).abs() < 1e-9, "{scale}: {error}");

@@ -18,9 +18,14 @@ fn random_products_at_the_ends_of_the_range_are_right() {
     for arguments in [
         &["--alpha", "1e-44"][..],
         &["--alpha", "3e38"],
+        &["--alpha", "-inf"],
         &["--dtype", "f16", "--alpha", "1e-9"],
         &["--dtype", "f16", "--alpha", "3e-8"],
         &["--dtype", "f16", "--alpha", "1e5"],
+        // Finite are only sums that are near to 0, of which rounding makes the most.
+        &["--dtype", "f16", "--alpha", "1e9"],
+        &["--dtype", "f16", "--alpha", "-3e9", "--split-k", "3"],
+        &["--dtype", "f16", "--f16-sums", "--alpha", "1e7"],
         &["--dtype", "f16", "--alpha", "1e5", "--activation", "gelu"],
         &["--dtype", "f16", "--alpha", "1e4", "--activation", "silu"],
         &["--dtype", "bf16", "--alpha", "1e38"],
