@@ -24,7 +24,7 @@ pub enum Kind {
     Bytes(usize),
     /// Texts, dates or objects of Python, by a word for them.
     Things(&'static str),
-    /// Records, with the name of the first field, or arrays as elements.
+    /// Records, with the subscripts that lead to the first field of real numbers, `['x']`, or arrays as elements.
     Record(Option<String>),
 }
 
@@ -59,27 +59,19 @@ impl Descriptor {
             Value::Text(code) => code,
             // Records are lists of fields, and an array as an element is a type with its shape.
             Value::List(fields) => {
-                let first = fields.first().and_then(|field| match &field.value {
-                    Value::Tuple(field) => field.first(),
-                    _ => None,
-                });
-                let name = first.and_then(|name| match &name.value {
-                    Value::Text(name) => Some(name.clone()),
-                    // A name after its title.
-                    Value::Tuple(titled) => match titled.last().map(|name| &name.value) {
-                        Some(Value::Text(name)) => Some(name.clone()),
-                        _ => None,
-                    },
-                    _ => None,
-                });
-                return Some(Self { kind: Kind::Record(name), is_swapped: false });
+                let numbers = fields.iter().find_map(field_of_numbers);
+                return Some(Self { kind: Kind::Record(numbers), is_swapped: false });
             }
             Value::Tuple(_) => return Some(Self { kind: Kind::Record(None), is_swapped: false }),
             _ => return None,
         };
         if code.contains(',') {
-            // NumPy calls the first of such fields so.
-            return Some(Self { kind: Kind::Record(Some("f0".to_owned())), is_swapped: false });
+            // NumPy calls the first of such fields f0.
+            let first = code.split(',').next().map(|first| first.trim_start_matches(['<', '>', '=', '|']));
+            let first = first.and_then(kind);
+            let is_number = matches!(first, Some(Kind::Number(_) | Kind::Other(_)));
+            let field = is_number.then(|| "['f0']".to_owned());
+            return Some(Self { kind: Kind::Record(field), is_swapped: false });
         }
         let (order, bare) = match code.chars().next()? {
             order @ ('<' | '>' | '=' | '|') => (Some(order), &code[1..]),
@@ -138,7 +130,7 @@ impl Descriptor {
                 format!("read it with numpy.load(..., allow_pickle=True) and save a{as_type}")
             }
             Kind::Things(_) => format!("where they are numbers, convert it with a{as_type}"),
-            Kind::Record(Some(field)) => format!("save one field, a[{}]{as_type}", quoted(field)),
+            Kind::Record(Some(field)) => format!("save one field, a{field}{as_type}"),
             Kind::Record(None) => "save a single array of numbers".to_owned(),
         }
     }
@@ -210,6 +202,27 @@ fn kind(code: &str) -> Option<Kind> {
             _ => None,
         },
     }
+}
+
+/// The subscripts that lead to real numbers in a field of records, which `astype` converts.
+fn field_of_numbers(field: &Literal<'_>) -> Option<String> {
+    let Value::Tuple(field) = &field.value else { return None };
+    let name = match &field.first()?.value {
+        Value::Text(name) => name,
+        // A name after its title.
+        Value::Tuple(titled) => match &titled.last()?.value {
+            Value::Text(name) => name,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let within = match Descriptor::of(field.get(1)?)?.kind {
+        Kind::Number(dtype) if !dtype.is_of_ml_dtypes() => String::new(),
+        Kind::Other(_) => String::new(),
+        Kind::Record(within) => within?,
+        _ => return None,
+    };
+    Some(format!("[{}]{within}", quoted(name)))
 }
 
 /// A name as a string of Python.
@@ -305,6 +318,15 @@ mod tests {
             ("'<c8'", "save its parts as two files, a.real.astype('float32') and a.imag.astype('float32')"),
             ("[('x', '<f4'), ('y', '<i4')]", "save one field, a['x'].astype('float32')"),
             ("[(('title', 'it\\'s'), '<f4')]", "save one field, a['it\\'s'].astype('float32')"),
+            // Of other fields `astype` raises, or drops half.
+            (
+                "[('', '|V4'), ('s', 'S3'), ('z', '<c8'), ('h', 'V2'), ('x', '>i4')]",
+                "save one field, a['x'].astype('float32')",
+            ),
+            ("[('p', [('s', 'S3'), ('x', '<f4', (2,))])]", "save one field, a['p']['x'].astype('float32')"),
+            ("[('s', 'S3'), ('p', [('z', '<c8')])]", "save a single array of numbers"),
+            ("'<i2,<f4'", "save one field, a['f0'].astype('float32')"),
+            ("'S3,f4'", "save a single array of numbers"),
             ("'V8'", "tell NumPy what the bytes are, say with a.view('float64')"),
             ("'O'", "read it with numpy.load(..., allow_pickle=True) and save a.astype('float32')"),
             ("'S3'", "where they are numbers, convert it with a.astype('float32')"),
