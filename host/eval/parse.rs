@@ -1,7 +1,7 @@
 //! The expression language.
 //!
 //! ```text
-//! expression := layout { "o" layout | call }    composition, or swizzle o offset o layout
+//! expression := layout { "o" layout | call }    composition, or swizzle o offset o layout, or layout o 0 o layout
 //! layout     := term [ ":" term ]                shape:stride
 //! call       := "(" list ")"                     of all that stands before it, or of a layout in parentheses: its
 //!                                                value at a coordinate, or with `_` the slice
@@ -99,8 +99,12 @@ impl Reader<'_> {
             self.is_printed = true;
             return self.layout();
         }
+        let place = self.start();
         self.layout()?;
         if !self.awaits_layout() {
+            if self.is_integer_after_layout() && self.eat_after() {
+                self.offset_between_layouts(place)?;
+            }
             return self.call("composition", 2, start);
         }
         if !self.eat_after() {
@@ -268,6 +272,27 @@ impl Reader<'_> {
     /// Whether a swizzle and an offset were pushed last: the layout that they are for must follow.
     fn awaits_layout(&self) -> bool {
         matches!(self.values.as_slice(), [.., Value::Swizzle(_), Value::Tuple(offset)] if offset.is_int())
+    }
+
+    /// Whether a layout and an integer were pushed last: an offset if another `o` follows, otherwise a tiler.
+    fn is_integer_after_layout(&self) -> bool {
+        matches!(
+            self.values.as_slice(),
+            [.., Value::Layout(_) | Value::Composed(_), Value::Tuple(offset)] if offset.is_int()
+        )
+    }
+
+    /// Reads the layout after an offset, which was pushed last and of which only 0 has a meaning here: CuTe prints
+    /// `A o offset o B` with layouts for A too.
+    fn offset_between_layouts(&mut self, place: usize) -> Result<(), EvalError> {
+        let offset = self.pop();
+        if !matches!(&offset, Value::Tuple(offset) if offset.leaf(0) == Leaf::Int(0)) {
+            let reason = format!(
+                "{offset} between two layouts is an offset, which only a swizzle takes; the layout of this extent is {offset}:1"
+            );
+            return Err(self.error(place, reason));
+        }
+        self.layout()
     }
 
     /// The composed layout of the swizzle, the offset and the layout that were pushed last.

@@ -85,6 +85,8 @@ use rstest::rstest;
 #[case("(4,3):(3,1)(None,1)", "(4):(3)")]
 #[case("(4:2,_,(2,2))", "(4:2,_,(2,2))")]
 #[case("Sw<3,3,3> o 0 o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
+#[case("(6,2):(8,2) o 0 o (4,3):(3,1)", "((2,2),3):((24,2),8)")]
+#[case("(4,8):(8,1) o 4 ", "4:8")]
 #[case("Sw<3,3,3> o (8,64):(64,1)", "Sw<3,3,3> o 0 o (8,64):(64,1)")]
 #[case(
     "tile_to_shape(Sw<3,3,3> o 0 o (8,64):(64,1), (16,64))",
@@ -269,6 +271,10 @@ fn what_is_printed_and_has_no_layout_is_told(#[case] text: &str, #[case] expecte
 #[case(
     "Sw<3,4,3> o 0",
     "column 14: expected `o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`, found the end"
+)]
+#[case(
+    "32:1 o 8 o 4:1",
+    "column 8: 8 between two layouts is an offset, which only a swizzle takes; the layout of this extent is 8:1"
 )]
 fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expected: &str) {
     match evaluate(text) {
