@@ -2,13 +2,14 @@
 
 use super::dtype::{Dtype, Stored};
 use super::input::NpyFile;
+use super::matmul::number;
 use super::output::Output;
 use super::report::Report;
 use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, bail};
 use clap::Args;
 use half::{bf16, f16};
-use moye::{Attention as Builder, AttentionElement, Device, Heads, HeadsMut};
+use moye::{Attention as Builder, AttentionElement, Device, Factor, Heads, HeadsMut};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -33,7 +34,7 @@ pub struct Attention {
     #[arg(long, value_name = "L,R")]
     window: Option<Window>,
     /// Factor of the scores (default: one over the square root of the head size).
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, allow_hyphen_values = true, value_name = "NUMBER", value_parser = single)]
     scale: Option<f32>,
     /// Write the logarithms of the sums of exponentials too: float32 of shape (batch, head, token, 1).
     #[arg(long, value_name = "FILE")]
@@ -46,6 +47,11 @@ pub struct Attention {
     force: bool,
     #[command(flatten)]
     device: DeviceArgument,
+}
+
+/// Reads a number of f32. One that f32 rounds to infinity or to 0 is an error.
+fn single(text: &str) -> Result<f32, String> {
+    f32::of(number(text)?).ok_or_else(|| format!("`{text}` is beyond {}", f32::TAKES))
 }
 
 /// How far a query sees to the left and to the right.
@@ -170,5 +176,16 @@ mod tests {
         for text in ["", "5", "5,", "-1,3", "1,2,3"] {
             assert!(text.parse::<Window>().unwrap_err().contains("L,R"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_scale_that_f32_does_not_hold_is_refused_with_the_range() {
+        assert_eq!(single("0.125"), Ok(0.125));
+        assert_eq!(single("-1e-44"), Ok(-1e-44));
+        for text in ["1e39", "1e-50"] {
+            let said = single(text).unwrap_err();
+            assert!(said.starts_with(&format!("`{text}` is beyond a float of 32 bits")), "{said}");
+        }
+        assert!(single("1e400").unwrap_err().contains("too large"));
     }
 }

@@ -97,7 +97,7 @@ pub fn tile(text: &str) -> Result<(u32, u32), String> {
 }
 
 /// Reads a number. One that f64 rounds to infinity or to 0 is an error.
-fn number(text: &str) -> Result<f64, String> {
+pub fn number(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number: 0.5 and -1e3 are"))?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     let has_digit = |least| mantissa.bytes().any(|byte| (least..=b'9').contains(&byte));
