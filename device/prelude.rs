@@ -26,13 +26,13 @@ pub use crate::algorithm::{
     warp_scan_exclusive, warpgroup_reduce,
 };
 pub use crate::arch::{
-    Convert, Dim3, Fma, block_dim, block_idx, cp_async_commit, cp_async_wait, grid_dim, lane_id,
+    Convert, Dim3, FULL_WARP, Fma, block_dim, block_idx, cp_async_commit, cp_async_wait, grid_dim, lane_id,
     sync_threads, sync_warp, thread_idx,
 };
 pub use crate::atom::copy::*;
 pub use crate::atom::mma::*;
 pub use crate::atom::{
-    StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
+    Operand, StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
     make_tiled_copy_c,
 };
 pub use crate::kernel;

@@ -1,7 +1,7 @@
 //! The first launch: a matrix is copied by a kernel that passes through shared memory.
 //!
 //! `cargo run --release --example copy` runs it on GPU 0, or on the simulator where there is no GPU. The kernel is
-//! `device/kernels/copy.rs`: read it beside this page.
+//! `device/kernels/ladder/copy.rs`: read it beside this page.
 
 use moye::{Device, Grid, Result, kernels};
 

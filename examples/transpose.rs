@@ -2,7 +2,7 @@
 //!
 //! A warp that writes a column of the tile and a warp that reads a row of it must both touch 32 different banks. The
 //! layout `(32,32):(1,33)` does that, and this example first shows why, with the layout algebra that the kernel uses,
-//! then launches that kernel: read `device/kernels/transpose.rs` beside this page. (`moye::transpose` takes matrices of any
+//! then launches that kernel: read `device/kernels/ladder/transpose.rs` beside this page. (`moye::transpose` takes matrices of any
 //! strides, and a kernel with a larger tile that is padded in the same way.)
 
 use moye::layout::{Layout, layout};

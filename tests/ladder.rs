@@ -304,9 +304,9 @@ fn hundreds_of_shapes_on_a_gpu(
 #[test]
 fn the_guide_shows_the_kernels_as_they_are() {
     const SOURCES: [&str; 7] = [
-        include_str!("../device/kernels/copy.rs"),
-        include_str!("../device/kernels/transpose.rs"),
-        include_str!("../device/kernels/matmul.rs"),
+        include_str!("../device/kernels/ladder/copy_async.rs"),
+        include_str!("../device/kernels/ladder/transpose.rs"),
+        include_str!("../device/kernels/ladder/matmul.rs"),
         include_str!("../device/kernels/ladder/tiled.rs"),
         include_str!("../device/kernels/ladder/overlapped.rs"),
         include_str!("../device/kernels/ladder/double_buffer.rs"),

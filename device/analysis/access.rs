@@ -2,6 +2,7 @@
 
 use super::warp::WarpAccess;
 use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text, coalesce};
+use crate::tiling::TilingError;
 use core::fmt;
 
 /// What the requests of an access cost together.
@@ -52,6 +53,56 @@ impl AccessReport {
     /// Whether no two lanes of a phase ask a bank for different words.
     pub const fn is_conflict_free(&self) -> bool {
         self.degree <= 1
+    }
+
+    /// Every request moves no more sectors of global memory than its bytes need, or the kernel does not compile.
+    ///
+    /// ```
+    /// use moye_device::prelude::*;
+    ///
+    /// tiled_copy! { Load: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((2, 1))); }
+    /// // A tile of a matrix of 4096 rows.
+    /// const _: () = Load::COPY.access_s(ComposedLayout::plain(layout!((128, 8):(1, 4096)))).expect_coalesced();
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Panics
+    /// In a `const`: does not compile. Where [`is_coalesced`](Self::is_coalesced) is false.
+    #[track_caller]
+    pub const fn expect_coalesced(&self) {
+        if !self.is_coalesced() {
+            TilingError::of("access")
+                .str("the requests move ")
+                .int(self.sectors as i64)
+                .str(" sectors of global memory where ")
+                .int(self.fewest_sectors as i64)
+                .str(" hold the same bytes: let neighbouring threads take neighbouring words along the contiguous axis")
+                .raise();
+        }
+    }
+
+    /// No phase of a request needs more than one word of a bank of shared memory, or the kernel does not compile.
+    ///
+    /// ```compile_fail
+    /// use moye_device::prelude::*;
+    ///
+    /// tiled_copy! { Load: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((32, 8):(8, 1)), layout!((1, 1))); }
+    /// static_layout! { Smem = layout!((128, 8)); }
+    /// const _: () = Load::COPY.access_d(Smem::COMPOSED).expect_conflict_free(); // 8 words of one bank: pad or swizzle
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Panics
+    /// In a `const`: does not compile. Where [`is_conflict_free`](Self::is_conflict_free) is false.
+    #[track_caller]
+    pub const fn expect_conflict_free(&self) {
+        if !self.is_conflict_free() {
+            TilingError::of("access")
+                .str("a request needs ")
+                .int(self.degree as i64)
+                .str(" words of one bank of shared memory, which come one after the other: pad or swizzle the tile")
+                .raise();
+        }
     }
 
     /// Both together.

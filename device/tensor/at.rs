@@ -218,12 +218,6 @@ pub trait Sliceable: Engine {
     /// Modes behind those of the layout, whose extent is known at run time.
     const OPEN: usize = 0;
 
-    /// How far an open mode reaches.
-    #[doc(hidden)]
-    fn open(&self) -> u32 {
-        0
-    }
-
     /// The engine at the places of the modes that `K` fixes.
     #[doc(hidden)]
     fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self::Slice<'_, K>;
@@ -252,13 +246,14 @@ impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
     ///
     /// A tuple has one entry for each mode, `..` to keep it. A place that is a constant once loops are unrolled costs
     /// nothing: it becomes part of the offsets of accesses, through the swizzle too. The simulator faults where a place
-    /// is not below the mode's extent.
+    /// is not below the mode's extent. The open mode of tiles of a matrix goes on beyond its last tile: elements out there
+    /// do not exist, so a mainloop may load one tile ahead without a branch.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at<S: Places>(&self, places: S) -> Tensor<E::Slice<'_, S::Kinds>, SliceOf<L, S::Kinds>> {
         const { names_all(&L::LAYOUT, E::OPEN, <S::Kinds as PlaceKinds>::COUNT) };
         let places = places.places();
-        check::<L, S::Kinds>(places, self.engine.open());
+        check::<L, S::Kinds>(places);
         Tensor::from_engine(self.engine.slice::<L, S::Kinds>(places))
     }
 }
@@ -266,11 +261,11 @@ impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
 /// The places lie inside their modes: in the simulator a fault where they do not.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn check<L: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES], open: u32) {
+fn check<L: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES]) {
     // Only the simulator looks.
     if cfg!(not(target_arch = "nvptx64")) {
-        for mode in 0..K::COUNT {
-            let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { i64::from(open) };
+        for mode in 0..L::LAYOUT.rank() {
+            let extent = L::LAYOUT.extent(mode);
             simulator_assert!(
                 !K::FIXED[mode] || i64::from(places[mode]) < extent,
                 "at: place {} of mode {mode} of {}, which has {extent}",
@@ -288,7 +283,7 @@ impl<T: Storable, L: StaticLayout> Tensor<Registers<T>, L> {
     pub fn at_mut<S: Places>(&mut self, places: S) -> Tensor<RegistersMut<'_, T>, SliceOf<L, S::Kinds>> {
         const { names_all(&L::LAYOUT, 0, <S::Kinds as PlaceKinds>::COUNT) };
         let places = places.places();
-        check::<L, S::Kinds>(places, 0);
+        check::<L, S::Kinds>(places);
         Tensor::from_engine(self.engine.slice_mut::<L, S::Kinds>(places))
     }
 }
@@ -300,7 +295,7 @@ impl<T: Storable, L: StaticLayout> Tensor<RegistersMut<'_, T>, L> {
     pub fn at_mut<S: Places>(&mut self, places: S) -> Tensor<RegistersMut<'_, T>, SliceOf<L, S::Kinds>> {
         const { names_all(&L::LAYOUT, 0, <S::Kinds as PlaceKinds>::COUNT) };
         let places = places.places();
-        check::<L, S::Kinds>(places, 0);
+        check::<L, S::Kinds>(places);
         Tensor::from_engine(self.engine.slice_mut::<L, S::Kinds>(places))
     }
 }

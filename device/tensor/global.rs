@@ -278,10 +278,6 @@ pub trait Rest: Copy {
     #[doc(hidden)]
     const OPEN: usize;
 
-    /// The tiles to choose from.
-    #[doc(hidden)]
-    fn tiles(self) -> u32;
-
     /// What tile `index` moves the origin by.
     #[doc(hidden)]
     fn step(self, index: u32) -> [i32; 2];
@@ -291,11 +287,6 @@ impl Rest for () {
     const OPEN: usize = 0;
 
     #[inline(always)]
-    fn tiles(self) -> u32 {
-        0
-    }
-
-    #[inline(always)]
     fn step(self, _: u32) -> [i32; 2] {
         [0; 2]
     }
@@ -303,11 +294,6 @@ impl Rest for () {
 
 impl<const AXIS: usize> Rest for Along<AXIS> {
     const OPEN: usize = 1;
-
-    #[inline(always)]
-    fn tiles(self) -> u32 {
-        self.tiles
-    }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -380,10 +366,6 @@ impl<P: GlobalPointer, S: Strides, R: Rest> Sliceable for Strided<P, S, R> {
         Self: 'a;
 
     const OPEN: usize = R::OPEN;
-
-    fn open(&self) -> u32 {
-        self.rest.tiles()
-    }
 
     #[inline(always)]
     fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self::Slice<'_, K> {

@@ -17,6 +17,9 @@ pub trait StaticLayout: Copy + 'static {
     /// What the offsets go through last, in shared memory.
     const SWIZZLE: Swizzle = Swizzle::NONE;
 
+    /// The layout with its swizzle: what a tiled copy's or MMA's accesses to it are asked of.
+    const COMPOSED: ComposedLayout = ComposedLayout::new(Self::SWIZZLE, 0, Self::LAYOUT);
+
     /// The bits of an offset that the tensor's origin may have set within one block of the swizzle, after the shifts that led
     /// to this layout; all ones where that is not known.
     const MOVED: u64 = 0;

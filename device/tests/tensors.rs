@@ -258,3 +258,26 @@ fn the_layout_of_a_tensor_is_at_hand() {
     const PART: Layout = PartitionOf::<Tile, Columns>::LAYOUT;
     assert_eq!(PART, layout!((32, 4):(1, 256)));
 }
+
+#[test]
+fn a_tile_after_the_last_is_read_as_zeros_and_not_written() {
+    let memory = GlobalMemory::new();
+    let allocation = memory.upload(&(0..64).map(|i| i as f32 + 1.0).collect::<Vec<_>>(), "a").unwrap();
+    let address = allocation.address();
+    run(&memory, move || {
+        let matrix = Matrix::new(GlobalMut::<f32>::from_address(address), (32, 2), UnitStride::<0>(32));
+        let tiles = matrix.local_tile::<Column, _>((0, All)); // (32, 1, n)
+        let mut fragment = Fragment::<f32, Column>::filled(7.0);
+        if thread_idx().x == 0 {
+            // SAFETY: one thread; the matrix lies in its buffer.
+            unsafe {
+                copy(tiles.at((.., .., tiles.tiles())), &mut fragment);
+                assert!((0..32).all(|i| fragment[i] == 0.0));
+                copy(&Fragment::<f32, Column>::filled(7.0), tiles.at((.., .., 2)));
+                copy(tiles.at((.., .., 1)), &mut fragment);
+            }
+            assert!((0..32).all(|i| fragment[i] == 33.0 + i as f32));
+        }
+    });
+    assert_eq!(allocation.download::<f32>(), (0..64).map(|i| i as f32 + 1.0).collect::<Vec<_>>());
+}

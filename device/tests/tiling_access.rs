@@ -4,8 +4,8 @@
 use half::f16;
 use moye_device::analysis::{AccessReport, BANKS, SECTOR_BYTES};
 use moye_device::atom::copy::*;
-use moye_device::atom::mma::{SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x16_F32F16F16F32_TN};
-use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::atom::mma::{SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x16_F32F16F16F32_TN, UniversalFma};
+use moye_device::atom::{Operand, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, layout, tuple};
 use moye_device::memory::Storable;
 
@@ -256,4 +256,35 @@ fn the_report_is_what_counting_finds() {
         }
     }
     assert!(checked > 2000, "{checked}");
+}
+
+#[test]
+fn a_tiled_mma_and_the_copy_made_of_it_have_the_same_accesses() {
+    const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> =
+        TiledMma::tiled(layout!((2, 2, 1):(2, 1, 1)), [32, 32, 8]);
+    const A: TiledCopy<UniversalCopy<f32>, f32> = make_tiled_copy_a(&MMA);
+    const B: TiledCopy<UniversalCopy<f32>, f32> = make_tiled_copy_b(&MMA);
+    for tile in [layout!((128, 16)), layout!((128, 16):(1, 136)), layout!((128, 16):(16, 1))] {
+        let degrees = |operand| MMA.access::<f32>(operand, plain(tile)).conflict_degree();
+        assert_eq!(degrees(Operand::A), A.access_s(plain(tile)).conflict_degree(), "A in {tile}");
+        assert_eq!(degrees(Operand::B), B.access_s(plain(tile)).conflict_degree(), "B in {tile}");
+    }
+    let odd = MMA.try_access::<f32>(Operand::A, plain(layout!((100, 16)))).unwrap_err().to_string();
+    assert!(odd.contains("does not divide the tensor (100,16)"), "{odd}");
+}
+
+#[test]
+fn an_expectation_that_is_broken_names_its_numbers_and_the_way_out() {
+    let message = |check: fn()| *std::panic::catch_unwind(check).unwrap_err().downcast::<String>().unwrap();
+    let uncoalesced = message(|| UNCOALESCED.access_s(plain(IN_MATRIX)).expect_coalesced());
+    assert!(uncoalesced.contains("move 256 sectors of global memory where 128 hold"), "{uncoalesced}");
+    assert!(uncoalesced.contains("along the contiguous axis"), "{uncoalesced}");
+    let conflict = message(|| {
+        const MMA: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
+        MMA.access::<f32>(Operand::A, plain(layout!((128, 8):(8, 1)))).expect_conflict_free();
+    });
+    assert!(conflict.contains("needs 8 words of one bank"), "{conflict}");
+    assert!(conflict.contains("pad or swizzle the tile"), "{conflict}");
+    COALESCED_4.access_s(plain(IN_MATRIX)).expect_coalesced();
+    COALESCED_4.access_d(plain(layout!((128, 8):(1, 132)))).expect_conflict_free();
 }

@@ -1,4 +1,4 @@
-//! The ladder, step 6: the double buffer of step 5 on tensor cores (`device/kernels/ladder/tf32_double_buffer.rs`).
+//! The ladder, step 6: the double buffer of step 5 on tensor cores (`device/kernels/ladder/tf32_nn.rs` and `tf32_tn.rs`).
 
 mod support;
 

@@ -9,7 +9,7 @@ use moye_device::atom::{Operand, TiledMma};
 use support::{Block, Fast, run};
 
 fn main() -> moye::Result<()> {
-    // The kernel's text is that of step 4; only the product is another.
+    // The kernel is that of step 4 with another tiled MMA.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     println!("{} threads multiply {}", MMA.threads(), MMA.tile_mnk());
     // (thread, value) to the element: which of A's 16 x 8 elements lane 5 holds.

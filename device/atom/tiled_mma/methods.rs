@@ -1,10 +1,11 @@
 //! What a kernel does with its slice of a tiled MMA: fragments, products, coordinates.
 
 use super::kernel::{
-    FragmentOf, OfA, OfB, OperandKind, PartitionMma, StaticTiledMma, ThrMma, ThreadMma, same_width,
+    FragmentOf, OfA, OfB, OfC, OperandKind, PartitionMma, StaticTiledMma, ThrMma, ThreadMma, same_width,
 };
 use super::partition::fragment_of;
 use crate::algorithm::{AddsInPlace, gemm_tiled};
+use crate::arch::Fma;
 use crate::atom::mma::MmaAtom;
 use crate::layout::Layout;
 use crate::memory::Storable;
@@ -52,6 +53,19 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
         fragment_a OfA;
         /// A fragment, zero, for a part of B: `(MMA, MMA_N, MMA_K)`. A fourth mode of the part, its stages, is left out.
         fragment_b OfB;
+    }
+
+    /// An accumulator, zero, for a part of C: `(MMA, MMA_M, MMA_N)`. Its elements are those that the atom accumulates,
+    /// whatever the tile in memory has.
+    #[inline(always)]
+    pub fn fragment_c<E: Engine, L: StaticLayout>(
+        self,
+        _part: &Tensor<E, PartitionMma<L, M, OfC>>,
+    ) -> Fragment<<M::Atom as MmaAtom>::C, FragmentOf<L, M, OfC>>
+    where
+        <M::Atom as MmaAtom>::C: Fma,
+    {
+        Fragment::filled(Fma::ZERO)
     }
 
     /// Adds the product of `a` and `b` to the accumulator `c` by the atom. See [`gemm_tiled`].

@@ -29,7 +29,9 @@ pub use methods::StageOf;
 pub use partition::{MmaTiling, Operand, Permutation};
 
 use super::Atom;
-use crate::layout::{IntTuple, Layout};
+use crate::analysis::{AccessReport, requests};
+use crate::layout::{ComposedLayout, IntTuple, Layout};
+use crate::memory::Storable;
 use crate::tiling::{TilingError, or_raise};
 use core::fmt;
 use core::marker::PhantomData;
@@ -169,6 +171,48 @@ impl<A: Atom> TiledMma<A> {
     /// 2^63 elements or more.
     pub const fn try_layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.tiling.layout_tv(operand)
+    }
+
+    /// The requests of a warp that reads or writes an operand's tile one element `T` at a time: sectors and bank conflicts.
+    ///
+    /// `tensor` is the tile's layout, with the strides and the swizzle that it has in memory.
+    ///
+    /// ```
+    /// use moye_device::atom::mma::UniversalFma;
+    /// use moye_device::atom::{Operand, TiledMma};
+    /// use moye_device::layout::{ComposedLayout, layout};
+    ///
+    /// // A warp is a column of threads: it reads 32 neighbours of A, and of B one element.
+    /// const MMA: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
+    /// const SMEM: ComposedLayout = ComposedLayout::plain(layout!((128, 8):(1, 129)));
+    /// const _: () = MMA.access::<f32>(Operand::A, SMEM).expect_conflict_free();
+    /// const _: () = MMA.access::<f32>(Operand::B, SMEM).expect_conflict_free();
+    /// ```
+    ///
+    /// # Panics
+    /// In a `const`: does not compile. Where [`try_access`](Self::try_access) gives an error.
+    #[track_caller]
+    pub const fn access<T: Storable>(&self, operand: Operand, tensor: ComposedLayout) -> AccessReport {
+        or_raise!(self.try_access::<T>(operand, tensor))
+    }
+
+    /// [`access`](Self::access) as a `Result`.
+    ///
+    /// # Errors
+    /// Where the tile does not divide the tensor, or an address is none.
+    pub const fn try_access<T: Storable>(
+        &self,
+        operand: Operand,
+        tensor: ComposedLayout,
+    ) -> Result<AccessReport, TilingError> {
+        let layout = match self.tiling.by_thread(operand, tensor.layout) {
+            Ok(layout) => layout,
+            Err(error) => return Err(error),
+        };
+        match requests(&ComposedLayout { layout, ..tensor }, T::BITS, 1, 32) {
+            Ok(report) => Ok(report),
+            Err(why) => Err(TilingError::of("the accesses of a tiled MMA").str(why.message().as_str())),
+        }
     }
 }
 

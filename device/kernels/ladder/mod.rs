@@ -1,8 +1,8 @@
-//! The ladder: one matmul in steps, each a kernel that is a little faster than the one before, for one reason.
+//! The ladder: MoYe's kernels, a page each. Each differs from the one before for one reason.
 //!
 //! | step | kernel | what is new |
 //! | --- | --- | --- |
-//! | 1 | `copy`, `copy_async`, `transpose`, [`matmul_f32_nt`](super::matmul_f32_nt) | tiles in shared memory, a product of fragments |
+//! | 1 | [`copy`](super::copy), [`copy_async`](super::copy_async), [`transpose`](super::transpose), [`matmul_f32_nt`](super::matmul_f32_nt) | tiles in shared memory, a product of fragments |
 //! | 2 | [`ladder_tiled`] | tiled copy and tiled MMA; the next tile is loaded while this one is multiplied |
 //! | 3 | [`ladder_vectorized_64`], [`ladder_vectorized_128`] | copies of 64 and 128 bits |
 //! | 4 | [`ladder_overlapped`] | `cp.async` beside the product, operands in fragments |
@@ -12,47 +12,38 @@
 //! | | [`ladder_tf32_nn`], [`ladder_tf32_tn`] | the double buffer on tensor cores |
 //! | 7 | [`mma`](super::mma) | three stages and more, swizzled; C through shared memory |
 //!
-//! There are three kernel texts: [`staged`] (steps 2 and 3), [`overlapped()`] (4, and the first tiles of 6) and
-//! [`double_buffered`] (5 and 6). A step is a text and a [`Tiling`]: its tiles, copies and product, each a constant. What a
-//! tiling promises of coalescing and of the banks of shared memory the compiler checks, and a step that breaks it does not
-//! compile.
+//! Each file is one kernel, with nothing behind it but the language. Its `const` states what the design relies on: whole sectors
+//! of global memory, and one word at a time of each bank of shared memory. A kernel that breaks this does not compile.
 //!
-//! All are f32 in memory, take any extents, and have leading dimensions as parameters. The guide `docs/guide/ladder.md` has
-//! the reasons and the figures.
+//! All are f32 in memory and take any extents. Steps 2 to 6 take leading dimensions. The guide `docs/guide/ladder.md` has the
+//! reasons and the figures.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-mod checks;
-mod config;
-mod double_buffer;
-mod overlapped;
-#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
-mod tf32_double_buffer;
-#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
-mod tf32_ldmatrix;
-#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
-mod tf32_tile;
-mod tiled;
-#[cfg_attr(not(feature = "ladder"), allow(unused_imports, reason = "the entry point uses them"))]
-mod vectorized;
+#[cfg(feature = "movement")]
+pub(crate) mod copy;
+#[cfg(feature = "movement")]
+pub(crate) mod copy_async;
+#[cfg(feature = "matmul-f32")]
+pub(crate) mod matmul;
+#[cfg(feature = "movement")]
+pub(crate) mod transpose;
 
-pub use config::{Fragments, Leading, Problem, Storage, StridesC, Tiling};
-pub use double_buffer::{DoubleBuffered, double_buffered};
-#[cfg(feature = "ladder")]
-pub use entries::*;
-pub use overlapped::{Async, Overlapped, overlapped};
-pub use tf32_double_buffer::{Tf32Nn, Tf32Tn};
-pub use tf32_ldmatrix::Tf32Ldmatrix;
-pub use tf32_tile::Tf32Tile;
-pub use tiled::{Staged, Tiled, staged};
-pub use vectorized::{Vectorized64, Vectorized128};
-
-/// The entry points.
-#[cfg(feature = "ladder")]
-mod entries {
-    pub use super::double_buffer::ladder_double_buffered;
-    pub use super::overlapped::ladder_overlapped;
-    pub use super::tf32_double_buffer::{ladder_tf32_nn, ladder_tf32_tn};
-    pub use super::tf32_ldmatrix::ladder_tf32_ldmatrix;
-    pub use super::tf32_tile::ladder_tf32_tile;
-    pub use super::tiled::ladder_tiled;
-    pub use super::vectorized::{ladder_vectorized_64, ladder_vectorized_128};
+/// Steps 2 to 6, for sm_80 alone: newer GPUs run the same text.
+macro_rules! steps {
+    ($($file:ident: $($kernel:ident),+;)+) => { $(
+        #[cfg(all(feature = "ladder", not(target_feature = "sm_90a")))]
+        mod $file;
+        #[cfg(all(feature = "ladder", not(target_feature = "sm_90a")))]
+        pub use $file::{$($kernel),+};
+    )+ };
+}
+steps! {
+    tiled: ladder_tiled;
+    vectorized: ladder_vectorized_64, ladder_vectorized_128;
+    overlapped: ladder_overlapped;
+    double_buffer: ladder_double_buffered;
+    tf32_tile: ladder_tf32_tile;
+    tf32_ldmatrix: ladder_tf32_ldmatrix;
+    tf32_nn: ladder_tf32_nn;
+    tf32_tn: ladder_tf32_tn;
 }

@@ -1,69 +1,88 @@
-//! Step 6, second part: `ldmatrix`. One instruction reads what four loads of each lane did, and hands the elements to the lanes
-//! that the product wants them in.
+//! Step 6, second part: `ldmatrix`. One instruction replaces four loads of each lane and hands the elements to the lanes of the
+//! product.
 //!
-//! Which lanes those are follows from the product: [`make_tiled_copy_a`] turns the tiled MMA into the tiled copy that serves
-//! it, `partition_s` cuts shared memory for it, and `retile_d` shows it the product's fragments in its own modes.
-//!
-//! `ldmatrix` reads rows of 16 consecutive bytes, so K is the fast axis of both operands here. Rows of 8 elements, 32 bytes,
-//! would meet in the banks, four rows of a matrix in half of them; a swizzle of one bit exchanges the halves of rows 4 to 7,
-//! and neither `cp.async` nor `ldmatrix` has a conflict.
+//! [`make_tiled_copy_a`] makes the tiled copy that serves the tiled MMA, `partition_s` partitions shared memory for it, and `load`
+//! retiles the product's fragment. `ldmatrix` reads rows of 16 bytes, so K is contiguous in both operands. A swizzle of one bit
+//! exchanges the halves of rows 4 to 7 (32 bytes each), and neither `cp.async` nor `ldmatrix` has a bank conflict.
 
-use super::config::{Fragments, Tiling, entry};
-use super::overlapped::{Async, overlapped};
-use super::tf32_tile::{LoadB, Mma, TileA, TileB, TileC};
-use moye_device::atom::copy::{SM75_U32x2_LDSM_N, SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEALWAYS};
-use moye_device::atom::{StaticTiledMma, TiledCopy, make_tiled_copy_a, make_tiled_copy_b};
-use moye_device::layout::{ComposedLayout, Swizzle, layout};
-use moye_device::tensor::{Aligned, UnitStride};
-use moye_device::{swizzled_layout, tiled_copy};
+use moye_device::prelude::*;
 
 swizzled_layout! {
-    /// A in shared memory, (BLK_M, BLK_K).
-    pub SmemA = ComposedLayout::new(Swizzle::new(1, 2, 3), 0, layout!((16, 8):(8, 1)));
-    /// B in shared memory, (BLK_N, BLK_K).
-    pub SmemB = ComposedLayout::new(Swizzle::new(1, 2, 3), 0, layout!((8, 8):(8, 1)));
+    SmemA = ComposedLayout::new(Swizzle::new(1, 2, 3), 0, layout!((16, 8):(8, 1))); // (BLK_M, BLK_K)
+    SmemB = ComposedLayout::new(Swizzle::new(1, 2, 3), 0, layout!((8, 8):(8, 1))); // (BLK_N, BLK_K)
+}
+tiled_mma! {
+    Mma: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
 }
 tiled_copy! {
-    /// 16 x 2 threads, four neighbours along K each.
-    pub LoadA: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u128>, f32> = TiledCopy::new(layout!((16, 2):(2, 1)), layout!((1, 4)));
-    /// Four matrices of 8 x 4: all of the atom's A.
-    pub ReadA: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_a(&Mma::MMA);
-    /// Two matrices of 8 x 4: all of the atom's B.
-    pub ReadB: TiledCopy<SM75_U32x2_LDSM_N, f32> = make_tiled_copy_b(&Mma::MMA);
+    LoadA: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u128>, f32> = TiledCopy::new(layout!((16, 2):(2, 1)), layout!((1, 4)));
+    LoadB: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> = TiledCopy::new(layout!((8, 4):(4, 1)), layout!((1, 2)));
+    ReadA: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_a(&Mma::MMA);
+    ReadB: TiledCopy<SM75_U32x2_LDSM_N, f32> = make_tiled_copy_b(&Mma::MMA);
 }
 
-// Without the swizzle each of A's four matrices would be read in two turns instead of one.
-const PLAIN: ComposedLayout = ComposedLayout::plain(layout!((16, 8):(8, 1)));
-const READ_A: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_a(&Mma::MMA);
-const _: () = assert!(READ_A.access_s(PLAIN).conflict_degree() == 2);
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: without the swizzle it would be two.
+const _: () = {
+    LoadA::COPY.access_s(ComposedLayout::plain(layout!((16, 8):(4096, 1)))).expect_coalesced();
+    LoadB::COPY.access_s(ComposedLayout::plain(layout!((8, 8):(4096, 1)))).expect_coalesced();
+    LoadA::COPY.access_d(SmemA::COMPOSED).expect_conflict_free();
+    LoadB::COPY.access_d(SmemB::COMPOSED).expect_conflict_free();
+    ReadA::COPY.access_s(SmemA::COMPOSED).expect_conflict_free();
+    ReadB::COPY.access_s(SmemB::COMPOSED).expect_conflict_free();
+    assert!(ReadA::COPY.access_s(ComposedLayout::plain(SmemA::LAYOUT)).conflict_degree() == 2);
+    Mma::MMA.access::<f32>(Operand::C, ComposedLayout::plain(layout!((16, 8):(1, 4096)))).expect_coalesced();
+    assert!(LoadA::THREADS == Mma::THREADS && LoadB::THREADS == Mma::THREADS);
+};
 
-/// The tiling of one tile by `ldmatrix`.
-pub struct Tf32Ldmatrix;
+/// Step 6, `ldmatrix`: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K contiguous in both, and `c` as `(m, n)`, M
+/// contiguous; a warp for each tile of 16 x 8, grid `(ceil(m / 16), ceil(n / 8))`.
+///
+/// # Safety
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
+/// others. `a` and `lda` are multiples of 16 bytes, 4 elements, `b` and `ldb` of 8 bytes, 2 elements. Each extent is at most 2^31 - 128.
+#[kernel(threads = Mma::THREADS, min_blocks = 1,
+    shared = (sA: SharedArray<f32, SmemA>, sB: SharedArray<f32, SmemB>))]
+pub unsafe fn ladder_tf32_ldmatrix(
+    a: Global<f32>,
+    b: Global<f32>,
+    c: GlobalMut<f32>,
+    m: u32,
+    n: u32,
+    k: u32,
+    lda: i64,
+    ldb: i64,
+    ldc: i64,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let gA = tile!(tensor!(a, (m, k), (lda, 1), align = 16), (16, 8), (block.x, _)); // (BLK_M, BLK_K, k)
+    let gB = tile!(tensor!(b, (n, k), (ldb, 1), align = 8), (8, 8), (block.y, _)); // (BLK_N, BLK_K, k)
+    let gC = tile!(tensor!(c, (m, n), (1, ldc)), (16, 8), (block.x, block.y)); // (BLK_M, BLK_N)
 
-impl Tiling for Tf32Ldmatrix {
-    type StridesA = Aligned<UnitStride<1>, 16>;
-    type StridesB = Aligned<UnitStride<1>, 8>;
-    type TileA = TileA;
-    type TileB = TileB;
-    type TileC = TileC;
-    type SmemA = SmemA;
-    type SmemB = SmemB;
-    type LoadA = LoadA;
-    type LoadB = LoadB;
-    type Sums = [f32; 4];
-    type Mma = Mma;
-}
+    let (loadA, loadB) = (LoadA::slice(thread), LoadB::slice(thread));
+    let (tAgA, tBgB) = (loadA.partition_s(gA), loadB.partition_s(gB)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_N, CPY_K, k)
+    let (tAsA, tBsB) = (loadA.partition_d(sA), loadB.partition_d(sB)); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
 
-impl Fragments for Tf32Ldmatrix {
-    type ReadA = ReadA;
-    type ReadB = ReadB;
-}
+    let (mma, readA, readB) = (Mma::slice(thread), ReadA::slice(thread), ReadB::slice(thread));
+    let (tXsA, tXsB) = (readA.partition_s(sA), readB.partition_s(sB)); // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K)
+    let mut tCrA = mma.fragment_a(&mma.partition_a(sA)); // (MMA, MMA_M, MMA_K)
+    let mut tCrB = mma.fragment_b(&mma.partition_b(sB)); // (MMA, MMA_N, MMA_K)
+    let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
+    let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)
 
-impl Async for Tf32Ldmatrix {}
-
-entry! {
-    /// Step 6, `ldmatrix`: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K the fast axis of both, and `c` as
-    /// `(m, n)`, M its fast axis; a warp for each tile of 16 x 8, grid `(ceil(m / 16), ceil(n / 8))`.
-    ladder_tf32_ldmatrix = overlapped::<Tf32Ldmatrix>, threads = 32, min_blocks = 1,
-    "`a` and `lda` are multiples of 16 bytes, 4 elements, `b` and `ldb` of 8 bytes, 2 elements."
+    loadA.copy(tAgA.at((.., .., .., 0)), tAsA);
+    loadB.copy(tBgB.at((.., .., .., 0)), tBsB);
+    cp_async_commit();
+    for k_tile in 0..gA.tiles() {
+        cp_async_wait::<0>();
+        sync_threads();
+        readA.load(tXsA, &mut tCrA);
+        readB.load(tXsB, &mut tCrB);
+        sync_threads();
+        loadA.copy(tAgA.at((.., .., .., k_tile + 1)), tAsA);
+        loadB.copy(tBgB.at((.., .., .., k_tile + 1)), tBsB);
+        cp_async_commit();
+        mma.gemm(&mut tCrC, &tCrA, &tCrB);
+    }
+    cp_async_wait::<0>();
+    copy(&tCrC, tCgC);
 }

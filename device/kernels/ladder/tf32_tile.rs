@@ -1,77 +1,84 @@
 //! Step 6, first part: tensor cores. The kernel of step 4 with another [`TiledMma`]: one warp, one tile of 16 x 8, by
 //! `mma.sync` of 8 elements along K.
 //!
-//! The numbers are f32, of which the instruction takes the upper 19 bits (tf32) and sums in f32.
-//!
-//! Tiles lie in shared memory without padding. The reads pay for it: a warp's request for A has 8 neighbours of 4 columns
-//! that are 16 apart, for B 8 rows that are 8 apart with 4 neighbours each, so that two words meet in each bank. The next
-//! part does away with it.
+//! The numbers are f32, of which the instruction takes the upper 19 bits (tf32); it accumulates in f32. Tiles in shared memory
+//! have no padding, so each read of a fragment needs two words of a bank. The next part has no conflicts.
 
-use super::config::{Fragments, Tiling, entry};
-use super::overlapped::{Async, overlapped};
-use moye_device::atom::copy::{SM80_CP_ASYNC_CACHEALWAYS, UniversalCopy};
-use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
-use moye_device::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
-use moye_device::layout::layout;
-use moye_device::tensor::{Aligned, UnitStride};
-use moye_device::{static_layout, tiled_copy, tiled_mma};
+use moye_device::prelude::*;
 
 static_layout! {
-    /// A block's tile of A, (BLK_M, BLK_K).
-    pub TileA = layout!((16, 8));
-    /// A block's tile of B, (BLK_N, BLK_K).
-    pub TileB = layout!((8, 8));
-    /// A block's tile of C, (BLK_M, BLK_N).
-    pub TileC = layout!((16, 8));
-    /// A in shared memory, (BLK_M, BLK_K): M is fast, as in the matrix.
-    pub SmemA = layout!((16, 8):(1, 16));
-    /// B in shared memory, (BLK_N, BLK_K): K is fast, as in the matrix.
-    pub SmemB = layout!((8, 8):(8, 1));
-}
-tiled_mma! {
-    /// One warp, one atom.
-    pub Mma: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
+    SmemA = layout!((16, 8):(1, 16)); // (BLK_M, BLK_K)
+    SmemB = layout!((8, 8):(8, 1)); // (BLK_N, BLK_K)
 }
 tiled_copy! {
-    /// 4 x 8 threads, four neighbours along M each.
-    pub LoadA: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u128>, f32> = TiledCopy::new(layout!((4, 8)), layout!((4, 1)));
-    /// 8 x 4 threads, two neighbours along K each.
-    pub LoadB: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> = TiledCopy::new(layout!((8, 4):(4, 1)), layout!((1, 2)));
-    /// An element at a time.
-    pub ReadA: TiledCopy<UniversalCopy<f32>, f32> = make_tiled_copy_a(&Mma::MMA);
-    /// An element at a time.
-    pub ReadB: TiledCopy<UniversalCopy<f32>, f32> = make_tiled_copy_b(&Mma::MMA);
+    LoadA: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u128>, f32> = TiledCopy::new(layout!((4, 8)), layout!((4, 1)));
+    LoadB: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> = TiledCopy::new(layout!((8, 4):(4, 1)), layout!((1, 2)));
+}
+tiled_mma! {
+    Mma: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
 }
 
-/// The tiling of one tile.
-pub struct Tf32Tile;
+// Whole sectors of global memory, and at most two words at a time of each bank of shared memory.
+const _: () = {
+    LoadA::COPY.access_s(ComposedLayout::plain(layout!((16, 8):(1, 4096)))).expect_coalesced();
+    LoadB::COPY.access_s(ComposedLayout::plain(layout!((8, 8):(4096, 1)))).expect_coalesced();
+    LoadA::COPY.access_d(SmemA::COMPOSED).expect_conflict_free();
+    LoadB::COPY.access_d(SmemB::COMPOSED).expect_conflict_free();
+    assert!(Mma::MMA.access::<f32>(Operand::A, SmemA::COMPOSED).conflict_degree() == 2);
+    assert!(Mma::MMA.access::<f32>(Operand::B, SmemB::COMPOSED).conflict_degree() == 2);
+    Mma::MMA.access::<f32>(Operand::C, ComposedLayout::plain(layout!((16, 8):(1, 4096)))).expect_coalesced();
+    assert!(LoadA::THREADS == Mma::THREADS && LoadB::THREADS == Mma::THREADS);
+};
 
-impl Tiling for Tf32Tile {
-    type StridesA = Aligned<UnitStride<0>, 16>;
-    type StridesB = Aligned<UnitStride<1>, 8>;
-    type TileA = TileA;
-    type TileB = TileB;
-    type TileC = TileC;
-    type SmemA = SmemA;
-    type SmemB = SmemB;
-    type LoadA = LoadA;
-    type LoadB = LoadB;
-    type Sums = [f32; 4];
-    type Mma = Mma;
-}
+/// Step 6, one tile: `c = a * b` in tf32 with `a` as `(m, k)`, M contiguous, `b` as `(n, k)`, K contiguous, and `c` as `(m, n)`,
+/// M contiguous; a warp for each tile of 16 x 8, grid `(ceil(m / 16), ceil(n / 8))`.
+///
+/// # Safety
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
+/// others. `a` and `lda` are multiples of 16 bytes, 4 elements, `b` and `ldb` of 8 bytes, 2 elements. Each extent is at most 2^31 - 128.
+#[kernel(threads = Mma::THREADS, min_blocks = 1,
+    shared = (sA: SharedArray<f32, SmemA>, sB: SharedArray<f32, SmemB>))]
+pub unsafe fn ladder_tf32_tile(
+    a: Global<f32>,
+    b: Global<f32>,
+    c: GlobalMut<f32>,
+    m: u32,
+    n: u32,
+    k: u32,
+    lda: i64,
+    ldb: i64,
+    ldc: i64,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let gA = tile!(tensor!(a, (m, k), (1, lda), align = 16), (16, 8), (block.x, _)); // (BLK_M, BLK_K, k)
+    let gB = tile!(tensor!(b, (n, k), (ldb, 1), align = 8), (8, 8), (block.y, _)); // (BLK_N, BLK_K, k)
+    let gC = tile!(tensor!(c, (m, n), (1, ldc)), (16, 8), (block.x, block.y)); // (BLK_M, BLK_N)
 
-impl Fragments for Tf32Tile {
-    type ReadA = ReadA;
-    type ReadB = ReadB;
-}
+    let (loadA, loadB) = (LoadA::slice(thread), LoadB::slice(thread));
+    let (tAgA, tBgB) = (loadA.partition_s(gA), loadB.partition_s(gB)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_N, CPY_K, k)
+    let (tAsA, tBsB) = (loadA.partition_d(sA), loadB.partition_d(sB)); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
 
-impl Async for Tf32Tile {
-    const CONFLICTS: u32 = 2;
-}
+    let mma = Mma::slice(thread);
+    let (tCsA, tCsB) = (mma.partition_a(sA), mma.partition_b(sB)); // (MMA, MMA_M, MMA_K), (MMA, MMA_N, MMA_K)
+    let (mut tCrA, mut tCrB) = (mma.fragment_a(&tCsA), mma.fragment_b(&tCsB)); // (MMA, MMA_M, MMA_K), (MMA, MMA_N, MMA_K)
+    let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
+    let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)
 
-entry! {
-    /// Step 6, one tile: `c = a * b` in tf32 with `a` as `(m, k)`, M its fast axis, `b` as `(n, k)`, K its fast axis, and `c` as
-    /// `(m, n)`, M its fast axis; a warp for each tile of 16 x 8, grid `(ceil(m / 16), ceil(n / 8))`.
-    ladder_tf32_tile = overlapped::<Tf32Tile>, threads = 32, min_blocks = 1,
-    "`a` and `lda` are multiples of 16 bytes, 4 elements, `b` and `ldb` of 8 bytes, 2 elements."
+    loadA.copy(tAgA.at((.., .., .., 0)), tAsA);
+    loadB.copy(tBgB.at((.., .., .., 0)), tBsB);
+    cp_async_commit();
+    for k_tile in 0..gA.tiles() {
+        cp_async_wait::<0>();
+        sync_threads();
+        copy(tCsA, &mut tCrA);
+        copy(tCsB, &mut tCrB);
+        sync_threads();
+        // The tile after the last does not exist and arrives as zeros.
+        loadA.copy(tAgA.at((.., .., .., k_tile + 1)), tAsA);
+        loadB.copy(tBgB.at((.., .., .., k_tile + 1)), tBsB);
+        cp_async_commit();
+        mma.gemm(&mut tCrC, &tCrA, &tCrB);
+    }
+    cp_async_wait::<0>();
+    copy(&tCrC, tCgC);
 }

@@ -1,77 +1,82 @@
-//! Step 3: the kernel of step 2, with copies of 64 and of 128 bits.
+//! Step 3: the kernel of step 2 with copies of 64 and of 128 bits.
 //!
-//! A load moves two or four neighbours along the fast axis, so that a tile takes a half or a quarter of the loads and of the
-//! stores to shared memory. Two rules follow. All values of a thread go in one access: two accesses of 64 bits for four
-//! values would each leave every second sector's half unused. And what is stored as one word must start at a multiple of it,
-//! so that columns in shared memory are padded by a whole word.
+//! A load moves two or four neighbours along the contiguous axis, so a tile takes a half or a quarter of the loads and of the
+//! stores to shared memory. Two rules follow. All values of a thread go in one access: two accesses of 64 bits for four values
+//! would each use half of every sector. And what is stored as one word starts at a multiple of it, so columns in shared memory
+//! are padded by a whole word.
 
-use super::config::{Tiling, entry};
-use super::tiled::{Mma, Staged, TileAb, TileC, staged};
-use moye_device::atom::TiledCopy;
-use moye_device::atom::copy::UniversalCopy;
-use moye_device::layout::layout;
-use moye_device::tensor::{Aligned, UnitStride};
-use moye_device::{static_layout, tiled_copy};
+use moye_device::prelude::*;
 
 static_layout! {
-    /// An operand in shared memory, (BLK_M, BLK_K): columns padded by 8 bytes.
-    pub Smem64 = layout!((128, 8):(1, 130));
-    /// An operand in shared memory, (BLK_M, BLK_K): columns padded by 16 bytes.
-    pub Smem128 = layout!((128, 8):(1, 132));
+    Smem<W: Storable> = layout!((128, 8):(1, { 128 + W::BITS / 32 })); // (BLK_M, BLK_K), columns padded by a word
 }
 tiled_copy! {
-    /// 32 x 8 threads, two neighbours along M each.
-    pub Load64: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
-    /// 32 x 8 threads, four neighbours along M each.
-    pub Load128: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+    Load<W: Element>: TiledCopy<UniversalCopy<W>, f32> = TiledCopy::new(layout!((32, 8)), layout!(({ W::BITS / 32 }, 1)));
+}
+tiled_mma! {
+    Mma: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
 }
 
-/// What not to do: four neighbours a thread, two at a time. Threads are 16 bytes apart in each request, which moves twice the
-/// sectors that its bytes need.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything else does not compile.
+const fn check<W: Element>() {
+    Load::<W>::COPY.access_s(ComposedLayout::plain(layout!((128, 8):(1, 4096)))).expect_coalesced();
+    Load::<W>::COPY.access_d(Smem::<W>::COMPOSED).expect_conflict_free();
+    Mma::MMA.access::<f32>(Operand::A, Smem::<W>::COMPOSED).expect_conflict_free();
+    Mma::MMA.access::<f32>(Operand::B, Smem::<W>::COMPOSED).expect_conflict_free();
+    Mma::MMA.access::<f32>(Operand::C, ComposedLayout::plain(layout!((128, 128)))).expect_coalesced();
+    assert!(Load::<W>::THREADS == Mma::THREADS);
+}
+const _: () = (check::<u64>(), check::<u128>()).0;
+// Four neighbours a thread, two at a time, would move twice the sectors that the bytes need.
 const TORN: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 const _: () = assert!(!TORN.is_coalesced(layout!((128, 8):(1, 4096))));
 
-/// A tiling by words of one size.
-macro_rules! vectorized {
-    ($(#[$doc:meta])* $name:ident: $word:ty, $bytes:literal, $load:ty, $smem:ty) => {
-        $(#[$doc])*
-        pub struct $name;
+/// Step 3, by words of 64 or 128 bits: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block of 256 threads
+/// for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+///
+/// # Safety
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
+/// others. `a`, `b`, `lda` and `ldb` are multiples of the word, 8 or
+/// 16 bytes. Each extent is at most 2^31 - 128.
+#[kernel(threads = Mma::THREADS, min_blocks = 2,
+    shared = (sA: SharedArray<f32, Smem<W>>, sB: SharedArray<f32, Smem<W>>),
+    instances = (ladder_vectorized_64<u64, 8>, ladder_vectorized_128<u128, 16>))]
+pub unsafe fn vectorized<W: Element, const BYTES: usize>(
+    a: Global<f32>,
+    b: Global<f32>,
+    c: GlobalMut<f32>,
+    m: u32,
+    n: u32,
+    k: u32,
+    lda: i64,
+    ldb: i64,
+    ldc: i64,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let gA = tile!(tensor!(a, (m, k), (1, lda), align = BYTES), (128, 8), (block.x, _)); // (BLK_M, BLK_K, k)
+    let gB = tile!(tensor!(b, (n, k), (1, ldb), align = BYTES), (128, 8), (block.y, _)); // (BLK_N, BLK_K, k)
+    let gC = tile!(tensor!(c, (m, n), (1, ldc)), (128, 128), (block.x, block.y)); // (BLK_M, BLK_N)
 
-        impl Tiling for $name {
-            type StridesA = Aligned<UnitStride<0>, $bytes>;
-            type StridesB = Aligned<UnitStride<0>, $bytes>;
-            type TileA = TileAb;
-            type TileB = TileAb;
-            type TileC = TileC;
-            type SmemA = $smem;
-            type SmemB = $smem;
-            type LoadA = $load;
-            type LoadB = $load;
-            type Sums = [f32; 1];
-            type Mma = Mma;
-        }
+    let load = Load::<W>::slice(thread);
+    let (tAgA, tBgB) = (load.partition_s(gA), load.partition_s(gB)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_N, CPY_K, k)
+    let (tAsA, tBsB) = (load.partition_d(sA), load.partition_d(sB)); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
+    let (mut tArA, mut tBrB) = (tAsA.fragment(), tBsB.fragment()); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
 
-        impl Staged for $name {
-            type Word = $word;
-        }
-    };
-}
-vectorized! {
-    /// The tiling of step 3 with words of 64 bits.
-    Vectorized64: u64, 8, Load64, Smem64
-}
-vectorized! {
-    /// The tiling of step 3 with words of 128 bits.
-    Vectorized128: u128, 16, Load128, Smem128
-}
+    let mma = Mma::slice(thread);
+    let (tCsA, tCsB) = (mma.partition_a(sA), mma.partition_b(sB)); // (MMA, MMA_M, MMA_K), (MMA, MMA_N, MMA_K)
+    let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
+    let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)
 
-entry! {
-    /// Step 3, 64 bits: as [`ladder_tiled`](super::ladder_tiled), with operands that are aligned to 8 bytes.
-    ladder_vectorized_64 = staged::<Vectorized64>, threads = 256, min_blocks = 2,
-    "`a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements."
-}
-entry! {
-    /// Step 3, 128 bits: as [`ladder_tiled`](super::ladder_tiled), with operands that are aligned to 16 bytes.
-    ladder_vectorized_128 = staged::<Vectorized128>, threads = 256, min_blocks = 2,
-    "`a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements."
+    load.copy(tAgA.at((.., .., .., 0)), &mut tArA);
+    load.copy(tBgB.at((.., .., .., 0)), &mut tBrB);
+    for k_tile in 0..gA.tiles() {
+        load.copy(&tArA, tAsA);
+        load.copy(&tBrB, tBsB);
+        sync_threads();
+        load.copy(tAgA.at((.., .., .., k_tile + 1)), &mut tArA);
+        load.copy(tBgB.at((.., .., .., k_tile + 1)), &mut tBrB);
+        mma.gemm(&mut tCrC, tCsA, tCsB);
+        sync_threads();
+    }
+    copy(&tCrC, tCgC);
 }

@@ -1,15 +1,14 @@
 //! What the examples of the ladder share: operands, a launch, a check of every element, the time.
+#![allow(dead_code, reason = "each example needs some of it")]
 
 use half::f16;
 use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, Result};
 
 /// A step's kernel: pointers to A, B and C, the extents M, N and K, the leading dimensions.
-#[allow(dead_code, reason = "of `run` alone")]
 pub type Step = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, u32, u32, u32, i64, i64, i64)>;
 
 /// The axis along which an operand's elements lie next to each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "each example has its own")]
 pub enum Fast {
     /// M, or N for B: stride 1 along the first axis.
     Mn,
@@ -17,8 +16,10 @@ pub enum Fast {
     K,
 }
 
+/// A kernel of step 1 that moves a matrix: pointers, the extents M and N, the strides of the source and of the destination.
+pub type Move = Kernel<(Global<f32>, GlobalMut<f32>, u32, u32, i64, i64, i64, i64)>;
+
 /// What a step is launched with: the tile of C of a block, and the block's threads.
-#[allow(dead_code, reason = "of `run` alone")]
 pub struct Block {
     pub tile: (usize, usize),
     pub threads: u32,
@@ -59,7 +60,6 @@ impl Number for f16 {
 }
 
 /// Runs `c = a * b` by a step, with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, checks it and prints its speed.
-#[allow(dead_code, reason = "steps with other parameters launch themselves")]
 pub fn run(step: &Step, block: Block, a_fast: Fast, b_fast: Fast) -> Result<()> {
     let Block { tile, threads } = block;
     run_by(step.name(), a_fast, b_fast, |device, problem: &mut Problem<f32>| {
@@ -69,6 +69,36 @@ pub fn run(step: &Step, block: Block, a_fast: Fast, b_fast: Fast) -> Result<()> 
         // SAFETY: the buffers hold the matrices with these leading dimensions.
         unsafe { device.launch(step, grid, (a, b, c, m as u32, n as u32, k as u32, lda, ldb, m as i64)) }
     })
+}
+
+/// Moves a column-major matrix, which may be transposed, checks every element and prints the speed.
+pub fn run_move(kernel: &Move, transposes: bool) -> Result<()> {
+    let device = Device::open()?;
+    // Nothing is a multiple of a tile.
+    let (m, n): (usize, usize) = if device.is_gpu() { (8190, 8194) } else { (150, 70) };
+    let elements: Vec<f32> = (0..m * n).map(|i| i as f32).collect();
+    let src = device.upload(&elements)?;
+    let mut dst = device.alloc_uninit::<f32>(m * n)?;
+    dst.fill_bytes(0xFF)?;
+    let grid = Grid::new((m.div_ceil(32) as u32, n.div_ceil(32) as u32), 256);
+    let leading = if transposes { n } else { m } as i64;
+    let mut launch = || {
+        let arguments = (&src, &mut dst, m as u32, n as u32, 1, m as i64, 1, leading);
+        // SAFETY: both buffers hold m * n elements, and these are the strides of column-major matrices.
+        unsafe { device.launch(kernel, grid, arguments) }
+    };
+    launch()?; // The first launch also compiles the PTX for this GPU.
+    let time = device.time(|_| launch())?;
+    let after = dst.download()?;
+    for j in 0..n {
+        for i in 0..m {
+            let at = if transposes { j + i * n } else { i + j * m };
+            assert_eq!(after[at], elements[i + j * m], "{}: element ({i}, {j})", kernel.name());
+        }
+    }
+    let rate = (2 * m * n * size_of::<f32>()) as f64 / time.as_secs_f64() / 1e9;
+    println!("{}: {m} x {n}, {time:?}, {rate:.3} GB/s on {}", kernel.name(), device.name());
+    Ok(())
 }
 
 /// As [`run`], by what `launch` launches.

@@ -1,0 +1,100 @@
+//! Step 6, third part: the double buffer of step 5 on tensor cores. Four warps, two by two, have 64 x 64 of C each.
+//! The tile of 32 x 32 x 8 gives a warp two neighbouring atoms along N at a time, which one `ldmatrix` of four matrices fills.
+//! M is contiguous in A, so A has no rows for `ldmatrix` and is read element by element.
+
+use moye_device::prelude::*;
+
+static_layout! {
+    SmemA = layout!((128, 16, 2):(1, 136, 2176)); // (BLK_M, BLK_K, PIPE), columns padded by 8 elements
+}
+swizzled_layout! {
+    // (BLK_N, BLK_K, PIPE), rows of 64 bytes
+    SmemB = ComposedLayout::new(Swizzle::new(2, 2, 3), 0, layout!((8, 16):(16, 1))).tile_to_shape(tuple!((128, 16, 2)));
+}
+tiled_mma! {
+    Mma: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::tiled(layout!((2, 2, 1):(2, 1, 1)), [32, 32, 8]);
+}
+tiled_copy! {
+    LoadA: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u128>, f32> = TiledCopy::new(layout!((16, 8)), layout!((4, 1)));
+    LoadB: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u128>, f32> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 4)));
+    ReadB: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_b(&Mma::MMA);
+}
+
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: without padding and swizzle, four.
+const _: () = {
+    LoadA::COPY.access_s(ComposedLayout::plain(layout!((128, 16):(1, 4096)))).expect_coalesced();
+    LoadB::COPY.access_s(ComposedLayout::plain(layout!((128, 16):(4096, 1)))).expect_coalesced();
+    LoadA::COPY.access_d(SmemA::COMPOSED).expect_conflict_free();
+    LoadB::COPY.access_d(SmemB::COMPOSED).expect_conflict_free();
+    Mma::MMA.access::<f32>(Operand::A, SmemA::COMPOSED).expect_conflict_free();
+    ReadB::COPY.access_s(SmemB::COMPOSED).expect_conflict_free();
+    Mma::MMA.access::<f32>(Operand::C, ComposedLayout::plain(layout!((128, 128)))).expect_coalesced();
+    assert!(LoadA::THREADS == Mma::THREADS && LoadB::THREADS == Mma::THREADS);
+};
+
+/// Step 6, the double buffer: `c = a * b` in tf32 with `a` as `(m, k)`, M contiguous, `b` as `(n, k)`, K contiguous, and `c` as
+/// `(m, n)`, M contiguous; a block of 128 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+///
+/// # Safety
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
+/// others. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements. Each extent is at most 2^31 - 128.
+#[kernel(threads = Mma::THREADS, min_blocks = 2,
+    shared = (sA: SharedArray<f32, SmemA>, sB: SharedArray<f32, SmemB>))]
+pub unsafe fn ladder_tf32_nn(
+    a: Global<f32>,
+    b: Global<f32>,
+    c: GlobalMut<f32>,
+    m: u32,
+    n: u32,
+    k: u32,
+    lda: i64,
+    ldb: i64,
+    ldc: i64,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let gA = tile!(tensor!(a, (m, k), (1, lda), align = 16), (128, 16), (block.x, _)); // (BLK_M, BLK_K, k)
+    let gB = tile!(tensor!(b, (n, k), (ldb, 1), align = 16), (128, 16), (block.y, _)); // (BLK_N, BLK_K, k)
+    let gC = tile!(tensor!(c, (m, n), (1, ldc)), (128, 128), (block.x, block.y)); // (BLK_M, BLK_N)
+
+    let (loadA, loadB) = (LoadA::slice(thread), LoadB::slice(thread));
+    let (tAgA, tAsA) = (loadA.partition_s(gA), loadA.partition_d(sA)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_M, CPY_K, PIPE)
+    let (tBgB, tBsB) = (loadB.partition_s(gB), loadB.partition_d(sB)); // (CPY, CPY_N, CPY_K, k), (CPY, CPY_N, CPY_K, PIPE)
+
+    let (mma, readB) = (Mma::slice(thread), ReadB::slice(thread));
+    let (tCsA, tXsB) = (mma.partition_a(sA), readB.partition_s(sB)); // (MMA, MMA_M, MMA_K, PIPE), (CPY, MMA_N, MMA_K, PIPE)
+    let (mut tCrA, mut tCrB) = (mma.fragment_a(&tCsA), mma.fragment_b(&mma.partition_b(sB))); // (MMA, MMA_M, MMA_K)
+    let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
+    let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)
+
+    // A tile after the last does not exist and arrives as zeros.
+    for stage in 0..2 {
+        loadA.copy(tAgA.at((.., .., .., stage)), tAsA.at((.., .., .., stage)));
+        loadB.copy(tBgB.at((.., .., .., stage)), tBsB.at((.., .., .., stage)));
+        cp_async_commit();
+    }
+    cp_async_wait::<1>();
+    sync_threads();
+    copy(tCsA.at((.., .., 0, 0)), tCrA.at_mut((.., .., 0)));
+    readB.copy(tXsB.at((.., .., 0, 0)), readB.retile_d(&mut tCrB).at_mut((.., .., 0)));
+    for k_tile in 0..gA.tiles() {
+        let stage = k_tile % 2;
+        for step in 0..2 {
+            let (next, from) = if step == 0 { (1, stage) } else { (0, 1 - stage) };
+            if step == 1 {
+                cp_async_wait::<0>();
+                sync_threads();
+            }
+            copy(tCsA.at((.., .., next, from)), tCrA.at_mut((.., .., next)));
+            readB.copy(tXsB.at((.., .., next, from)), readB.retile_d(&mut tCrB).at_mut((.., .., next)));
+            if step == 1 {
+                loadA.copy(tAgA.at((.., .., .., k_tile + 2)), tAsA.at((.., .., .., stage)));
+                loadB.copy(tBgB.at((.., .., .., k_tile + 2)), tBsB.at((.., .., .., stage)));
+                cp_async_commit();
+            }
+            sync_warp(FULL_WARP); // Keeps ptxas from moving these reads behind the product that they run beside.
+            mma.gemm(&mut tCrC, tCrA.at((.., .., step)), tCrB.at((.., .., step)));
+        }
+    }
+    cp_async_wait::<0>();
+    copy(&tCrC, tCgC);
+}
