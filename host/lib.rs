@@ -82,7 +82,7 @@ pub use moye_sim::{
 #[cfg(feature = "movement")]
 pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
-pub use tensor_map::TensorMap;
+pub use tensor_map::{TensorMap, TensorMapOf};
 
 /// The programs in the README run.
 #[cfg(all(doctest, feature = "matmul"))]

@@ -4,10 +4,12 @@ use crate::device::{Backend, Device};
 use crate::launch::KernelArg;
 use crate::memory::Buffer;
 use crate::{Error, Result, driver};
-use moye_device::atom::tma::{TmaElement, TmaTile};
+use moye_device::atom::tma::{TmaCopy, TmaElement, TmaMap, TmaTile};
 use moye_device::layout::Layout;
 use moye_device::memory::TensorMap as Parameter;
+use moye_device::tensor::StaticLayout;
 use moye_sim::TensorMap as Fields;
+use std::marker::PhantomData;
 
 /// A tensor map of a device: of a GPU in the driver's form, of the simulator in its own. A kernel takes it as a parameter
 /// [`TensorMap`](moye_device::memory::TensorMap).
@@ -85,6 +87,70 @@ impl TensorMap {
     /// What it was made of.
     pub fn fields(&self) -> &Fields {
         &self.fields
+    }
+}
+
+/// A tensor map for the copy `C` of a kernel that takes a [`TmaMap<C>`](moye_device::atom::tma::TmaMap): it is made of the copy's own
+/// tile, so that host and kernel cannot differ.
+///
+/// ```
+/// use moye::layout::{ComposedLayout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
+/// use moye::{Device, TensorMapOf};
+/// use moye_device::atom::tma::TmaCopy;
+/// use moye_device::tensor::static_layout;
+///
+/// const A: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 32).tile_to_shape(tuple!((128, 32)));
+/// static_layout! { SmemA = A; }
+/// type LoadA = TmaCopy<f32, SmemA>;
+///
+/// let device = Device::sim();
+/// let a = device.alloc_zeroed::<f32>(1000 * 512)?;
+/// let map = TensorMapOf::<LoadA>::new(&a, &layout!((1000, 512):(512, 1)))?;
+/// assert_eq!(map.fields().box_bytes(), 128 * 32 * 4);
+/// # Ok::<(), moye::Error>(())
+/// ```
+pub struct TensorMapOf<C> {
+    map: TensorMap,
+    copy: PhantomData<fn() -> C>,
+}
+
+impl<C> std::fmt::Debug for TensorMapOf<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.map.fmt(f)
+    }
+}
+
+impl<C> TensorMapOf<C> {
+    /// The map of these fields, which are the copy's own.
+    pub(crate) fn of_fields(device: &Device, fields: &Fields) -> Result<Self> {
+        Ok(Self { map: TensorMap::new(device, fields)?, copy: PhantomData })
+    }
+
+    /// What it was made of.
+    pub fn fields(&self) -> &Fields {
+        &self.map.fields
+    }
+}
+
+impl<T: TmaElement, L: StaticLayout, const R: usize, const CLUSTER: u32>
+    TensorMapOf<TmaCopy<T, L, R, CLUSTER>>
+{
+    /// The map of a tensor in `buffer`, whose layout counts elements from the buffer's first.
+    ///
+    /// # Errors
+    /// As for [`TensorMap::of_tile`].
+    pub fn new(buffer: &Buffer<T>, tensor: &Layout) -> Result<Self> {
+        let map = TensorMap::of_tile(buffer.device(), &TmaCopy::<T, L, R, CLUSTER>::TILE, buffer, tensor)?;
+        Ok(Self { map, copy: PhantomData })
+    }
+}
+
+impl<C: 'static> KernelArg<TmaMap<C>> for &TensorMapOf<C> {
+    fn device(&self) -> Option<&Device> {
+        Some(&self.map.device)
+    }
+    fn pass(self) -> TmaMap<C> {
+        TmaMap::from_words(self.map.words)
     }
 }
 

@@ -32,9 +32,8 @@ const EXAMPLES: &[&str] = &[
 /// Builds the examples and programs, those of the whole workspace: as the tests have built them, or as they will.
 const PROGRAMS: &[&str] = &["build", "--quiet", "--workspace", "--examples", "--bins"];
 
-/// What clippy denies: all that the compiler warns of, and its own groups but those of taste.
-const CLIPPY: &[&str] =
-    &["--", "-D", "warnings", "-A", "clippy::style", "-A", "clippy::complexity", "-A", "clippy::suspicious"];
+/// What clippy denies: all that it warns of.
+const CLIPPY: &[&str] = &["--", "-D", "warnings"];
 
 /// A crate of its own: no member of the workspace.
 pub const OWN_KERNELS: &str = "examples/own-kernels";

@@ -264,12 +264,12 @@ impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
 fn check<L: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES]) {
     // Only the simulator looks.
     if cfg!(not(target_arch = "nvptx64")) {
-        for mode in 0..L::LAYOUT.rank() {
+        for (mode, &place) in places.iter().enumerate().take(L::LAYOUT.rank()) {
             let extent = L::LAYOUT.extent(mode);
             simulator_assert!(
-                !K::FIXED[mode] || i64::from(places[mode]) < extent,
+                !K::FIXED[mode] || i64::from(place) < extent,
                 "at: place {} of mode {mode} of {}, which has {extent}",
-                places[mode],
+                place,
                 L::LAYOUT
             );
         }

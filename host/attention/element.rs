@@ -1,6 +1,8 @@
 //! The kernels of each element type.
 
+use super::hopper::{BF16, F16, HopperVariant};
 use half::{bf16, f16};
+use moye_device::atom::tma::TmaElement;
 use moye_device::kernel::Kernel;
 use moye_device::memory::Element;
 use moye_kernels::attention as kernels;
@@ -26,11 +28,13 @@ pub struct Variant<T: Element> {
 }
 
 /// f16 and bf16: what attention is computed of.
-pub trait AttentionElement: Half + sealed::Sealed {
+pub trait AttentionElement: Half + TmaElement + sealed::Sealed {
     #[doc(hidden)]
     const VARIANTS: &'static [Variant<Self>];
     #[doc(hidden)]
     const COMBINE: Kernel<(Arguments<Self>, u32)>;
+    #[doc(hidden)]
+    const HOPPER: &'static [HopperVariant<Self>];
 }
 
 mod sealed {
@@ -40,7 +44,7 @@ mod sealed {
 }
 
 macro_rules! variants {
-    ($($t:ty: $combine:ident $($d:literal x $dv:literal tile $rows:literal x $keys:literal decode $decode_keys:literal:
+    ($($t:ty: $combine:ident $hopper:ident $($d:literal x $dv:literal tile $rows:literal x $keys:literal decode $decode_keys:literal:
         $plain:ident $general:ident $decode:ident;)+)+
     ) => { $(
         impl AttentionElement for $t {
@@ -55,11 +59,12 @@ macro_rules! variants {
                 decode_tile: (16, $decode_keys),
             }),+];
             const COMBINE: Kernel<(Arguments<Self>, u32)> = kernels::$combine;
+            const HOPPER: &'static [HopperVariant<Self>] = $hopper;
         }
     )+ };
 }
 variants! {
-    bf16: combine_bf16
+    bf16: combine_bf16 BF16
         64 x 64 tile 128 x 64 decode 64: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
         80 x 80 tile 64 x 64 decode 64: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
         96 x 96 tile 128 x 32 decode 64: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
@@ -67,7 +72,7 @@ variants! {
         192 x 192 tile 64 x 64 decode 32: forward_bf16_192 forward_bf16_192_general decode_bf16_192;
         192 x 128 tile 64 x 64 decode 32: forward_bf16_192x128 forward_bf16_192x128_general decode_bf16_192x128;
         256 x 256 tile 64 x 64 decode 32: forward_bf16_256 forward_bf16_256_general decode_bf16_256;
-    f16: combine_f16
+    f16: combine_f16 F16
         64 x 64 tile 128 x 64 decode 64: forward_f16_64 forward_f16_64_general decode_f16_64;
         80 x 80 tile 64 x 64 decode 64: forward_f16_80 forward_f16_80_general decode_f16_80;
         96 x 96 tile 128 x 32 decode 64: forward_f16_96 forward_f16_96_general decode_f16_96;

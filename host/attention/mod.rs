@@ -4,6 +4,7 @@ mod builder;
 mod element;
 mod explanation;
 mod heads;
+mod hopper;
 mod plan;
 mod problem;
 mod run;

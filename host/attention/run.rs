@@ -4,6 +4,7 @@ use super::builder::Attention;
 use super::element::AttentionElement;
 use super::explanation::AttentionExplanation;
 use super::heads::{HeadsMut, OPERATION};
+use super::hopper::{HopperLaunch, HopperVariant};
 use super::plan::{MOST_SPLITS, Plan, Question, plan};
 use super::problem::Problem;
 use crate::device::{Device, MAX_BLOCKS};
@@ -15,10 +16,34 @@ use moye_device::kernel::Kernel;
 use moye_device::memory::GlobalMut;
 use moye_kernels::attention::Arguments;
 
+/// Which kernel is launched.
+#[derive(Clone, Copy)]
+enum Choice<T: AttentionElement> {
+    /// For sm_80, with the query rows of its tiles.
+    Sm80(Kernel<(Arguments<T>,)>, u32),
+    /// For sm_90a.
+    Hopper(HopperLaunch<T>),
+}
+
+impl<T: AttentionElement> Choice<T> {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Sm80(kernel, _) => kernel.name(),
+            Self::Hopper(launch) => launch.variant.name,
+        }
+    }
+
+    fn rows(&self) -> u32 {
+        match self {
+            Self::Sm80(_, rows) => *rows,
+            Self::Hopper(launch) => launch.rows(),
+        }
+    }
+}
+
 /// A launch.
 struct Launch<T: AttentionElement> {
-    kernel: Kernel<(Arguments<T>,)>,
-    rows: u32,
+    choice: Choice<T>,
     arguments: Arguments<T>,
     blocks: u64,
     /// Elements of f32 that the splits leave.
@@ -47,12 +72,13 @@ impl<T: AttentionElement> Launch<T> {
             multiprocessors: device.planned_multiprocessors(),
             splits: call.splits,
         });
-        let (kernel, rows) = if decode {
-            (variant.decode, variant.decode_tile.0)
-        } else {
-            (if general { variant.general } else { variant.plain }, tile.0)
-        };
         (arguments.pack, arguments.splits) = (pack, splits);
+        let mut choice = if decode {
+            Choice::Sm80(variant.decode, variant.decode_tile.0)
+        } else {
+            Choice::Sm80(if general { variant.general } else { variant.plain }, tile.0)
+        };
+        let rows = choice.rows();
         let tiles = (u64::from(arguments.q_length) * u64::from(pack)).div_ceil(rows.into());
         let product = |factors: &[u32]| factors.iter().fold(tiles, |all, &f| all.saturating_mul(f.into()));
         let blocks = product(&[arguments.heads / pack, splits, arguments.batches]);
@@ -65,6 +91,14 @@ impl<T: AttentionElement> Launch<T> {
             )?;
             let _ = arguments.grid(rows);
         }
+        let mut blocks = blocks;
+        if blocks > 0 && !decode && splits == 1 && pack == 1 {
+            let sizes = (variant.d, variant.dv);
+            if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &arguments) {
+                blocks = launch.blocks.into();
+                choice = Choice::Hopper(launch);
+            }
+        }
         let rows_of_split = [arguments.heads, arguments.q_length]
             .iter()
             .fold(u64::from(arguments.batches), |all, &factor| all.saturating_mul(factor.into()));
@@ -75,7 +109,7 @@ impl<T: AttentionElement> Launch<T> {
             partial_lse = rows_of_split as usize * splits as usize;
             partial_o = partial_lse * variant.dv;
         }
-        Ok(Self { kernel, rows, arguments, blocks, partial_o, partial_lse, dv: variant.dv as u32 })
+        Ok(Self { choice, arguments, blocks, partial_o, partial_lse, dv: variant.dv as u32 })
     }
 
     fn workspace_bytes(&self) -> usize {
@@ -113,12 +147,17 @@ pub unsafe fn run<T: AttentionElement>(
         launch.arguments.partial_o = GlobalMut::from_address(base);
         launch.arguments.partial_lse = GlobalMut::from_address(base + 4 * launch.partial_o as u64);
     }
-    let threads = launch.kernel.bounds().threads.unwrap_or(128);
     // SAFETY: `Problem::of` has checked that all lies inside the buffers and is aligned; `o` and the log-sum-exp are borrowed mutably and
     // share no element with the operands; the workspace is as large as the splits need. The caller answers for other streams, and for
     // numbers on the device.
     unsafe {
-        stream.launch(&launch.kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
+        match &launch.choice {
+            Choice::Sm80(kernel, _) => {
+                let threads = kernel.bounds().threads.unwrap_or(128);
+                stream.launch(kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
+            }
+            Choice::Hopper(hopper) => hopper.run(stream, launch.arguments)?,
+        }
         if launch.arguments.splits > 1 {
             let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;
             stream.launch(&T::COMBINE, Grid::new(rows.div_ceil(4), 128), (launch.arguments, launch.dv))?;
@@ -135,8 +174,8 @@ pub fn explain<T: AttentionElement>(
 ) -> Result<AttentionExplanation> {
     let launch = Launch::of(call, device, o)?;
     Ok(AttentionExplanation {
-        kernel: (launch.blocks > 0).then(|| launch.kernel.name()),
-        rows: launch.rows,
+        kernel: (launch.blocks > 0).then(|| launch.choice.name()),
+        rows: launch.choice.rows(),
         pack: launch.arguments.pack,
         splits: launch.arguments.splits,
         blocks: launch.blocks as u32,

@@ -45,5 +45,5 @@ pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, 
         });
         texts.collect::<Vec<_>>().leak()
     });
-    *texts
+    texts
 }

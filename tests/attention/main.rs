@@ -13,6 +13,7 @@ mod builder;
 mod case;
 #[path = "../../device/kernels/tests/attention/check.rs"]
 mod check;
+mod hopper;
 mod machine;
 #[path = "../../device/kernels/tests/attention/operands.rs"]
 mod operands;

@@ -50,7 +50,7 @@ unsafe fn scores<T: Element, M: StaticTiledMma<Atom: moye_device::algorithm::Add
     tCrS.by_row_mut().apply_along::<0, _, _>(&max, |x, max| ex2_approx_f32(x.fma(scale, -max * scale)));
     let sum = tCrS.by_row().reduce::<1>(f32::add).across_lanes(f32::add);
     let mut tCrO = mma.accumulator::<Tile>(); // (MMA, MMA_M, MMA_N)
-    mma.gemm(&mut tCrO, &mma.as_a(&tCrS).convert::<T>(), &tCrV);
+    mma.gemm(&mut tCrO, mma.as_a(&tCrS).convert::<T>(), &tCrV);
     tCrO.by_row_mut().apply_along::<0, _, _>(&sum, |x, sum| x / sum);
     copy(&tCrO, mma.partition_c(gO));
 }

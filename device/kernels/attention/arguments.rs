@@ -196,6 +196,7 @@ impl<T: Element> Arguments<T> {
 
     /// Whether an option needs the kernel that changes single scores, or loads keys by pages.
     #[must_use]
+    #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is not positive")]
     pub fn is_general(&self) -> bool {
         self.bias.address() != 0
             || self.mask.address() != 0

@@ -205,7 +205,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         // SAFETY: each word has one writer; the barriers order all.
         unsafe {
             let bad = vote_any(FULL_WARP, !all_finite(&results));
-            if thread % 32 == 0 {
+            if thread.is_multiple_of(32) {
                 s_flags.set(thread as usize / 32, u32::from(bad));
             }
             sync_threads();

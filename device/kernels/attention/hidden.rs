@@ -54,7 +54,7 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
             let key = block * 32 + bad.trailing_zeros();
             bad &= bad - 1;
             // The key's column in the thread of the quad that has it.
-            let (column, owner) = (key / 8 * 2 + key % 2, lane & !3 | key % 8 / 2);
+            let (column, owner) = (key / 8 * 2 + key % 2, (lane & !3) | (key % 8 / 2));
             for row in 0..ROWS {
                 let mut p = 0.0;
                 for c in 0..const { P::LAYOUT.size() as usize / ROWS } {

@@ -15,13 +15,13 @@
 //! The warpgroups issue their products in turn (named barriers), so that the softmax of one is hidden by the products of another. Tiles
 //! of keys are taken from the last to the first: the masked ones come first. Blocks are persistent.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
-#![allow(clippy::needless_range_loop, reason = "rows and columns go together in several arrays")]
 
 use super::arguments::{Arguments, UNLIMITED};
 use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ,
     WARPGROUP,
 };
+use super::hopper_hidden::{Row, recompute};
 use super::hopper_schedule::Tiles;
 use super::hopper_softmax::Softmax;
 use super::sequence::Visible;
@@ -270,6 +270,10 @@ unsafe fn consume<C: Config>(
                 rows.store_lse(row, lse, arguments, work.batch, work.head);
             }
             scale_rows(&mut tOrO, factors);
+            for row in 0..2 {
+                let row = rows.of(row, softmax.max[row], factors[row]);
+                recompute::<C>(&mut tOrO, row, arguments, &visible, &work, scale);
+            }
             store::<C>(&tOrO, sO, warpgroup, maps, [tile_row / 64 + warpgroup, 0, work.head, work.batch]);
             if let Some(query) = query {
                 queries.release(query);
@@ -362,6 +366,15 @@ impl Rows {
     #[inline(always)]
     fn query(&self) -> u32 {
         self.first + thread_idx().x % WARPGROUP / 32 * 16 + lane_id() / 4
+    }
+
+    /// One of the thread's rows, for [`recompute`].
+    #[inline(always)]
+    fn of(&self, index: usize, max: f32, factor: f32) -> Row {
+        let query = self.query() + 8 * index as u32;
+        let first = query - lane_id() / 4;
+        let [query, first, last] = [query, first, first + 7].map(|query| query.min(self.last));
+        Row { index, query, first, last, max, factor }
     }
 
     /// Hides the scores of keys that a row does not see, in a tile of keys.

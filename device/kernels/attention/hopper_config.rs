@@ -1,5 +1,6 @@
 //! The shape of a Hopper kernel as a type: element, head size, tile of keys, warpgroups; and the layouts that follow from it.
 
+use super::config::Half;
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::arch::{decrease_registers, increase_registers};
@@ -23,7 +24,7 @@ pub const STAGES: u32 = 2;
 /// What a kernel is made for.
 pub trait Config: Copy + Default + Send + Sync + 'static {
     /// Elements of Q, K, V and O.
-    type T: PackPair;
+    type T: PackPair + Half;
     /// Columns of a head.
     const D: i64;
     /// Keys of a tile.

@@ -1,6 +1,8 @@
 //! Which tiles a block of the persistent Hopper kernel has.
 
 use super::arguments::Arguments;
+#[cfg(not(target_arch = "nvptx64"))]
+use super::arguments::Window;
 use super::schedule::Work;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::sequence::Visible;
@@ -96,6 +98,9 @@ pub fn even_section<T: Element>(
     let bytes = u64::from(arguments.k_length) * u64::from(2 * d) * size_of::<T>() as u64;
     let fits = u64::from(arguments.group) * l2 / bytes.max(1);
     let most = u32::try_from(fits).unwrap_or(u32::MAX).max(32).min(heads);
+    if arguments.window == Window::ALL {
+        return most;
+    }
     let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
     let step = most.div_ceil(CANDIDATES).max(1);
     let mut best = (u64::MAX, most);

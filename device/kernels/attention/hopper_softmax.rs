@@ -1,5 +1,4 @@
 //! The online softmax of the two rows that a thread has of a warpgroup's tile.
-#![allow(clippy::needless_range_loop, reason = "rows and columns go together in several arrays")]
 
 use super::softmax::{at, normalizer};
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, shuffle_xor, vote_any};

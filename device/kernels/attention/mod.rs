@@ -3,8 +3,9 @@
 //! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees; `schedule`: which tile a block has.
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
 //! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks; `hidden`: values that a mask hides and that are no numbers.
-//! - `hopper`: the kernel for sm_90a; `hopper_config`, `hopper_schedule`, `hopper_softmax`: what it is made of.
+//! - `hopper`: the kernel for sm_90a; `hopper_config`, `hopper_hidden`, `hopper_schedule`, `hopper_softmax`: what it is made of.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: adds up the splits of the keys.
+#![allow(clippy::needless_range_loop, reason = "rows and columns go together in several arrays")]
 
 mod arguments;
 mod combine;
@@ -20,6 +21,8 @@ pub mod hopper;
 pub mod hopper_config;
 #[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 mod hopper_entries;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_hidden;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_schedule;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]

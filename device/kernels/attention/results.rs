@@ -123,7 +123,7 @@ impl<C: Config> Target<'_, C> {
                     let index = at(ROWS, row, column);
                     results.set(index, results.get(index) * factor);
                 }
-                if lane_id() % 4 == 0 {
+                if lane_id().is_multiple_of(4) {
                     self.write_lse(rows[row], lse);
                 }
             }
@@ -213,7 +213,7 @@ impl<C: Config> Target<'_, C> {
                 total += weight(group);
             }
             let (inverse, lse) = normalizer(shift, total, f32::NEG_INFINITY);
-            if thread % across == 0 {
+            if thread.is_multiple_of(across) {
                 self.write_lse(row, lse);
             }
             let (o, exists) = self.row_of_o(row);

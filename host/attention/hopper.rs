@@ -1,0 +1,192 @@
+//! Attention by TMA and `wgmma`: which kernel serves a call, and its launch.
+
+use crate::Result;
+use crate::device::{Arch, Device};
+use crate::launch::Grid;
+use crate::stream::Stream;
+use crate::tensor_map::TensorMapOf;
+use half::{bf16, f16};
+use moye_device::atom::tma::{TmaElement, TmaMap};
+use moye_device::kernel::Kernel;
+use moye_device::layout;
+use moye_device::layout::Layout;
+use moye_device::memory::Element;
+use moye_kernels::attention as kernels;
+use moye_kernels::attention::hopper_config::*;
+use moye_kernels::attention::hopper_schedule::even_section;
+use moye_kernels::attention::{Arguments, Strides, Window};
+use moye_sim::TensorMap as Fields;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// The maps of Q, K, V and O, the arguments, and the heads of a section.
+type Parameters<C> =
+    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, TmaMap<TmaQ<C>>, Arguments<<C as Config>::T>, u32);
+
+/// A kernel for sm_90a, without its shape in the type.
+#[derive(Clone, Copy, Debug)]
+pub struct HopperVariant<T: Element> {
+    pub(super) name: &'static str,
+    d: usize,
+    /// Query rows and keys of a tile.
+    tile: (u32, u32),
+    fields: fn(&Arguments<T>) -> Option<[Fields; 4]>,
+    launch: unsafe fn(&Stream, &HopperLaunch<T>, Arguments<T>) -> Result<()>,
+}
+
+/// A launch of such a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct HopperLaunch<T: Element> {
+    pub(super) variant: HopperVariant<T>,
+    /// What the tensor maps of Q, K, V and O are made of.
+    fields: [Fields; 4],
+    /// The heads whose keys and values are kept in L2 at a time.
+    section: u32,
+    pub(super) blocks: u32,
+}
+
+/// Bytes of keys and values that a section's heads may have, so that they stay in L2.
+const L2_BYTES: u64 = 32 << 20;
+
+impl<T: TmaElement> HopperVariant<T> {
+    const fn of<C: HopperKernel<T = T>>() -> Self {
+        Self {
+            name: C::KERNEL.name(),
+            d: C::D as usize,
+            tile: (64 * C::WARPGROUPS, C::BLK_N),
+            fields: fields::<C>,
+            launch: launch::<C>,
+        }
+    }
+
+    /// The launch that serves a call whose arguments are `arguments`, with heads of `d` columns and values of `dv`; `None` where
+    /// the kernels for sm_80 have to: another architecture, an option that changes single scores, variable lengths, tensors that TMA
+    /// does not load.
+    pub(super) fn serves(
+        variants: &[Self],
+        device: &Device,
+        (d, dv): (usize, usize),
+        arguments: &Arguments<T>,
+    ) -> Option<HopperLaunch<T>> {
+        let on_device = [arguments.q_offsets, arguments.k_offsets, arguments.k_lengths];
+        if device.arch() != Arch::new(9, 0)
+            || d != dv
+            || arguments.is_general()
+            || arguments.sinks.address() != 0
+            || on_device.iter().any(|numbers| numbers.address() != 0)
+            || arguments.k_length == 0
+        {
+            return None;
+        }
+        // The first of the least keys beyond the last, in whole tiles; a window is cut into small ones.
+        let keys = arguments.k_length;
+        let cost = |variant: &Self| match arguments.window {
+            Window::ALL => keys.next_multiple_of(variant.tile.1),
+            _ => variant.tile.1,
+        };
+        let variant =
+            *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| cost(variant))?;
+        let fields = (variant.fields)(arguments)?;
+        let mut arguments = *arguments;
+        let blocks = arguments.grid(variant.tile.0).min(device.planned_multiprocessors());
+        let section = section(&arguments, blocks, variant.tile, d as u32);
+        Some(HopperLaunch { variant, fields, section, blocks })
+    }
+}
+
+impl<T: Element> HopperLaunch<T> {
+    pub(super) fn rows(&self) -> u32 {
+        self.variant.tile.0
+    }
+
+    /// # Safety
+    /// As for the kernel: the tensors of `arguments` are in the device's memory, by their extents and strides.
+    pub(super) unsafe fn run(&self, stream: &Stream, mut arguments: Arguments<T>) -> Result<()> {
+        let _ = arguments.grid(self.variant.tile.0);
+        // SAFETY: the caller's contract.
+        unsafe { (self.variant.launch)(stream, self, arguments) }
+    }
+}
+
+/// [`even_section`], which tries many: once for each shape.
+fn section<T: Element>(arguments: &Arguments<T>, blocks: u32, tile: (u32, u32), d: u32) -> u32 {
+    type Key = ([u32; 9], [i32; 2]);
+    /// The most shapes that are remembered.
+    const SHAPES: usize = 1024;
+    static KNOWN: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
+    let &Arguments { batches, heads, group, q_length, k_length, window, .. } = arguments;
+    let key =
+        ([batches, heads, group, q_length, k_length, blocks, tile.0, tile.1, d], [window.left, window.right]);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(&section) = known.get(&key) {
+        return section;
+    }
+    if known.len() == SHAPES {
+        known.clear();
+    }
+    let section = even_section(arguments, blocks, tile, (d, L2_BYTES)).max(1);
+    known.insert(key, section);
+    section
+}
+
+/// A tensor (row, column, head, sequence).
+fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides) -> Layout {
+    let [rows, heads, batches] = [rows, heads, batches].map(i64::from);
+    layout!((rows, d, heads, batches):({ strides.row }, 1, { strides.head }, { strides.batch }))
+}
+
+/// The tensor maps of a call's tensors, if TMA loads and stores them.
+fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>) -> Option<[Fields; 4]> {
+    let &Arguments { q, k, v, o, batches, heads, group, q_length, k_length, .. } = arguments;
+    let queries = |strides| layout_of(q_length, C::D, heads, batches, strides);
+    let keys = |strides| layout_of(k_length, C::D, heads / group, batches, strides);
+    let (stride_q, stride_k) = (&arguments.stride_q, &arguments.stride_k);
+    let (stride_v, stride_o) = (&arguments.stride_v, &arguments.stride_o);
+    Some([
+        TmaQ::<C>::tensor_map(q.address(), &queries(stride_q)).ok()?,
+        TmaK::<C>::tensor_map(k.address(), &keys(stride_k)).ok()?,
+        TmaK::<C>::tensor_map(v.address(), &keys(stride_v)).ok()?,
+        TmaQ::<C>::tensor_map(o.address(), &queries(stride_o)).ok()?,
+    ])
+}
+
+/// # Safety
+/// As [`HopperLaunch::run`].
+unsafe fn launch<C: HopperKernel>(
+    stream: &Stream,
+    launch: &HopperLaunch<C::T>,
+    arguments: Arguments<C::T>,
+) -> Result<()> {
+    let [q, k, v, o] = &launch.fields;
+    let device = stream.device();
+    let q = TensorMapOf::<TmaQ<C>>::of_fields(device, q)?;
+    let k = TensorMapOf::<TmaK<C>>::of_fields(device, k)?;
+    let v = TensorMapOf::<TmaK<C>>::of_fields(device, v)?;
+    let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
+    let grid = Grid::new(launch.blocks, C::THREADS);
+    // SAFETY: the caller's contract; the maps are of the tensors.
+    unsafe { stream.launch(&C::KERNEL, grid, (&q, &k, &v, &o, arguments, launch.section)) }
+}
+
+/// A configuration with its kernel.
+pub trait HopperKernel: Config {
+    /// The kernel.
+    const KERNEL: Kernel<Parameters<Self>>;
+}
+
+macro_rules! variants {
+    ($($t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
+        $(impl HopperKernel for $config {
+            const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
+        })+
+
+        /// The kernels of this type, the one with the largest tiles of keys first.
+        pub const $list: &[HopperVariant<$t>] = &[$(HopperVariant::of::<$config>()),+];
+    )+ };
+}
+variants! {
+    bf16 BF16: Bf16D64 hopper_bf16_64, Bf16D128 hopper_bf16_128, Bf16D128Causal hopper_bf16_128_causal,
+        Bf16D256 hopper_bf16_256;
+    f16 F16: F16D64 hopper_f16_64, F16D128 hopper_f16_128, F16D128Causal hopper_f16_128_causal, F16D256 hopper_f16_256;
+}
