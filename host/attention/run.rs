@@ -92,10 +92,12 @@ impl<T: AttentionElement> Launch<T> {
             let _ = arguments.grid(rows);
         }
         let mut blocks = blocks;
-        if blocks > 0 && !decode && splits == 1 && pack == 1 {
-            let sizes = (variant.d, variant.dv);
-            if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &arguments) {
+        // A warpgroup's rows are of one head: shorter sequences leave it rows without a query.
+        if blocks > 0 && !decode && splits == 1 && (pack == 1 || arguments.q_length >= 64) {
+            let (sizes, plain) = ((variant.d, variant.dv), Arguments { pack: 1, ..arguments });
+            if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &plain) {
                 blocks = launch.blocks.into();
+                arguments = plain;
                 choice = Choice::Hopper(launch);
             }
         }
