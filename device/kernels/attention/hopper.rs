@@ -21,7 +21,7 @@ use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ,
     WARPGROUP,
 };
-use super::hopper_hidden::{Row, recompute};
+use super::hopper_hidden::{Row, is_hit, recompute};
 use super::hopper_schedule::Tiles;
 use super::hopper_softmax::Softmax;
 use super::sequence::Visible;
@@ -29,7 +29,7 @@ use super::softmax::at;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
     FULL_WARP, arrive_barrier, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, thread_idx,
+    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::{
@@ -270,11 +270,16 @@ unsafe fn consume<C: Config>(
                 rows.store_lse(row, lse, arguments, work.batch, work.head);
             }
             scale_rows(&mut tOrO, factors);
-            for row in 0..2 {
-                let row = rows.of(row, softmax.max[row], factors[row]);
-                recompute::<C>(&mut tOrO, row, arguments, &visible, &work, scale);
-            }
-            store::<C>(&tOrO, sO, warpgroup, maps, [tile_row / 64 + warpgroup, 0, work.head, work.batch]);
+            let row = |row: usize| Row {
+                again: is_hit(&tOrO, row, arguments.window),
+                ..rows.of(row, softmax.max[row], factors[row])
+            };
+            let hit = [row(0), row(1)];
+            let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
+            store::<C>(&tOrO, sO, warpgroup, maps, tile, |sO| {
+                recompute::<C>(sO, hit[0], arguments, &visible, &work, scale);
+                recompute::<C>(sO, hit[1], arguments, &visible, &work, scale);
+            });
             if let Some(query) = query {
                 queries.release(query);
             }
@@ -305,7 +310,7 @@ fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
     }
 }
 
-/// Stores a warpgroup's rows of O by way of shared memory. Where that is the tile of Q, it has been read when this returns; otherwise
+/// Stores a warpgroup's rows of O by way of shared memory, where `mend` may change those of its warp. Where that is the tile of Q, it has been read when this returns; otherwise
 /// the store goes on.
 ///
 /// # Safety
@@ -317,6 +322,7 @@ unsafe fn store<C: Config>(
     warpgroup: u32,
     maps: Maps<'_, C>,
     tile: [u32; 4],
+    mend: impl FnOnce(SharedTensor<Element<C>, AllButLast<SmemQ<C>>>),
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
@@ -329,6 +335,8 @@ unsafe fn store<C: Config>(
         // The tile has been read: by the store before, or by all lanes' products.
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+        sync_warp(FULL_WARP);
+        mend(sO);
         fence_proxy_async_shared();
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         if thread == 0 {
@@ -368,13 +376,14 @@ impl Rows {
         self.first + thread_idx().x % WARPGROUP / 32 * 16 + lane_id() / 4
     }
 
-    /// One of the thread's rows, for [`recompute`].
+    /// One of the thread's rows, 0 or 1, for [`recompute`].
     #[inline(always)]
     fn of(&self, index: usize, max: f32, factor: f32) -> Row {
         let query = self.query() + 8 * index as u32;
         let first = query - lane_id() / 4;
         let [query, first, last] = [query, first, first + 7].map(|query| query.min(self.last));
-        Row { index, query, first, last, max, factor }
+        let place = self.query() - self.first + 8 * index as u32;
+        Row { place, query, first, last, max, factor, again: false }
     }
 
     /// Hides the scores of keys that a row does not see, in a tile of keys.

@@ -5,90 +5,105 @@
 
 use super::arguments::{Arguments, Strides, Window};
 use super::config::Half;
-use super::hopper_config::{Config, TileO};
+use super::hopper_config::{Config, SmemQ};
 use super::schedule::Work;
 use super::sequence::Visible;
 use super::softmax::at;
-use moye_device::arch::{FULL_WARP, Fma, ballot, ex2_approx_f32, lane_id, opaque, shuffle_xor};
-use moye_device::atom::AccumulatorOf;
+use moye_device::arch::{FULL_WARP, Fma, ballot, ex2_approx_f32, lane_id, opaque, shuffle_xor, vote_any};
 use moye_device::memory::{Element, Global};
-use moye_device::tensor::Fragment;
+use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
 
-/// One of a thread's two rows: the four threads of a quad have it, and each has every fourth pair of its columns.
+/// One of a thread's two rows of results, which the four threads of a quad share.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// The index of the row in the fragment, 0 or 1.
-    pub index: usize,
-    /// Its query token, and the first and the last of those that the warp's quads have at this index.
+    /// Its row in the warpgroup's tile, and its query token.
+    pub place: u32,
     pub query: u32,
+    /// The first and the last query token of the rows that the warp's quads have beside it.
     pub first: u32,
     pub last: u32,
     /// The largest score, not scaled.
     pub max: f32,
     /// One over the sum of exponentials.
     pub factor: f32,
+    /// Whether it is to be computed again.
+    pub again: bool,
 }
 
-/// Computes the row again if a mask hides keys and the row is not finite. `scale` is that of the powers of two.
+/// Whether a row of results has to be computed again: a mask hides keys, and the row is not finite. `index` is 0 or 1.
 ///
 /// # Safety
-/// The operands of `arguments` may be read, by their strides. All lanes of the warp execute this call together.
+/// All lanes of the warp execute this call together.
 #[inline(always)]
-pub unsafe fn recompute<C: Config<T: Half>>(
-    results: &mut Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
+pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, window: Window) -> bool {
+    if window == Window::ALL {
+        return false;
+    }
+    let mut nothing = 0.0f32;
+    for column in 0..const { L::LAYOUT.size() as usize / 2 } {
+        // SAFETY: inside the fragment. What is not finite makes NaN of 0.
+        nothing = unsafe { results.get(at(2, index, column)) }.fma(0.0, nothing);
+    }
+    ballot(FULL_WARP, nothing != 0.0) >> (lane_id() & !3) & 15 != 0
+}
+
+/// Columns that are computed at a time: few registers, since this seldom runs.
+const COLUMNS: usize = 32;
+
+/// Computes the row again where that is said, into the tile in shared memory. `scale` is that of the powers of two.
+///
+/// # Safety
+/// The operands of `arguments` may be read, by their strides; no other warp touches the rows of the tile. All lanes of the warp
+/// execute this call together.
+#[inline(always)]
+pub unsafe fn recompute<C: Config>(
+    results: SharedTensor<C::T, AllButLast<SmemQ<C>>>,
     row: Row,
     arguments: &Arguments<C::T>,
     visible: &Visible,
     work: &Work,
     scale: f32,
 ) {
-    if arguments.window == Window::ALL {
-        return;
-    }
-    let pairs = const { C::D as usize / 8 };
-    let mut nothing = 0.0f32;
-    for column in 0..2 * pairs {
-        // SAFETY: inside the fragment. What is not finite makes NaN of 0.
-        nothing = unsafe { results.get(at(2, row.index, column)) }.fma(0.0, nothing);
-    }
-    let bad = ballot(FULL_WARP, nothing != 0.0);
-    if bad == 0 {
+    if !vote_any(FULL_WARP, row.again) {
         return;
     }
     let lane = lane_id();
-    let bad = bad >> (lane & !3) & 15 != 0;
-    if bad {
-        for column in 0..2 * pairs {
-            // SAFETY: inside the fragment.
-            unsafe { results.set(at(2, row.index, column), 0.0) };
-        }
-    }
     let (begin, end) = visible.of(row.query);
     let ((from, to), _) = visible.range(row.first, row.last);
     let q = words(arguments.q, &arguments.stride_q, work.batch, work.head, row.query);
-    for key in from..to {
-        let k = words(arguments.k, &arguments.stride_k, work.batch, work.kv_head, key as u32);
-        let v = words(arguments.v, &arguments.stride_v, work.batch, work.kv_head, key as u32);
-        let mut dot = 0.0f32;
-        // An opaque count keeps a loop that seldom runs short.
-        for pair in 0..opaque(pairs as u32) {
-            let word = i64::from(4 * pair + lane % 4);
-            // SAFETY: inside the rows.
-            let (q, k) = unsafe { (C::T::unpack(q.read(word)), C::T::unpack(k.read(word))) };
-            dot = q[1].fma(k[1], q[0].fma(k[0], dot));
-        }
-        dot += shuffle_xor(FULL_WARP, dot, 1);
-        dot += shuffle_xor(FULL_WARP, dot, 2);
-        let p = ex2_approx_f32(dot.fma(scale, -row.max * scale)) * row.factor;
-        if bad && key >= begin && key < end && p != 0.0 {
-            for pair in 0..pairs {
-                // SAFETY: inside the row and the fragment.
-                unsafe {
-                    let v = C::T::unpack(v.read(i64::from(4 * pair as u32 + lane % 4)));
+    for part in 0..opaque(C::D as u32 / COLUMNS as u32) {
+        let mut sums = [0.0f32; COLUMNS / 4];
+        for key in from..to {
+            let k = words(arguments.k, &arguments.stride_k, work.batch, work.kv_head, key as u32);
+            let v = words(arguments.v, &arguments.stride_v, work.batch, work.kv_head, key as u32);
+            let mut dot = 0.0f32;
+            for pair in 0..opaque(C::D as u32 / 8) {
+                let word = i64::from(4 * pair + lane % 4);
+                // SAFETY: inside the rows.
+                let (q, k) = unsafe { (C::T::unpack(q.read(word)), C::T::unpack(k.read(word))) };
+                dot = q[1].fma(k[1], q[0].fma(k[0], dot));
+            }
+            dot += shuffle_xor(FULL_WARP, dot, 1);
+            dot += shuffle_xor(FULL_WARP, dot, 2);
+            let p = ex2_approx_f32(dot.fma(scale, -row.max * scale)) * row.factor;
+            if row.again && key >= begin && key < end && p != 0.0 {
+                for pair in 0..COLUMNS / 8 {
+                    let word = part * (COLUMNS as u32 / 2) + 4 * pair as u32 + lane % 4;
+                    // SAFETY: inside the row.
+                    let v = C::T::unpack(unsafe { v.read(word.into()) });
                     for i in 0..2 {
-                        let index = at(2, row.index, 2 * pair + i);
-                        results.set(index, p.fma(v[i], results.get(index)));
+                        sums[2 * pair + i] = p.fma(v[i], sums[2 * pair + i]);
                     }
+                }
+            }
+        }
+        if row.again {
+            for pair in 0..COLUMNS / 8 {
+                let rounded = <C::T as Half>::pack(sums[2 * pair], sums[2 * pair + 1]);
+                for i in 0..2 {
+                    let column = part * COLUMNS as u32 + 8 * pair as u32 + lane % 4 * 2 + i as u32;
+                    // SAFETY: inside the tile.
+                    unsafe { results.at((row.place, column)).set(0usize, rounded[i]) };
                 }
             }
         }
