@@ -270,15 +270,17 @@ unsafe fn consume<C: Config>(
                 rows.store_lse(row, lse, arguments, work.batch, work.head);
             }
             scale_rows(&mut tOrO, factors);
-            let row = |row: usize| Row {
+            let again = |row: usize| Row {
+                max: softmax.max[row],
+                factor: factors[row],
                 again: is_hit(&tOrO, row, arguments.window),
-                ..rows.of(row, softmax.max[row], factors[row])
             };
-            let hit = [row(0), row(1)];
+            let again = [again(0), again(1)];
             let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
             store::<C>(&tOrO, sO, warpgroup, maps, tile, |sO| {
-                recompute::<C>(sO, hit[0], arguments, &visible, &work, scale);
-                recompute::<C>(sO, hit[1], arguments, &visible, &work, scale);
+                let first = tile_row + 64 * warpgroup;
+                recompute::<C>(sO, (0, again[0]), arguments, &work, first);
+                recompute::<C>(sO, (1, again[1]), arguments, &work, first);
             });
             if let Some(query) = query {
                 queries.release(query);
@@ -374,16 +376,6 @@ impl Rows {
     #[inline(always)]
     fn query(&self) -> u32 {
         self.first + thread_idx().x % WARPGROUP / 32 * 16 + lane_id() / 4
-    }
-
-    /// One of the thread's rows, 0 or 1, for [`recompute`].
-    #[inline(always)]
-    fn of(&self, index: usize, max: f32, factor: f32) -> Row {
-        let query = self.query() + 8 * index as u32;
-        let first = query - lane_id() / 4;
-        let [query, first, last] = [query, first, first + 7].map(|query| query.min(self.last));
-        let place = self.query() - self.first + 8 * index as u32;
-        Row { place, query, first, last, max, factor, again: false }
     }
 
     /// Hides the scores of keys that a row does not see, in a tile of keys.

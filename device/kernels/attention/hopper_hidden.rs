@@ -5,23 +5,19 @@
 
 use super::arguments::{Arguments, Strides, Window};
 use super::config::Half;
-use super::hopper_config::{Config, SmemQ};
+use super::hopper_config::{Config, SmemQ, WARPGROUP};
 use super::schedule::Work;
 use super::sequence::Visible;
 use super::softmax::at;
-use moye_device::arch::{FULL_WARP, Fma, ballot, ex2_approx_f32, lane_id, opaque, shuffle_xor, vote_any};
+use moye_device::arch::{
+    FULL_WARP, Fma, ballot, ex2_approx_f32, lane_id, opaque, shuffle_xor, thread_idx, vote_any,
+};
 use moye_device::memory::{Element, Global};
 use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
 
 /// One of a thread's two rows of results, which the four threads of a quad share.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// Its row in the warpgroup's tile, and its query token.
-    pub place: u32,
-    pub query: u32,
-    /// The first and the last query token of the rows that the warp's quads have beside it.
-    pub first: u32,
-    pub last: u32,
     /// The largest score, not scaled.
     pub max: f32,
     /// One over the sum of exponentials.
@@ -50,27 +46,34 @@ pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, 
 /// Columns that are computed at a time: few registers, since this seldom runs.
 const COLUMNS: usize = 32;
 
-/// Computes the row again where that is said, into the tile in shared memory. `scale` is that of the powers of two.
+/// Computes a thread's row `index`, 0 or 1, again where that is said, into the warpgroup's tile in shared memory, whose first row is
+/// query token `first`.
 ///
 /// # Safety
 /// The operands of `arguments` may be read, by their strides; no other warp touches the rows of the tile. All lanes of the warp
 /// execute this call together.
 #[inline(always)]
-pub unsafe fn recompute<C: Config>(
+pub unsafe fn recompute<C: Config<T: Half>>(
     results: SharedTensor<C::T, AllButLast<SmemQ<C>>>,
-    row: Row,
+    (index, row): (u32, Row),
     arguments: &Arguments<C::T>,
-    visible: &Visible,
     work: &Work,
-    scale: f32,
+    first: u32,
 ) {
     if !vote_any(FULL_WARP, row.again) {
         return;
     }
+    // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the arguments.
+    let q_length = opaque(arguments.q_length);
+    let visible = Visible::new(q_length, arguments.k_length, arguments.window);
+    let scale = arguments.scale * core::f32::consts::LOG2_E;
     let lane = lane_id();
-    let (begin, end) = visible.of(row.query);
-    let ((from, to), _) = visible.range(row.first, row.last);
-    let q = words(arguments.q, &arguments.stride_q, work.batch, work.head, row.query);
+    let place = opaque(thread_idx().x % WARPGROUP) / 32 * 16 + lane / 4 + 8 * index;
+    let query = (first + place).min(q_length - 1);
+    let (begin, end) = visible.of(query);
+    let of_warp = first + place - lane / 4;
+    let ((from, to), _) = visible.range(of_warp.min(q_length - 1), (of_warp + 7).min(q_length - 1));
+    let q = words(arguments.q, &arguments.stride_q, work.batch, work.head, query);
     for part in 0..opaque(C::D as u32 / COLUMNS as u32) {
         let mut sums = [0.0f32; COLUMNS / 4];
         for key in from..to {
@@ -103,7 +106,7 @@ pub unsafe fn recompute<C: Config>(
                 for i in 0..2 {
                     let column = part * COLUMNS as u32 + 8 * pair as u32 + lane % 4 * 2 + i as u32;
                     // SAFETY: inside the tile.
-                    unsafe { results.at((row.place, column)).set(0usize, rounded[i]) };
+                    unsafe { results.at((place, column)).set(0usize, rounded[i]) };
                 }
             }
         }
