@@ -3,5 +3,8 @@
 #[doc = include_str!("guide/ladder.md")]
 pub mod ladder {}
 
+#[doc = include_str!("guide/epilogue.md")]
+pub mod epilogue {}
+
 #[doc = include_str!("guide/hopper.md")]
 pub mod hopper {}

@@ -2,14 +2,14 @@
 //! what was in C is added, rows are finished and written.
 
 use super::config::{ATOM_M, ArgumentsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
-use super::finish::finish;
+use super::finish::{finish, visit};
 use super::gather::Warpgroup;
 use super::pieces::{has_pieces, write_finished};
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, make_room, store};
 use super::words::Corner;
 use crate::mma::Convertible as _;
-use crate::mma::{Arguments, Place, Staged, write_rows};
+use crate::mma::{Arguments, Place, Staged, Visitor, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::wgmma::Accumulators;
 use moye_device::arch::{
@@ -52,7 +52,7 @@ impl<G: WgmmaConfig> Staged for ChunkOf<G> {
 }
 
 /// A consuming warpgroup, and where it writes.
-pub struct Writer<G: WgmmaConfig> {
+pub struct Writer<G: WgmmaConfig, V> {
     pub parts: Parts<G>,
     pub map: TensorMapPointer,
     /// Which of the consuming warpgroups, and which of its threads.
@@ -60,6 +60,8 @@ pub struct Writer<G: WgmmaConfig> {
     pub thread: u32,
     /// The block's number in its cluster.
     pub rank: u32,
+    /// What becomes of the accumulators; `()` for what the arguments say.
+    pub visitor: V,
 }
 
 /// A consuming warpgroup's part of a tile of C.
@@ -133,7 +135,7 @@ pub(super) fn corner<T: Element, O: Element, S: Element>(
     }
 }
 
-impl<G: WgmmaConfig> Writer<G> {
+impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
     /// The warpgroup's own barrier; 0 is the block's.
     #[inline(always)]
     fn barrier(&self) -> u32 {
@@ -180,12 +182,18 @@ impl<G: WgmmaConfig> Writer<G> {
         let thread = opaque(self.thread);
         // SAFETY: the caller's contract.
         unsafe {
-            if arguments.beta == G::Scalar::ZERO {
+            if V::VISITS || arguments.beta == G::Scalar::ZERO {
                 sums.each_mut(
                     #[inline(always)]
-                    |m, sums| finish::<G>(sums, arguments, part.below(m), thread),
+                    |m, sums| {
+                        if V::VISITS {
+                            visit::<G, V>(sums, self.visitor, arguments, part.below(m), thread);
+                        } else {
+                            finish::<G>(sums, arguments, part.below(m), thread);
+                        }
+                    },
                 );
-                if const { G::PIECES } && has_pieces(arguments) {
+                if const { G::PIECES } && has_pieces::<V, _, _, _>(arguments) {
                     sums.each(
                         #[inline(always)]
                         |m, sums| write_finished::<G>(sums, arguments, part.below(m), thread),

@@ -10,7 +10,7 @@
 
 use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, is_wide};
-use crate::mma::{Activation, Convertible, Scalar as _};
+use crate::mma::{Activation, Convertible, Scalar as _, Visitor};
 use moye_device::arch::Fma as _;
 use moye_device::arch::wgmma::Accumulators as _;
 use moye_device::memory::{Global, GlobalPointer as _};
@@ -53,6 +53,33 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
         GELU => in_pairs::<G>(values, G::Scalar::gelu_of_two),
         SILU => in_pairs::<G>(values, G::Scalar::silu_of_two),
         _ => {}
+    }
+}
+
+/// Replaces the sums of an instruction's part of a tile by what a visitor makes of those that C has.
+///
+/// # Safety
+/// As [`finish`]; the visitor may be called for each element of C.
+#[inline(always)]
+pub(super) unsafe fn visit<G: WgmmaConfig, V: Visitor<G::Scalar>>(
+    sums: &mut AccumulatorsOf<G>,
+    visitor: V,
+    arguments: &ArgumentsOf<G>,
+    part: Part,
+    thread: u32,
+) {
+    let values = sums.as_mut_slice();
+    let (warp, lane) = (thread / 32, thread % 32);
+    let (first_row, first_column) = (part.first.0 + 16 * warp + lane / 4, part.first.1 + 2 * (lane % 4));
+    let mut i = 0;
+    while i < values.len() {
+        let (row, column) =
+            (first_row + 8 * (i as u32 / 2 % 2), first_column + 8 * (i as u32 / 4) + i as u32 % 2);
+        if row < arguments.m && column < arguments.n {
+            // SAFETY: C has the element; the caller's contract.
+            values[i] = G::Sum::narrow(unsafe { visitor.visit(values[i].widen(), (row, column)) });
+        }
+        i += 1;
     }
 }
 

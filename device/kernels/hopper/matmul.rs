@@ -9,6 +9,7 @@ use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Turn};
 use super::sharing::{Cut, Sharing};
 use super::store::{OWN_GROUPS, meet};
+use crate::mma::Visitor;
 use moye_device::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use moye_device::arch::{
     CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
@@ -39,9 +40,25 @@ const MANY_ALONE: u32 = 224;
 /// the others. What is shared has memory of this launch alone, see [`Sharing`].
 #[inline(always)]
 pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
+    maps: (&TensorMap, &TensorMap, &TensorMap),
+    arguments: &ArgumentsOf<G>,
+    sharing: &Sharing<G::Sum>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { matmul_with::<G, (), CLUSTER, STAGES>(maps, arguments, sharing, ()) }
+}
+
+/// [`matmul`] whose accumulators become what a visitor makes of them: alpha, beta, bias and activation of the arguments are left
+/// out.
+///
+/// # Safety
+/// As [`matmul`]; what the visitor points to may be read. K is in one part: `arguments.splits` is 1.
+#[inline(always)]
+pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     (a, b, c): (&TensorMap, &TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
+    visitor: V,
 ) {
     const { assert!(CLUSTER == G::CLUSTER, "the configuration's blocks of a cluster") };
     const {
@@ -106,12 +123,18 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
                     increase_registers::<MANY_ALONE>();
                 }
             }
-            let writer =
-                Writer { parts, map: c.pointer(), consumer: warpgroup - 1, thread: thread % WARPGROUP, rank };
+            let writer = Writer {
+                parts,
+                map: c.pointer(),
+                consumer: warpgroup - 1,
+                thread: thread % WARPGROUP,
+                rank,
+                visitor,
+            };
             if const { G::PING_PONG } {
-                take_turns::<G, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
+                take_turns::<G, V, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
             } else {
-                multiply::<G, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
+                multiply::<G, V, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
             }
         }
     }
@@ -234,9 +257,9 @@ pub(super) unsafe fn load_boxes(
 /// # Safety
 /// All threads of a consuming warpgroup; the kernel's contract.
 #[inline(always)]
-unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
+unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G>,
+    writer: &Writer<G, V>,
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
@@ -253,7 +276,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     unsafe {
         while let Some(turn) = next {
             let steps = steps_of_last::<G>(arguments, turn);
-            held = issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages, steps);
+            held = issue::<G, V, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages, steps);
             // While the last instructions run, there is time for what comes behind them.
             let job = job::<G>(arguments, sharing);
             next = schedule.take_next(&job);
@@ -274,7 +297,7 @@ unsafe fn multiply<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             scale::<G>(&mut sums, arguments, factors, part, writer.thread);
             // C that leaves the registers by pieces needs no room in the last stage.
             if const { G::PIECES }
-                && has_pieces(arguments)
+                && has_pieces::<V, _, _, _>(arguments)
                 && let Some(last) = held.take()
             {
                 consumer.release(last);
@@ -312,10 +335,10 @@ pub(super) fn steps_of_last<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, turn: Tu
 /// All threads of the writer's warpgroup; the stages are one tile's, from its first one on, one at least, and so are the steps.
 /// [`complete`] comes behind, and a release of what is given back.
 #[inline(always)]
-pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
+pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     sums: &mut G::Sums,
     consumer: &mut Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G>,
+    writer: &Writer<G, V>,
     mut before: Option<Full>,
     stages: u32,
     steps: u32,
@@ -325,16 +348,16 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32
     // SAFETY: the caller's contract.
     unsafe {
         while stage < whole {
-            issue_stage::<G, STEPS, CLUSTER, STAGES>(sums, consumer, writer, &mut before, stage);
+            issue_stage::<G, V, STEPS, CLUSTER, STAGES>(sums, consumer, writer, &mut before, stage);
             stage += 1;
         }
         // Instructions behind the end of K would multiply zeros. Each number of them is a stage of its own: for a branch in between `ptxas`
         // has every instruction of the kernel wait for the one in front.
         if whole < stages {
             match steps {
-                1 => issue_stage::<G, 1, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
-                2 => issue_stage::<G, 2, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
-                _ => issue_stage::<G, 3, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                1 => issue_stage::<G, V, 1, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                2 => issue_stage::<G, V, 2, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                _ => issue_stage::<G, V, 3, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
             }
         }
     }
@@ -346,10 +369,16 @@ pub(super) unsafe fn issue<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32
 /// # Safety
 /// As for [`issue`].
 #[inline(always)]
-unsafe fn issue_stage<G: WgmmaConfig, const COUNT: usize, const CLUSTER: u32, const STAGES: u32>(
+unsafe fn issue_stage<
+    G: WgmmaConfig,
+    V: Visitor<G::Scalar>,
+    const COUNT: usize,
+    const CLUSTER: u32,
+    const STAGES: u32,
+>(
     sums: &mut G::Sums,
     consumer: &mut Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G>,
+    writer: &Writer<G, V>,
     before: &mut Option<Full>,
     stage: u32,
 ) {

@@ -85,7 +85,7 @@ pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
 ))]
 pub use family::*;
 pub use gather::gather;
-pub use matmul::matmul;
+pub use matmul::{matmul, matmul_with};
 pub use parts::{PartsStorage, matmul_parts};
 pub use schedule::{Job, Schedule, Share, Turn, Work};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};

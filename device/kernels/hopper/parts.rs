@@ -266,7 +266,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
             if PARTS > 1 && keeps() {
                 exchange.receive(&mut sums, consumer, thread);
             }
-            if has_pieces(arguments) {
+            if has_pieces::<(), _, _, _>(arguments) {
                 if keeps() {
                     let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
                     write_pieces::<G>(

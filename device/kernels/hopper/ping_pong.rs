@@ -39,6 +39,7 @@ use super::matmul::{complete, issue, job, steps_of_last};
 use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Turn};
 use super::sharing::Sharing;
+use crate::mma::Visitor;
 use moye_device::arch::{arrive_barrier, sync_barrier};
 use moye_device::pipeline::Consumer;
 
@@ -90,9 +91,9 @@ impl Turns {
 /// # Safety
 /// All threads of a consuming warpgroup, while those of the other one do the same; the kernel's contract.
 #[inline(always)]
-pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
+pub unsafe fn take_turns<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G>,
+    writer: &Writer<G, V>,
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
@@ -108,8 +109,14 @@ pub unsafe fn take_turns<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
                 sync_barrier(TURN + writer.consumer, 2 * WARPGROUP);
             }
             let steps = steps_of_last::<G>(arguments, own.turn);
-            let last =
-                issue::<G, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, None, own.turn.stages, steps);
+            let last = issue::<G, V, CLUSTER, STAGES>(
+                &mut sums,
+                &mut consumer,
+                writer,
+                None,
+                own.turn.stages,
+                steps,
+            );
             if own.precedes {
                 arrive_barrier(TURN + 1 - writer.consumer, 2 * WARPGROUP);
             }

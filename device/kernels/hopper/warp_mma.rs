@@ -456,7 +456,7 @@ unsafe fn write<G: WarpMmaConfig>(
     }
     let part = Part { first: place(0), batch: work.batch, split: work.split };
     let is_plain = arguments.bias.address() == 0 && arguments.activation == Activation::None as u32;
-    if is_plain && has_pieces(arguments) {
+    if is_plain && has_pieces::<(), _, _, _>(arguments) {
         // SAFETY: the caller's contract; elements are as wide as they are asked for.
         unsafe {
             if is_wide(arguments) {

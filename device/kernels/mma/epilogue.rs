@@ -156,7 +156,7 @@ where
 /// # Safety
 /// As [`Epilogue::store`].
 #[inline(always)]
-unsafe fn through_shared<G: Tiled>(
+pub(super) unsafe fn through_shared<G: Tiled>(
     sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
     arguments: &ArgumentsOf<G>,
     place: Place,

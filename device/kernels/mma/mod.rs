@@ -29,6 +29,7 @@ mod scalar;
 )]
 mod sgemm;
 mod smem;
+mod visitor;
 
 pub use arguments::{Activation, Arguments, Scales};
 pub use by_parts::{ByParts, OneByOne, Parted, PartedCopy};
@@ -52,3 +53,4 @@ pub use rows::{Place, Staged, write_rows};
 pub use scalar::{Convertible, Scalar};
 pub use sgemm::*;
 pub use smem::{k_major, mn_major};
+pub use visitor::{Visited, Visitor};

@@ -1,8 +1,11 @@
-//! Kernels of a page each, on the public API alone: attention, and reductions along rows.
+//! Kernels of a page each, on the public API alone: attention, reductions along rows, and a product with an epilogue of its own.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 pub mod attention;
+pub mod gated;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod gated_tma;
 pub mod rmsnorm;
 pub mod softmax;

@@ -1,0 +1,86 @@
+//! A product with an epilogue of your own, `c = gelu(a b + bias) * gate`, on the mainloop by `cp.async` and `mma.sync`.
+//! [`gated_tma`](crate::gated_tma) has the same epilogue on the mainloop by TMA and `wgmma`.
+
+use moye_device::kernel::KernelParam;
+use moye_device::prelude::*;
+use moye_kernels::mma::{
+    Arguments, Asynchronous, MmaConfig, Scalar as _, Storage, Tiled, Visited, Visitor, k_major, matmul_with,
+};
+
+/// The epilogue: `gelu(accumulator + bias) * gate`.
+#[repr(C)]
+#[derive(Clone, Copy, KernelParam)]
+pub struct Gated {
+    /// An element for each column of C.
+    pub bias: Global<f16>,
+    /// `(M, N)`, N contiguous.
+    pub gate: Global<f16>,
+    /// From a row of the gate to the next, in elements.
+    pub ld_gate: i64,
+}
+
+impl Visitor<f32> for Gated {
+    #[inline(always)]
+    unsafe fn visit(&self, value: f32, (row, column): (u32, u32)) -> f32 {
+        let (row, column) = (i64::from(row), i64::from(column));
+        // SAFETY: C has the element, so bias and gate have one for it.
+        let (bias, gate) = unsafe { (self.bias.read(column), self.gate.read(row * self.ld_gate + column)) };
+        let (bias, gate): (f32, f32) = (bias.convert(), gate.convert());
+        (value + bias).gelu() * gate
+    }
+}
+
+static_layout! {
+    TileAb = layout!((64, 64)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
+    TileC = layout!((64, 64)); // (BLK_M, BLK_N)
+}
+swizzled_layout! {
+    Smem = k_major::<f16>(64, 64, 3); // (BLK_M, BLK_K, PIPE)
+}
+tiled_mma! {
+    Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
+}
+tiled_copy! {
+    Load: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f16> = TiledCopy::new(layout!((16, 8):(8, 1)), layout!((1, 8)));
+    ReadA: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_a(&Mma::MMA);
+    ReadB: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_b(&Mma::MMA);
+}
+
+struct Config;
+impl Tiled for Config {
+    type Operand = f16;
+    type Sum = f32;
+    type Scalar = f32;
+    type Output = f16;
+    type TileA = TileAb;
+    type TileB = TileAb;
+    type TileC = TileC;
+    type SmemA = Smem;
+    type SmemB = Smem;
+    type CopyA = ReadA;
+    type CopyB = ReadB;
+    type Mma = Mma;
+}
+impl MmaConfig for Config {
+    type StridesA = Aligned<UnitStride<1>, 16>;
+    type StridesB = Aligned<UnitStride<1>, 16>;
+    type LoadA = Asynchronous<Load>;
+    type LoadB = Asynchronous<Load>;
+    type Epilogue = Visited<Gated>;
+
+    fn strides_a(leading: i64) -> Self::StridesA {
+        Aligned(UnitStride(leading))
+    }
+    fn strides_b(leading: i64) -> Self::StridesB {
+        Aligned(UnitStride(leading))
+    }
+}
+
+/// A block for each 64 x 64 of C, all along x.
+///
+/// # Safety
+/// As [`matmul_with`]; bias and gate have an element for each column and each element of C.
+#[kernel(threads = Mma::THREADS, shared = Storage<Config>)]
+pub unsafe fn gated(arguments: Arguments<f16, f16, f32>, epilogue: Gated) {
+    matmul_with::<Config>(arguments, &epilogue)
+}
