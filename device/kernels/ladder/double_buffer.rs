@@ -1,8 +1,9 @@
 //! Step 5: the double buffer, over shared memory and over registers.
 //!
-//! Shared memory has two tiles of each operand, so the copies of the next tile have the time of a whole tile's product. Within a
-//! tile the fragments of step `k + 1` are read while step `k` is multiplied, so no product waits for shared memory. One barrier a
-//! tile is left, before its last step: after it the first fragments of the next tile are read and the tile after that is loaded.
+//! Shared memory has two tiles of each operand, so the copies of the next tile have the time of a whole
+//! tile's product. Within a tile the fragments of step `k + 1` are read while step `k` is multiplied, so no
+//! product waits for shared memory. One barrier a tile is left, before its last step: after it the first
+//! fragments of the next tile are read and the tile after that is loaded.
 
 use moye_device::prelude::*;
 
@@ -26,12 +27,13 @@ const _: () = {
     assert!(Load::THREADS == Mma::THREADS);
 };
 
-/// Step 5: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block of 256 threads
-/// for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 5: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block
+/// of 256 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
-/// others. `a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements. Each extent is at most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
+/// neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements. Each extent is at
+/// most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]
 pub unsafe fn ladder_double_buffered(

@@ -1,6 +1,6 @@
-//! Step 6, third part: the double buffer of step 5 on tensor cores. Four warps, two by two, have 64 x 64 of C each.
-//! The tile of 32 x 32 x 8 gives a warp two neighbouring atoms along N at a time, which one `ldmatrix` of four matrices fills.
-//! M is contiguous in A, so A has no rows for `ldmatrix` and is read element by element.
+//! Step 6, third part: the double buffer on tensor cores. Four warps, two by two, have 64 x 64 of C each. The tile of
+//! 32 x 32 x 8 gives a warp two neighbouring atoms along N, which one `ldmatrix` of four matrices fills. M is
+//! contiguous in A, which has no rows for `ldmatrix` and is read element by element.
 
 use moye_device::prelude::*;
 
@@ -32,12 +32,12 @@ const _: () = {
     assert!(LoadA::THREADS == Mma::THREADS && LoadB::THREADS == Mma::THREADS);
 };
 
-/// Step 6, the double buffer: `c = a * b` in tf32 with `a` as `(m, k)`, M contiguous, `b` as `(n, k)`, K contiguous, and `c` as
-/// `(m, n)`, M contiguous; a block of 128 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 6, the double buffer: `c = a * b` in tf32; `a` is `(m, k)` with M contiguous, `b` `(n, k)` with K contiguous,
+/// `c` `(m, n)` with M contiguous. A block of 128 threads for each 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
-/// others. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements. Each extent is at most 2^31 - 128.
+/// The matrices lie in device memory inside the buffers of their pointers, and `c` overlaps neither of the others.
+/// `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, SmemA>, sB: SharedArray<f32, SmemB>))]
 pub unsafe fn ladder_tf32_nn(

@@ -1,4 +1,5 @@
-//! Step 6, third part once more: the double buffer on tensor cores with K contiguous in both operands, so `ldmatrix` reads both.
+//! Step 6, third part once more: the double buffer on tensor cores with K contiguous in both operands, so
+//! `ldmatrix` reads both.
 
 use moye_device::prelude::*;
 
@@ -25,12 +26,14 @@ const _: () = {
     assert!(Load::THREADS == Mma::THREADS);
 };
 
-/// Step 6, the double buffer: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K contiguous in both, and `c` as
-/// `(m, n)`, M contiguous; a block of 128 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 6, the double buffer: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K contiguous in
+/// both, and `c` as `(m, n)`, M contiguous; a block of 128 threads for each tile of 128 x 128, grid `(ceil(m
+/// / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
-/// others. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements. Each extent is at most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
+/// neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements. Each extent is at
+/// most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]
 pub unsafe fn ladder_tf32_tn(

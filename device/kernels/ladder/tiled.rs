@@ -1,5 +1,5 @@
-//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] say which thread copies and multiplies what. The next tile is
-//! loaded from global memory to registers while this one, in shared memory, is multiplied.
+//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] say which thread copies and multiplies what.
+//! The next tile is loaded from global memory to registers while this one, in shared memory, is multiplied.
 
 use moye_device::prelude::*;
 
@@ -24,12 +24,12 @@ const _: () = {
     assert!(Load::THREADS == Mma::THREADS);
 };
 
-/// Step 2: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block of 256 threads
-/// for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 2: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block
+/// of 256 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps neither of the
-/// others. Each extent is at most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
+/// neither of the others. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]
 pub unsafe fn ladder_tiled(

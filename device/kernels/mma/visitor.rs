@@ -12,10 +12,12 @@ use moye_device::atom::{AccumulatorOf, StaticTiledMma};
 use moye_device::memory::Global;
 use moye_device::tensor::Fragment;
 
-/// What an epilogue makes of an accumulator, by its place in C. The mainloop visits every element of C and stores the results:
-/// [`matmul_with`](super::matmul_with) with the epilogue [`Visited`], and on Hopper `hopper::matmul_with`.
+/// What an epilogue makes of an accumulator, by its place in C. The mainloop visits every element of C and
+/// stores the results: [`matmul_with`](super::matmul_with) with the epilogue [`Visited`], and on Hopper
+/// `hopper::matmul_with`.
 ///
-/// Two blocks whose tiles overlap at an edge visit the same element, so a visitor has no side effects.
+/// Two blocks whose tiles overlap at an edge visit the same element, so a visitor has no side effects. The
+/// place says nothing of the batch: all batches of a launch are visited alike.
 ///
 /// The implementing type is a parameter of the kernel: a `#[repr(C)]` struct with
 /// [`KernelParam`](moye_device::kernel::KernelParam) that holds what the epilogue reads.
@@ -61,8 +63,8 @@ impl<S> Visitor<S> for () {
     }
 }
 
-/// The epilogue that [visits](Visitor) the accumulators, whose results go through shared memory to C. Alpha, beta, bias and
-/// activation of the arguments are left out; K is in one part.
+/// The epilogue that [visits](Visitor) the accumulators, whose results go through shared memory to C. Alpha,
+/// beta, bias and activation of the arguments are left out; K is in one part.
 pub struct Visited<V>(PhantomData<V>);
 
 impl<G: Tiled, V: Visitor<G::Scalar>> Epilogue<G> for Visited<V>
