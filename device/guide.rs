@@ -23,5 +23,8 @@ pub mod attention {}
 #[doc = include_str!("guide/reductions.md")]
 pub mod reductions {}
 
+#[doc = include_str!("guide/collectives.md")]
+pub mod collectives {}
+
 #[doc = include_str!("guide/debugging.md")]
 pub mod debugging {}

@@ -21,6 +21,7 @@ pub mod algorithm;
 pub mod analysis;
 pub mod arch;
 pub mod atom;
+pub mod collective;
 mod expressions;
 // Text and its tests alone: ordinary builds need not read it.
 #[cfg(any(doc, doctest))]

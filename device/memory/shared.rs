@@ -199,6 +199,17 @@ impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
     }
 }
 
+/// Nothing.
+impl SharedStorage for () {
+    const BYTES: usize = 0;
+    const ALIGN: usize = 1;
+
+    type Tensors = ();
+
+    #[inline(always)]
+    unsafe fn at(_: u32) {}
+}
+
 /// The offset of the next part, a constant once inlined; `end` moves behind it.
 #[inline(always)]
 fn place<S: SharedStorage>(end: &mut u32) -> u32 {

@@ -1,0 +1,257 @@
+//! Epilogues: what becomes of each accumulator before it is written, by its place in C.
+//!
+//! An epilogue is a value, and a tuple of epilogues is one that applies them in turn:
+//!
+//! ```
+//! use moye_device::collective::{Coordinate, Epilogue, Map, Scale};
+//! let epilogue = (Scale(0.5), Map(|x: f32| x.max(0.0)));
+//! let at = Coordinate { row: 3, column: 4, batch: 0 };
+//! // SAFETY: neither reads memory.
+//! assert_eq!(unsafe { (epilogue.element(3.0, at), epilogue.element(-3.0, at)) }, (1.5, 0.0));
+//! ```
+//!
+//! One of your own sees the element's row, column and batch. This one masks a causal product:
+//!
+//! ```
+//! use moye_device::collective::{Coordinate, Epilogue};
+//!
+//! #[derive(Clone, Copy)]
+//! struct Causal;
+//!
+//! impl Epilogue for Causal {
+//!     unsafe fn element(&self, value: f32, at: Coordinate) -> f32 {
+//!         if at.column > at.row { f32::NEG_INFINITY } else { value }
+//!     }
+//! }
+//! ```
+
+use super::mainloop::{Accumulators, Mainloop};
+use super::tiles::WorkTile;
+use crate::arch::{Convert, Fma};
+use crate::atom::StaticTiledMma;
+use crate::memory::{Element, Global, GlobalPointer};
+
+/// Where an element of C is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coordinate {
+    /// Its row.
+    pub row: u32,
+    /// Its column.
+    pub column: u32,
+    /// Its matrix of the batch.
+    pub batch: u32,
+}
+
+/// What becomes of accumulators of type `S`.
+///
+/// Elements beyond the edges of C have results too, which are not written. An epilogue that reads
+/// memory reads none there: [`Within`] leaves them out.
+pub trait Epilogue<S = f32>: Copy {
+    /// Whether each result is the value itself.
+    const IS_IDENTITY: bool = false;
+
+    /// The result, given the value so far.
+    ///
+    /// # Safety
+    /// The epilogue may read what it points to.
+    unsafe fn element(&self, value: S, at: Coordinate) -> S;
+}
+
+impl<S> Epilogue<S> for () {
+    const IS_IDENTITY: bool = true;
+
+    #[inline(always)]
+    unsafe fn element(&self, value: S, _: Coordinate) -> S {
+        value
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident)+;)+) => { $(
+        impl<S, $($name: Epilogue<S>),+> Epilogue<S> for ($($name,)+) {
+            const IS_IDENTITY: bool = $($name::IS_IDENTITY)&&+;
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn element(&self, value: S, at: Coordinate) -> S {
+                let ($($name,)+) = self;
+                // SAFETY: the caller's contract.
+                unsafe { $(let value = $name.element(value, at);)+ value }
+            }
+        }
+    )+ };
+}
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
+}
+
+/// An epilogue for the elements of C alone: beyond its edges values stay as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Within<E> {
+    /// Rows and columns of C.
+    pub shape: (u32, u32),
+    /// The epilogue.
+    pub epilogue: E,
+}
+
+impl<S, E: Epilogue<S>> Epilogue<S> for Within<E> {
+    const IS_IDENTITY: bool = E::IS_IDENTITY;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn element(&self, value: S, at: Coordinate) -> S {
+        if at.row < self.shape.0 && at.column < self.shape.1 {
+            // SAFETY: the caller's contract.
+            unsafe { self.epilogue.element(value, at) }
+        } else {
+            value
+        }
+    }
+}
+
+/// A function of the value alone: an activation.
+#[derive(Clone, Copy, Debug)]
+pub struct Map<F>(pub F);
+
+impl<S, F: Fn(S) -> S + Copy> Epilogue<S> for Map<F> {
+    #[inline(always)]
+    unsafe fn element(&self, value: S, _: Coordinate) -> S {
+        self.0(value)
+    }
+}
+
+/// Times a factor: alpha.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale<S>(pub S);
+
+impl<S: Fma> Epilogue<S> for Scale<S> {
+    #[inline(always)]
+    unsafe fn element(&self, value: S, _: Coordinate) -> S {
+        self.0.fma(value, S::ZERO)
+    }
+}
+
+/// A vector with an element for each row of C, or for each column.
+#[derive(Clone, Copy, Debug)]
+struct Vector<T: Element> {
+    pointer: Global<T>,
+    count: u32,
+    batch: i64,
+    by_row: bool,
+}
+
+impl<T: Element> Vector<T> {
+    /// # Safety
+    /// The vector may be read.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn at(&self, at: Coordinate) -> T {
+        let index = if self.by_row { at.row } else { at.column };
+        let element = self.pointer.offset(i64::from(at.batch) * self.batch + i64::from(index));
+        // SAFETY: the caller's contract; what is beyond the end is not read.
+        unsafe { element.read_if(index < self.count) }
+    }
+}
+
+macro_rules! vectors {
+    ($($(#[$doc:meta])* $name:ident $what:literal |$value:ident, $own:ident| $result:expr;)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<T: Element>(Vector<T>);
+
+        impl<T: Element> $name<T> {
+            #[doc = concat!($what, " for each of C's `rows`, and the distance to those of the next matrix of the batch.")]
+            #[inline(always)]
+            #[must_use]
+            pub const fn of_rows(pointer: Global<T>, rows: u32, batch: i64) -> Self {
+                Self(Vector { pointer, count: rows, batch, by_row: true })
+            }
+
+            #[doc = concat!($what, " for each of C's `columns`, and the distance to those of the next matrix of the batch.")]
+            #[inline(always)]
+            #[must_use]
+            pub const fn of_columns(pointer: Global<T>, columns: u32, batch: i64) -> Self {
+                Self(Vector { pointer, count: columns, batch, by_row: false })
+            }
+        }
+
+        impl<T: Element + Convert<f32>> Epilogue for $name<T> {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn element(&self, $value: f32, at: Coordinate) -> f32 {
+                // SAFETY: the caller's contract.
+                let $own: f32 = unsafe { self.0.at(at) }.convert();
+                $result
+            }
+        }
+    )+ };
+}
+vectors! {
+    /// A bias, added to each element.
+    Bias "An element" |value, bias| value + bias;
+    /// Factors of rows or columns: the scales of quantised operands.
+    Scales "A factor" |value, scale| value * scale;
+}
+
+/// A matrix of C's shape of which an element meets each of C: `f(value, element)`. Beta times what
+/// was in C is one, a residual and a gate are others.
+#[derive(Clone, Copy, Debug)]
+pub struct With<T: Element, F> {
+    pointer: Global<T>,
+    shape: (u32, u32),
+    strides: (i64, i64),
+    batch: i64,
+    f: F,
+}
+
+impl<T: Element, F> With<T, F> {
+    /// The elements of matrices of `shape` (M, N) with `strides` in elements, `batch` elements
+    /// apart.
+    ///
+    /// The matrices may be C: each element is read before its result is written, by the same
+    /// thread.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(pointer: Global<T>, shape: (u32, u32), strides: (i64, i64), batch: i64, f: F) -> Self {
+        Self { pointer, shape, strides, batch, f }
+    }
+}
+
+impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With<T, F> {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn element(&self, value: f32, at: Coordinate) -> f32 {
+        let (row, column) = (i64::from(at.row) * self.strides.0, i64::from(at.column) * self.strides.1);
+        let element = self.pointer.offset(i64::from(at.batch) * self.batch + row + column);
+        let inside = at.row < self.shape.0 && at.column < self.shape.1;
+        // SAFETY: the caller's contract; what is outside is not read.
+        (self.f)(value, unsafe { element.read_if(inside) }.convert())
+    }
+}
+
+/// Applies an epilogue to the accumulators of a tile, of thread `thread` of the tiled MMA.
+///
+/// # Safety
+/// The accumulators are complete; the epilogue may read what it points to.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn apply<M: Mainloop, E: Epilogue<M::Accumulator>>(
+    epilogue: &E,
+    tCrC: &mut Accumulators<M>,
+    tile: &WorkTile,
+    thread: u32,
+) {
+    if E::IS_IDENTITY {
+        return;
+    }
+    let first = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+    let at = M::Mma::get_slice(thread).coordinates(tCrC, first); // (MMA, MMA_M, MMA_N)
+    // SAFETY: the caller's contract.
+    tCrC.apply_at(&at, |value, (row, column)| unsafe {
+        epilogue.element(value, Coordinate { row, column, batch: tile.batch })
+    });
+}

@@ -1,0 +1,137 @@
+//! What a mainloop is: accumulators of a tile of C from its tiles along K.
+
+use super::tiles::{Tiles, WorkTile, Worker};
+use crate::atom::{AccumulatorOf, StaticTiledMma};
+use crate::layout::{IntTuple, Layout, make_col_major};
+use crate::memory::{Element, SharedStorage};
+use crate::tensor::{Fragment, StaticLayout};
+use core::marker::PhantomData;
+
+/// Threads of a warpgroup.
+pub(super) const WARPGROUP: u32 = 128;
+
+/// A block's tile of C, `(BLK_M, BLK_N)`, given the stages of A and of B in shared memory, `(BLK_M,
+/// BLK_K, PIPE)` and `(BLK_N, BLK_K, PIPE)`.
+pub struct TileOf<A, B>(PhantomData<(A, B)>);
+
+impl<A, B> Clone for TileOf<A, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<A, B> Copy for TileOf<A, B> {}
+
+impl<A: StaticLayout, B: StaticLayout> StaticLayout for TileOf<A, B> {
+    const LAYOUT: Layout = make_col_major(IntTuple::flat(&[A::LAYOUT.extent(0), B::LAYOUT.extent(0)]));
+}
+
+/// A thread's accumulators of a mainloop's tile: `(MMA, MMA_M, MMA_N)`.
+pub type Accumulators<M> =
+    Fragment<<M as Mainloop>::Accumulator, AccumulatorOf<<M as Mainloop>::TileC, <M as Mainloop>::Mma>>;
+
+/// The tensors of a mainloop in shared memory.
+pub type StagesOf<M> = <<M as Mainloop>::Storage as SharedStorage>::Tensors;
+
+/// A mainloop, as a thread that multiplies holds it: operands, stages in shared memory, and its
+/// place in them.
+///
+/// The mainloops of this crate are [`Multistage`](super::Multistage) and
+/// [`TmaWarpSpecialised`](super::TmaWarpSpecialised). One of your own implements this trait, and
+/// [`WarpSpecialised`] where warps of their own fill its stages.
+pub trait Mainloop: Sized {
+    /// Which thread multiplies what.
+    type Mma: StaticTiledMma;
+    /// A block's tile of C, (BLK_M, BLK_N).
+    type TileC: StaticLayout;
+    /// The accumulators' type.
+    type Accumulator: Element;
+    /// What a block keeps in shared memory.
+    type Storage: SharedStorage;
+    /// A and B in global memory, as the kernel was given them.
+    type Operands: Copy;
+
+    /// Threads of a block, of all roles.
+    const THREADS: u32;
+    /// A block's extents along (M, N, K).
+    const TILE: (u32, u32, u32);
+    /// Teams that compute tiles in turn: 2 of [`PingPong`](super::PingPong), and otherwise one.
+    const TEAMS: u32 = 1;
+    /// Blocks of a cluster, whose tiles of C are one below the other.
+    const CLUSTER: u32 = 1;
+
+    /// The tiles of products of extents (M, N, K): of clusters, where there are any.
+    #[inline(always)]
+    #[must_use]
+    fn tiles(extents: (u32, u32, u32), batches: u32) -> Tiles {
+        let (m, n, k) = Self::TILE;
+        Tiles::new(extents, (m * Self::CLUSTER, n, k), batches)
+    }
+
+    /// The worker of the grid that this block is, or belongs to.
+    #[inline(always)]
+    #[must_use]
+    fn worker() -> Worker {
+        Worker::block()
+    }
+
+    /// The mainloop of thread `thread` of [`Mma`](Self::Mma); `warpgroup` is its warpgroup's
+    /// number, uniform across the warp for the compiler too.
+    ///
+    /// # Safety
+    /// All threads of the tiled MMA make one, once. The stages are the block's,
+    /// [initialised](WarpSpecialised::init) where the mainloop has that, and the operands as the
+    /// mainloop says.
+    unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self;
+
+    /// Issues the products of a tile's K tiles `[tile.k, tile.k_end)`. What the accumulators held
+    /// before has no meaning.
+    ///
+    /// # Safety
+    /// All threads of the tiled MMA call it with the same tile, and [`complete`](Self::complete)
+    /// before they read the accumulators.
+    unsafe fn issue(&mut self, tile: &WorkTile, accumulators: &mut Accumulators<Self>);
+
+    /// Waits until the products that were issued are complete, and every stage may be filled again.
+    ///
+    /// # Safety
+    /// All threads of the tiled MMA call it, after [`issue`](Self::issue).
+    unsafe fn complete(&mut self, accumulators: &mut Accumulators<Self>);
+}
+
+/// A mainloop whose stages are filled by a producer warp, while consumer warpgroups multiply.
+pub trait WarpSpecialised: Mainloop {
+    /// The thread that fills stages.
+    type Producer;
+
+    /// Prepares the stages.
+    ///
+    /// # Safety
+    /// All threads of the block call it, and of all blocks of a cluster, before any other function
+    /// of the mainloop.
+    unsafe fn init(stages: &StagesOf<Self>);
+
+    /// The producer.
+    ///
+    /// # Safety
+    /// One thread of the block makes it. Operands and stages are as for [`Mainloop::start`].
+    unsafe fn producer(operands: Self::Operands, stages: StagesOf<Self>) -> Self::Producer;
+
+    /// Fills the stages of a tile's K tiles `[tile.k, tile.k_end)`.
+    ///
+    /// # Safety
+    /// The producer's tiles are those of the consumers, in the same order.
+    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile);
+
+    /// Ends the producer, when nothing refers to its block's shared memory any more.
+    ///
+    /// # Safety
+    /// After the last tile.
+    unsafe fn finish(producer: Self::Producer);
+
+    /// Passes over a tile that another consumer warpgroup computes.
+    ///
+    /// # Safety
+    /// Before this thread's next [`issue`](Mainloop::issue), the other warpgroup has issued the
+    /// tile's products, and a barrier is between.
+    unsafe fn skip(&mut self, tile: &WorkTile);
+}

@@ -1,0 +1,84 @@
+//! Products from parts: a tile scheduler, a mainloop, an epilogue and a sink, each a trait that any
+//! crate can implement.
+//!
+//! | part | trait | of this crate |
+//! | --- | --- | --- |
+//! | which tiles a block computes, and which part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`] |
+//! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`] |
+//! | what becomes of each accumulator, by its place | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], [`Within`], tuples of them |
+//! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
+//!
+//! [`gemm`] and [`gemm_warp_specialised`] are the bodies of kernels that put one of each together.
+//! A kernel is then its types, and a call:
+//!
+//! ```
+//! # #![allow(non_snake_case)]
+//! # mod kernels {
+//! use half::bf16;
+//! use moye_device::atom::tma::TmaMap;
+//! use moye_device::atom::wgmma::SM90_64x256x16_F32BF16BF16_SS;
+//! use moye_device::atom::TiledMma;
+//! use moye_device::collective::{
+//!     LoadA, LoadB, Mainloop, Persistent, Scale, StorageOf, StoreC, ThroughTma, TmaWarpSpecialised, gemm_warp_specialised,
+//! };
+//! use moye_device::layout::{Major, SwizzleBytes, layout, shared_memory_atom, tuple};
+//! use moye_device::{kernel, swizzled_layout, tiled_mma};
+//!
+//! swizzled_layout! {
+//!     SmemA = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64, 4))); // (BLK_M, BLK_K, PIPE)
+//!     SmemB = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((256, 64, 4))); // (BLK_N, BLK_K, PIPE)
+//! }
+//! // Two warpgroups, one below the other.
+//! tiled_mma! { Mma: TiledMma<SM90_64x256x16_F32BF16BF16_SS> = TiledMma::new(layout!((2, 1, 1))); }
+//! type Loop = TmaWarpSpecialised<bf16, SmemA, SmemB, Mma, 4>;
+//! type Store = ThroughTma<bf16>;
+//!
+//! /// `c = 2 a b^T`, a grid of any number of blocks.
+//! ///
+//! /// # Safety
+//! /// The maps are of matrices (M, K), (N, K) and (M, N) in memory of the device.
+//! #[kernel(threads = Loop::THREADS, min_blocks = 1, shared = StorageOf<Loop, Store>)]
+//! pub unsafe fn product(
+//!     a: TmaMap<LoadA<bf16, SmemA>>,
+//!     b: TmaMap<LoadB<bf16, SmemB>>,
+//!     c: TmaMap<StoreC<bf16>>,
+//!     m: u32,
+//!     n: u32,
+//!     k: u32,
+//! ) {
+//!     let scheduler = Persistent::new(Loop::tiles((m, n, k), 1), Loop::worker(), 8);
+//!     gemm_warp_specialised::<Loop, _, _, _>((a.tensor(), b.tensor()), scheduler, Scale(2.0), Store::new(c.tensor()));
+//! }
+//! # }
+//! ```
+//!
+//! The guide has [a page](crate::guide::collectives) with an epilogue of one's own.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+mod epilogue;
+mod fix_up;
+mod gemm;
+mod mainloop;
+mod multistage;
+mod ping_pong;
+mod scheduler;
+mod sink;
+mod split;
+mod team;
+mod tiles;
+mod tma;
+mod tma_store;
+
+pub use epilogue::{Bias, Coordinate, Epilogue, Map, Scale, Scales, With, Within, apply};
+pub use fix_up::{FixUp, Workspace};
+pub use gemm::{StorageOf, gemm, gemm_warp_specialised};
+pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WarpSpecialised};
+pub use multistage::{Multistage, MultistageConfig};
+pub use ping_pong::PingPong;
+pub use scheduler::{OneTile, Persistent, TileScheduler};
+pub use sink::{Batches, Sink, ToGlobal};
+pub use split::{SplitK, StreamK};
+pub use team::{Team, TeamStorage};
+pub use tiles::{Bands, Tiles, WorkTile, Worker};
+pub use tma::{LoadA, LoadB, TmaProducer, TmaWarpSpecialised, WarpsOf};
+pub use tma_store::{BoxLayout, Boxed, BoxesOf, RowOfBoxes, StoreC, ThroughTma};

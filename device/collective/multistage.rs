@@ -1,0 +1,280 @@
+//! The mainloop of Ampere: all threads copy tiles into a ring of stages by `cp.async`, and multiply
+//! them by `mma.sync`.
+//!
+//! While the products of one tile along K run, the copies of the next `PIPE - 1` are on their way.
+//! Within a tile the fragments of step `k + 1` are read while step `k` multiplies. One barrier a
+//! tile orders both: it stands after the last read of a stage, and before the copies that overwrite
+//! it.
+
+use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf};
+use super::sink::Batches;
+use super::tiles::WorkTile;
+use crate::algorithm::{AddsInPlace, ReadBy, WrittenBy};
+use crate::arch::{Fma, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads};
+use crate::atom::mma::MmaAtom;
+use crate::atom::{StaticTiledCopy, StaticTiledMma, TilingError};
+use crate::layout::Layout;
+use crate::memory::{Element, Global, Shared, SharedArray};
+use crate::tensor::{
+    All, AllButLast, Fragment, RegistersMut, SharedTensor, StaticLayout, Strided, Strides, WholeTiles,
+};
+
+/// What a block multiplies, and by which copies: the parameters of [`Multistage`], as a type.
+pub trait MultistageConfig: 'static {
+    /// The elements of A and B.
+    type Element: Element;
+    /// What is known of A's strides along (M, K).
+    type StridesA: Strides;
+    /// What is known of B's strides along (N, K).
+    type StridesB: Strides;
+    /// Stages of A in shared memory, (BLK_M, BLK_K, PIPE).
+    type SmemA: StaticLayout;
+    /// Stages of B in shared memory, (BLK_N, BLK_K, PIPE).
+    type SmemB: StaticLayout;
+    /// A from global to shared memory: of an atom of `cp.async` that fills with zeros.
+    type LoadA: StaticTiledCopy<Element = Self::Element>;
+    /// B from global to shared memory.
+    type LoadB: StaticTiledCopy<Element = Self::Element>;
+    /// A from shared memory to fragments.
+    type ReadA: StaticTiledCopy<Element = Self::Element>;
+    /// B from shared memory to fragments.
+    type ReadB: StaticTiledCopy<Element = Self::Element>;
+    /// The product.
+    type Mma: StaticTiledMma;
+}
+
+/// The mainloop of a [`MultistageConfig`].
+///
+/// Its operands are the matrices of A, (M, K), and of B, (N, K); what lies beyond their edges is
+/// zero.
+pub struct Multistage<C: MultistageConfig> {
+    a: Batches<Global<C::Element>, C::StridesA>,
+    b: Batches<Global<C::Element>, C::StridesB>,
+    sA: SharedTensor<C::Element, C::SmemA>,
+    sB: SharedTensor<C::Element, C::SmemB>,
+    thread: u32,
+}
+
+/// A layout whose tile and stages are those of a stage.
+type StageA<C> = AllButLast<<C as MultistageConfig>::SmemA>;
+type StageB<C> = AllButLast<<C as MultistageConfig>::SmemB>;
+/// The tiles and the threads agree, or the mainloop does not compile. Returns (BLK_M, BLK_N,
+/// BLK_K).
+const fn tile<C: MultistageConfig>() -> (u32, u32, u32) {
+    let (a, b) = (C::SmemA::LAYOUT, C::SmemB::LAYOUT);
+    if a.rank() != 3 || b.rank() != 3 || a.extent(1) != b.extent(1) || a.extent(2) != b.extent(2) {
+        stages_differ(
+            "stages are (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE), of the same BLK_K and PIPE",
+            &a,
+            &b,
+        );
+    }
+    if a.extent(2) < 3 || a.extent(2) > 6 {
+        stages_differ("the mainloop has 3 to 6 stages", &a, &b);
+    }
+    if steps::<C>() < 2 {
+        stages_differ("a tile has two steps of the tiled MMA along K, or more", &a, &b);
+    }
+    let threads = C::Mma::MMA.threads();
+    let copies = [
+        C::LoadA::COPY.threads(),
+        C::LoadB::COPY.threads(),
+        C::ReadA::COPY.threads(),
+        C::ReadB::COPY.threads(),
+    ];
+    let mut i = 0;
+    while i < copies.len() {
+        if copies[i] != threads {
+            TilingError::of("Multistage")
+                .str("copy ")
+                .int(i as i64)
+                .str(" of LoadA, LoadB, ReadA, ReadB has ")
+                .int(copies[i])
+                .str(" threads, and the product has ")
+                .int(threads)
+                .raise();
+        }
+        i += 1;
+    }
+    (a.extent(0) as u32, b.extent(0) as u32, a.extent(1) as u32)
+}
+
+#[track_caller]
+const fn stages_differ(why: &str, a: &Layout, b: &Layout) -> ! {
+    TilingError::of("Multistage")
+        .str("stages of A are ")
+        .layout(a)
+        .str(" and those of B ")
+        .layout(b)
+        .str(": ")
+        .str(why)
+        .raise()
+}
+
+/// Tiles in shared memory.
+const fn stages<C: MultistageConfig>() -> u32 {
+    C::SmemA::LAYOUT.extent(2) as u32
+}
+
+/// Steps along K of a tile.
+const fn steps<C: MultistageConfig>() -> u32 {
+    C::Mma::MMA.partition_a(<StageA<C> as StaticLayout>::LAYOUT).extent(2) as u32
+}
+
+/// Waits until at most `pending` tiles are on their way, and for all threads of the block.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn wait(pending: u32) {
+    match pending {
+        0 => cp_async_wait::<0>(),
+        1 => cp_async_wait::<1>(),
+        2 => cp_async_wait::<2>(),
+        3 => cp_async_wait::<3>(),
+        _ => cp_async_wait::<4>(),
+    }
+    sync_threads();
+}
+
+impl<C: MultistageConfig> Mainloop for Multistage<C>
+where
+    C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
+    Strided<Global<C::Element>, C::StridesA>: ReadBy<<C::LoadA as StaticTiledCopy>::Atom>,
+    Strided<Global<C::Element>, C::StridesB>: ReadBy<<C::LoadB as StaticTiledCopy>::Atom>,
+    Strided<Global<C::Element>, WholeTiles<C::StridesA>>: ReadBy<<C::LoadA as StaticTiledCopy>::Atom>,
+    Strided<Global<C::Element>, WholeTiles<C::StridesB>>: ReadBy<<C::LoadB as StaticTiledCopy>::Atom>,
+    Shared<C::Element>: WrittenBy<<C::LoadA as StaticTiledCopy>::Atom>
+        + WrittenBy<<C::LoadB as StaticTiledCopy>::Atom>
+        + ReadBy<<C::ReadA as StaticTiledCopy>::Atom>
+        + ReadBy<<C::ReadB as StaticTiledCopy>::Atom>,
+    for<'r> RegistersMut<'r, C::Element>:
+        WrittenBy<<C::ReadA as StaticTiledCopy>::Atom> + WrittenBy<<C::ReadB as StaticTiledCopy>::Atom>,
+{
+    type Mma = C::Mma;
+    type TileC = TileOf<C::SmemA, C::SmemB>;
+    type Accumulator = <<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C;
+    type Storage = (SharedArray<C::Element, C::SmemA>, SharedArray<C::Element, C::SmemB>);
+    type Operands = (Batches<Global<C::Element>, C::StridesA>, Batches<Global<C::Element>, C::StridesB>);
+
+    const THREADS: u32 = C::Mma::THREADS;
+    const TILE: (u32, u32, u32) = tile::<C>();
+
+    #[inline(always)]
+    unsafe fn start((a, b): Self::Operands, (sA, sB): StagesOf<Self>, thread: u32, _: u32) -> Self {
+        Self { a, b, sA, sB, thread }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
+        let (blk_m, blk_n, blk_k) = const { Self::TILE };
+        let gA = self.a.at(tile.batch).local_tile::<StageA<C>, _>((tile.m, All)); // (BLK_M, BLK_K, k)
+        let gB = self.b.at(tile.batch).local_tile::<StageB<C>, _>((tile.n, All)); // (BLK_N, BLK_K, k)
+        let (load_a, load_b) = (C::LoadA::get_slice(self.thread), C::LoadB::get_slice(self.thread));
+        let (tAsA, tBsB) = (load_a.partition_d(self.sA), load_b.partition_d(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
+        let ((m, k), (n, _)) = (self.a.shape(), self.b.shape());
+        let whole = (tile.m + 1) * blk_m <= m && (tile.n + 1) * blk_n <= n && tile.k_end * blk_k <= k;
+        // SAFETY: the caller's contract. Where all of the tile is inside, nothing has to be
+        // checked.
+        unsafe {
+            if whole {
+                let (tAgA, tBgB) = (load_a.partition_s(gA.whole()), load_b.partition_s(gB.whole())); // (CPY, CPY_M, CPY_K, k)
+                self.multiply(tile, tCrC, |k, stage| {
+                    load_a.copy(tAgA.tile(k), tAsA.at((.., .., .., stage)));
+                    load_b.copy(tBgB.tile(k), tBsB.at((.., .., .., stage)));
+                });
+            } else {
+                let (tAgA, tBgB) = (load_a.partition_s(gA), load_b.partition_s(gB)); // (CPY, CPY_M, CPY_K, k)
+                self.multiply(tile, tCrC, |k, stage| {
+                    load_a.copy(tAgA.tile(k), tAsA.at((.., .., .., stage)));
+                    load_b.copy(tBgB.tile(k), tBsB.at((.., .., .., stage)));
+                });
+            }
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn complete(&mut self, _: &mut Accumulators<Self>) {
+        // The next tile overwrites the stages.
+        cp_async_wait_all();
+        sync_threads();
+    }
+}
+
+impl<C: MultistageConfig> Multistage<C>
+where
+    C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
+    Shared<C::Element>:
+        ReadBy<<C::ReadA as StaticTiledCopy>::Atom> + ReadBy<<C::ReadB as StaticTiledCopy>::Atom>,
+    for<'r> RegistersMut<'r, C::Element>:
+        WrittenBy<<C::ReadA as StaticTiledCopy>::Atom> + WrittenBy<<C::ReadB as StaticTiledCopy>::Atom>,
+{
+    /// Multiplies a tile's tiles along K, which `load(k, stage)` copies to a stage.
+    ///
+    /// # Safety
+    /// As [`Mainloop::issue`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn multiply<L: StaticLayout>(
+        &self,
+        tile: &WorkTile,
+        tCrC: &mut Fragment<<<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C, L>,
+        load: impl Fn(u32, u32),
+    ) {
+        let mma = C::Mma::get_slice(self.thread);
+        let (read_a, read_b) = (C::ReadA::get_slice(self.thread), C::ReadB::get_slice(self.thread));
+        let (tXsA, tXsB) = (read_a.partition_s(self.sA), read_b.partition_s(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
+        let mut tCrA = mma.fragment_a(&mma.partition_a(self.sA)); // (MMA, MMA_M, MMA_K)
+        let mut tCrB = mma.fragment_b(&mma.partition_b(self.sB)); // (MMA, MMA_N, MMA_K)
+        let (stages, steps) = const { (stages::<C>(), steps::<C>()) };
+        // The fragments of a step, from the stage that holds its tile.
+        macro_rules! read {
+            ($stage:expr, $step:expr) => {{
+                let (stage, step): (u32, u32) = ($stage, $step);
+                read_a
+                    .copy(tXsA.at((.., .., step, stage)), read_a.retile_d(&mut tCrA).at_mut((.., .., step)));
+                read_b
+                    .copy(tXsB.at((.., .., step, stage)), read_b.retile_d(&mut tCrB).at_mut((.., .., step)));
+            }};
+        }
+        for i in 0..Fragment::<<<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C, L>::SIZE {
+            tCrC[i] = Fma::ZERO;
+        }
+        for stage in 0..stages - 1 {
+            if tile.k + stage < tile.k_end {
+                load(tile.k + stage, stage);
+            }
+            cp_async_commit();
+        }
+        wait(stages - 2);
+        let (mut reading, mut writing) = (0, stages - 1);
+        // SAFETY: the stage that is read has arrived for all threads, which a barrier has told, and
+        // the one that is written was read by all.
+        unsafe {
+            read!(reading, 0);
+            let mut k = tile.k;
+            while k < tile.k_end {
+                for step in 0..steps {
+                    let next = (step + 1) % steps;
+                    if next == 0 && k + 1 < tile.k_end {
+                        reading = if reading + 1 == stages { 0 } else { reading + 1 };
+                    }
+                    // After the last step this reads fragments once more that no product takes.
+                    read!(reading, next);
+                    mma.gemm(&mut *tCrC, tCrA.at((.., .., step)), tCrB.at((.., .., step)));
+                    if step == 0 {
+                        // All have read the tile before this one, whose stage is the next to be
+                        // written, and the tile after this one has arrived.
+                        wait(stages - 3);
+                        if k + stages - 1 < tile.k_end {
+                            load(k + stages - 1, writing);
+                        }
+                        cp_async_commit();
+                        writing = if writing + 1 == stages { 0 } else { writing + 1 };
+                    }
+                }
+                k += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Sinks: how a tile of C leaves the registers that hold it.
+
+use super::Team;
+use super::mainloop::{Accumulators, Mainloop};
+use super::tiles::WorkTile;
+use crate::algorithm::{CopyAs, copy};
+use crate::atom::StaticTiledMma;
+use crate::memory::{GlobalPointer, GlobalPointerMut, SharedStorage};
+use crate::tensor::{Matrix, Strides};
+
+/// Matrices of one shape in global memory, at the same distance from each other.
+#[derive(Clone, Copy)]
+pub struct Batches<P, S> {
+    pointer: P,
+    shape: (u32, u32),
+    strides: S,
+    distance: i64,
+}
+
+impl<P: GlobalPointer, S: Strides> Batches<P, S> {
+    /// Matrices of `shape` elements from `pointer` on, `distance` elements apart: 0 where all are
+    /// the same, or there is one.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(pointer: P, shape: (u32, u32), strides: S, distance: i64) -> Self {
+        Self { pointer, shape, strides, distance }
+    }
+
+    /// Matrix `batch`.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn at(&self, batch: u32) -> Matrix<P, S> {
+        let pointer = self.pointer.offset(i64::from(batch) * self.distance);
+        Matrix::new(pointer, self.shape, self.strides)
+    }
+
+    /// Rows and columns of each.
+    #[inline(always)]
+    #[must_use]
+    pub const fn shape(&self) -> (u32, u32) {
+        self.shape
+    }
+}
+
+/// Writes the tiles of a mainloop `M`.
+pub trait Sink<M: Mainloop>: Copy {
+    /// What it needs in shared memory, or `()`.
+    type Storage: SharedStorage;
+
+    /// Writes a tile. What lies beyond the edges of C is left out.
+    ///
+    /// # Safety
+    /// All threads of the team call it, each with its own accumulators of the tile, which are
+    /// complete. C is memory of the device that the kernel may write, and nothing else touches the
+    /// elements of the tile.
+    unsafe fn store(
+        &self,
+        accumulators: &Accumulators<M>,
+        staging: &<Self::Storage as SharedStorage>::Tensors,
+        tile: &WorkTile,
+        team: &Team,
+    );
+
+    /// Waits until nothing that it began refers to the block's shared memory.
+    ///
+    /// # Safety
+    /// All threads of the team call it, after the last tile.
+    #[inline(always)]
+    unsafe fn finish(&self, _team: &Team) {}
+}
+
+/// From registers straight to global memory, each thread its own elements, by the widest stores
+/// that the strides allow.
+///
+/// f32 is rounded to f16 or bf16 in pairs where C has these.
+#[derive(Clone, Copy)]
+pub struct ToGlobal<P, S>(Batches<P, S>);
+
+impl<P: GlobalPointerMut, S: Strides> ToGlobal<P, S> {
+    /// To the matrices `c`, (M, N).
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(c: Batches<P, S>) -> Self {
+        Self(c)
+    }
+}
+
+impl<M: Mainloop, P: GlobalPointerMut, S: Strides> Sink<M> for ToGlobal<P, S>
+where
+    M::Accumulator: CopyAs<P::Element>,
+{
+    type Storage = ();
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team) {
+        let gC = self.0.at(tile.batch).local_tile::<M::TileC, _>((tile.m, tile.n)); // (BLK_M, BLK_N)
+        let tCgC = M::Mma::get_slice(team.thread).partition_c(gC); // (MMA, MMA_M, MMA_N)
+        // SAFETY: the caller's contract; each element is one thread's.
+        unsafe { copy(tCrC, tCgC) };
+    }
+}

@@ -1,0 +1,105 @@
+//! The threads that hold a tile's accumulators together, and how they meet.
+
+use super::mainloop::WARPGROUP;
+use crate::arch::{Word as _, sync_barrier};
+use crate::memory::{Shared, SharedStorage};
+
+/// The threads that hold the accumulators of one tile of C together: all of a block, its consumer
+/// warpgroups, or one of these.
+#[derive(Clone, Copy, Debug)]
+pub struct Team {
+    /// This thread's number in the team.
+    pub thread: u32,
+    /// Threads of the team, a multiple of 32.
+    pub threads: u32,
+    /// Which of the block's teams.
+    pub number: u32,
+    /// The address of a word in shared memory.
+    word: u32,
+}
+
+/// A word in shared memory for each of two teams.
+#[derive(Clone, Copy, Debug)]
+pub struct TeamStorage;
+
+impl SharedStorage for TeamStorage {
+    const BYTES: usize = 8;
+    const ALIGN: usize = 4;
+
+    type Tensors = Shared<u32>;
+
+    #[inline(always)]
+    unsafe fn at(base: u32) -> Shared<u32> {
+        Shared::from_address(base)
+    }
+}
+
+impl Team {
+    /// Team `number` (0 or 1) of a block, `threads` each, of which this thread is `thread`.
+    ///
+    /// Team 0 has the named barriers from 1 on, one for itself and one for each of its warpgroups;
+    /// team 1 those from 3 on.
+    ///
+    /// # Safety
+    /// All threads of the team make one, and of two teams each has one warpgroup. `storage` belongs
+    /// to the block's teams alone.
+    #[inline(always)]
+    #[must_use]
+    pub const unsafe fn new(number: u32, thread: u32, threads: u32, storage: Shared<u32>) -> Self {
+        Self { thread, threads, number, word: storage.offset(number as i32).address() }
+    }
+
+    /// The team's named barrier. The next ones belong to its warpgroups.
+    #[inline(always)]
+    const fn barrier(&self) -> u32 {
+        1 + 2 * self.number
+    }
+
+    /// Which of the team's warpgroups the thread is in.
+    #[inline(always)]
+    #[must_use]
+    pub const fn warpgroup(&self) -> u32 {
+        self.thread / WARPGROUP
+    }
+
+    /// Waits until all threads of the team are here.
+    ///
+    /// # Safety
+    /// All threads of the team call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn sync(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { sync_barrier(self.barrier(), self.threads) }
+    }
+
+    /// Waits until all threads of this thread's warpgroup are here.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn sync_warpgroup(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { sync_barrier(self.barrier() + 1 + self.warpgroup(), WARPGROUP) }
+    }
+
+    /// What thread 0 of the team gives, in all of its threads.
+    ///
+    /// # Safety
+    /// All threads of the team call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn broadcast(&self, of_first: impl FnOnce() -> u32) -> u32 {
+        // SAFETY: the word is the team's. The first barrier ends all reads of the last broadcast,
+        // the second one follows the write.
+        unsafe {
+            self.sync();
+            if self.thread == 0 {
+                u32::store_shared(self.word, of_first());
+            }
+            self.sync();
+            u32::load_shared(self.word)
+        }
+    }
+}

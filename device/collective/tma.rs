@@ -1,0 +1,257 @@
+//! The mainloop of Hopper: TMA fills stages, `wgmma` reads them.
+//!
+//! One thread of a producer warpgroup has TMA load the tiles of A and B along K into a ring of
+//! stages. Consumer warpgroups wait for a full stage, issue its products, and release the stage
+//! before: when only the products of the new stage run, the older ones have read theirs.
+//!
+//! With a cluster of blocks, whose tiles are one below the other and need the same columns of B,
+//! each block loads its part of B's tile for all of them.
+
+use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
+use super::tiles::{WorkTile, Worker};
+use crate::arch::{sync_cluster, sync_threads, thread_idx};
+use crate::atom::tma::{TmaCopy, TmaTensor};
+use crate::atom::wgmma::{
+    DescriptorTensor, DescriptorsOf, ScaleOut, WgmmaAtom, warpgroup_arrive, warpgroup_commit_batch,
+    warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait,
+};
+use crate::atom::{OfA, OfB, StaticTiledMma, TilingError};
+use crate::memory::{Element, SharedArray};
+use crate::pipeline::{Consumer, Full, PipelineStorage, Producer, Readers};
+use crate::tensor::{AllButLast, SharedTensor, StaticLayout};
+use core::marker::PhantomData;
+
+/// How A is loaded: a stage of `L`, of a tensor of `R` modes, (M, K) or (M, K, batch).
+pub type LoadA<T, L, const R: usize = 2> = TmaCopy<T, AllButLast<L>, R>;
+/// How B is loaded: a stage of `L`, of a tensor of `R` modes, (N, K) or (N, K, batch), a part of it
+/// by each block of a cluster.
+pub type LoadB<T, L, const R: usize = 2, const CLUSTER: u32 = 1> = TmaCopy<T, AllButLast<L>, R, CLUSTER>;
+
+/// The warps that multiply, of a tiled MMA: all of them read each stage.
+#[derive(Clone, Copy, Debug)]
+pub struct WarpsOf<M>(PhantomData<fn() -> M>);
+
+impl<M: StaticTiledMma> Readers for WarpsOf<M> {
+    const WARPS: u32 = M::THREADS / 32;
+}
+
+/// The mainloop: elements `T`, stages of A and B in shared memory `LA` and `LB`, `(BLK_M, BLK_K,
+/// PIPE)` and `(BLK_N, BLK_K, PIPE)` with as many as `STAGES`, multiplied by `M` with both operands
+/// in shared memory.
+///
+/// As [`Operands`](Mainloop::Operands) it takes the tensors of coordinates of two tensor maps, by
+/// [`LoadA`] and [`LoadB`]. The maps are those of A and B; what lies outside of them is loaded as
+/// zeros.
+pub struct TmaWarpSpecialised<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32 = 1, const R: usize = 2>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+{
+    consumer: Consumer<STAGES, CLUSTER>,
+    /// (1, MMA_M, MMA_K, PIPE)
+    tCrA: DescriptorTensor<DescriptorsOf<LA, M, OfA>>,
+    /// (1, MMA_N, MMA_K, PIPE)
+    tCrB: DescriptorTensor<DescriptorsOf<LB, M, OfB>>,
+    /// The last stage that was issued, which is not released yet.
+    before: Option<Full>,
+    elements: PhantomData<T>,
+}
+
+/// The thread that has TMA load.
+pub struct TmaProducer<T: Element, LA, LB, const STAGES: u32, const CLUSTER: u32, const R: usize> {
+    producer: Producer<STAGES, CLUSTER>,
+    a: TmaTensor<LoadA<T, LA, R>, R>,
+    b: TmaTensor<LoadB<T, LB, R, CLUSTER>, R>,
+    sA: SharedTensor<T, LA>,
+    sB: SharedTensor<T, LB>,
+}
+
+/// The stages of both operands agree with the pipeline's, or the mainloop does not compile.
+const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma>(stages: u32, rank: usize) {
+    let (a, b) = (LA::LAYOUT, LB::LAYOUT);
+    if a.rank() != 3
+        || b.rank() != 3
+        || a.extent(1) != b.extent(1)
+        || a.extent(2) != b.extent(2)
+        || a.extent(2) != stages as i64
+    {
+        TilingError::of("TmaWarpSpecialised")
+            .str("stages of A are ")
+            .layout(&a)
+            .str(" and those of B ")
+            .layout(&b)
+            .str(": they are (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE), of the same BLK_K and with PIPE = ")
+            .int(stages as i64)
+            .str(", the pipeline's stages")
+            .raise();
+    }
+    if M::THREADS % WARPGROUP != 0 {
+        TilingError::of("TmaWarpSpecialised")
+            .str("the tiled MMA has ")
+            .int(M::THREADS as i64)
+            .str(" threads; wgmma is executed by warpgroups of 128")
+            .raise();
+    }
+    if rank != 2 && rank != 3 {
+        TilingError::of("TmaWarpSpecialised")
+            .str("tensors of A and B have 2 modes, or 3 with a batch, and these have ")
+            .int(rank as i64)
+            .raise();
+    }
+}
+
+/// The numbers of a tile in a tensor (MN, K) or (MN, K, batch).
+#[inline(always)]
+const fn numbers<const R: usize>(mn: u32, k: u32, batch: u32) -> [u32; R] {
+    let mut numbers = [0; R];
+    (numbers[0], numbers[1]) = (mn, k);
+    if R > 2 {
+        numbers[R - 1] = batch;
+    }
+    numbers
+}
+
+impl<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32, const R: usize> Mainloop
+    for TmaWarpSpecialised<T, LA, LB, M, STAGES, CLUSTER, R>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D: Element>>,
+{
+    type Mma = M;
+    type TileC = TileOf<LA, LB>;
+    type Accumulator = <M::Atom as WgmmaAtom>::D;
+    type Storage = (SharedArray<T, LA>, SharedArray<T, LB>, PipelineStorage<STAGES, WarpsOf<M>, CLUSTER>);
+    type Operands = (TmaTensor<LoadA<T, LA, R>, R>, TmaTensor<LoadB<T, LB, R, CLUSTER>, R>);
+
+    const THREADS: u32 = M::THREADS + WARPGROUP;
+    const TILE: (u32, u32, u32) = {
+        check::<LA, LB, M>(STAGES, R);
+        (LA::LAYOUT.extent(0) as u32, LB::LAYOUT.extent(0) as u32, LA::LAYOUT.extent(1) as u32)
+    };
+    const CLUSTER: u32 = CLUSTER;
+
+    #[inline(always)]
+    fn worker() -> Worker {
+        Worker::cluster(CLUSTER)
+    }
+
+    #[inline(always)]
+    unsafe fn start(_: Self::Operands, stages: StagesOf<Self>, _thread: u32, warpgroup: u32) -> Self {
+        let (sA, sB, pipeline) = stages; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+        // Descriptors live in uniform registers: they come from the warpgroup's number, which is
+        // uniform.
+        let mma = M::get_slice(if M::THREADS == WARPGROUP { 0 } else { WARPGROUP * warpgroup });
+        Self {
+            consumer: pipeline.consumer(),
+            tCrA: mma.descriptors_a(&mma.partition_a(sA)),
+            tCrB: mma.descriptors_b(&mma.partition_b(sB)),
+            before: None,
+            elements: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
+        // SAFETY: all threads of the warpgroups are here. A stage is read when it is full, and
+        // released when the products of the stage after it are the only ones that run.
+        unsafe {
+            let mut k = tile.k;
+            while k < tile.k_end {
+                let full = self.consumer.wait();
+                let (tCrA, tCrB) = full.of((self.tCrA, self.tCrB));
+                warpgroup_arrive();
+                warpgroup_gemm(M::default(), &tCrA, &tCrB, tCrC, ScaleOut::One.unless(k == tile.k));
+                warpgroup_commit_batch();
+                warpgroup_wait::<1>();
+                if let Some(before) = self.before.replace(full) {
+                    self.consumer.release(before);
+                }
+                k += 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
+        // SAFETY: all threads of the warpgroups are here.
+        unsafe { warpgroup_wait::<0>() };
+        if let Some(before) = self.before.take() {
+            self.consumer.release(before);
+        }
+        warpgroup_fence_operand(M::default(), tCrC);
+    }
+}
+
+impl<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32, const R: usize> WarpSpecialised
+    for TmaWarpSpecialised<T, LA, LB, M, STAGES, CLUSTER, R>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D: Element>>,
+{
+    type Producer = TmaProducer<T, LA, LB, STAGES, CLUSTER, R>;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn init((_, _, pipeline): &StagesOf<Self>) {
+        if thread_idx().x == 0 {
+            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
+            unsafe { pipeline.init() };
+        }
+        if CLUSTER > 1 {
+            // SAFETY: all threads of the cluster are here.
+            unsafe { sync_cluster() };
+        } else {
+            sync_threads();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn producer((a, b): Self::Operands, (sA, sB, pipeline): StagesOf<Self>) -> Self::Producer {
+        TmaProducer { producer: pipeline.producer(), a, b, sA, sB }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
+        let TmaProducer { producer, a, b, sA, sB } = producer;
+        let (load_a, load_b) = (LoadA::<T, LA, R>::get_slice(), LoadB::<T, LB, R, CLUSTER>::get_slice());
+        let mut k = tile.k;
+        while k < tile.k_end {
+            let gB = load_b.partition_s(b.tile(numbers(tile.n, k, tile.batch)));
+            let filling =
+                producer.acquire(const { LoadA::<T, LA, R>::BYTES + LoadB::<T, LB, R, CLUSTER>::BYTES });
+            let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
+            // SAFETY: the stage is free and told of the bytes; the maps are as the caller of
+            // `producer` says.
+            unsafe {
+                load_a.copy(a.tile(numbers(tile.m, k, tile.batch)), sA, &filling);
+                load_b.copy(gB, load_b.partition_d(sB), &filling);
+            }
+            k += 1;
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn finish(producer: Self::Producer) {
+        if CLUSTER > 1 {
+            // The other blocks arrive at this one's barriers until they have read their last
+            // stages.
+            producer.producer.drain();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn skip(&mut self, tile: &WorkTile) {
+        // SAFETY: the caller's contract.
+        unsafe { self.consumer.skip(tile.k_tiles()) };
+    }
+}

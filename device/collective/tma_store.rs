@@ -1,0 +1,209 @@
+//! The sink through shared memory: `stmatrix` brings accumulators of `wgmma` into boxes, and TMA
+//! stores these.
+//!
+//! A box is 64 x 64 elements of 16 bits, swizzled by 128 bytes. Each warpgroup has two: while TMA
+//! reads one, the warpgroup fills the other. The last stores go on while the next tile is
+//! multiplied.
+
+use super::Team;
+use super::mainloop::{Accumulators, Mainloop, WARPGROUP};
+use super::sink::Sink;
+use super::tiles::WorkTile;
+use crate::algorithm::copy_tiled;
+use crate::arch::{bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared};
+use crate::atom::copy::SM90_U32x4_STSM_N;
+use crate::atom::tma::{TmaCopy, TmaTensor};
+use crate::atom::wgmma::{
+    PackPair, SM90_64x64x16_F32BF16BF16_SS, SM90_64x64x16_F32F16F16_SS, WgmmaAtom, pack_fragment,
+};
+use crate::atom::{
+    AccumulatorOf, RetileOf, StaticTiledCopy, StaticTiledMma, TiledMma, TilingError, make_tiled_copy_c,
+};
+use crate::layout::{
+    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, make_col_major, shared_memory_atom,
+};
+use crate::memory::SharedArray;
+use crate::tensor::{AllButLast, StaticLayout};
+use crate::{layout, tiled_copy, tiled_mma};
+use core::marker::PhantomData;
+
+/// An element of C that boxes hold: f16 or bf16.
+pub trait Boxed: PackPair {
+    /// The instruction whose accumulators are a box.
+    type Box: WgmmaAtom<D = f32>;
+}
+
+impl Boxed for half::f16 {
+    type Box = SM90_64x64x16_F32F16F16_SS;
+}
+
+impl Boxed for half::bf16 {
+    type Box = SM90_64x64x16_F32BF16BF16_SS;
+}
+
+/// Rows and columns of a box.
+const BOX: i64 = 64;
+
+/// Boxes in shared memory, `(64, 64, COUNT)`.
+#[derive(Clone, Copy, Debug)]
+pub struct BoxLayout<const COUNT: i64>;
+
+impl<const COUNT: i64> BoxLayout<COUNT> {
+    const COMPOSED: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16)
+        .tile_to_shape(IntTuple::flat(&[BOX, BOX, COUNT]));
+}
+
+impl<const COUNT: i64> StaticLayout for BoxLayout<COUNT> {
+    const LAYOUT: Layout = Self::COMPOSED.layout;
+    const SWIZZLE: Swizzle = Self::COMPOSED.swizzle;
+}
+
+/// How a box is stored: the map of C, of a tensor of `R` modes (M, N) or (M, N, batch), is made by
+/// it.
+pub type StoreC<T, const R: usize = 2> = TmaCopy<T, AllButLast<BoxLayout<1>>, R>;
+
+/// The boxes of a mainloop's block: two for each consumer warpgroup, `(64, 64, boxes)`.
+pub struct BoxesOf<M>(PhantomData<M>);
+
+/// A warpgroup's accumulators as boxes beside each other: `(64, 64 * boxes)`.
+pub struct RowOfBoxes<M>(PhantomData<M>);
+
+macro_rules! marker {
+    ($($name:ident)+) => { $(
+        impl<M> Clone for $name<M> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<M> Copy for $name<M> {}
+    )+ };
+}
+marker!(BoxesOf RowOfBoxes);
+
+impl<M: Mainloop + 'static> StaticLayout for BoxesOf<M> {
+    const LAYOUT: Layout = Self::COMPOSED.layout;
+    const SWIZZLE: Swizzle = Self::COMPOSED.swizzle;
+}
+
+impl<M: Mainloop + 'static> BoxesOf<M> {
+    const COMPOSED: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16)
+        .tile_to_shape(IntTuple::flat(&[BOX, BOX, (2 * M::TEAMS * warpgroups::<M>()) as i64]));
+}
+
+impl<M: Mainloop + 'static> StaticLayout for RowOfBoxes<M> {
+    const LAYOUT: Layout = make_col_major(IntTuple::flat(&[BOX, BOX * boxes::<M>() as i64]));
+}
+
+tiled_mma! {
+    /// A warpgroup's accumulators in boxes: the same registers.
+    pub(super) Boxes<T: Boxed>: TiledMma<T::Box> = TiledMma::new(layout!((1, 1, 1)));
+}
+tiled_copy! {
+    /// A box to shared memory.
+    pub(super) ToShared<T: Boxed>: TiledCopy<SM90_U32x4_STSM_N, T> = make_tiled_copy_c(&Boxes::<T>::MMA);
+}
+
+/// Warpgroups of a mainloop's tiled MMA.
+const fn warpgroups<M: Mainloop>() -> u32 {
+    M::Mma::THREADS / WARPGROUP
+}
+
+/// Boxes of an instruction's accumulators, or no compilation.
+const fn across<M: Mainloop>() -> u32 {
+    let (rows, columns) = (M::Mma::MMA.tile_size(0), M::Mma::MMA.tile_size(1));
+    if rows != BOX * warpgroups::<M>() as i64 || columns % BOX != 0 {
+        TilingError::of("ThroughTma")
+            .str("the tiled MMA covers ")
+            .int(rows)
+            .str(" x ")
+            .int(columns)
+            .str(" elements of C by ")
+            .int(warpgroups::<M>() as i64)
+            .str(" warpgroups: put these one below the other, and take an atom whose N is a multiple of 64")
+            .raise();
+    }
+    (columns / BOX) as u32
+}
+
+/// Boxes of a warpgroup's part of the tile.
+const fn boxes<M: Mainloop>() -> u32 {
+    M::TILE.0 / (BOX as u32 * warpgroups::<M>()) * (M::TILE.1 / BOX as u32)
+}
+
+/// The row and the column of boxes of a warpgroup's box `b`: instructions are counted along M
+/// first.
+#[inline(always)]
+const fn place<M: Mainloop>(b: u32, warpgroup: u32) -> (u32, u32) {
+    let (across, below) = const { (across::<M>(), M::TILE.0 / (BOX as u32 * warpgroups::<M>())) };
+    let instruction = b / across;
+    (instruction % below * const { warpgroups::<M>() } + warpgroup, instruction / below * across + b % across)
+}
+
+/// Rounds accumulators to `T` and stores them by TMA, to the tensor behind a map by [`StoreC`]:
+/// what lies outside of it is left out.
+#[derive(Clone, Copy)]
+pub struct ThroughTma<T: Boxed, const R: usize = 2>(TmaTensor<StoreC<T, R>, R>);
+
+impl<T: Boxed, const R: usize> ThroughTma<T, R> {
+    /// To the tensor `c` of coordinates, (M, N) or (M, N, batch).
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(c: TmaTensor<StoreC<T, R>, R>) -> Self {
+        Self(c)
+    }
+}
+
+impl<T: Boxed, M, const R: usize> Sink<M> for ThroughTma<T, R>
+where
+    M: Mainloop<Accumulator = f32, Mma: StaticTiledMma<Atom: WgmmaAtom>> + 'static,
+{
+    type Storage = SharedArray<T, BoxesOf<M>>;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store(
+        &self,
+        tCrC: &Accumulators<M>,
+        sC: &crate::tensor::SharedTensor<T, BoxesOf<M>>, // (64, 64, boxes)
+        tile: &WorkTile,
+        team: &Team,
+    ) {
+        let (thread, warpgroup) = (team.thread % WARPGROUP, team.warpgroup());
+        let to_shared = ToShared::<T>::get_slice(thread);
+        let rounded = pack_fragment::<T, _>(tCrC);
+        // (CPY, CPY_M, CPY_N, boxes)
+        let tBrC = rounded.view_as::<RetileOf<AccumulatorOf<RowOfBoxes<M>, Boxes<T>>, ToShared<T>>>();
+        let (rows, columns) = const { (M::TILE.0 / BOX as u32, M::TILE.1 / BOX as u32) };
+        for b in 0..const { boxes::<M>() } {
+            let sC = sC.slice_last(2 * (team.number + warpgroup) + b % 2); // (64, 64)
+            let (row, column) = place::<M>(b, warpgroup);
+            let mut numbers = [tile.batch; R];
+            (numbers[0], numbers[1]) = (tile.m * rows + row, tile.n * columns + column);
+            // Of an odd number of boxes, the first is the last of the tile before.
+            let same_again = b == 0 && const { boxes::<M>() % 2 == 1 };
+            // SAFETY: the caller's contract. A box is written again when TMA has read it for
+            // the last store from it.
+            unsafe {
+                if thread == 0 && same_again {
+                    bulk_wait_group_read::<0>();
+                } else if thread == 0 {
+                    bulk_wait_group_read::<1>();
+                }
+                team.sync_warpgroup();
+                copy_tiled(ToShared::<T>::default(), &tBrC.slice_last(b), &mut to_shared.partition_d(sC));
+                fence_proxy_async_shared();
+                team.sync_warpgroup();
+                if thread == 0 {
+                    StoreC::<T, R>::get_slice().store(sC, self.0.tile(numbers));
+                    bulk_commit_group();
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn finish(&self, _team: &Team) {
+        bulk_wait_group_read::<0>();
+    }
+}
