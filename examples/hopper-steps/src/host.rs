@@ -1,6 +1,6 @@
 //! The host side: what each step is launched with, and whether its result is right.
 
-use crate::{boxes, step1, step2, step3, step4, step5, step6};
+use crate::{boxes, step1, step2, step3, step4, step5, step6, step7};
 use anyhow::{Context, Result, bail, ensure};
 use half::bf16;
 use moye::layout::layout;
@@ -91,7 +91,7 @@ pub struct Step {
 }
 
 /// All of them, in their order.
-pub static STEPS: [Step; 6] = [
+pub static STEPS: [Step; 7] = [
     Step {
         name: "step1",
         what: "TMA and wgmma in turn, 128 x 128",
@@ -145,6 +145,15 @@ pub static STEPS: [Step; 6] = [
         threads: 384,
         cluster: step6::CLUSTER,
         loads: [&step3::LoadA::TILE, &step6::LoadB::TILE],
+    },
+    Step {
+        name: "step7",
+        what: "step 6 from parts (moye_device::collective)",
+        entry: Entry::Stored(&step7::step7),
+        tile: [step3::BLK_M, step3::BLK_N],
+        threads: 384,
+        cluster: step6::CLUSTER,
+        loads: [&step7::LoadA::TILE, &step7::LoadB::TILE],
     },
 ];
 

@@ -87,6 +87,23 @@ fn sums_stay_in_registers_and_loops_over_them_are_unrolled() {
 }
 
 #[test]
+fn step_6_from_parts_has_the_instructions_of_the_one_by_hand() {
+    let module = Module::parse(text()).unwrap();
+    let (parts, hand) = (module.kernel("step7").unwrap(), module.kernel("step6").unwrap());
+    for what in ["wgmma.", "cp.async.bulk", "stmatrix", "mbarrier.", "setmaxnreg", "shfl", "cvt."] {
+        assert_eq!(parts.count(what), hand.count(what), "{what}: {:?}", parts.instructions);
+    }
+    // The number of tiles is rounded up along M, N and K, and two instructions order launches.
+    assert!(
+        parts.len() <= hand.len() + 16,
+        "{} instructions, and {} by hand: {:?}",
+        parts.len(),
+        hand.len(),
+        parts.instructions
+    );
+}
+
+#[test]
 fn ptxas_takes_every_step_without_spills_or_serialisation() {
     let arch = "sm_90a".parse().unwrap();
     let Some(ptxas) = assembler::ptxas_for(arch) else { return };

@@ -24,7 +24,7 @@ fn lines(step: usize) -> Vec<String> {
 #[test]
 fn excerpts_are_what_the_steps_have() {
     let page = read("../../docs/guide/hopper.md");
-    let (mut step, mut fence, mut seen) = (0, None, [0; 7]);
+    let (mut step, mut fence, mut seen) = (0, None, [0; 8]);
     for line in page.lines() {
         if let Some(heading) = line.strip_prefix("# ") {
             step = heading.strip_prefix("Step ").map_or(0, |rest| rest[..1].parse().unwrap());

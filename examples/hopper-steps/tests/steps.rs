@@ -63,6 +63,11 @@ fn step_6_is_right() {
 }
 
 #[test]
+fn step_6_from_parts_is_right() {
+    is_right(6);
+}
+
+#[test]
 fn blocks_of_a_persistent_grid_share_all_tiles() {
     use hopper_steps::tiles::Tiles;
     for (rows, columns, blocks) in [(1, 1, 1), (8, 3, 5), (9, 4, 132), (21, 17, 66)] {
