@@ -100,7 +100,8 @@ impl Simulator {
         let progress = progress.as_deref().map(|report| report as &(dyn Fn(u64, u64) + Sync));
         let mut launch = Launch::new(kernel, grid.blocks, grid.threads, &self.memory)
             .cluster(grid.cluster)
-            .shared_bytes(shared_bytes);
+            .shared_bytes(shared_bytes)
+            .overlapping(grid.dependent);
         if let Some(progress) = progress {
             launch = launch.progress(progress);
         }
