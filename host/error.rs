@@ -242,6 +242,19 @@ pub enum Error {
         /// Whose limit it is.
         reason: &'static str,
     },
+    /// A block with fewer or more threads than the kernel was written for.
+    #[error(
+        "`{kernel}` cannot be launched with {threads} threads in a block: it declares `threads = {expected}`, which is \
+         exact\nlaunch it with {expected}, or declare `max_threads = {expected}` if it works with fewer"
+    )]
+    WrongThreads {
+        /// The kernel.
+        kernel: &'static str,
+        /// Threads of a block.
+        threads: u64,
+        /// Threads that the kernel declares.
+        expected: u32,
+    },
     /// More shared memory than a block can have.
     #[error(
         "`{kernel}` needs {asked} bytes of shared memory in a block, {device} has at most {limit}; use smaller tiles or fewer stages"

@@ -52,6 +52,8 @@ fn one(bounds: Result<Bounds>, function: &ItemFn) -> Result<TokenStream> {
 #[derive(Clone, Default)]
 struct Bounds {
     threads: Option<Expr>,
+    /// Whether `threads` is the most that a block may have, and not the number that it has.
+    is_limit: bool,
     min_blocks: Option<Expr>,
     shared: Option<Shared>,
     instances: Vec<Instance>,
@@ -134,6 +136,7 @@ impl Parse for Instance {
 /// One `name = value` of the attribute.
 enum Argument {
     Threads(Ident, Expr),
+    MaxThreads(Ident, Expr),
     MinBlocks(Ident, Expr),
     Shared(Ident, Box<Shared>),
     Instances(Ident, Vec<Instance>),
@@ -142,12 +145,12 @@ enum Argument {
 impl Parse for Argument {
     fn parse(input: ParseStream) -> Result<Self> {
         let name: Ident = input.parse()?;
-        let known = ["threads", "min_blocks", "shared", "instances"];
+        let known = ["threads", "max_threads", "min_blocks", "shared", "instances"];
         if !known.iter().any(|k| name == k) {
             return Err(Error::new(
                 name.span(),
                 format!(
-                    "unknown argument `{name}`; #[kernel] takes `threads = N`, `min_blocks = N`, `shared = Type` and `instances = (name<Type>, ...)`"
+                    "unknown argument `{name}`; #[kernel] takes `threads = N` or `max_threads = N`, `min_blocks = N`, `shared = Type` and `instances = (name<Type>, ...)`"
                 ),
             ));
         }
@@ -156,6 +159,7 @@ impl Parse for Argument {
             .map_err(|_| Error::new(name.span(), format!("expected a value: write `{name} = ...`")))?;
         Ok(match name.to_string().as_str() {
             "threads" => Self::Threads(name, input.parse()?),
+            "max_threads" => Self::MaxThreads(name, input.parse()?),
             "min_blocks" => Self::MinBlocks(name, input.parse()?),
             "shared" => Self::Shared(name, input.parse()?),
             _ => {
@@ -173,9 +177,18 @@ impl Bounds {
         let mut bounds = Self::default();
         for argument in Punctuated::<Argument, Token![,]>::parse_terminated.parse2(tokens)? {
             match argument {
+                Argument::Threads(name, _) if bounds.is_limit => return Err(both(&name)),
                 Argument::Threads(name, value) => {
                     check_literal(&value, MAX_THREADS, "a block has 1 to 1024 threads")?;
                     set(&mut bounds.threads, &name, value)?;
+                }
+                Argument::MaxThreads(name, value) => {
+                    check_literal(&value, MAX_THREADS, "a block has 1 to 1024 threads")?;
+                    if bounds.threads.is_some() {
+                        return Err(both(&name));
+                    }
+                    set(&mut bounds.threads, &name, value)?;
+                    bounds.is_limit = true;
                 }
                 Argument::MinBlocks(name, value) => {
                     check_literal(&value, MAX_BLOCKS, "1 to 32 blocks fit on a multiprocessor")?;
@@ -199,6 +212,14 @@ impl Bounds {
         }
         Ok(bounds)
     }
+}
+
+/// The error of a kernel that has both kinds of threads.
+fn both(name: &Ident) -> Error {
+    Error::new(
+        name.span(),
+        "a block has exactly `threads` threads, or at most `max_threads`; give one of the two, once",
+    )
 }
 
 fn set<T>(slot: &mut Option<T>, name: &Ident, value: T) -> Result<()> {
@@ -438,6 +459,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
         None => quote! { ::core::option::Option::None },
     };
     let threads = option(&bounds.threads);
+    let exact = bounds.threads.is_some() && !bounds.is_limit;
     let min_blocks = option(&bounds.min_blocks);
     let shared = bounds.shared.as_ref().map_or_else(|| quote! { 0 }, shared_bytes);
     let taken = bounds.shared.as_ref().and_then(Shared::taken);
@@ -462,7 +484,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
             ::moye_device::kernel::Kernel::new(
                 #name_text,
                 ::core::env!("CARGO_PKG_NAME"),
-                ::moye_device::kernel::LaunchBounds { threads: #threads, min_blocks: #min_blocks },
+                ::moye_device::kernel::LaunchBounds { threads: #threads, exact: #exact, min_blocks: #min_blocks },
                 #shared,
                 __moye_entry,
             )

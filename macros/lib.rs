@@ -31,8 +31,9 @@ use proc_macro::TokenStream;
 ///
 /// # Arguments
 /// All are optional; each is a constant expression or a type:
-/// - `threads = N`: the most threads that a block is launched with (PTX `.maxntid`). The compiler may then use as many
-///   registers as that many threads leave; a launch with more is refused.
+/// - `threads = N`: the threads of a block (PTX `.maxntid`). The compiler may then use as many registers as that many
+///   threads leave. A launch with more or fewer is refused: the kernel divides its work by that number.
+/// - `max_threads = N`, instead: the most threads of a block, for a kernel that reads `block_dim`.
 /// - `min_blocks = N`: blocks that must fit on one multiprocessor at a time (PTX `.minnctapersm`); needs `threads`.
 /// - `shared = (sA: SharedArray<f32, SmemA>, sB: ...)`: the block's shared memory, of which the body has the tensors `sA` and
 ///   `sB`. With `shared = Type` it is laid out alike and the body takes the tensors itself (`Type::take()`).

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// A kernel that does nothing, with these bounds and this much shared memory.
 fn nothing(threads: Option<u32>, shared_bytes: usize) -> Kernel<()> {
-    Kernel::new("nothing", "moye-tests", LaunchBounds { threads, min_blocks: None }, shared_bytes, |()| {})
+    Kernel::new("nothing", "moye-tests", LaunchBounds { threads, exact: false, min_blocks: None }, shared_bytes, |()| {})
 }
 
 #[rstest]
@@ -357,6 +357,20 @@ fn threads_over_the_launch_bounds_are_refused_with_both_numbers(#[values(On::Sim
 }
 
 #[rstest]
+fn threads_other_than_those_of_the_kernel_are_refused(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let module = device.load(&PTX).unwrap();
+    let bounds = LaunchBounds { threads: Some(128), exact: true, min_blocks: None };
+    let kernel = Kernel::<()>::new("nothing", "moye-tests", bounds, 0, |()| {});
+    for threads in [96, 64, 129] {
+        // SAFETY: it is refused.
+        let error = unsafe { module.launch(&kernel, Grid::new(1, threads), ()) }.unwrap_err();
+        assert!(matches!(error, Error::WrongThreads { expected: 128, .. }), "{error}");
+        assert!(error.to_string().contains(&format!("with {threads} threads in a block")), "{error}");
+    }
+}
+
+#[rstest]
 fn shared_memory_over_the_limit_is_refused_with_both_numbers(#[values(On::Sim, On::Gpu)] on: On) {
     let Some(device) = on.device() else { return };
     let module = device.load(&PTX).unwrap();
@@ -381,7 +395,7 @@ fn a_kernel_may_have_all_the_shared_memory_that_there_is(#[values(On::Sim, On::G
     // More than a kernel has without asking for it, and then all.
     for bytes in [STATIC_SHARED_BYTES + 1, limit] {
         assert!(bytes > 48 * 1024, "{device:?}: {bytes}");
-        let bounds = LaunchBounds { threads: Some(64), min_blocks: None };
+        let bounds = LaunchBounds { threads: Some(64), exact: false, min_blocks: None };
         // SAFETY: the launch's contract, passed on.
         let kernel =
             Kernel::new(SCALE.name(), SCALE.package(), bounds, bytes, |all| unsafe { SCALE.call(all) });
@@ -425,20 +439,20 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     #[values(On::Sim, On::Gpu)] on: On,
 ) {
     let one =
-        Kernel::<(u64,)>::new("scale", "others", LaunchBounds { threads: None, min_blocks: None }, 0, |_| {
+        Kernel::<(u64,)>::new("scale", "others", LaunchBounds { threads: None, exact: false, min_blocks: None }, 0, |_| {
             panic!("it is refused before it runs")
         });
     let swapped = Kernel::<(Global<f32>, GlobalMut<f32>, u32, f32)>::new(
         "scale",
         "moye-tests",
-        LaunchBounds { threads: None, min_blocks: None },
+        LaunchBounds { threads: None, exact: false, min_blocks: None },
         0,
         |_| panic!("it is refused before it runs"),
     );
     let shipped = Kernel::<(f32,)>::new(
         "copy",
         "moye-kernels",
-        LaunchBounds { threads: None, min_blocks: None },
+        LaunchBounds { threads: None, exact: false, min_blocks: None },
         0,
         |_| panic!("it is refused before it runs"),
     );

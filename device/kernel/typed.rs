@@ -1,6 +1,8 @@
 //! A kernel as the host sees it.
 
 use super::{KernelParam, ParamType};
+use alloc::format;
+use alloc::string::String;
 use core::ffi::c_void;
 use moye_sim::{Dim3, GlobalMemory, Launch, LaunchError, Report};
 
@@ -30,8 +32,25 @@ impl<P> Copy for Kernel<P> {}
 pub struct LaunchBounds {
     /// The most threads a block may have (`.maxntid`); `None`: no bound was declared, the device's limit holds.
     pub threads: Option<u32>,
+    /// Whether a block must have exactly `threads`, because the kernel divides its work by that number.
+    pub exact: bool,
     /// Blocks that must fit on one multiprocessor (`.minnctapersm`).
     pub min_blocks: Option<u32>,
+}
+
+impl LaunchBounds {
+    /// Why a block cannot have this many threads.
+    fn refusal(&self, threads: u128) -> Option<String> {
+        let declared = self.threads?;
+        if self.exact && threads != declared.into() {
+            return Some(format!(
+                "a block of {threads} threads; the kernel declares `threads = {declared}`, which is exact: launch it with \
+                 {declared}, or declare `max_threads = {declared}` if it works with fewer"
+            ));
+        }
+        (threads > declared.into())
+            .then(|| format!("a block of {threads} threads, and its launch bounds allow {declared}"))
+    }
 }
 
 impl<P> Kernel<P> {
@@ -103,12 +122,17 @@ impl<P: Params> Kernel<P> {
     /// // SAFETY: both have 64 elements.
     /// unsafe { double.simulate(&memory, 2, 32, arguments)? };
     /// assert_eq!(y.download::<f32>(), [3.0; 64]);
+    ///
+    /// // `threads = 32` is exact: with 16, half of the elements would stay undone.
+    /// // SAFETY: it is refused.
+    /// let refused = unsafe { double.simulate(&memory, 2, 16, arguments) }.unwrap_err();
+    /// assert!(refused.to_string().contains("a block of 16 threads; the kernel declares `threads = 32`"));
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// More threads than the kernel's launch bounds allow, what [`Launch::run`](moye_sim::Launch::run) refuses, and faults of the kernel.
+    /// Other threads than the kernel declares (`threads`), or more (`max_threads`), what [`Launch::run`](moye_sim::Launch::run) refuses, and faults of the kernel.
     ///
     /// # Safety
     /// The kernel's own contract holds for these parameters and this grid.
@@ -120,14 +144,8 @@ impl<P: Params> Kernel<P> {
         parameters: P,
     ) -> Result<Report, LaunchError> {
         let threads = threads.into();
-        if let Some(most) = self.bounds.threads.filter(|&most| threads.count() > u128::from(most)) {
-            return Err(LaunchError::Invalid {
-                kernel: self.name.into(),
-                reason: alloc::format!(
-                    "a block of {} threads, and its launch bounds allow {most}",
-                    threads.count()
-                ),
-            });
+        if let Some(reason) = self.bounds.refusal(threads.count()) {
+            return Err(LaunchError::Invalid { kernel: self.name.into(), reason });
         }
         Launch::new(self.name, blocks, threads, memory).shared_bytes(self.shared_bytes).run(&|| {
             // SAFETY: this is a simulated thread; the caller's contract.

@@ -2,6 +2,7 @@
 
 use crate::device::{MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK};
 use crate::{Error, Result};
+use moye_device::kernel::LaunchBounds;
 use moye_sim::Dim3;
 
 /// How many blocks a launch has, and how many threads a block.
@@ -58,7 +59,7 @@ impl Grid {
     }
 
     /// Checks the extents against what every device takes, and the threads against a kernel's launch bounds.
-    pub(super) fn check(&self, kernel: &'static str, bound: Option<u32>) -> Result<()> {
+    pub(super) fn check(&self, kernel: &'static str, bounds: LaunchBounds) -> Result<()> {
         let Self { blocks, threads, cluster, .. } = self;
         for (extent, value, limit) in [
             ("blocks.x", blocks.x, MAX_BLOCKS[0]),
@@ -82,9 +83,15 @@ impl Grid {
         }
         // Each extent is at most 1024, so the product fits.
         let count = u64::from(threads.x) * u64::from(threads.y) * u64::from(threads.z);
+        if let (true, Some(expected)) = (bounds.exact, bounds.threads)
+            && count != u64::from(expected)
+            && count <= u64::from(MAX_THREADS_PER_BLOCK)
+        {
+            return Err(Error::WrongThreads { kernel, threads: count, expected });
+        }
         let limits = [
             (MAX_THREADS_PER_BLOCK, "every device allows"),
-            (bound.unwrap_or(MAX_THREADS_PER_BLOCK), "the kernel's launch bounds allow"),
+            (bounds.threads.unwrap_or(MAX_THREADS_PER_BLOCK), "the kernel's launch bounds allow"),
         ];
         match limits.into_iter().find(|(limit, _)| count > u64::from(*limit)) {
             None => Ok(()),

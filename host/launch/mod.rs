@@ -78,7 +78,7 @@ pub(crate) unsafe fn launch<P: Params>(
     arguments: impl KernelArgs<P>,
 ) -> Result<()> {
     let (name, device) = (kernel.name(), module.device());
-    grid.check(name, kernel.bounds().threads)?;
+    grid.check(name, kernel.bounds())?;
     let limit = device.properties().shared_bytes_per_block;
     if kernel.shared_bytes() > limit {
         return Err(Error::SharedMemory {

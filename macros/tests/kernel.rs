@@ -43,6 +43,9 @@ unsafe fn named(_y: GlobalMut<u64>) {
 #[kernel]
 unsafe fn nothing() {}
 
+#[kernel(max_threads = 64)]
+unsafe fn up_to() {}
+
 #[kernel]
 #[cfg(any())]
 unsafe fn left_out(of: NoSuchType) {}
@@ -53,7 +56,8 @@ fn a_kernel_is_a_value_with_name_package_parameters_and_bounds() {
     let kernel: Kernel<Parameters> = everything;
     assert_eq!(kernel.name(), "everything", "the name in the PTX is the function's");
     assert_eq!(kernel.package(), "moye-macros", "the package is the one that declares it");
-    assert_eq!(kernel.bounds(), LaunchBounds { threads: Some(128), min_blocks: Some(2) });
+    assert_eq!(kernel.bounds(), LaunchBounds { threads: Some(128), exact: true, min_blocks: Some(2) });
+    assert_eq!(up_to.bounds(), LaunchBounds { threads: Some(64), exact: false, min_blocks: None });
     let expected = [
         ParamType::Scalar(Scalar { name: "u32", size: 4 }),
         ParamType::Scalar(Scalar { name: "f32", size: 4 }),
@@ -66,7 +70,7 @@ fn a_kernel_is_a_value_with_name_package_parameters_and_bounds() {
 
 #[test]
 fn a_kernel_that_declares_nothing_has_no_bounds() {
-    assert_eq!(nothing.bounds(), LaunchBounds { threads: None, min_blocks: None });
+    assert_eq!(nothing.bounds(), LaunchBounds { threads: None, exact: false, min_blocks: None });
     assert_eq!((nothing.params(), nothing.shared_bytes()), (&[][..], 0));
 }
 

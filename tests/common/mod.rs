@@ -105,7 +105,7 @@ pub fn say(what: &str) {
 pub static SCALE: Kernel<(Global<f32>, GlobalMut<f32>, f32, u32)> = Kernel::new(
     "scale",
     "moye-tests",
-    LaunchBounds { threads: Some(64), min_blocks: None },
+    LaunchBounds { threads: Some(64), exact: false, min_blocks: None },
     0,
     |(x, y, factor, n)| {
         for i in 0..u64::from(n) {
