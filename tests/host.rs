@@ -12,7 +12,13 @@ use std::time::{Duration, Instant};
 
 /// A kernel that does nothing, with these bounds and this much shared memory.
 fn nothing(threads: Option<u32>, shared_bytes: usize) -> Kernel<()> {
-    Kernel::new("nothing", "moye-tests", LaunchBounds { threads, exact: false, min_blocks: None }, shared_bytes, |()| {})
+    Kernel::new(
+        "nothing",
+        "moye-tests",
+        LaunchBounds { threads, exact: false, min_blocks: None },
+        shared_bytes,
+        |()| {},
+    )
 }
 
 #[rstest]
@@ -438,10 +444,13 @@ fn a_kernel_that_a_module_lacks_is_named(#[values(On::Sim, On::Gpu)] on: On) {
 fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     #[values(On::Sim, On::Gpu)] on: On,
 ) {
-    let one =
-        Kernel::<(u64,)>::new("scale", "others", LaunchBounds { threads: None, exact: false, min_blocks: None }, 0, |_| {
-            panic!("it is refused before it runs")
-        });
+    let one = Kernel::<(u64,)>::new(
+        "scale",
+        "others",
+        LaunchBounds { threads: None, exact: false, min_blocks: None },
+        0,
+        |_| panic!("it is refused before it runs"),
+    );
     let swapped = Kernel::<(Global<f32>, GlobalMut<f32>, u32, f32)>::new(
         "scale",
         "moye-tests",

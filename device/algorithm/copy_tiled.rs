@@ -174,6 +174,7 @@ macro_rules! register_source {
         unsafe impl<$($lifetime,)? T: Storable, const N: usize> CopySource<RegisterFile<N>> for $engine
         {
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn input<L: StaticLayout>(&self, index: usize) -> [u32; N] {
                 // SAFETY: the caller's contract.
                 unsafe { load_words::<T, Self, L, N>(self, index) }
@@ -190,11 +191,14 @@ register_source!(RegistersMut<'a, T>, 'a);
 /// # Safety
 /// As [`CopySource::input`].
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load_words<T: Storable, E: Access, L: StaticLayout, const N: usize>(
     engine: &E,
     index: usize,
 ) -> [u32; N] {
     const { whole_words::<T>(run_of::<E, L>(), L::LAYOUT) };
+    #[cfg(not(target_arch = "nvptx64"))]
+    engine.assert_written::<L>(index, N * per_word::<T>());
     // SAFETY: the caller's contract; a run has whole words.
     core::array::from_fn(|word| unsafe { engine.load::<L, u32>(index + word * per_word::<T>()) })
 }

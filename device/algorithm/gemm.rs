@@ -27,7 +27,8 @@ where
     let (m, n, k) = const { extents(LA::LAYOUT, LB::LAYOUT, LC::LAYOUT) };
     for k in 0..k {
         // SAFETY: each element is set below, before it is read.
-        let (mut column_a, mut column_b) = unsafe { (Column::<T, LA>::uninit(), Column::<T, LB>::uninit()) };
+        let (mut column_a, mut column_b) =
+            unsafe { (Column::<T, LA>::untracked(), Column::<T, LB>::untracked()) };
         for i in 0..m {
             // SAFETY: the caller's contract; inside both tensors.
             unsafe { column_a.set(i, a.get(i + k * m)) };

@@ -405,8 +405,8 @@ where
         // SAFETY: each register is set below, before it is read.
         let (mut column_a, mut column_b) = unsafe {
             (
-                Fragment::<RegisterA<M>, Column<0, M, LA, LB, LC>>::uninit(),
-                Fragment::<RegisterB<M>, Column<1, M, LA, LB, LC>>::uninit(),
+                Fragment::<RegisterA<M>, Column<0, M, LA, LB, LC>>::untracked(),
+                Fragment::<RegisterB<M>, Column<1, M, LA, LB, LC>>::untracked(),
             )
         };
         // SAFETY: the caller's contract; inside the operands and the columns.
@@ -566,6 +566,8 @@ const fn packing<R: AtomRegisters, E: Access, L: StaticLayout>() -> Packing {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: usize) -> R {
+    #[cfg(not(target_arch = "nvptx64"))]
+    engine.assert_written::<L>(index, 8 * size_of::<R>() / <E::Element as Storable>::BITS as usize);
     let mut whole = MaybeUninit::<E::Element>::uninit();
     // SAFETY: the caller's contract; `packing` knows what lies together, and any bits are a register's value. The first part of
     // an element comes before its others.

@@ -1,6 +1,7 @@
 //! Fragments: a thread's own elements, in registers.
 
 use super::at::{MAX_PLACES, PlaceKinds};
+use super::room::{ROOM, Room};
 use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{Digits, MAX_ELEMENTS, Offsets, PLAIN, SliceDigits, run};
@@ -9,7 +10,6 @@ use crate::arch::{Fma, Word, simulator_assert};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
 use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 
 /// A thread's own elements in registers, each at the offset that `L` names.
 pub type Fragment<T, L> = Tensor<Registers<T>, L>;
@@ -93,8 +93,6 @@ impl<T: Storable> RegistersMut<'_, T> {
     }
 }
 
-const ROOM: usize = 1024;
-
 /// The fragment has room for the layout's elements, or it does not compile.
 const fn fits(layout: Layout, element_bits: i64) {
     starts_at_zero(layout);
@@ -118,10 +116,6 @@ const fn fits(layout: Layout, element_bits: i64) {
         panic!("{}", text.as_str());
     }
 }
-
-#[derive(Clone)]
-#[repr(C, align(16))]
-struct Room([MaybeUninit<u8>; ROOM]);
 
 /// The compact layout of a fragment for the elements of `layout`, CuTe's `make_fragment_like`: mode 0, the values of an
 /// atom, is the fastest, in order; the other modes follow in the order of their strides.
@@ -159,21 +153,54 @@ impl<L: StaticLayout> StaticLayout for FragmentLike<L> {
 }
 
 impl<T: Storable, L: StaticLayout> Fragment<T, L> {
-    /// A fragment whose elements hold nothing yet.
+    /// Bytes of its registers.
+    const ROOM_BYTES: usize = ((L::LAYOUT.cosize() * T::BITS + 7) / 8) as usize;
+
+    /// A fragment whose elements hold nothing yet. In the simulator the use of an element that was not written is a fault.
     ///
     /// # Safety
     /// Every element is written before it is read.
     #[inline(always)]
     pub unsafe fn uninit() -> Self {
+        // SAFETY: the caller's contract.
+        let mut fragment = unsafe { Self::untracked() };
+        fragment.engine.words.track(if T::BITS < 8 { 0 } else { Self::ROOM_BYTES });
+        fragment
+    }
+
+    /// As [`uninit`](Self::uninit), for the library's own fragments: the simulator does not look at their elements.
+    ///
+    /// # Safety
+    /// Every element is written before it is read.
+    #[inline(always)]
+    pub(crate) unsafe fn untracked() -> Self {
         const { fits(L::LAYOUT, T::BITS) };
-        let mut words = Room([MaybeUninit::uninit(); ROOM]);
+        let mut words = Room::new();
         if T::BITS < 8 {
+            let bytes = words.written(0, 0);
             // One of them is written by changing its byte, which has to hold something. What is overwritten costs nothing.
-            for byte in 0..const { (L::LAYOUT.cosize() * T::BITS + 7) as usize / 8 } {
-                words.0[byte] = MaybeUninit::new(0);
+            for byte in 0..Self::ROOM_BYTES {
+                // SAFETY: inside the room.
+                unsafe { bytes.add(byte).write(0) };
             }
         }
         Tensor::from_engine(Registers { words, element: PhantomData })
+    }
+
+    /// A fragment of zeros that a copy is to fill: an operand. In the simulator its use before anything was written to it is a
+    /// fault.
+    #[inline(always)]
+    pub(crate) fn to_be_filled() -> Self {
+        let mut fragment = Self::zeros();
+        fragment.engine.words.track_first_write();
+        fragment
+    }
+
+    /// Faults in the simulator if one of `count` elements from `first` on was never written.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[track_caller]
+    pub(crate) fn assert_written(&self, first: usize, count: usize) {
+        self.engine.assert_written::<L>(first, count);
     }
 
     /// The registers from element `first` on as one value, accumulators of an instruction say.
@@ -189,7 +216,7 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
             size_of::<A>()
         );
         // SAFETY: inside the room, which is aligned to 16 bytes; the caller's contract.
-        unsafe { &mut *self.engine.words.0.as_mut_ptr().add(byte).cast::<A>() }
+        unsafe { &mut *self.engine.words.written(byte, size_of::<A>()).add(byte).cast::<A>() }
     }
 
     /// A fragment whose elements are zeros: all their bits are 0.
@@ -198,10 +225,9 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     #[inline(always)]
     pub fn zeros() -> Self {
         // SAFETY: filled at once.
-        let mut fragment = unsafe { Self::uninit() };
-        let bytes = const { ((L::LAYOUT.cosize() * T::BITS + 7) / 8) as usize };
-        // SAFETY: `uninit` compiles only where the room has that many bytes.
-        unsafe { fragment.engine.words.0.as_mut_ptr().write_bytes(0, bytes) };
+        let mut fragment = unsafe { Self::untracked() };
+        // SAFETY: `untracked` compiles only where the room has that many bytes.
+        unsafe { fragment.engine.words.written(0, Self::ROOM_BYTES).write_bytes(0, Self::ROOM_BYTES) };
         fragment
     }
 
@@ -237,7 +263,7 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     #[inline(always)]
     pub fn filled(value: T) -> Self {
         // SAFETY: filled at once.
-        let mut fragment = unsafe { Self::uninit() };
+        let mut fragment = unsafe { Self::untracked() };
         for i in 0..Self::SIZE {
             // SAFETY: inside the fragment.
             unsafe { fragment.set(i, value) };
@@ -298,21 +324,36 @@ macro_rules! registers {
             type Run<L: StaticLayout> = RegistersRun<T, L>;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
                 // SAFETY: the caller's contract.
                 let byte = unsafe { byte_read::<T, L>(index, $origin) };
+                #[cfg(not(target_arch = "nvptx64"))]
+                self.words.check(byte, size_of::<W>(), index, &L::LAYOUT);
                 // SAFETY: inside the room, aligned by `Run`; the caller has written what it reads.
-                unsafe { self.words.0.as_ptr().add(byte).cast::<W>().read() }
+                unsafe { self.words.as_ptr().add(byte).cast::<W>().read() }
             }
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> T {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
+                #[cfg(not(target_arch = "nvptx64"))]
+                self.words.check(byte_of::<T, L>(index, $origin), element_bytes::<T>(), index, &L::LAYOUT);
                 // SAFETY: inside the room; the caller has written what it reads.
-                unsafe { T::read_own(self.words.0.as_ptr().cast(), place_read::<L>(index, $origin)) }
+                unsafe { T::read_own(self.words.as_ptr().cast(), place_read::<L>(index, $origin)) }
+            }
+
+            #[cfg(not(target_arch = "nvptx64"))]
+            #[track_caller]
+            fn assert_written<L: StaticLayout>(&self, index: usize, count: usize) {
+                let $own = self;
+                for index in index..(index + count).min(Tensor::<Self, L>::SIZE) {
+                    self.words.check(byte_of::<T, L>(index, $origin), element_bytes::<T>(), index, &L::LAYOUT);
+                }
             }
 
             #[inline(always)]
@@ -336,7 +377,7 @@ macro_rules! registers_mut {
                 let $own = &*self;
                 let byte = byte_of::<T, L>(index, $origin);
                 // SAFETY: inside the room, aligned by `Run`.
-                unsafe { self.words.0.as_mut_ptr().add(byte).cast::<W>().write(word) }
+                unsafe { self.words.written(byte, size_of::<W>()).add(byte).cast::<W>().write(word) }
             }
 
             #[inline(always)]
@@ -344,8 +385,9 @@ macro_rules! registers_mut {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = &*self;
                 let place = place::<L>(index, $origin);
+                let byte = place * T::BITS as usize / 8;
                 // SAFETY: inside the room, which holds zeros from the start for elements smaller than a byte.
-                unsafe { T::write_own(self.words.0.as_mut_ptr().cast(), place, value) }
+                unsafe { T::write_own(self.words.written(byte, element_bytes::<T>()).cast(), place, value) }
             }
         }
     };
@@ -363,8 +405,10 @@ macro_rules! elements {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
                 let place = place_within::<T, L>(index, $origin);
+                #[cfg(not(target_arch = "nvptx64"))]
+                self.words.check(place * T::BYTES, T::BYTES, index, &L::LAYOUT);
                 // SAFETY: inside the room, aligned as its elements are; whoever made the fragment without values has written them.
-                unsafe { &*self.words.0.as_ptr().cast::<T>().add(place) }
+                unsafe { &*self.words.as_ptr().cast::<T>().add(place) }
             }
         }
     };
@@ -384,7 +428,7 @@ macro_rules! elements_mut {
                 let $own = &*self;
                 let place = place_within::<T, L>(index, $origin);
                 // SAFETY: inside the room, aligned as its elements are, borrowed as long as the element; any bits are a value.
-                unsafe { &mut *self.words.0.as_mut_ptr().cast::<T>().add(place) }
+                unsafe { &mut *self.words.written(place * T::BYTES, T::BYTES).cast::<T>().add(place) }
             }
         }
     };
@@ -412,6 +456,12 @@ fn place<L: StaticLayout>(index: usize, origin: u32) -> usize {
 #[inline(always)]
 fn byte_of<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
     place::<L>(index, origin) * T::BITS as usize / 8
+}
+
+/// Bytes that an access to an element touches.
+#[inline(always)]
+const fn element_bytes<T: Storable>() -> usize {
+    ((T::BITS + 7) / 8) as usize
 }
 
 /// [`place`] of an element that is read, without a check of the table's bounds.

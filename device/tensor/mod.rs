@@ -21,6 +21,7 @@ mod global;
 mod operand;
 mod packed;
 mod partition;
+mod room;
 mod rows;
 mod shared;
 mod slice;
@@ -139,6 +140,14 @@ pub unsafe trait Access: Engine {
 
     /// Whether the element exists.
     fn exists<L: StaticLayout>(&self, index: usize) -> bool;
+
+    /// Faults if one of `count` elements from `index` on was never written, in registers; others are looked at when they are
+    /// read. For callers that read in closures, which do not know the user's line.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[doc(hidden)]
+    fn assert_written<L: StaticLayout>(&self, index: usize, count: usize) {
+        let _ = (index, count);
+    }
 }
 
 /// An engine that can also be written.

@@ -32,3 +32,4 @@ mod static_layouts;
 mod tensors;
 mod tiling_access;
 mod tiling_edges;
+mod unwritten;

@@ -123,6 +123,16 @@ pub enum FaultKind {
         /// From the start of the block's shared memory.
         offset: i64,
     },
+    /// A read of an element of a fragment that the thread has not written.
+    #[error(
+        "element {element} of a fragment {layout} is read, which the thread has not written: fill the fragment before its use, by a copy, a load or a product"
+    )]
+    RegisterUnwritten {
+        /// The element's index.
+        element: usize,
+        /// The layout of the fragment, or of the part of it that is read.
+        layout: String,
+    },
     /// An access to shared memory that an asynchronous copy is still writing.
     #[error(
         "{access} of {bytes} bytes of shared memory at offset {offset} while a {what} into it is in flight: thread {issuer} issued it at {}:{} and {}",

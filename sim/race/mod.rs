@@ -12,6 +12,8 @@
 mod cell;
 mod clock;
 mod global;
+mod meet;
+mod note;
 mod order;
 mod place;
 mod shared;
@@ -20,6 +22,8 @@ mod sync;
 pub(crate) use cell::Kind;
 pub(crate) use clock::{Gathered, Seen, ThreadClock};
 pub(crate) use global::GlobalRaces;
-pub(crate) use order::{BlockClock, Noted, Released};
+pub(crate) use meet::Released;
+pub(crate) use note::Noted;
+pub(crate) use order::BlockClock;
 pub(crate) use shared::SharedShadow;
 pub(crate) use sync::{FenceScope, GLOBAL, SyncAddresses};

@@ -5,7 +5,7 @@
 //! between threads of one cluster only.
 
 use super::clock::{Gathered, Seen, join_foreign};
-use super::order::Released;
+use super::meet::Released;
 use crate::block::BlockContext;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -42,7 +42,7 @@ macro_rules! fragments {
             _part: &Tensor<E, PartitionMma<L, M, $kind>>,
         ) -> Fragment<E::Element, StageOf<PartitionMma<L, M, $kind>, $kind>> {
             const { same_width::<E::Element, M::Atom, $kind>() };
-            Fragment::zeros()
+            Fragment::to_be_filled()
         }
     )+ };
 }
@@ -50,8 +50,12 @@ macro_rules! fragments {
 impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     fragments! {
         /// A fragment, zero, for a part of A: `(MMA, MMA_M, MMA_K)`. A fourth mode of the part, its stages, is left out.
+        ///
+        /// In the simulator its use is a fault as long as nothing was written to it.
         fragment_a OfA;
         /// A fragment, zero, for a part of B: `(MMA, MMA_N, MMA_K)`. A fourth mode of the part, its stages, is left out.
+        ///
+        /// In the simulator its use is a fault as long as nothing was written to it.
         fragment_b OfB;
     }
 

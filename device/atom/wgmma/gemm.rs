@@ -107,6 +107,8 @@ impl<A: WgmmaAtom<OperandA = [u32; 4]>, E: Access, L: StaticLayout> OperandTenso
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn operand(source: &Self, index: usize) -> [u32; 4] {
         let step = const { 32 / E::Element::BITS as usize };
+        #[cfg(not(target_arch = "nvptx64"))]
+        source.engine().assert_written::<L>(index, 4 * step);
         // SAFETY: the caller's contract; a fragment's values of an instruction are consecutive.
         core::array::from_fn(|i| unsafe { source.engine().load::<L, u32>(index + i * step) })
     }
@@ -181,6 +183,11 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
                 // SAFETY: the caller's contract; the extents were checked.
                 unsafe {
                     let a = A::operand(a, (m + ms * k) * const { A::VALUES as usize });
+                    #[cfg(not(target_arch = "nvptx64"))]
+                    if k == 0 && scale == ScaleOut::One {
+                        let values = const { <M::Atom as WgmmaAtom>::C.extent(1) as usize };
+                        c.assert_written((m + ms * n) * values, values);
+                    }
                     let c = accumulators::<M, D, LC>(c, m + ms * n);
                     #[cfg(not(target_arch = "nvptx64"))]
                     if k == 0 && scale == ScaleOut::Zero {

@@ -1,0 +1,334 @@
+//! Accesses of a block's threads: noted in the shadow of the memory, and told where they race.
+
+use super::cell::{Entry, Found, Kind, PAGE};
+use super::global::GlobalRaces;
+use super::order::Accessor;
+use super::place::place;
+use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
+use crate::fault::{Access, FaultKind, Race, RaceAccess, RaceSpace, RaceThreads};
+use crate::memory::words;
+use crate::pod::Pod;
+use std::panic::Location;
+
+/// An access as the intrinsics know it.
+#[derive(Clone, Copy)]
+pub(crate) struct Noted {
+    pub(crate) access: Access,
+    pub(crate) kind: Kind,
+    pub(crate) location: &'static Location<'static>,
+    /// The bits that a write changes: those of two values that differ.
+    pub(crate) changed: u128,
+}
+
+impl Noted {
+    /// Whether a write leaves bytes of the access as they are.
+    #[inline(always)]
+    fn keeps(&self, at: usize, bytes: usize) -> bool {
+        at + bytes <= 16 && self.changed >> (8 * at) & (u128::MAX >> (128 - 8 * bytes)) == 0
+    }
+
+    /// One of which nothing is known but that it may change all.
+    pub(crate) fn new(access: Access, kind: Kind, location: &'static Location<'static>) -> Self {
+        Self { access, kind, location, changed: u128::MAX }
+    }
+}
+
+/// The largest power of two, 16 at most, that divides both.
+fn shift_of(offset: usize, bytes: usize) -> u8 {
+    (offset | bytes | 16).trailing_zeros() as u8
+}
+
+impl BlockContext {
+    /// All lanes of a warp of this block take part in an instruction that reads shared memory for all of them, of which
+    /// `reads(note)` tells: `note(lanes, offset)` notes the bytes at an offset that are for these lanes.
+    pub(crate) fn note_whole(
+        &self,
+        warp: u32,
+        bytes: usize,
+        noted: Noted,
+        reads: impl Fn(&dyn Fn(u32, usize)),
+    ) {
+        let whole = &self.clock.whole[warp as usize];
+        let (mut epoch, handed_on) = whole.get();
+        if handed_on {
+            epoch += 1;
+        }
+        whole.set((epoch, false));
+        let first = (warp * WARP_SIZE) as usize;
+        for thread in &self.threads[first..self.threads.len().min(first + WARP_SIZE as usize)] {
+            thread.clock.whole.set(epoch);
+        }
+        let place = self.clock.places.number(noted.location, noted.access);
+        reads(&|lanes, offset| {
+            let accessor = self.accessor(warp, lanes);
+            self.note_entry(&accessor, accessor.entry(place, epoch).whole(), noted, offset, bytes);
+        });
+    }
+
+    /// The running thread accesses the shared memory of this block, which may be another of its cluster.
+    #[inline(always)]
+    pub(crate) fn note_shared(&self, noted: Noted, offset: usize, bytes: usize) {
+        if self.clock.is_on()
+            && let Some(by) = running()
+        {
+            let thread = by.running.get();
+            self.note_shared_of(by, thread / WARP_SIZE, 1 << (thread % WARP_SIZE), noted, offset, bytes);
+        }
+    }
+
+    /// The running thread accesses the shared memory of its own block, this one.
+    #[inline(never)]
+    pub(crate) fn note_own(&self, noted: Noted, offset: usize, bytes: usize) {
+        let thread = self.running.get();
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let place = self.clock.places.number(noted.location, noted.access);
+        let entry = accessor.entry(place, self.threads[thread as usize].clock.own.get());
+        self.note_entry(&accessor, entry, noted, offset, bytes);
+    }
+
+    /// Lanes of a warp of block `by` access the shared memory of this block.
+    #[inline(never)]
+    pub(crate) fn note_shared_of(
+        &self,
+        by: &Self,
+        warp: u32,
+        lanes: u32,
+        noted: Noted,
+        offset: usize,
+        bytes: usize,
+    ) {
+        // Lanes with different epochs leave different entries.
+        let mut left = lanes;
+        while left != 0 {
+            let thread = warp * WARP_SIZE + left.trailing_zeros();
+            let epoch = by.threads[thread as usize].clock.own.get();
+            let mut alike = left;
+            if left & (left - 1) != 0 {
+                let own = |lane: u32| by.threads[(warp * WARP_SIZE + lane) as usize].clock.own.get();
+                alike = (0..WARP_SIZE)
+                    .filter(|lane| left >> lane & 1 != 0 && own(*lane) == epoch)
+                    .fold(0, |lanes, lane| lanes | 1 << lane);
+            }
+            left &= !alike;
+            let place = by.clock.places.number(noted.location, noted.access);
+            // Those before `left` were noted in an earlier turn of this loop.
+            let accessor = Accessor { together: (lanes & !left & !alike, place), ..by.accessor(warp, alike) };
+            let entry = accessor.entry(place, epoch);
+            self.note_entry(&accessor, entry, noted, offset, bytes);
+        }
+    }
+
+    /// Notes an access of at most 16 bytes, aligned to a power of two that divides them, in the shared memory of this block.
+    #[inline(always)]
+    fn note_entry(&self, accessor: &Accessor<'_>, entry: Entry, noted: Noted, offset: usize, bytes: usize) {
+        let same = |at: usize, bytes: usize| noted.keeps(at, bytes);
+        let shift = shift_of(offset, bytes);
+        let race = self.shared_shadow.with_page(offset, |page, start| {
+            page.access((start, bytes, shift), noted.kind, entry, accessor, same)
+        });
+        if let Some((byte, found)) = race {
+            let rank = (self.rank != accessor.block.rank).then_some(self.rank);
+            let space = RaceSpace::Shared { offset: (offset + byte) as i64, rank };
+            accessor.raise(noted, bytes, space, found);
+        }
+    }
+
+    /// The race that an asynchronous read of this block's shared memory makes, issued by
+    /// these lanes of the running warp.
+    pub(crate) fn check_shared(
+        &self,
+        access: Access,
+        lanes: u32,
+        offset: usize,
+        bytes: usize,
+    ) -> Option<FaultKind> {
+        if !self.clock.is_on() {
+            return None;
+        }
+        let by = running()?;
+        let thread = by.running.get();
+        let accessor = by.accessor(thread / WARP_SIZE, lanes);
+        let found = self.shared_shadow.with_page(offset, |page, start| page.check(start, bytes, &accessor));
+        let (byte, found) = found?;
+        let rank = (self.rank != by.rank).then_some(self.rank);
+        let space = RaceSpace::Shared { offset: (offset + byte) as i64, rank };
+        Some(accessor.race(access, bytes, space, found))
+    }
+
+    /// The running thread accesses global memory, in an allocation of this number.
+    #[inline(never)]
+    pub(crate) fn note_global(&self, noted: Noted, allocation: usize, address: u64, bytes: usize) {
+        self.note_global_by(noted, allocation, address, bytes, || noted);
+    }
+
+    /// The running thread stores a `T` in global memory, in an allocation of this number: no other thread comes between the
+    /// store and what is noted of it.
+    #[inline(never)]
+    pub(crate) fn store_noted<T: Pod>(&self, noted: Noted, allocation: usize, address: u64, value: T) {
+        self.note_global_by(noted, allocation, address, size_of::<T>(), || {
+            // SAFETY: the address was looked up.
+            let before = unsafe { words::load::<T>(address) };
+            // SAFETY: as above.
+            unsafe { words::store(address, value) };
+            Noted { changed: words::to_bits(before) ^ words::to_bits(value), ..noted }
+        });
+    }
+
+    /// As [`note_global`](Self::note_global), of what `act` does meanwhile.
+    pub(crate) fn note_global_with(
+        &self,
+        noted: Noted,
+        (allocation, address, bytes): (usize, u64, usize),
+        mut act: impl FnMut(),
+    ) {
+        self.note_global_by(noted, allocation, address, bytes, || {
+            act();
+            noted
+        });
+    }
+
+    /// As [`note_global`](Self::note_global); `act`, which gives what is noted, runs while no other thread notes anything of
+    /// the page.
+    #[inline(always)]
+    fn note_global_by(
+        &self,
+        noted: Noted,
+        allocation: usize,
+        address: u64,
+        bytes: usize,
+        mut act: impl FnMut() -> Noted,
+    ) {
+        let thread = self.running.get();
+        let epoch = self.threads[thread as usize].clock.own.get();
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let entry = accessor.entry(self.clock.places.number(noted.location, noted.access), epoch);
+        if let Some(prior) = &self.prior
+            && !self.knows_prior(thread)
+        {
+            self.check_prior(prior, thread, noted, address, bytes);
+        }
+        let mut at = 0;
+        while at < bytes {
+            let start = address + at as u64;
+            let race = self.races().with_page(allocation, start, |page, offset| {
+                let noted = act();
+                let part = (bytes - at).min(PAGE - offset);
+                let shift = shift_of(offset, part);
+                let first = at;
+                let same = |byte: usize, bytes: usize| noted.keeps(first + byte, bytes);
+                at += part;
+                page.access((offset, part, shift), noted.kind, entry, &accessor, same)
+            });
+            if let Some((byte, found)) = race {
+                let address = start + byte as u64;
+                let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
+                accessor.raise(noted, bytes, space, found);
+                return;
+            }
+        }
+        if noted.access == Access::ReadOnly {
+            self.check_read_only(noted, thread, allocation, address, bytes);
+        }
+    }
+
+    /// Faults for a read-only load of what was written in this launch.
+    fn check_read_only(&self, noted: Noted, thread: u32, allocation: usize, address: u64, bytes: usize) {
+        let written =
+            self.races().with_page(allocation, address, |page, offset| page.last_write(offset, bytes));
+        let Some((byte, entry)) = written else { return };
+        let address = address + byte as u64;
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let kind = FaultKind::StaleReadOnly {
+            access: noted.access,
+            bytes,
+            address,
+            nearest: self.global.nearest(address, 1),
+            writer: accessor.other(entry, entry.lanes.trailing_zeros()).0,
+        };
+        accessor.fault(thread % WARP_SIZE, noted.location, kind);
+    }
+
+    /// Faults for an access to what the launch before touches, which may still run.
+    fn check_prior(&self, prior: &GlobalRaces, thread: u32, noted: Noted, address: u64, bytes: usize) {
+        let reads = noted.kind == Kind::Read;
+        let touched = prior.with_address(address, |page, offset| {
+            let bytes = bytes.min(PAGE - offset);
+            if reads { page.last_write(offset, bytes) } else { page.last_access(offset, bytes) }
+        });
+        let Some((byte, entry)) = touched.flatten() else { return };
+        let address = address + byte as u64;
+        let (location, access) = place(entry.place());
+        let (block, thread_of) = prior.thread(&entry);
+        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+        let kind = FaultKind::Race(Box::new(Race {
+            access: noted.access,
+            bytes,
+            space: RaceSpace::Global { address, nearest: self.global.nearest(address, 1) },
+            other: RaceAccess { access, block: Some(block), thread: thread_of, location },
+            threads: RaceThreads::Launches,
+        }));
+        accessor.fault(thread % WARP_SIZE, noted.location, kind);
+    }
+
+    /// As [`note_global`](Self::note_global), for bytes that lie in one allocation, found or not.
+    pub(crate) fn note_global_range(&self, noted: Noted, address: u64, bytes: usize) {
+        if self.clock.is_on()
+            && bytes > 0
+            && let Some(allocation) = self.global.number_of(address)
+        {
+            self.note_global(noted, allocation, address, bytes);
+        }
+    }
+}
+
+impl Accessor<'_> {
+    /// Faults for a race; returns only in a thread that unwinds already.
+    #[cold]
+    #[inline(never)]
+    fn raise(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
+        if !std::thread::panicking() {
+            self.fault(found.2, noted.location, self.race(noted.access, bytes, space, found));
+        }
+    }
+
+    /// Faults; returns only in a thread that unwinds already, and for one that has returned.
+    #[cold]
+    #[inline(never)]
+    fn fault(&self, lane: u32, location: &'static Location<'static>, kind: FaultKind) {
+        if std::thread::panicking() {
+            return;
+        }
+        let thread = self.block.threads[(self.warp * WARP_SIZE + lane) as usize].index;
+        // A thread that has returned unwinds no more.
+        if running().is_none() {
+            return self.block.record(RawFault { thread, location: Some(location), kind });
+        }
+        self.block.raise_for(thread, location, kind);
+    }
+
+    /// Who made an access, and how close to this one's threads.
+    fn other(&self, entry: Entry, lane: u32) -> (RaceAccess, RaceThreads) {
+        let (location, access) = place(entry.place());
+        let rank = entry.warp() / self.warps;
+        let warp = entry.warp() % self.warps;
+        let is_block = entry.cluster() == self.cluster && rank == self.block.rank;
+        let threads = if entry.cluster() != self.cluster {
+            RaceThreads::Grid
+        } else if !is_block {
+            RaceThreads::Cluster
+        } else if warp == self.warp {
+            RaceThreads::Warp
+        } else {
+            RaceThreads::Block
+        };
+        let block = (!is_block).then(|| self.block.cluster().block_index(entry.cluster(), rank));
+        let thread = self.block.block_dim.index_of((warp * WARP_SIZE + lane).into());
+        (RaceAccess { access, block, thread, location }, threads)
+    }
+
+    /// The fault of a race.
+    fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, lane, _): Found) -> FaultKind {
+        let (other, threads) = self.other(entry, lane);
+        FaultKind::Race(Box::new(Race { access, bytes, space, other, threads }))
+    }
+}
