@@ -14,6 +14,7 @@ mod matmul;
 mod npy;
 mod output;
 mod product;
+mod profile;
 mod progress;
 mod ptx_report;
 mod reference;
@@ -67,6 +68,9 @@ enum Command {
     /// Report what the kernels of a crate, or of a PTX file, use on a GPU: registers, spills, memory, instructions, and what is
     /// slow, with the source line.
     Report(ptx_report::PtxReport),
+    /// Profile an operation without a GPU: sectors, bank conflicts, instructions and tensor-core operations by source line, as
+    /// the simulator counts them, with occupancy and a roofline on a named card.
+    Profile(profile::Profile),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -86,6 +90,7 @@ impl Cli {
             Command::Eval(command) => command.run(),
             Command::Atoms(command) => command.run(),
             Command::Report(command) => command.run(),
+            Command::Profile(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }?;
         report::told()

@@ -9,6 +9,7 @@ mod devices;
 mod doctor;
 mod elements;
 mod headers;
+mod profile;
 #[cfg(unix)]
 mod progress;
 mod ptx_report;

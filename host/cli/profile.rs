@@ -1,0 +1,167 @@
+//! `moye profile`: what the operations of this program ask of a GPU, as the simulator counts it.
+
+use super::bench::kind::{Kind, Majors};
+use super::bench::sizes::Size;
+use super::dtype::{Member, Stored};
+use super::report as terminal;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use half::{bf16, f16};
+use moye::number::F8E4M3;
+use moye::profile::{Card, Profile as Counted};
+use moye::{Arch, Device, Matmul, Matrix, MatrixMut, Output as ResultOf, Precision, SHIPPED_PTX};
+use moye_build::PtxFile;
+use moye_build::report::{Ptxas, Report};
+use std::fs;
+use std::path::PathBuf;
+
+/// The size where none is given: seconds, also where the program was not optimised.
+const SIZE: Size = Size { m: 256, n: 256, k: 64 };
+
+/// What can be profiled.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Operation {
+    /// A product of matrices
+    Matmul,
+    /// A copy of a matrix
+    Copy,
+    /// A transpose
+    Transpose,
+}
+
+#[derive(Args)]
+pub struct Profile {
+    /// Operation to run.
+    #[arg(value_enum, value_name = "OPERATION")]
+    operation: Operation,
+    /// Size, `N` or `MxNxK`; a copy or transpose is of M x N (default: 256x256x64).
+    #[arg(value_name = "SIZE")]
+    size: Option<Size>,
+    /// Type of a product.
+    #[arg(long = "type", value_enum, default_value = "f32", value_name = "TYPE")]
+    kind: Kind,
+    /// How A and B are stored, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous).
+    #[arg(long, default_value = "tn", value_name = "ORDER")]
+    majors: Majors,
+    /// Tile of the product that a block computes, such as 64x64 (default: chosen by the heuristic).
+    #[arg(long, value_name = "MxN", value_parser = super::matmul::tile)]
+    tile: Option<(u32, u32)>,
+    /// Number of split-K slices (default: chosen by the heuristic).
+    #[arg(long, value_name = "SLICES", value_parser = clap::value_parser!(u32).range(1..))]
+    split_k: Option<u32>,
+    /// Card for occupancy and roofline: H100, H200, A100 or RTX 4090.
+    #[arg(long, default_value = "H100", value_name = "CARD")]
+    card: String,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "html")]
+    json: bool,
+    /// Write a page of HTML, the source with its figures beside it, to this file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Profile {
+    pub fn run(self) -> Result<()> {
+        let Some(card) = Card::named(&self.card) else {
+            let names: Vec<_> = Card::all().iter().map(|card| card.name).collect();
+            bail!("`{}` is none of the cards {}", self.card, names.join(", "));
+        };
+        if self.operation != Operation::Matmul && (self.tile.is_some() || self.split_k.is_some()) {
+            bail!("--tile and --split-k are for products; leave them out for a copy or a transpose");
+        }
+        let mut profile = match self.operation {
+            Operation::Matmul => self.product()?,
+            Operation::Copy => self.movement(moye::copy, false)?,
+            Operation::Transpose => self.movement(moye::transpose, true)?,
+        };
+        set_registers(&mut profile)?;
+        if let Some(path) = &self.html {
+            return fs::write(path, profile.to_html(Some(&card)))
+                .with_context(|| format!("cannot write {}", path.display()));
+        }
+        terminal::print(&if self.json { profile.to_json(Some(&card)) } else { profile.to_text(Some(&card)) });
+        Ok(())
+    }
+
+    fn size(&self) -> Size {
+        self.size.unwrap_or(SIZE)
+    }
+
+    /// The profile of a copy or a transpose, f32 and row-major.
+    fn movement(
+        &self,
+        run: impl FnOnce(&Device, &Matrix<'_, f32>, &mut MatrixMut<'_, f32>) -> moye::Result<()>,
+        transposes: bool,
+    ) -> Result<Counted> {
+        let (device, Size { m, n, .. }) = (Device::sim(), self.size());
+        let elements = elements(m, n)?;
+        let source = device.alloc_zeroed::<f32>(elements)?;
+        let mut target = device.alloc_uninit::<f32>(elements)?;
+        let source = Matrix::row_major(&source, m, n)?;
+        let (rows, columns) = if transposes { (n, m) } else { (m, n) };
+        let mut target = MatrixMut::row_major(&mut target, rows, columns)?;
+        Ok(device.profile(|| run(&device, &source, &mut target))?)
+    }
+
+    fn product(&self) -> Result<Counted> {
+        match self.kind {
+            Kind::F32 => self.product_of::<f32, f32>(Precision::Full),
+            Kind::Tf32 => self.product_of::<f32, f32>(Precision::Tf32),
+            Kind::F16 => self.product_of::<f16, f16>(Precision::Full),
+            Kind::F16Sums => self.product_of::<f16, f16>(Precision::F16Sums),
+            Kind::Bf16 => self.product_of::<bf16, bf16>(Precision::Full),
+            Kind::F64 => self.product_of::<f64, f64>(Precision::Full),
+            Kind::I8 => self.product_of::<i8, i32>(Precision::Full),
+            Kind::E4m3 => self.product_of::<F8E4M3, bf16>(Precision::Full),
+        }
+    }
+
+    /// The profile of a product of random matrices; C is column-major, as in `moye bench`.
+    fn product_of<T: Member, U: ResultOf<T> + Stored>(&self, precision: Precision) -> Result<Counted> {
+        let (device, Size { m, n, k }) = (Device::sim(), self.size());
+        let mut random = fastrand::Rng::with_seed(0);
+        let mut draw = |count: usize| (0..count).map(|_| T::draw(&mut random)).collect::<Vec<T>>();
+        let a = device.upload(&draw(elements(m, k)?))?;
+        let b = device.upload(&draw(elements(k, n)?))?;
+        let mut c = device.alloc_uninit::<U>(elements(m, n)?)?;
+        let a = if self.majors.a { Matrix::row_major(&a, m, k) } else { Matrix::col_major(&a, m, k) }?;
+        let b = if self.majors.b { Matrix::row_major(&b, k, n) } else { Matrix::col_major(&b, k, n) }?;
+        let mut call = T::precise(Matmul::<T, U>::new(a, b), precision)?;
+        if let Some((tile_m, tile_n)) = self.tile {
+            call = call.tile(tile_m, tile_n);
+        }
+        if let Some(slices) = self.split_k {
+            call = call.split_k(slices);
+        }
+        let mut c = MatrixMut::col_major(&mut c, m, n)?;
+        Ok(device.profile(|| call.run(&device, &mut c))?)
+    }
+}
+
+/// The elements of a matrix, if they can be counted.
+fn elements(rows: usize, columns: usize) -> Result<usize> {
+    rows.checked_mul(columns)
+        .with_context(|| format!("a {rows}x{columns} matrix is larger than any memory; take a smaller size"))
+}
+
+/// Notes the registers of the kernels, where there is a `ptxas`.
+fn set_registers(profile: &mut Counted) -> Result<()> {
+    let Some(ptxas) = Ptxas::find() else { return Ok(()) };
+    let mut names: Vec<String> = profile.kernels.iter().map(|kernel| kernel.kernel.clone()).collect();
+    // The simulator has the limits of sm_90.
+    let best = SHIPPED_PTX.image_for(Arch::new(9, 0));
+    for (arch, text) in best.into_iter().chain(SHIPPED_PTX.images().iter().copied()) {
+        let file = PtxFile { arch: arch.parse()?, path: PathBuf::new(), text: text.to_owned() };
+        let report = Report::of_kernels(&file, Some(&ptxas), |name| names.iter().any(|other| other == name))?;
+        for kernel in report.kernels {
+            if let Some(usage) = kernel.usage {
+                profile.set_registers(&kernel.ptx.name, usage.registers as u64);
+                names.retain(|name| *name != kernel.ptx.name);
+            }
+        }
+        if names.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! `moye profile`: text, JSON and a page of HTML of the program's own operations, and what it refuses.
+
+use super::{failed, moye, succeeded};
+use std::fs;
+
+#[test]
+fn a_product_is_profiled_as_text_json_and_html() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |more: &[&str]| {
+        let arguments = [&["profile", "matmul", "128x128x32", "--type", "f16"], more].concat();
+        succeeded(&moye(folder.path(), &arguments))
+    };
+    let text = profile(&[]);
+    for part in ["kernel `", "on H100: ", "coalesced", "all lines", "device/kernels/"] {
+        assert!(text.contains(part), "`{part}` is in:\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&profile(&["--json", "--card", "a100"])).unwrap();
+    let operations: u64 = json["kernels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kernel| {
+            assert_eq!(kernel["card"], "A100", "{kernel}");
+            let by_type = kernel["total"]["tensor_operations"].as_object().unwrap();
+            by_type.values().map(|count| count.as_u64().unwrap()).sum::<u64>()
+        })
+        .sum();
+    assert!(operations >= 2 * 128 * 128 * 32, "{operations} operations of tensor cores: {json}");
+    assert_eq!(profile(&["--html", "profile.html"]), "");
+    let page = fs::read_to_string(folder.path().join("profile.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<h3>device/kernels/"), "{page}");
+}
+
+#[test]
+fn a_copy_moves_each_byte_once_and_a_transpose_as_many() {
+    let folder = tempfile::tempdir().unwrap();
+    for operation in ["copy", "transpose"] {
+        let said = succeeded(&moye(folder.path(), &["profile", operation, "64x96x1", "--json"]));
+        let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let total = &json["kernels"][0]["total"];
+        let bytes = |of: &str| total[of]["bytes"].as_u64().unwrap();
+        let moved = (bytes("global_loads") + bytes("async_loads"), bytes("global_stores"));
+        assert_eq!(moved, (4 * 64 * 96, 4 * 64 * 96), "{operation}: {said}");
+    }
+}
+
+#[test]
+fn a_card_or_size_that_does_not_exist_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = failed(&moye(folder.path(), &["profile", "copy", "--card", "GTX 1"]));
+    assert_eq!(said, "`GTX 1` is none of the cards H100, H200, A100, RTX 4090");
+    let said = failed(&moye(folder.path(), &["profile", "copy", "--split-k", "2"]));
+    assert!(said.starts_with("--tile and --split-k are for products"), "{said}");
+    let size = usize::MAX.to_string();
+    let said = failed(&moye(folder.path(), &["profile", "matmul", &size]));
+    assert!(said.contains("is larger than any memory; take a smaller size"), "{said}");
+    let output = moye(folder.path(), &["profile", "copy", "64by64"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`64by64` is no size"), "{output:?}");
+}
