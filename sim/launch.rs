@@ -60,12 +60,16 @@ pub struct Launch<'a> {
     progress: Option<Progress<'a>>,
     profiler: Option<Profiler>,
     races: Option<bool>,
+    same_values: Option<SameValues<'a>>,
     order: Option<u64>,
     overlaps: bool,
 }
 
 /// Told after every block: how many are done, and of how many.
 type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// Told of threads that write the same value.
+type SameValues<'a> = &'a (dyn Fn(&Fault) + Sync);
 
 /// What a launch did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +105,7 @@ impl<'a> Launch<'a> {
             progress: None,
             profiler: None,
             races: None,
+            same_values: None,
             order: None,
             overlaps: false,
         }
@@ -172,11 +177,34 @@ impl<'a> Launch<'a> {
     }
 
     /// Whether races are looked for, which takes time: accesses to the same bytes that nothing orders are faults then. If it
-    /// is not called, the environment variable `MOYE_SIM_RACES` decides, `0` or `1`, and without it whether the simulator was
+    /// is not called, the environment variable `MOYE_SIM_RACES` decides, `0`, `1` or `values`, and without it whether the simulator was
     /// compiled with debug assertions.
     #[must_use]
     pub fn races(mut self, races: bool) -> Self {
         self.races = Some(races);
+        self
+    }
+
+    /// Looks for races, and calls `tell` where several threads write the same value to the same bytes with no order: that is no
+    /// race, as the value does not depend on who comes last, but seldom meant. It is called when the launch has ended, once for
+    /// each two lines, with the fault that writes of other values would be. `MOYE_SIM_RACES=values` prints the same to the
+    /// standard error output, of all launches.
+    ///
+    /// ```
+    /// use moye_sim::{GlobalMemory, Launch, intrinsics::*};
+    /// use std::sync::Mutex;
+    ///
+    /// let told = Mutex::new(Vec::new());
+    /// let tell = |fault: &moye_sim::Fault| told.lock().unwrap().push(fault.to_string());
+    /// let kernel = || store_shared(shared_base(), 7_u32);
+    /// Launch::new("sevens", 1, 64, &GlobalMemory::new()).shared_bytes(64).same_values(&tell).run(&kernel)?;
+    /// let told = told.into_inner().unwrap();
+    /// assert!(told[0].starts_with("kernel `sevens`, block (0,0,0), thread (1,0,0) at "), "{told:?}");
+    /// # Ok::<(), moye_sim::LaunchError>(())
+    /// ```
+    #[must_use]
+    pub fn same_values(mut self, tell: SameValues<'a>) -> Self {
+        self.same_values = Some(tell);
         self
     }
 
@@ -226,9 +254,10 @@ impl<'a> Launch<'a> {
         let started = Instant::now();
         let memory = Arc::new(self.memory.snapshot());
         let seed = self.order.or_else(order_by_default);
-        let finds_races = self.races.unwrap_or_else(races_by_default);
+        let tells_values = self.same_values.is_some() || values_by_default();
+        let finds_races = self.races.unwrap_or_else(|| self.same_values.is_some() || races_by_default());
         let extents = [self.clusters(), self.cluster, self.block];
-        let races = finds_races.then(|| Arc::new(GlobalRaces::new(&memory, extents)));
+        let races = finds_races.then(|| Arc::new(GlobalRaces::new(&memory, extents, tells_values)));
         let prior = self.memory.replace_last_launch(races.clone()).filter(|_| finds_races && self.overlaps);
         let grid = Grid {
             launch: self,
@@ -254,6 +283,9 @@ impl<'a> Launch<'a> {
                 scope.spawn(|_| grid.work());
             }
         });
+        if let Some(races) = &races {
+            self.tell_same_values(races);
+        }
         match grid.first_fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some((_, block, fault)) => {
                 let RawFault { thread, location, kind } = fault;
@@ -266,6 +298,17 @@ impl<'a> Launch<'a> {
                 accesses: grid.accesses.into_inner(),
                 elapsed: started.elapsed(),
             }),
+        }
+    }
+
+    /// Tells which threads wrote the same value.
+    fn tell_same_values(&self, races: &GlobalRaces) {
+        for (block, RawFault { thread, location, kind }) in races.take_warnings() {
+            let fault = Fault { kernel: self.kernel.to_owned(), block, thread, location, kind };
+            match self.same_values {
+                Some(tell) => tell(&fault),
+                None => eprintln!("warning: two threads write the same value: {fault}"),
+            }
         }
     }
 
@@ -315,9 +358,15 @@ fn races_by_default() -> bool {
     static DEFAULT: OnceLock<bool> = OnceLock::new();
     *DEFAULT.get_or_init(|| match std::env::var("MOYE_SIM_RACES").as_deref() {
         Ok("0") => false,
-        Ok("1") => true,
+        Ok("1" | "values") => true,
         _ => cfg!(debug_assertions),
     })
+}
+
+/// Whether writes of the same value are told where a launch does not say so.
+fn values_by_default() -> bool {
+    static DEFAULT: OnceLock<bool> = OnceLock::new();
+    *DEFAULT.get_or_init(|| std::env::var("MOYE_SIM_RACES").is_ok_and(|value| value == "values"))
 }
 
 /// What decides the order where a launch does not say so.

@@ -272,7 +272,11 @@ impl BlockContext {
             reads: RefCell::default(),
             arrived: RefCell::default(),
             phases: RefCell::default(),
-            clock: BlockClock::new(races.is_some(), warps),
+            clock: BlockClock::new(
+                races.is_some(),
+                races.as_ref().is_some_and(|races| races.tells_values()),
+                warps,
+            ),
             shared_shadow: SharedShadow::new(if races.is_some() { shared_bytes } else { 0 }),
             races,
             prior,

@@ -159,6 +159,11 @@ pub(crate) trait Ordering {
     /// Whether the access of a lane of the entry, at least, is ordered before, or by the same thread.
     fn knows_any(&self, entry: &Entry) -> bool;
 
+    /// Two threads write the same value to the same bytes, with no order.
+    fn same_value(&self, found: Found) {
+        let _ = found;
+    }
+
     /// As [`unordered`](Self::unordered), for most accesses in few steps.
     #[inline(always)]
     fn race(&self, entry: &Entry) -> Option<(u32, u32)> {
@@ -184,11 +189,12 @@ impl Cell {
         if self.write.epoch != 0 && !order.is_known_to_all(&self.write) {
             let reader = if kind == Kind::Read { access } else { Entry::NONE };
             let found = self.race_of_writes(lists, &reader, order);
-            if found.is_some() && kind == Kind::Write && same() {
-                return self.write_same(lists, access, order);
-            }
-            if found.is_some() {
-                return found;
+            if let Some(found) = found {
+                if kind == Kind::Write && same() {
+                    order.same_value(found);
+                    return self.write_same(lists, access, order);
+                }
+                return Some(found);
             }
         }
         match kind {
@@ -291,6 +297,7 @@ impl Cell {
         }
         let number = self.others;
         let list = &mut lists.lists[number.lanes as usize];
+        let may_race = access.is_atomic() || number.is_atomic();
         // The lanes of a warp come one after another: theirs is the last.
         if let Some(at) = list.iter().rposition(|entry| entry.is_alike(&access)) {
             let lanes = list[at].lanes | access.lanes;
@@ -301,13 +308,14 @@ impl Cell {
             }
             let at = if access.is_atomic() { list.len() - 1 } else { at };
             list[at].lanes = lanes;
-            let may_race = access.is_atomic() || number.is_atomic();
             return if may_race { race_of(list, conflicts, order) } else { None };
         }
-        if let Some(found) = race_of(list, conflicts, order) {
+        if may_race && let Some(found) = race_of(list, conflicts, order) {
             return Some(found);
         }
-        list.retain(|entry| !order.is_known_to_all(entry));
+        if list.len() >= LONG {
+            list.retain(|entry| !order.is_known_to_all(entry));
+        }
         if list.len() > LONG {
             list.retain(|entry| order.unordered(entry).is_some());
         }

@@ -3,7 +3,8 @@
 use super::cell::{Entry, PAGE, Page};
 use super::clock::{Foreign, add_foreign};
 use crate::Dim3;
-use crate::block::WARP_SIZE;
+use crate::block::{RawFault, WARP_SIZE};
+use crate::fault::FaultKind;
 use crate::memory::Snapshot;
 use std::collections::HashMap;
 use std::ptr;
@@ -63,11 +64,17 @@ pub(crate) struct GlobalRaces {
     releases: AtomicBool,
     /// What was released to the whole GPU at an address, by atomic operations on it.
     released: Mutex<HashMap<u64, Foreign>>,
+    /// Where they are told: writes of the same value by several threads, with the block, one for each two lines.
+    warnings: Option<Mutex<Vec<(Dim3, RawFault)>>>,
 }
+
+/// The most warnings of a launch.
+const MOST_WARNINGS: usize = 64;
 
 impl GlobalRaces {
     /// Those of a launch of clusters of these extents, in a grid of so many clusters, of blocks of these threads.
-    pub(crate) fn new(memory: &Snapshot, [clusters, cluster, block]: [Dim3; 3]) -> Self {
+    /// `tells_values` says whether writes of the same value are told.
+    pub(crate) fn new(memory: &Snapshot, [clusters, cluster, block]: [Dim3; 3], tells_values: bool) -> Self {
         let pages = |bytes: u64| (0..bytes.div_ceil(PAGE as u64)).map(|_| AtomicPtr::new(ptr::null_mut()));
         Self {
             extents: [clusters, cluster, block],
@@ -78,7 +85,35 @@ impl GlobalRaces {
                 .collect(),
             releases: AtomicBool::new(false),
             released: Mutex::default(),
+            warnings: tells_values.then(Mutex::default),
         }
+    }
+
+    /// Whether writes of the same value are told.
+    pub(crate) fn tells_values(&self) -> bool {
+        self.warnings.is_some()
+    }
+
+    /// Keeps a warning of a block, unless there is one of the same lines.
+    pub(crate) fn warn(&self, block: Dim3, warning: RawFault) {
+        let Some(warnings) = &self.warnings else { return };
+        let lines = |fault: &RawFault| match &fault.kind {
+            FaultKind::Race(race) => (fault.location, race.other.location),
+            other => unreachable!("warnings are of races alone, not of {other}"),
+        };
+        let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.len() < MOST_WARNINGS && warnings.iter().all(|(_, other)| lines(other) != lines(&warning))
+        {
+            warnings.push((block, warning));
+        }
+    }
+
+    /// The warnings, which are gone then.
+    pub(crate) fn take_warnings(&self) -> Vec<(Dim3, RawFault)> {
+        let take = |warnings: &Mutex<Vec<_>>| {
+            std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        self.warnings.as_ref().map(take).unwrap_or_default()
     }
 
     /// The page of an address in an allocation, by its number in the snapshot, for `act`, with the offset in the page.

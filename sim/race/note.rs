@@ -127,10 +127,19 @@ impl BlockContext {
             page.access((start, bytes, shift), noted.kind, entry, accessor, same)
         });
         if let Some((byte, found)) = race {
-            let rank = (self.rank != accessor.block.rank).then_some(self.rank);
-            let space = RaceSpace::Shared { offset: (offset + byte) as i64, rank };
-            accessor.raise(noted, bytes, space, found);
+            accessor.raise(noted, bytes, self.shared_space(accessor, offset + byte), found);
+        } else if accessor.block.clock.tells_values
+            && let Some(found) = accessor.block.clock.same.take()
+        {
+            accessor.warn(noted, bytes, self.shared_space(accessor, offset), found);
         }
+    }
+
+    /// A byte of this block's shared memory, as it is told to the threads that access it.
+    #[cold]
+    fn shared_space(&self, accessor: &Accessor<'_>, offset: usize) -> RaceSpace {
+        let rank = (self.rank != accessor.block.rank).then_some(self.rank);
+        RaceSpace::Shared { offset: offset as i64, rank }
     }
 
     /// The race that an asynchronous read of this block's shared memory makes, issued by
@@ -225,6 +234,12 @@ impl BlockContext {
                 accessor.raise(noted, bytes, space, found);
                 return;
             }
+            if self.clock.tells_values
+                && let Some(found) = self.clock.same.take()
+            {
+                let space = RaceSpace::Global { address: start, nearest: self.global.nearest(start, 1) };
+                accessor.warn(noted, bytes, space, found);
+            }
         }
         if noted.access == Access::ReadOnly {
             self.check_read_only(noted, thread, allocation, address, bytes);
@@ -289,6 +304,16 @@ impl Accessor<'_> {
         if !std::thread::panicking() {
             self.fault(found.2, noted.location, self.race(noted.access, bytes, space, found));
         }
+    }
+
+    /// Tells, at the end of the launch, that two threads write the same value.
+    #[cold]
+    #[inline(never)]
+    fn warn(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
+        let thread = self.block.threads[(self.warp * WARP_SIZE + found.2) as usize].index;
+        let kind = self.race(noted.access, bytes, space, found);
+        let warning = RawFault { thread, location: Some(noted.location), kind };
+        self.block.races().warn(self.block.block_index.get(), warning);
     }
 
     /// Faults; returns only in a thread that unwinds already, and for one that has returned.

@@ -1,6 +1,6 @@
 //! What orders the threads of a block: the clocks that they share, and what an access of one is ordered behind.
 
-use super::cell::{Entry, Ordering};
+use super::cell::{Entry, Found, Ordering};
 use super::clock::{Seen, ThreadClock};
 use super::place::Places;
 use crate::block::{BlockContext, WARP_SIZE};
@@ -20,16 +20,21 @@ pub(crate) struct BlockClock {
     /// last.
     pub(super) whole: Box<[Cell<(u32, bool)>]>,
     pub(super) places: Places,
+    /// Whether threads that write the same value are told, and two of the last access.
+    pub(super) tells_values: bool,
+    pub(super) same: Cell<Option<Found>>,
 }
 
 impl BlockClock {
-    pub(crate) fn new(on: bool, warps: usize) -> Self {
+    pub(crate) fn new(on: bool, tells_values: bool, warps: usize) -> Self {
         Self {
             on: Cell::new(on),
             block: Cell::new(0),
             joined: RefCell::default(),
             whole: vec![Cell::new((1, false)); warps].into(),
             places: Places::default(),
+            tells_values,
+            same: Cell::new(None),
         }
     }
 
@@ -110,6 +115,13 @@ impl Ordering for Accessor<'_> {
         lanes.any(|lane| self.unordered(&one(entry, lane)).is_none())
     }
 
+    fn same_value(&self, found: Found) {
+        if self.block.clock.tells_values {
+            self.block.clock.same.set(Some(found));
+        }
+    }
+
+    #[inline(never)]
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)> {
         if self.is_same_instruction(entry) {
             return None;

@@ -94,3 +94,38 @@ fn a_deadlock_tells_what_each_warp_waits_for() {
         "{text}"
     );
 }
+
+/// 32 producers arrive once each at an mbarrier of this count; the other warp waits, and reads what they wrote.
+fn handed_over(count: u32, order: u64) -> Result<(), moye_sim::LaunchError> {
+    let kernel = || {
+        let (mbarrier, words, t) = (shared_base(), shared_base() + 128, thread_idx().x);
+        if t == 0 {
+            mbarrier_init(mbarrier, count);
+        }
+        sync_threads();
+        if t < 32 {
+            store_shared(words + 4 * t, t);
+            mbarrier_arrive(mbarrier);
+        } else {
+            mbarrier_wait_parity(mbarrier, 0);
+            assert_eq!(load_shared::<u32>(words + 4 * (t - 32)), t - 32);
+        }
+    };
+    launch(&GlobalMemory::new(), 64).races(true).order(order).run(&kernel).map(|_| ())
+}
+
+#[test]
+fn an_initial_count_that_is_not_the_number_of_arrivals_is_a_fault_in_every_order() {
+    for order in 0..10 {
+        handed_over(32, order).unwrap();
+        for (count, lacks) in [(33, 1), (64, 32)] {
+            let error = handed_over(count, order).unwrap_err();
+            let fault = error.fault().unwrap();
+            assert!(matches!(fault.kind, FaultKind::WaitNeverEnds { .. }), "{fault}");
+            assert!(fault.to_string().contains(&format!("which lacks {lacks} arrivals")), "{fault}");
+        }
+        for count in [1, 16, 31] {
+            assert!(handed_over(count, order).is_err(), "count {count} for 32 arrivals, order {order}");
+        }
+    }
+}

@@ -321,6 +321,39 @@ fn every_order_of_a_kernel_with_several_races_tells_one() {
     }
 }
 
+/// They are told apart where it is wanted: two threads, two lines, no fault.
+#[test]
+fn writes_of_the_same_value_are_told_once_for_two_lines_if_wanted() {
+    let memory = moye_sim::GlobalMemory::new();
+    let data = memory.upload(&[0_u32; 64], "flags").unwrap();
+    let address = data.address();
+    let told = std::sync::Mutex::new(Vec::new());
+    let tell = |fault: &moye_sim::Fault| told.lock().unwrap().push(fault.clone());
+    let run = |value: fn(u32) -> u32| {
+        let kernel = || {
+            store_shared(at(thread_idx().x % 2), 5_u32); // of two words
+            store_global(address, value(block_idx().x)); // of all blocks
+        };
+        moye_sim::Launch::new("same", 3, 64, &memory).shared_bytes(64).same_values(&tell).run(&kernel)
+    };
+    run(|_| 5).unwrap();
+    let mut lines: Vec<u32> = Vec::new();
+    for fault in told.lock().unwrap().drain(..) {
+        let moye_sim::FaultKind::Race(race) = &fault.kind else { panic!("{fault}") };
+        assert_eq!((race.access, race.other.access), (Write, Write), "{fault}");
+        assert_eq!(fault.location, Some(race.other.location), "{fault}");
+        lines.push(fault.location.unwrap().line());
+    }
+    lines.sort_unstable();
+    let source = include_str!("shared.rs").lines().zip(1..);
+    let marked: Vec<u32> = source
+        .filter(|(line, _)| line.ends_with("; // of two words") || line.ends_with("; // of all blocks"))
+        .map(|(_, line)| line)
+        .collect();
+    assert_eq!(lines, marked);
+    run(|block| block).unwrap_err();
+}
+
 /// The same value by several threads: no run can tell which of them came last.
 #[test]
 fn writes_of_the_same_value_are_no_race() {
