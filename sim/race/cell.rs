@@ -299,6 +299,13 @@ impl Cell {
         let list = &mut lists.lists[number.lanes as usize];
         let may_race = access.is_atomic() || number.is_atomic();
         // The lanes of a warp come one after another: theirs is the last.
+        if !may_race
+            && let Some(last) = list.last_mut()
+            && last.is_alike(&access)
+        {
+            last.lanes |= access.lanes;
+            return None;
+        }
         if let Some(at) = list.iter().rposition(|entry| entry.is_alike(&access)) {
             let lanes = list[at].lanes | access.lanes;
             if access.is_atomic() {
