@@ -181,12 +181,35 @@ pub enum Error {
         /// Where the launch goes.
         device: String,
     },
-    /// A stream of another device than the module's.
-    #[error("the stream is of {stream}, the module was loaded on {device}; use a stream of that device")]
+    /// A stream of another device than what is launched on it.
+    #[error("the stream is of {stream}, and what is launched of {device}; use a stream of that device")]
     StreamOfOtherDevice {
         /// The stream's device.
         stream: String,
-        /// The module's device.
+        /// The device of the module or graph.
+        device: String,
+    },
+    /// A call that takes effect at once, made while a graph is captured.
+    #[error(
+        "{call} cannot be captured in a graph: it takes effect at once; make the call before the capture, or after the launch of the \
+         graph"
+    )]
+    Captured {
+        /// What was called.
+        call: &'static str,
+    },
+    /// A graph that cannot take the place of another.
+    #[error("the graph cannot be updated: {reason}; instantiate the new graph instead")]
+    GraphUpdate {
+        /// What differs.
+        reason: &'static str,
+    },
+    /// A graph of another device.
+    #[error("the graph is of {graph}, and what it is to update of {device}; capture it on that device")]
+    GraphOfOtherDevice {
+        /// The graph's device.
+        graph: String,
+        /// The device of what is updated.
         device: String,
     },
     /// A grid's or block's extent is 0 or over what devices take.

@@ -3,6 +3,7 @@
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
 use crate::driver::check;
+use crate::graph::not_captured;
 use crate::stream::Stream;
 use crate::{Error, Result};
 use cust::sys;
@@ -103,6 +104,7 @@ impl Event {
     /// # Errors
     /// The fault of a kernel that was launched before it, or the driver's own.
     pub fn synchronize(&self) -> Result<()> {
+        not_captured("a wait for an event")?;
         match &self.0 {
             Kind::Sim(_) => Ok(()),
             Kind::Gpu(on) => {

@@ -23,6 +23,7 @@
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, of all types of operands; `matmul-f32`, `matmul-f16`, ... of one each.
 //! - `attention`: attention of f16 and bf16; with `cli` also `moye attention` and `moye bench attention`.
+//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It switches on nothing of cuBLAS.
 //! - `ladder`: the kernels of the guide's steps.
 //! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by name) and `tune` (choices of tiles that
 //!   `moye tune` has measured, `Tuning`).
@@ -40,6 +41,8 @@ mod error;
 #[cfg(feature = "eval")]
 pub mod eval;
 mod event;
+mod graph;
+pub mod interop;
 mod launch;
 #[cfg(feature = "matmul-common")]
 mod matmul;
@@ -59,6 +62,7 @@ pub use device::{
 };
 pub use error::{Error, Result};
 pub use event::Event;
+pub use graph::{Graph, GraphExec};
 pub use launch::{Grid, KernelArg, KernelArgs};
 #[cfg(feature = "tune")]
 pub use matmul::{Choice, Problem, Tuning};
@@ -67,6 +71,7 @@ pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
+pub use moye_device::half;
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
@@ -84,7 +89,17 @@ pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
 pub use tensor_map::{TensorMap, TensorMapOf};
 
-/// The programs in the README run.
+/// The programs in the README and on the guide's pages run.
 #[cfg(all(doctest, feature = "matmul"))]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/guide/first_steps.md")]
+    struct FirstSteps;
+    #[doc = include_str!("../docs/guide/launches.md")]
+    struct Launches;
+    #[doc = include_str!("../docs/guide/testing.md")]
+    struct Testing;
+    #[doc = include_str!("../docs/guide/interop.md")]
+    struct Interop;
+}

@@ -4,6 +4,7 @@ use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
 use crate::driver::check;
 use crate::event::Event;
+use crate::graph::{Recording, not_captured};
 use crate::memory::Kept;
 use crate::{Error, Result};
 use cust::sys;
@@ -13,11 +14,23 @@ use std::sync::Arc;
 /// A queue of launches that run one after the other, and may overlap with those of other streams.
 ///
 /// On the simulator every launch is done when the call returns. A clone is another handle to the same stream.
+///
+/// On a GPU a stream keeps the memory that operations such as [`Matmul`](crate::Matmul) need while they run, up to 256 MiB: after the
+/// first call of a size, a call allocates nothing and waits for nothing. The last handle gives it back.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
-    /// The driver's stream; `None` for a device's default stream and on the simulator.
-    shared: Option<Arc<Shared>>,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    /// The default stream of a device, and every stream of the simulator but those of captures.
+    Default,
+    /// A stream of the driver.
+    Gpu(Arc<Shared>),
+    /// A stream of the simulator on which a graph is captured.
+    Recording(Arc<Recording>),
 }
 
 /// A stream of the driver, destroyed with the last handle where it was created here.
@@ -25,7 +38,9 @@ struct Shared {
     gpu: &'static Gpu,
     raw: sys::CUstream,
     is_borrowed: bool,
-    counters: Kept,
+    /// Whether it was made for the capture of a graph, to which what it keeps belongs.
+    captures: bool,
+    kept: Kept,
 }
 
 // SAFETY: the driver takes a stream from any thread.
@@ -40,7 +55,7 @@ impl Drop for Shared {
             return;
         }
         // SAFETY: this was the last handle, and the context was bound. A borrowed stream is still alive.
-        unsafe { self.counters.free(self.raw) };
+        unsafe { self.kept.free(self.raw, self.captures) };
         if !self.is_borrowed {
             // SAFETY: created in `new`, destroyed once.
             let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
@@ -50,26 +65,42 @@ impl Drop for Shared {
 
 impl Stream {
     pub(crate) fn default_of(device: &Device) -> Self {
-        Self { device: device.clone(), shared: None }
+        Self { device: device.clone(), kind: Kind::Default }
     }
 
     pub(crate) fn new(device: &Device) -> Result<Self> {
-        let shared = match &device.0 {
-            Backend::Sim(_) => None,
-            Backend::Gpu(gpu) => {
-                gpu.bind()?;
-                let mut raw = std::ptr::null_mut();
-                // SAFETY: the place for the stream may be written. Without flags and of the default priority.
-                check(unsafe { sys::cuStreamCreateWithPriority(&mut raw, 0, 0) })
-                    .map_err(|code| gpu.error_of_code("cuStreamCreate", code))?;
-                Some(Arc::new(Shared { gpu, raw, is_borrowed: false, counters: Kept::default() }))
-            }
-        };
-        Ok(Self { device: device.clone(), shared })
+        match &device.0 {
+            Backend::Sim(_) => Ok(Self::default_of(device)),
+            Backend::Gpu(gpu) => Self::create(device, gpu, false),
+        }
+    }
+
+    /// A stream for the capture of a graph, for which transfers on other threads do not wait.
+    pub(crate) fn for_capture(device: &Device, gpu: &'static Gpu) -> Result<Self> {
+        Self::create(device, gpu, true)
+    }
+
+    /// A stream of the simulator whose launches are recorded.
+    pub(crate) fn recording(device: &Device, recording: Arc<Recording>) -> Self {
+        Self { device: device.clone(), kind: Kind::Recording(recording) }
+    }
+
+    fn create(device: &Device, gpu: &'static Gpu, captures: bool) -> Result<Self> {
+        /// `CU_STREAM_NON_BLOCKING`
+        const NON_BLOCKING: u32 = 1;
+        gpu.bind()?;
+        let mut raw = std::ptr::null_mut();
+        let flags = if captures { NON_BLOCKING } else { 0 };
+        // SAFETY: the place for the stream may be written. Of the default priority.
+        check(unsafe { sys::cuStreamCreateWithPriority(&mut raw, flags, 0) })
+            .map_err(|code| gpu.error_of_code("cuStreamCreate", code))?;
+        let shared = Shared { gpu, raw, is_borrowed: false, captures, kept: Kept::default() };
+        Ok(Self { device: device.clone(), kind: Kind::Gpu(Arc::new(shared)) })
     }
 
     /// A stream that another library has made, a `CUstream`; also its legacy and per-thread default streams (null, 1
-    /// and 2). It is not destroyed here.
+    /// and 2). It is not destroyed here. What operations need while they run is kept by this handle, not by the other library's: keep
+    /// the handle, and calls allocate nothing after the first.
     ///
     /// Launches are ordered with what the other library launches on the stream. Transfers use the driver's null
     /// stream, which does not wait for a stream made with `CU_STREAM_NON_BLOCKING`: synchronise before them.
@@ -100,8 +131,8 @@ impl Stream {
             let detail = "it is of another context than the device's; make the device by `Device::from_raw_context` of that one";
             return Err(Error::ForeignHandle { what: "stream", detail });
         }
-        let shared = Shared { gpu, raw, is_borrowed: true, counters: Kept::default() };
-        Ok(Self { device: device.clone(), shared: Some(Arc::new(shared)) })
+        let shared = Shared { gpu, raw, is_borrowed: true, captures: false, kept: Kept::default() };
+        Ok(Self { device: device.clone(), kind: Kind::Gpu(Arc::new(shared)) })
     }
 
     /// The device that it belongs to.
@@ -111,12 +142,31 @@ impl Stream {
 
     /// The driver's stream on `gpu`, the GPU that this stream belongs to.
     pub(crate) fn raw(&self, gpu: &'static Gpu) -> sys::CUstream {
-        self.shared.as_ref().map_or_else(|| gpu.stream().as_inner(), |shared| shared.raw)
+        match &self.kind {
+            Kind::Gpu(shared) => shared.raw,
+            _ => gpu.stream().as_inner(),
+        }
     }
 
-    /// Where the stream keeps its counters on `gpu`, the GPU that it belongs to.
-    pub(crate) fn counters<'a>(&'a self, gpu: &'static Gpu) -> &'a Kept {
-        self.shared.as_ref().map_or(gpu.counters(), |shared| &shared.counters)
+    /// What the stream keeps on `gpu`, the GPU that it belongs to.
+    pub(crate) fn kept<'a>(&'a self, gpu: &'static Gpu) -> &'a Kept {
+        match &self.kind {
+            Kind::Gpu(shared) => &shared.kept,
+            _ => gpu.kept(),
+        }
+    }
+
+    /// Whether it was made for the capture of a graph on a GPU.
+    pub(crate) fn captures(&self) -> bool {
+        matches!(&self.kind, Kind::Gpu(shared) if shared.captures)
+    }
+
+    /// Where its launches are recorded, on the simulator.
+    pub(crate) fn recorded(&self) -> Option<&Recording> {
+        match &self.kind {
+            Kind::Recording(recording) => Some(recording),
+            _ => None,
+        }
     }
 
     /// The driver's stream, a `CUstream`, for other libraries that launch on it; null on the simulator. It lives as long as
@@ -141,6 +191,7 @@ impl Stream {
     /// [`Error::KernelFault`](crate::Error::KernelFault) where a kernel failed on the GPU; the simulator reports faults
     /// at the launch.
     pub fn synchronize(&self) -> Result<()> {
+        not_captured("a wait for a stream")?;
         match &self.device.0 {
             Backend::Sim(_) => Ok(()),
             Backend::Gpu(gpu) => {
@@ -171,10 +222,12 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.shared {
-            None => "default",
-            Some(shared) if shared.is_borrowed => "borrowed",
-            Some(_) => "own",
+        let kind = match &self.kind {
+            Kind::Default => "default",
+            Kind::Recording(_) => "capture",
+            Kind::Gpu(shared) if shared.captures => "capture",
+            Kind::Gpu(shared) if shared.is_borrowed => "borrowed",
+            Kind::Gpu(_) => "own",
         };
         write!(f, "Stream({kind}, {:?})", self.device)
     }

@@ -7,6 +7,12 @@ mod common;
 #[path = "fake_driver/borrowed.rs"]
 mod borrowed;
 
+#[path = "fake_driver/cudarc.rs"]
+mod cudarc_slices;
+
+#[path = "fake_driver/graphs.rs"]
+mod graphs;
+
 use common::{PTX, SCALE, one_thread, say_once};
 use moye::{Device, Grid, kernels};
 use rstest::rstest;

@@ -25,8 +25,8 @@ pub(crate) struct Gpu {
     context: RawContext,
     stream: Stream,
     properties: Properties,
-    /// Those of the default stream.
-    counters: Kept,
+    /// What the default stream keeps.
+    kept: Kept,
     /// The name of the kernel that was launched last, for reports of a fault.
     last_kernel: Mutex<&'static str>,
     pub(crate) modules: Cache,
@@ -127,7 +127,7 @@ impl Gpu {
             context: RawContext(context),
             stream,
             properties,
-            counters: Kept::default(),
+            kept: Kept::default(),
             last_kernel: Mutex::new("none"),
             modules: Cache::default(),
         })
@@ -151,9 +151,9 @@ impl Gpu {
         &self.stream
     }
 
-    /// Where that stream keeps its counters.
-    pub fn counters(&self) -> &Kept {
-        &self.counters
+    /// What that stream keeps.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// Makes the GPU's context that of this thread. Every use of the driver starts with it.

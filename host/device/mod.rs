@@ -12,6 +12,7 @@ pub use properties::{
     MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES,
 };
 
+use crate::graph::not_captured;
 use crate::stream::Stream;
 use crate::{Error, Result};
 use gpu::Gpu;
@@ -166,6 +167,7 @@ impl Device {
     /// # Errors
     /// [`Error::KernelFault`] where a kernel failed on the GPU; the simulator reports faults at the launch.
     pub fn synchronize(&self) -> Result<()> {
+        not_captured("a wait for the device")?;
         match &self.0 {
             Backend::Gpu(gpu) => gpu.synchronize(),
             Backend::Sim(_) => Ok(()),

@@ -4,6 +4,7 @@
 //! [`available`] says whether there is one.
 
 mod code;
+pub(crate) mod graph;
 pub(crate) mod launch;
 mod library;
 mod symbols;

@@ -7,7 +7,7 @@
 use super::code::known;
 use super::library::Symbol;
 use cust::sys::*;
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! forward {
     ($(fn $name:ident($($arg:ident: $type:ty),* $(,)?);)*) => { $(
@@ -81,8 +81,11 @@ forward! {
     fn cuGraphCreate(a: *mut CUgraph, b: c_uint);
     fn cuGraphDebugDotPrint(a: CUgraph, b: *const c_char, c: c_uint);
     fn cuGraphDestroy(a: CUgraph);
+    fn cuGraphExecDestroy(a: CUgraphExec);
     fn cuGraphGetEdges(a: CUgraph, b: *mut CUgraphNode, c: *mut CUgraphNode, d: *mut usize);
     fn cuGraphGetNodes(a: CUgraph, b: *mut CUgraphNode, c: *mut usize);
+    fn cuGraphInstantiateWithFlags(a: *mut CUgraphExec, b: CUgraph, c: c_ulonglong);
+    fn cuGraphLaunch(a: CUgraphExec, b: CUstream);
     fn cuGraphKernelNodeGetParams(a: CUgraphNode, b: *mut CUDA_KERNEL_NODE_PARAMS);
     fn cuGraphNodeGetType(a: CUgraphNode, b: *mut CUgraphNodeType);
     fn cuImportExternalMemory(a: *mut CUexternalMemory, b: *const CUDA_EXTERNAL_MEMORY_HANDLE_DESC);
@@ -129,11 +132,14 @@ forward! {
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(a: *mut c_int, b: CUfunction, c: c_int, d: usize);
     fn cuOccupancyMaxPotentialBlockSize(a: *mut c_int, b: *mut c_int, c: CUfunction, d: CUoccupancyB2DSize, e: usize, f: c_int);
     fn cuPointerGetAttribute(a: *mut c_void, b: CUpointer_attribute, c: CUdeviceptr);
+    fn cuStreamBeginCapture_v2(a: CUstream, b: CUstreamCaptureMode);
     fn cuStreamCreateWithPriority(a: *mut CUstream, b: c_uint, c: c_int);
     fn cuStreamDestroy_v2(a: CUstream);
+    fn cuStreamEndCapture(a: CUstream, b: *mut CUgraph);
     fn cuStreamGetCtx(a: CUstream, b: *mut CUcontext);
     fn cuStreamGetFlags(a: CUstream, b: *mut c_uint);
     fn cuStreamGetPriority(a: CUstream, b: *mut c_int);
+    fn cuStreamIsCapturing(a: CUstream, b: *mut CUstreamCaptureStatus);
     fn cuStreamSynchronize(a: CUstream);
     fn cuStreamWaitEvent(a: CUstream, b: CUevent, c: c_uint);
     fn cuSurfObjectCreate(a: *mut CUsurfObject, b: *const CUDA_RESOURCE_DESC);

@@ -9,6 +9,7 @@ pub use grid::Grid;
 use crate::device::{Backend, Device};
 use crate::driver;
 use crate::driver::launch::Extents;
+use crate::graph::takes_dependent_launches;
 use crate::matrix::check_device;
 use crate::module::Module;
 use crate::stream::Stream;
@@ -95,6 +96,11 @@ pub(crate) unsafe fn launch<P: Params>(
     match &device.0 {
         Backend::Sim(simulator) => {
             module.check_declared(kernel)?;
+            if let Some(recording) = stream.recorded() {
+                // SAFETY: a launch of the graph has the contract of this one.
+                unsafe { recording.add(kernel, grid, parameters) };
+                return Ok(());
+            }
             simulator.run(name, grid, kernel.shared_bytes(), &|| {
                 // SAFETY: this runs inside a simulated thread, and the caller keeps the kernel's contract.
                 unsafe { kernel.call(parameters) }
@@ -111,7 +117,8 @@ pub(crate) unsafe fn launch<P: Params>(
             gpu.bind()?;
             gpu.launched(name);
             let (b, t, c) = (grid.blocks, grid.threads, grid.cluster);
-            let dependent = grid.dependent && function.waits;
+            let can_depend = || !stream.captures() || takes_dependent_launches();
+            let dependent = grid.dependent && function.waits && can_depend();
             if grid.is_clustered() || dependent {
                 let extents = Extents {
                     grid: [b.x, b.y, b.z],

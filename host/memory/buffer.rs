@@ -3,6 +3,7 @@
 use super::raw::Memory;
 use super::{BufferSlice, BufferSliceMut, bytes_of, bytes_of_mut};
 use crate::device::Device;
+use crate::graph::not_captured;
 use crate::{Error, Result};
 use moye_device::memory::Element;
 use std::marker::PhantomData;
@@ -26,8 +27,8 @@ impl Device {
     /// # Errors
     /// The device has not that much memory, or no address space has.
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
-        let mut buffer = self.alloc_uninit(len)?;
-        buffer.fill_bytes(0)?;
+        let buffer = self.alloc_uninit(len)?;
+        buffer.memory.fill(0, len * size_of::<T>(), 0)?;
         Ok(buffer)
     }
 
@@ -50,8 +51,8 @@ impl Device {
     /// # Errors
     /// The device has not that much memory.
     pub fn upload<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>> {
-        let mut buffer = self.alloc_uninit(elements.len())?;
-        buffer.upload_from(elements)?;
+        let buffer = self.alloc_uninit(elements.len())?;
+        buffer.memory.write(0, bytes_of(elements))?;
         Ok(buffer)
     }
 }
@@ -177,6 +178,7 @@ impl<T: Element> Buffer<T> {
     }
 
     pub(super) fn write(&self, range: Range<usize>, source: &[T]) -> Result<()> {
+        not_captured("an upload to a buffer")?;
         if source.len() != range.len() {
             return Err(Error::LengthMismatch { host: source.len(), device: range.len() });
         }
@@ -184,6 +186,7 @@ impl<T: Element> Buffer<T> {
     }
 
     pub(super) fn read(&self, range: Range<usize>, destination: &mut [T]) -> Result<()> {
+        not_captured("a download")?;
         if destination.len() != range.len() {
             return Err(Error::LengthMismatch { host: destination.len(), device: range.len() });
         }
@@ -191,6 +194,7 @@ impl<T: Element> Buffer<T> {
     }
 
     pub(super) fn read_vec(&self, range: Range<usize>) -> Result<Vec<T>> {
+        not_captured("a download")?;
         let mut elements = Vec::<T>::with_capacity(range.len());
         let place = elements.spare_capacity_mut()[..range.len()].as_mut_ptr();
         // SAFETY: the place of `range.len()` elements as bytes that need no value.
@@ -204,6 +208,7 @@ impl<T: Element> Buffer<T> {
     }
 
     pub(super) fn fill(&self, range: Range<usize>, value: u8) -> Result<()> {
+        not_captured("`fill_bytes`")?;
         self.memory.fill(range.start * size_of::<T>(), range.len() * size_of::<T>(), value)
     }
 }

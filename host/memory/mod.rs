@@ -2,6 +2,7 @@
 
 mod buffer;
 mod counters;
+mod kept;
 mod raw;
 mod slice;
 #[cfg(any(feature = "attention", feature = "matmul-common"))]
@@ -10,7 +11,7 @@ mod workspace;
 pub use buffer::Buffer;
 #[cfg(feature = "matmul-common")]
 pub(crate) use counters::Counters;
-pub(crate) use counters::Kept;
+pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
 #[cfg(any(feature = "attention", feature = "matmul-common"))]
 pub(crate) use workspace::Workspace;

@@ -128,6 +128,10 @@ driver! {
     fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) =
         if fault("context") { 2 } else { put(context, 1) };
     fn cuCtxSetCurrent(context: usize) = 0;
+    fn cuCtxGetCurrent(context: *mut usize) = put(context, 1);
+    // A stream of `cudarc`.
+    fn cuStreamCreate(stream: *mut usize, flags: c_uint) = put(stream, 0x101);
+    fn cuMemsetD8Async(address: u64, value: u8, count: usize, stream: usize) = 0;
     fn cuCtxGetDevice(device: *mut c_int) = put(device, 0);
     fn cuCtxDestroy_v2(context: usize) = call("cuCtxDestroy", &[context]);
     fn cuDevicePrimaryCtxGetState(device: c_int, flags: *mut c_uint, active: *mut c_int) = { put(flags, 0); put(active, 1) };
@@ -150,7 +154,26 @@ driver! {
         call("cuMemAllocAsync", &[stream]);
         put(address, 1 << 41)
     };
-    fn cuMemFreeAsync(address: u64, stream: usize) = 0;
+    fn cuMemFreeAsync(address: u64, stream: usize) = call("cuMemFreeAsync", &[stream]);
+    fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) = 0;
+    fn cuStreamIsCapturing(stream: usize, status: *mut c_int) = put(status, c_int::from(fault("capturing")));
+    fn cuStreamBeginCapture_v2(stream: usize, mode: c_int) = call("cuStreamBeginCapture", &[stream, mode as usize]);
+    fn cuStreamEndCapture(stream: usize, graph: *mut usize) = {
+        call("cuStreamEndCapture", &[stream]);
+        put(graph, 7)
+    };
+    fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) = {
+        call("cuGraphInstantiateWithFlags", &[graph]);
+        put(executable, 8)
+    };
+    fn cuGraphLaunch(executable: usize, stream: usize) = call("cuGraphLaunch", &[executable, stream]);
+    fn cuGraphExecUpdate(executable: usize, graph: usize, node: *mut usize, result: *mut c_int) = {
+        call("cuGraphExecUpdate", &[executable, graph]);
+        // Another topology.
+        if fault("update") { put(result, 2) + 910 } else { put(result, 0) }
+    };
+    fn cuGraphExecDestroy(executable: usize) = call("cuGraphExecDestroy", &[executable]);
+    fn cuGraphDestroy(graph: usize) = call("cuGraphDestroy", &[graph]);
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = { put(total, 1 << 30); put(free, 1000) };
     fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) = 0;
     fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) = unless("kernel fault", 700);

@@ -4,6 +4,7 @@
 mod attention;
 mod behind;
 pub mod cublas;
+mod host;
 pub mod kind;
 mod limits;
 mod monitor;
@@ -111,6 +112,8 @@ pub struct GpuArgument {
 enum What {
     /// Products of matrices
     Matmul,
+    /// Time that the host takes for a call of a product, beside cuBLASLt; --types, --majors and --sizes say of which products
+    Host,
     /// Copies, beside the driver's own of as many bytes
     Copy,
     /// Transposes, beside the driver's copy of as many bytes
@@ -208,6 +211,9 @@ impl GpuArgument {
 
 impl Bench {
     pub fn run(self) -> Result<()> {
+        if self.work.contains(&What::Host) {
+            return self.host_times();
+        }
         let works = self.works()?;
         let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
         let device = self.device.open("bench")?;
@@ -305,6 +311,32 @@ impl Bench {
         }
     }
 
+    /// Times calls by the host's clock, and prints what they take.
+    fn host_times(&self) -> Result<()> {
+        if self.work.len() > 1 {
+            bail!("`host` has a table of its own: name it alone");
+        }
+        let cases: Vec<_> = if self.types.is_empty() && self.majors.is_empty() && self.sizes.is_empty() {
+            host::CASES.to_vec()
+        } else {
+            self.products()
+        };
+        let device = self.device.open("bench")?;
+        let peer = match self.against {
+            Against::None => Err(anyhow!("none was asked for")),
+            Against::CublasltDefault => CublasLt::open(&device, Choice::Default).map(Peer::CublasLt),
+            _ => CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt),
+        };
+        let mut costs = Vec::new();
+        for case in cases {
+            let peer = peer.as_ref().map_err(|reason| format!("{reason:#}"));
+            costs.push(host::cost(&device, self.rounds as usize, peer, case)?);
+        }
+        let text = if self.json { format!("{:#}\n", host::json(&costs)) } else { host::table(&costs) };
+        report::print(&text);
+        Ok(())
+    }
+
     /// What is to be measured, with what is asked of it.
     ///
     /// # Errors
@@ -347,31 +379,21 @@ impl Bench {
                 "--element-bytes is of copies and transposes, and none is named: add `copy` or `transpose`"
             );
         }
-        let or = |given: &[Size], otherwise: &[usize]| match given {
-            [] => otherwise.iter().copied().map(Size::cube).collect(),
-            given => given.to_vec(),
-        };
         let mut works = Vec::new();
         let what = if self.work.is_empty() { &[What::Matmul][..] } else { &self.work };
         for what in what {
             match what {
                 What::Matmul => {
-                    let kinds = if self.types.is_empty() { &[Kind::F32][..] } else { &self.types };
-                    let orders = if self.majors.is_empty() { &[Majors::TN][..] } else { &self.majors };
-                    for &kind in kinds {
-                        for &majors in orders {
-                            for size in or(&self.sizes, &SIZES) {
-                                works.push(Work::Matmul { kind, majors, size });
-                            }
-                        }
-                    }
+                    let products = self.products().into_iter();
+                    works.extend(products.map(|(kind, majors, size)| Work::Matmul { kind, majors, size }));
                 }
                 #[cfg(feature = "attention")]
                 What::Attention => works.extend(attention::cases().into_iter().map(Work::Attention)),
+                What::Host => bail!("`host` has a table of its own: name it alone"),
                 What::Copy | What::Transpose => {
                     let widths = if self.element_bytes.is_empty() { &[4][..] } else { &self.element_bytes };
                     for &bytes in widths {
-                        for Size { m: rows, n: cols, .. } in or(&self.sizes, &MATRICES) {
+                        for Size { m: rows, n: cols, .. } in self.sizes_or(&MATRICES) {
                             works.push(match what {
                                 What::Copy => Work::Copy { bytes, rows, cols },
                                 _ => Work::Transpose { bytes, rows, cols },
@@ -382,6 +404,27 @@ impl Bench {
             }
         }
         Ok(works.into_iter().map(|work| (work, None)).collect())
+    }
+
+    /// The products that are named: each type with each order and size.
+    fn products(&self) -> Vec<(Kind, Majors, Size)> {
+        let kinds = if self.types.is_empty() { &[Kind::F32][..] } else { &self.types };
+        let orders = if self.majors.is_empty() { &[Majors::TN][..] } else { &self.majors };
+        let mut products = Vec::new();
+        for &kind in kinds {
+            for &majors in orders {
+                products.extend(self.sizes_or(&SIZES).into_iter().map(|size| (kind, majors, size)));
+            }
+        }
+        products
+    }
+
+    /// The sizes that are named, or else these.
+    fn sizes_or(&self, otherwise: &[usize]) -> Vec<Size> {
+        match &self.sizes[..] {
+            [] => otherwise.iter().copied().map(Size::cube).collect(),
+            given => given.to_vec(),
+        }
     }
 
     fn conditions(&self, device: &Device, monitor: Result<&Monitor, &String>) -> Conditions {

@@ -145,7 +145,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         (difference / if norm == 0.0 { 1.0 } else { norm }).sqrt()
     }
 
-    fn addresses(&self, c: &Buffer<U>) -> [u64; 3] {
+    pub fn addresses(&self, c: &Buffer<U>) -> [u64; 3] {
         [self.operands[0].address(), self.operands[1].address(), c.address()]
     }
 }

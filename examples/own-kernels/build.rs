@@ -1,6 +1,0 @@
-//! Compiles the kernels of this very crate to PTX, where they are launched on a GPU.
-
-fn main() {
-    #[cfg(feature = "gpu")]
-    moye_build::PtxBuilder::new(".").arch("sm_80").arch("sm_90a").build_or_exit();
-}

@@ -1,0 +1,44 @@
+//! The update of an executable graph, whose result a newer driver may give by a number that `cust`'s enum lacks.
+
+use super::code::{DriverCode, check, known};
+use super::library::Symbol;
+use cust::sys::{CUgraph, CUgraphExec, CUgraphNode};
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+/// Why the driver refuses an update, by `CUgraphExecUpdateResult`.
+fn reason(result: c_int) -> Option<&'static str> {
+    Some(match result {
+        2 => "it has other launches, or in another order",
+        3 => "one of its launches was another operation",
+        4 => "one of its launches is of another kernel",
+        5 | 8 => "one of its launches has a parameter that cannot be changed",
+        6 => "it has an operation that cannot be updated",
+        7 => "one of its launches is of a kernel of another context",
+        _ => return None,
+    })
+}
+
+/// Gives an executable graph the parameters of another graph; an error is the code, and the reason where the graphs differ.
+///
+/// # Safety
+/// Both are alive and of the context that is current.
+pub unsafe fn update(
+    executable: CUgraphExec,
+    graph: CUgraph,
+) -> Result<(), (DriverCode, Option<&'static str>)> {
+    static UPDATE: Symbol = Symbol::new("cuGraphExecUpdate");
+    type Update = unsafe extern "C" fn(CUgraphExec, CUgraph, *mut CUgraphNode, *mut c_int) -> c_int;
+    let (mut node, mut result) = (null_mut(), 0);
+    let code = match UPDATE.address() {
+        Ok(address) => {
+            // SAFETY: the driver's function of this name has this signature ("CUDA Driver API", "Graph Management"); the places
+            // for its results may be written; the caller's contract.
+            known(unsafe {
+                std::mem::transmute::<*mut c_void, Update>(address)(executable, graph, &mut node, &mut result)
+            })
+        }
+        Err(code) => known(code as c_int),
+    };
+    check(code).map_err(|code| (code, reason(result)))
+}

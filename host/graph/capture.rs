@@ -1,0 +1,148 @@
+//! The capture of a graph.
+
+use super::executable::Graph;
+use super::recording::Recording;
+use crate::device::gpu::Gpu;
+use crate::device::{Backend, Device};
+use crate::driver::{self, check};
+use crate::stream::Stream;
+use crate::{Error, Result};
+use cust::sys;
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::{Arc, OnceLock};
+
+thread_local! {
+    /// How many captures run on this thread.
+    static CAPTURES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Refuses a call that takes effect at once, where a graph is captured on this thread.
+pub(crate) fn not_captured(call: &'static str) -> Result<()> {
+    if CAPTURES.get() == 0 { Ok(()) } else { Err(Error::Captured { call }) }
+}
+
+/// Whether a launch that may begin before the one in front of it ends can be captured: from CUDA 12.3 on.
+pub(crate) fn takes_dependent_launches() -> bool {
+    static TAKES: OnceLock<bool> = OnceLock::new();
+    *TAKES.get_or_init(|| driver::version().is_ok_and(|version| version >= (12, 3)))
+}
+
+/// Counts a capture on this thread.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        CAPTURES.set(CAPTURES.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        CAPTURES.set(CAPTURES.get() - 1);
+    }
+}
+
+/// A capture of the driver, which ends also where the work panics.
+struct Running {
+    gpu: &'static Gpu,
+    stream: sys::CUstream,
+}
+
+impl Running {
+    fn begin(gpu: &'static Gpu, stream: &Stream) -> Result<Self> {
+        gpu.bind()?;
+        let raw = stream.raw(gpu);
+        // A call of this thread that the driver calls unsafe, such as the load of a kernel, is allowed.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the stream is alive and of the context that is current.
+        check(unsafe { sys::cuStreamBeginCapture_v2(raw, mode) })
+            .map_err(|code| gpu.error_of_code("cuStreamBeginCapture", code))?;
+        Ok(Self { gpu, stream: raw })
+    }
+
+    /// The graph of what was captured.
+    fn end(self) -> Result<sys::CUgraph> {
+        let graph = self.stop();
+        std::mem::forget(self);
+        graph
+    }
+
+    fn stop(&self) -> Result<sys::CUgraph> {
+        self.gpu.bind()?;
+        let mut graph = null_mut();
+        // SAFETY: `begin` began the capture; the place for the graph may be written.
+        check(unsafe { sys::cuStreamEndCapture(self.stream, &mut graph) })
+            .map_err(|code| self.gpu.error_of_code("cuStreamEndCapture", code))?;
+        Ok(graph)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(graph) = self.stop()
+            && !graph.is_null()
+        {
+            // SAFETY: the driver gave the graph to this capture alone.
+            let _ = unsafe { sys::cuGraphDestroy(graph) };
+        }
+    }
+}
+
+impl Device {
+    /// Captures what `work` launches on the given stream, in a graph, and runs none of it.
+    ///
+    /// The stream is a new one, made for the capture. Other streams take part where they [wait](Stream::wait) for an event of
+    /// it, and it waits for one of theirs. Operations of this crate such as [`Matmul`](crate::Matmul) take the given stream;
+    /// their workspace belongs to the graph. Kernels that were not launched before are loaded during the capture.
+    ///
+    /// Transfers, waits for the host and [`fill_bytes`](crate::Buffer::fill_bytes) take effect at once and cannot be captured:
+    /// they are errors. Memory may be allocated; a buffer that `work` drops is freed at once, so that the graph must not use it.
+    ///
+    /// On the simulator the launches are recorded, and a launch of the graph runs them.
+    ///
+    /// ```
+    /// use moye::{Device, Grid, Matrix, MatrixMut};
+    /// # #[cfg(feature = "movement")] {
+    /// let device = Device::sim();
+    /// let mut x = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+    /// let mut y = device.alloc_zeroed::<f32>(4)?;
+    /// let graph = device.capture(|stream| {
+    ///     let (x, mut y) = (Matrix::row_major(&x, 2, 2)?, MatrixMut::row_major(&mut y, 2, 2)?);
+    ///     // SAFETY: nothing else uses the buffers.
+    ///     unsafe { moye::transpose_on(stream, &x, &mut y) }
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// x.upload_from(&[5.0, 6.0, 7.0, 8.0])?;
+    /// // SAFETY: `x` and `y` are alive, and nothing else uses them.
+    /// unsafe { graph.launch(&device.default_stream())? };
+    /// assert_eq!(y.download()?, [5.0, 7.0, 6.0, 8.0]);
+    /// # }
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `work`; [`Error::Captured`] for a call that cannot be captured; the driver's own.
+    pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
+        match &self.0 {
+            Backend::Sim(_) => {
+                let recording = Arc::new(Recording::default());
+                let counted = Counted::new();
+                work(&Stream::recording(self, recording.clone()))?;
+                drop(counted);
+                Ok(Graph::of_recording(self, recording))
+            }
+            Backend::Gpu(gpu) => {
+                let stream = Stream::for_capture(self, gpu)?;
+                let running = Running::begin(gpu, &stream)?;
+                let counted = Counted::new();
+                // Where it fails or panics, `running` ends the capture.
+                work(&stream)?;
+                drop(counted);
+                let graph = running.end()?;
+                Ok(Graph::of_driver(gpu, stream, graph))
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Graphs, and what the device launches of them.
+
+use super::recording::Recording;
+use crate::device::gpu::Gpu;
+use crate::device::{Backend, Device};
+use crate::driver::{self, check};
+use crate::stream::Stream;
+use crate::{Error, Result};
+use cust::sys;
+use std::fmt;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// Launches that were captured by [`Device::capture`].
+pub struct Graph {
+    device: Device,
+    kind: Captured,
+}
+
+enum Captured {
+    Gpu {
+        gpu: &'static Gpu,
+        raw: sys::CUgraph,
+        /// The stream of the capture, whose memory the launches use.
+        stream: Stream,
+    },
+    Sim(Arc<Recording>),
+}
+
+// SAFETY: the driver takes a graph from any thread, one at a time: it is not `Sync`.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    pub(super) fn of_recording(device: &Device, recording: Arc<Recording>) -> Self {
+        Self { device: device.clone(), kind: Captured::Sim(recording) }
+    }
+
+    /// `raw` is a graph that the driver gave, captured on `stream`.
+    pub(super) fn of_driver(gpu: &'static Gpu, stream: Stream, raw: sys::CUgraph) -> Self {
+        Self { device: stream.device().clone(), kind: Captured::Gpu { gpu, raw, stream } }
+    }
+
+    /// The device that it was captured on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The graph in the form that the device launches.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub fn instantiate(&self) -> Result<GraphExec> {
+        let kind = match &self.kind {
+            Captured::Sim(recording) => Executable::Sim(recording.clone()),
+            Captured::Gpu { gpu, raw, stream } => {
+                gpu.bind()?;
+                let mut executable = null_mut();
+                // SAFETY: the graph is alive, and the place for the result may be written. Without flags.
+                check(unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, *raw, 0) })
+                    .map_err(|code| gpu.error_of_code("cuGraphInstantiate", code))?;
+                Executable::Gpu { gpu, raw: executable, stream: stream.clone() }
+            }
+        };
+        Ok(GraphExec { device: self.device.clone(), kind })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if let Captured::Gpu { gpu, raw, .. } = &self.kind
+            && gpu.bind().is_ok()
+        {
+            // SAFETY: the driver gave it to this one alone; what was instantiated of it does not need it.
+            let _ = unsafe { sys::cuGraphDestroy(*raw) };
+        }
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Captured::Gpu { .. } => write!(f, "Graph({:?})", self.device),
+            Captured::Sim(recording) => write!(f, "Graph({} launches, {:?})", recording.len(), self.device),
+        }
+    }
+}
+
+/// A graph that can be launched, made by [`Graph::instantiate`]. It keeps the memory that operations took for it.
+pub struct GraphExec {
+    device: Device,
+    kind: Executable,
+}
+
+enum Executable {
+    Gpu { gpu: &'static Gpu, raw: sys::CUgraphExec, stream: Stream },
+    Sim(Arc<Recording>),
+}
+
+// SAFETY: the driver takes an executable graph from any thread, one at a time: it is not `Sync`.
+unsafe impl Send for GraphExec {}
+
+impl GraphExec {
+    /// The device that it is launched on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Launches all of it on a stream, and returns while it runs. Launches of one graph run one after the other, whatever the streams.
+    /// A capture on the stream takes it as a part.
+    ///
+    /// # Errors
+    /// [`Error::StreamOfOtherDevice`], the driver's own, and on the simulator the faults of its kernels.
+    ///
+    /// # Safety
+    /// The contract of each captured launch holds now: the buffers are alive until the graph has ended, and are used on other streams as
+    /// [`Device::launch`] says.
+    pub unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
+        if stream.device() != &self.device {
+            return Err(Error::StreamOfOtherDevice {
+                stream: stream.device().label(),
+                device: self.device.label(),
+            });
+        }
+        match (&self.kind, &self.device.0) {
+            (Executable::Gpu { gpu, raw, .. }, _) => {
+                gpu.bind()?;
+                gpu.launched("a graph");
+                // SAFETY: both are alive and of the context that is current; the rest is the caller's contract.
+                check(unsafe { sys::cuGraphLaunch(*raw, stream.raw(gpu)) })
+                    .map_err(|code| gpu.error_of_code("cuGraphLaunch", code))
+            }
+            (Executable::Sim(recording), Backend::Sim(simulator)) => match stream.recorded() {
+                Some(outer) => {
+                    outer.extend(recording);
+                    Ok(())
+                }
+                None => recording.run(simulator),
+            },
+            (Executable::Sim(_), Backend::Gpu(_)) => unreachable!("a recording is of a simulator"),
+        }
+    }
+
+    /// Takes the arguments and grids of another graph of the same launches, which is faster than to instantiate that one.
+    ///
+    /// # Errors
+    /// [`Error::GraphUpdate`] where the other has other launches, and this one stays as it was; [`Error::GraphOfOtherDevice`];
+    /// the driver's own.
+    pub fn update(&mut self, graph: &Graph) -> Result<()> {
+        if graph.device != self.device {
+            return Err(Error::GraphOfOtherDevice {
+                graph: graph.device.label(),
+                device: self.device.label(),
+            });
+        }
+        match (&mut self.kind, &graph.kind) {
+            (Executable::Sim(old), Captured::Sim(new)) => {
+                new.check_replaces(old)?;
+                *old = new.clone();
+                Ok(())
+            }
+            (Executable::Gpu { gpu, raw, stream }, Captured::Gpu { raw: graph, stream: other, .. }) => {
+                gpu.bind()?;
+                // SAFETY: both are alive.
+                match unsafe { driver::graph::update(*raw, *graph) } {
+                    Ok(()) => {
+                        // The memory of the old launches is freed when they have ended: the driver waits.
+                        *stream = other.clone();
+                        Ok(())
+                    }
+                    Err((_, Some(reason))) => Err(Error::GraphUpdate { reason }),
+                    Err((code, None)) => Err(gpu.error_of_code("cuGraphExecUpdate", code)),
+                }
+            }
+            _ => unreachable!("both are of one device"),
+        }
+    }
+}
+
+impl Drop for GraphExec {
+    fn drop(&mut self) {
+        if let Executable::Gpu { gpu, raw, .. } = &self.kind
+            && gpu.bind().is_ok()
+        {
+            // A launch that runs ends all the same.
+            // SAFETY: instantiated for this one alone, destroyed once.
+            let _ = unsafe { sys::cuGraphExecDestroy(*raw) };
+        }
+    }
+}
+
+impl fmt::Debug for GraphExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Executable::Gpu { .. } => write!(f, "GraphExec({:?})", self.device),
+            Executable::Sim(recording) => {
+                write!(f, "GraphExec({} launches, {:?})", recording.len(), self.device)
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Graphs on the simulator: launches that were recorded.
+
+use crate::device::Device;
+use crate::device::simulator::Simulator;
+use crate::launch::Grid;
+use crate::memory::Buffer;
+use crate::{Error, Result};
+use moye_device::kernel::{Kernel, Params};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The launches of a graph in order, and the memory that operations took for them.
+#[derive(Default)]
+pub(crate) struct Recording {
+    launches: Mutex<Vec<Arc<Launch>>>,
+    memory: Mutex<Vec<Buffer<u8>>>,
+}
+
+/// A launch with its arguments.
+struct Launch {
+    kernel: &'static str,
+    run: Box<dyn Fn(&Simulator) -> Result<()> + Send + Sync>,
+}
+
+impl Recording {
+    /// Records a launch.
+    ///
+    /// # Safety
+    /// The kernel's contract holds whenever the launch is [run](Self::run).
+    pub unsafe fn add<P: Params>(&self, kernel: &Kernel<P>, grid: Grid, parameters: P) {
+        let kernel = *kernel;
+        let run = move |simulator: &Simulator| {
+            simulator.run(kernel.name(), grid, kernel.shared_bytes(), &|| {
+                // SAFETY: this runs inside a simulated thread; the kernel's contract is that of `add`.
+                unsafe { kernel.call(parameters) }
+            })
+        };
+        lock(&self.launches).push(Arc::new(Launch { kernel: kernel.name(), run: Box::new(run) }));
+    }
+
+    /// Records the launches of another graph.
+    pub fn extend(&self, other: &Self) {
+        let launches = lock(&other.launches).clone();
+        lock(&self.launches).extend(launches);
+    }
+
+    /// Memory that lives as long as the recording: the device address of its first byte.
+    pub fn keep(&self, buffer: Buffer<u8>) -> u64 {
+        let address = buffer.address();
+        lock(&self.memory).push(buffer);
+        address
+    }
+
+    /// Runs all launches; the first that fails ends it.
+    pub fn run(&self, simulator: &Simulator) -> Result<()> {
+        // Not under the lock: another thread may run the same graph.
+        let launches = lock(&self.launches).clone();
+        launches.iter().try_for_each(|launch| (launch.run)(simulator))
+    }
+
+    /// Refuses a recording in whose place this one cannot be put.
+    pub fn check_replaces(&self, old: &Self) -> Result<()> {
+        let names = |of: &Self| lock(&of.launches).iter().map(|launch| launch.kernel).collect::<Vec<_>>();
+        let (new, old) = (names(self), names(old));
+        if new.len() != old.len() {
+            return Err(Error::GraphUpdate { reason: "it has other launches" });
+        }
+        // As the driver does, which takes other arguments and grids alone.
+        if new != old {
+            return Err(Error::GraphUpdate { reason: "one of its launches is of another kernel" });
+        }
+        Ok(())
+    }
+
+    /// How many launches there are.
+    pub fn len(&self) -> usize {
+        lock(&self.launches).len()
+    }
+}
+
+impl Recording {
+    /// Bytes for an operation that is recorded.
+    pub fn alloc(&self, device: &Device, bytes: usize) -> Result<u64> {
+        Ok(self.keep(device.alloc_uninit::<u8>(bytes)?))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

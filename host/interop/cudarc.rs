@@ -1,0 +1,222 @@
+//! Streams and slices of [`cudarc`] 0.19: its slices as buffers here, buffers from here as its slices, on one stream.
+//!
+//! ```no_run
+//! # #[cfg(feature = "matmul-f32")] {
+//! use cudarc::driver::CudaContext;
+//! use moye::interop::cudarc::CudarcStream;
+//! use moye::{Matmul, Matrix, MatrixMut};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let context = CudaContext::new(0)?;
+//! let cuda = context.default_stream();
+//! let (a, b) = (cuda.clone_htod(&[1.0f32; 64 * 32])?, cuda.clone_htod(&[2.0f32; 32 * 48])?);
+//! let mut c = cuda.alloc_zeros::<f32>(64 * 48)?;
+//!
+//! let stream = CudarcStream::new(&cuda)?; // keep it: it has the workspaces of the products
+//! // SAFETY: the views are used on this stream alone.
+//! unsafe {
+//!     let (a, b, mut c) = (stream.read(&a)?, stream.read(&b)?, stream.write(&mut c)?);
+//!     let (a, b) = (Matrix::row_major(&a, 64, 32)?, Matrix::row_major(&b, 32, 48)?);
+//!     Matmul::new(a, b).run_on(&stream, &mut MatrixMut::row_major(&mut *c, 64, 48)?)?;
+//! }
+//! assert_eq!(cuda.clone_dtoh(&c)?, vec![64.0; 64 * 48]);
+//! # Ok(())
+//! # }
+//! # }
+//! ```
+//!
+//! The version of CUDA and how its libraries are found are `cudarc`'s features: name those that you want in your own dependency
+//! on it. cuBLAS is not among what this crate's feature switches on.
+
+use crate::{Buffer, Device, Element, Error, Result, Stream};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// A stream of `cudarc`, to launch on: it derefs to [`Stream`].
+///
+/// It keeps the workspaces of what is launched on it, so keep it instead of making one for each call.
+#[derive(Debug)]
+pub struct CudarcStream {
+    // Dropped before what it borrows.
+    stream: Stream,
+    cuda: Arc<CudaStream>,
+}
+
+impl CudarcStream {
+    /// The stream, on the device of its context.
+    ///
+    /// # Errors
+    /// As for [`Device::from_raw_context`](crate::Device::from_raw_context) and
+    /// [`Stream::from_raw_handle`](crate::Stream::from_raw_handle).
+    pub fn new(cuda: &Arc<CudaStream>) -> Result<Self> {
+        let device = device(cuda.context())?;
+        // SAFETY: `cuda` is a stream of that context, and lives as long as the result.
+        let stream = unsafe { Stream::from_raw_handle(&device, cuda.cu_stream().cast())? };
+        Ok(Self { stream, cuda: cuda.clone() })
+    }
+
+    /// The stream as `cudarc` has it.
+    pub fn cuda(&self) -> &Arc<CudaStream> {
+        &self.cuda
+    }
+
+    /// A view of a slice, to be read. The stream waits for what has written the slice on other streams.
+    ///
+    /// # Errors
+    /// As for [`Buffer::from_raw_parts`].
+    ///
+    /// # Safety
+    /// The launches that use the view go to this stream, before the view is dropped: `cudarc` orders other uses of the slice
+    /// after them.
+    pub unsafe fn read<'a, T: Element>(&'a self, slice: &'a impl DevicePtr<T>) -> Result<Reading<'a, T>> {
+        let (address, order) = slice.device_ptr(&self.cuda);
+        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the caller's contract.
+        let view = unsafe { Buffer::from_raw_parts(address, slice.len(), self.stream.device())? };
+        Ok(Reading { view, _order: order })
+    }
+
+    /// A view of a slice, to be written. The stream waits for what has read or written the slice on other streams.
+    ///
+    /// # Errors
+    /// As for [`Buffer::from_raw_parts`].
+    ///
+    /// # Safety
+    /// As for [`CudarcStream::read`].
+    pub unsafe fn write<'a, T: Element>(
+        &'a self,
+        slice: &'a mut impl DevicePtrMut<T>,
+    ) -> Result<Writing<'a, T>> {
+        let len = slice.len();
+        let (address, order) = slice.device_ptr_mut(&self.cuda);
+        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the caller's contract.
+        let view = unsafe { Buffer::from_raw_parts(address, len, self.stream.device())? };
+        Ok(Writing { view, _order: order })
+    }
+
+    /// A slice of `cudarc` over a buffer of this crate, which is not freed with it.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] for a buffer of another device.
+    ///
+    /// # Safety
+    /// What uses the slice goes to this stream, and is ordered with what uses the buffer on other streams.
+    pub unsafe fn lend<'a, T: Element>(&self, buffer: &'a mut Buffer<T>) -> Result<Lent<'a, T>> {
+        if buffer.device() != self.stream.device() {
+            return Err(Error::WrongDevice {
+                kernel: "CudarcStream::lend",
+                argument: 0,
+                buffer_device: buffer.device().label(),
+                device: self.stream.device().label(),
+            });
+        }
+        // SAFETY: the buffer has these elements, whose bytes may be any; `Lent` never frees them.
+        let slice = unsafe { self.cuda.upgrade_device_ptr::<T>(buffer.address(), buffer.len()) };
+        Ok(Lent { slice: ManuallyDrop::new(slice), _buffer: buffer })
+    }
+}
+
+/// The device of a context.
+///
+/// # Errors
+/// As for [`Device::from_raw_context`](crate::Device::from_raw_context).
+pub fn device(context: &Arc<CudaContext>) -> Result<Device> {
+    // A device is kept until the process ends, and so its context has to be.
+    std::mem::forget(context.clone());
+    // SAFETY: the context is alive, and never destroyed, as a handle to it is never dropped.
+    unsafe { Device::from_raw_context(context.cu_ctx().cast()) }
+}
+
+/// A stream of this crate for `cudarc`, which does not destroy it.
+///
+/// # Errors
+/// [`Error::ForeignHandle`] where the context is not that of the stream's device; the driver's own.
+///
+/// # Safety
+/// `stream` has a handle as long as the result and what `cudarc` makes with it are used.
+pub unsafe fn to_cudarc(stream: &Stream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
+    let raw = stream.raw_handle()?;
+    if stream.device().raw_context() != context.cu_ctx().cast() {
+        let detail = "it is not the one of the stream's device; use that of `moye::interop::cudarc::device`";
+        return Err(Error::ForeignHandle { what: "context", detail });
+    }
+    // SAFETY: a live stream of this context; the caller's contract.
+    Ok(unsafe { context.wrap_borrowed_stream(raw.cast()) })
+}
+
+impl Deref for CudarcStream {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+/// A slice of `cudarc` as a buffer that is read: see [`CudarcStream::read`].
+#[derive(Debug)]
+pub struct Reading<'a, T: Element> {
+    view: Buffer<T>,
+    /// Tells `cudarc`, when dropped, that the slice is read until here.
+    _order: SyncOnDrop<'a>,
+}
+
+impl<T: Element> Deref for Reading<'_, T> {
+    type Target = Buffer<T>;
+
+    fn deref(&self) -> &Buffer<T> {
+        &self.view
+    }
+}
+
+/// A slice of `cudarc` as a buffer that is written: see [`CudarcStream::write`].
+#[derive(Debug)]
+pub struct Writing<'a, T: Element> {
+    view: Buffer<T>,
+    /// Tells `cudarc`, when dropped, that the slice is written until here.
+    _order: SyncOnDrop<'a>,
+}
+
+impl<T: Element> Deref for Writing<'_, T> {
+    type Target = Buffer<T>;
+
+    fn deref(&self) -> &Buffer<T> {
+        &self.view
+    }
+}
+
+impl<T: Element> DerefMut for Writing<'_, T> {
+    fn deref_mut(&mut self) -> &mut Buffer<T> {
+        &mut self.view
+    }
+}
+
+/// A buffer of this crate as a slice of `cudarc`: see [`CudarcStream::lend`].
+#[derive(Debug)]
+pub struct Lent<'a, T: Element> {
+    slice: ManuallyDrop<CudaSlice<T>>,
+    _buffer: &'a mut Buffer<T>,
+}
+
+impl<T: Element> Deref for Lent<'_, T> {
+    type Target = CudaSlice<T>;
+
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.slice
+    }
+}
+
+impl<T: Element> DerefMut for Lent<'_, T> {
+    fn deref_mut(&mut self) -> &mut CudaSlice<T> {
+        &mut self.slice
+    }
+}
+
+impl<T: Element> Drop for Lent<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: it is not used after this.
+        let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
+        // The memory is the buffer's; the stream waits for what uses it on others.
+        let _ = slice.leak();
+    }
+}

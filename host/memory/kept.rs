@@ -1,0 +1,164 @@
+//! Memory that a stream of a GPU keeps for its work: counters and a workspace.
+
+use crate::device::gpu::Gpu;
+use crate::device::{Backend, Device};
+use crate::driver::check;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use cust::sys;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What a stream keeps, from the first launch on that needs it.
+#[derive(Default)]
+pub(crate) struct Kept {
+    counters: OnceLock<u64>,
+    workspace: Mutex<Bytes>,
+}
+
+/// A workspace.
+#[derive(Default)]
+pub(super) struct Bytes {
+    pub address: u64,
+    len: usize,
+    /// Smaller ones, which launches of a captured graph use.
+    smaller: Vec<u64>,
+}
+
+/// The largest workspace that is kept, in bytes; larger ones are freed after the call.
+pub(super) const MOST_KEPT: usize = 256 << 20;
+/// What the driver keeps of freed memory for the next workspace, in bytes.
+const KEPT_BYTES: u64 = 1 << 30;
+/// The smallest that is allocated.
+const LEAST_KEPT: usize = 1 << 20;
+
+impl Kept {
+    /// The address of so many words, all 0, which kernels leave at 0.
+    pub(super) fn counters(
+        &self,
+        device: &Device,
+        gpu: &'static Gpu,
+        stream: &Stream,
+        count: usize,
+    ) -> Result<u64> {
+        if let Some(&address) = self.counters.get() {
+            return Ok(address);
+        }
+        let address = alloc(device, gpu, stream, 4 * count)?;
+        let raw = stream.raw(gpu);
+        let cleared = if stream.captures() {
+            // At once, and not at each launch of the graph.
+            // SAFETY: so many words were allocated there.
+            check(unsafe { sys::cuMemsetD32_v2(address, 0, count) })
+        } else {
+            // SAFETY: as above; the stream is alive and of the context that is current.
+            check(unsafe { sys::cuMemsetD32Async(address, 0, count, raw) })
+        };
+        let kept = cleared
+            .map_err(|code| gpu.error_of_code("cuMemsetD32", code))
+            // Another thread may have been faster; its clearing is in the stream already.
+            .map(|()| *self.counters.get_or_init(|| address));
+        if kept.as_ref().ok() != Some(&address) {
+            // SAFETY: allocated above, and used by no launch.
+            unsafe { free(address, raw, stream.captures()) };
+        }
+        kept
+    }
+
+    /// The workspace, locked, with `bytes` bytes at least.
+    pub(super) fn workspace(
+        &self,
+        device: &Device,
+        gpu: &'static Gpu,
+        stream: &Stream,
+        bytes: usize,
+    ) -> Result<MutexGuard<'_, Bytes>> {
+        // A call that panicked has left the workspace as it was.
+        let mut kept = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len >= bytes {
+            return Ok(kept);
+        }
+        let len = bytes.max(LEAST_KEPT).checked_next_power_of_two().unwrap_or(bytes);
+        let address = alloc(device, gpu, stream, len)?;
+        let old = std::mem::replace(&mut kept.address, address);
+        kept.len = len;
+        match old {
+            0 => {}
+            old if stream.captures() => kept.smaller.push(old),
+            // SAFETY: allocated here for this stream, whose later work uses the new one.
+            old => unsafe { free(old, stream.raw(gpu), false) },
+        }
+        Ok(kept)
+    }
+
+    /// Gives the memory back when the stream's work has ended.
+    ///
+    /// # Safety
+    /// The stream is the one that keeps it, of the context that is current; nothing is launched on it any more. `captured` says whether it
+    /// is one of a capture, whose graphs have been dropped.
+    pub unsafe fn free(&mut self, stream: sys::CUstream, captured: bool) {
+        let workspace = self.workspace.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let workspaces = workspace.smaller.drain(..).chain([std::mem::take(&mut workspace.address)]);
+        for address in workspaces.chain(self.counters.take()).filter(|&address| address != 0) {
+            // SAFETY: allocated here for this stream, freed once.
+            unsafe { free(address, stream, captured) };
+        }
+    }
+}
+
+/// Allocates for the work of a stream.
+fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> Result<u64> {
+    gpu.bind()?;
+    let mut address = 0;
+    if stream.captures() {
+        // In the stream's order it would be a part of the graph, freed by each launch of it.
+        // SAFETY: the address may be written.
+        check(unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
+            .map_err(|code| gpu.out_of_memory_or(device, "cuMemAlloc", code, bytes))?;
+        return Ok(address);
+    }
+    let raw = stream.raw(gpu);
+    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    // SAFETY: the stream is alive and of the context that is current; the place for the result may be written.
+    check(unsafe { sys::cuStreamIsCapturing(raw, &mut status) })
+        .map_err(|code| gpu.error_of_code("cuStreamIsCapturing", code))?;
+    if status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+        return Err(Error::Captured { call: "the first allocation of a workspace of this size" });
+    }
+    keep_freed_memory(device, gpu.index())?;
+    // SAFETY: as above.
+    check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, raw) })
+        .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
+    Ok(address)
+}
+
+/// Frees what [`alloc`] allocated for the stream.
+///
+/// # Safety
+/// Nothing that is launched from now on uses it. The stream is alive and of the context that is current.
+unsafe fn free(address: u64, stream: sys::CUstream, captured: bool) {
+    // After a kernel's fault the driver refuses, and the process has lost the GPU anyway.
+    // SAFETY: the caller's contract. Without a stream the driver waits for the work that uses it.
+    let _ =
+        unsafe { if captured { sys::cuMemFree_v2(address) } else { sys::cuMemFreeAsync(address, stream) } };
+}
+
+/// Tells the driver once for each GPU to keep what is freed: by default it gives it back to the system at every wait for a
+/// stream, and asks for it anew.
+pub(super) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static TOLD: AtomicU64 = AtomicU64::new(0);
+    let bit = 1u64.checked_shl(gpu).unwrap_or(0);
+    if bit == 0 || TOLD.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+        return Ok(());
+    }
+    let Backend::Gpu(of) = &device.0 else { return Ok(()) };
+    let mut pool = std::ptr::null_mut();
+    let mut threshold = KEPT_BYTES;
+    let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the pool may be written; the attribute's value is a number of 64 bits.
+    check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, gpu as i32) })
+        .map_err(|code| of.error_of_code("cuDeviceGetDefaultMemPool", code))?;
+    // SAFETY: as above.
+    check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) })
+        .map_err(|code| of.error_of_code("cuMemPoolSetAttribute", code))
+}

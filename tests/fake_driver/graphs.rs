@@ -1,0 +1,140 @@
+//! Graphs and workspaces, by the calls that the stand-in for the driver notes.
+
+use crate::common::{PTX, SCALE, one_thread};
+use crate::{driver, with_driver};
+use moye::{Device, Matmul, Matrix, MatrixMut};
+
+/// Whether this process is the part of a test that has the stand-in.
+fn has_driver() -> bool {
+    std::env::var_os("FAKE_DRIVER_CALLS").is_some()
+}
+
+/// What the stand-in notes in a part of these tests.
+fn calls(part: &str, fault: &str) -> Option<Vec<String>> {
+    let folder = driver(&[])?;
+    let file = folder.path().join("calls");
+    let settings = [("FAKE_DRIVER_CALLS", file.to_str().unwrap())];
+    Some(with_driver(folder.path(), fault, &format!("graphs::{part}"), &settings, "calls"))
+}
+
+fn count(calls: &[String], name: &str) -> usize {
+    calls.iter().filter(|call| call.split(' ').next() == Some(name)).count()
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn multiplies_again_and_again() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
+    let stream = device.new_stream().unwrap();
+    let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
+    for _ in 0..5 {
+        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
+        // SAFETY: the stand-in computes nothing.
+        unsafe { Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c).unwrap() };
+    }
+}
+
+#[test]
+fn a_product_allocates_nothing_after_the_first_and_waits_for_nothing() {
+    let Some(calls) = calls("multiplies_again_and_again", "") else { return };
+    assert!(count(&calls, "cuLaunchKernel") + count(&calls, "cuLaunchKernelEx") >= 10, "{calls:?}");
+    assert_eq!(count(&calls, "cuMemAllocAsync"), 1, "{calls:?}");
+    assert_eq!(count(&calls, "cuStreamSynchronize"), 0, "{calls:?}");
+    // The workspace, when the stream is dropped.
+    assert_eq!(count(&calls, "cuMemFreeAsync"), 1, "{calls:?}");
+    let last_launch = calls.iter().rposition(|call| call.starts_with("cuLaunchKernel"));
+    let free = calls.iter().position(|call| call.starts_with("cuMemFreeAsync"));
+    assert!(last_launch < free, "{calls:?}");
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn captures_launches_and_updates() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
+    let capture = |y: &mut moye::Buffer<f32>| {
+        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
+        let mut c = MatrixMut::row_major(y, 64, 64).unwrap();
+        // SAFETY: the stand-in computes nothing.
+        let multiply = |stream: &moye::Stream| unsafe {
+            Matmul::new(matrix(), matrix()).split_k(2).run_on(stream, &mut c)
+        };
+        device.capture(multiply).unwrap()
+    };
+    let mut graph = capture(&mut y).instantiate().unwrap();
+    // SAFETY: as above.
+    unsafe { graph.launch(&device.default_stream()).unwrap() };
+    let updated = graph.update(&capture(&mut y));
+    if std::env::var("FAKE_DRIVER").unwrap() == "update" {
+        let error = updated.unwrap_err().to_string();
+        assert!(
+            error.contains("it has other launches, or in another order; instantiate the new graph"),
+            "{error}"
+        );
+    } else {
+        updated.unwrap();
+    }
+}
+
+#[test]
+fn a_graph_is_captured_on_a_stream_of_its_own_and_what_was_made_is_destroyed() {
+    for fault in ["", "update"] {
+        let Some(calls) = calls("captures_launches_and_updates", fault) else { return };
+        // The stand-in's streams are 2, its graphs 7, what is instantiated 8; relaxed is 2.
+        assert!(calls.contains(&"cuStreamBeginCapture 0x2 0x2".to_owned()), "{calls:?}");
+        assert_eq!(count(&calls, "cuStreamEndCapture"), 2, "{calls:?}");
+        for once in [
+            "cuGraphInstantiateWithFlags 0x7",
+            "cuGraphLaunch 0x8 0x2",
+            "cuGraphExecUpdate 0x8 0x7",
+            "cuGraphExecDestroy 0x8",
+        ] {
+            assert_eq!(calls.iter().filter(|call| *call == once).count(), 1, "{once}: {calls:?}");
+        }
+        assert_eq!(count(&calls, "cuGraphDestroy"), 2, "{calls:?}");
+        // Each graph has a workspace, which is no part of it.
+        assert_eq!(count(&calls, "cuMemAllocAsync"), 0, "{calls:?}");
+        assert_eq!(count(&calls, "cuStreamDestroy"), 2, "the streams of both captures: {calls:?}");
+        assert_eq!(count(&calls, "cuMemFree"), 4, "two buffers and two workspaces: {calls:?}");
+    }
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn launches_while_another_library_captures() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
+    let stream = device.new_stream().unwrap();
+    let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
+    let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
+    // SAFETY: the stand-in computes nothing.
+    let error = unsafe { Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c) }.unwrap_err();
+    let expected = "the first allocation of a workspace of this size cannot be captured in a graph";
+    assert!(error.to_string().contains(expected), "{error}");
+    let z = device.alloc_uninit::<f32>(4).unwrap();
+    let mut w = device.alloc_uninit::<f32>(4).unwrap();
+    // SAFETY: as above.
+    unsafe {
+        device.load(&PTX).unwrap().launch_on(&stream, &SCALE, one_thread(), (&z, &mut w, 2.0, 4)).unwrap()
+    };
+}
+
+#[test]
+fn a_workspace_is_not_allocated_in_the_capture_of_another_library() {
+    let Some(calls) = calls("launches_while_another_library_captures", "capturing") else { return };
+    assert_eq!(count(&calls, "cuMemAllocAsync"), 0, "{calls:?}");
+    assert_eq!(count(&calls, "cuLaunchKernel"), 1, "what needs no workspace is captured: {calls:?}");
+}
