@@ -4,7 +4,8 @@
 //! It is looked for in
 //! 1. the toolchain, where `rustup component add rust-src` puts it;
 //! 2. the folder that `MOYE_RUST_SRC` names;
-//! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, where `cargo xtask setup` of a moye checkout puts it.
+//! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, or above this package, where `cargo xtask setup` of a moye
+//!    checkout puts it.
 
 use crate::{BuildError, environment};
 use std::ffi::OsString;
@@ -46,6 +47,8 @@ pub fn find(crate_dir: &Path) -> Result<CoreSource, BuildError> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let mut starts = vec![crate_dir.to_owned()];
     starts.extend(std::env::current_dir());
+    // A crate elsewhere that depends on a checkout has what that checkout fetched.
+    starts.push(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     find_in(&sysroot, named, &starts, &compiler_version()?)
 }
 
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn a_checkout_above_the_crate_keeps_it() {
         let (root, inside) = library("kept", ".toolchain/rust-src-1.95.0/library");
-        let krate = root.join("examples/own-kernels");
+        let krate = root.join("examples/pages");
         let found = find_in(Path::new("/nowhere"), None, std::slice::from_ref(&krate), "1.95.0");
         let other = find_in(Path::new("/nowhere"), None, &[krate], "1.96.1");
         fs::remove_dir_all(&root).unwrap();
@@ -183,6 +186,15 @@ mod tests {
             matches!(other, Err(BuildError::CoreSourceMissing { .. })),
             "the source of another version is none: {other:?}"
         );
+    }
+
+    #[test]
+    fn a_crate_elsewhere_has_what_the_checkout_of_this_package_keeps() {
+        let (root, inside) = library("beside", "checkout/.toolchain/rust-src-1.95.0/library");
+        let starts = [root.join("elsewhere/crate"), root.join("checkout/builder")];
+        let found = find_in(Path::new("/nowhere"), None, &starts, "1.95.0");
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found.unwrap().library, inside);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use std::process::Command;
 /// Set in the nested build: a build script that runs there and compiles its own crate must not start over.
 pub const NESTED: &str = "MOYE_PTX_NESTED";
 
+/// Set by docs.rs.
+pub const DOCS_RS: &str = "DOCS_RS";
+
 /// Variables that cargo, clippy or a coverage tool set for the outer build and that would change the nested one.
 const CLEARED: &[&str] = &[
     "CARGO_ENCODED_RUSTFLAGS",
@@ -78,6 +81,11 @@ pub fn in_build_script() -> bool {
 /// Whether this build script runs inside a build that [`crate::PtxBuilder`] started.
 pub fn nested() -> bool {
     env::var_os(NESTED).is_some()
+}
+
+/// Whether docs.rs builds the documentation, where there is neither a network nor the source of `core`.
+pub fn for_docs_rs() -> bool {
+    env::var_os(DOCS_RS).is_some()
 }
 
 /// Whether what the compiler prints ends up on a terminal that shows colours.

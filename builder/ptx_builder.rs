@@ -185,7 +185,7 @@ impl PtxBuilder {
     /// cargo which files they depend on.
     ///
     /// Inside a nested build, where a crate's build script compiles that same crate, it writes a `NAME.rs` without
-    /// modules and returns at once.
+    /// modules and returns at once. So it does on docs.rs (`DOCS_RS` is set), where PTX cannot be compiled, nor is needed.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -210,7 +210,10 @@ impl PtxBuilder {
         create_dir(&out_dir)?;
         let package = Package::of(&krate)?;
         let name = package.library.clone();
-        if environment::nested() {
+        if environment::in_build_script() {
+            println!("cargo::rerun-if-env-changed={}", environment::DOCS_RS);
+        }
+        if environment::nested() || environment::for_docs_rs() {
             let include = write_include(&out_dir, &name, &[])?;
             return Ok(PtxSet {
                 name,

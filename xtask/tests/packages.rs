@@ -1,0 +1,93 @@
+//! The packages that a registry would have: what is in them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The packages that are published, with a file that each must have.
+const PACKAGES: [(&str, &str); 6] = [
+    ("moye", "host/lib.rs"),
+    ("moye-build", "lib.rs"),
+    ("moye-device", "guide/layouts.md"),
+    ("moye-kernels", "hopper/mod.rs"),
+    ("moye-macros", "lib.rs"),
+    ("moye-sim", "lib.rs"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn cargo(arguments: &[&str]) -> String {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let output = cargo.args(arguments).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The files of a package.
+fn files(package: &str) -> Vec<String> {
+    let list = cargo(&["package", "--list", "--allow-dirty", "--offline", "--package", package]);
+    list.lines().map(|line| line.replace('\\', "/")).collect()
+}
+
+#[test]
+fn packages_hold_their_sources_and_neither_tests_nor_examples() {
+    for (package, needed) in PACKAGES {
+        let files = files(package);
+        assert!(files.iter().any(|file| file == needed), "{package} lacks {needed}: {files:?}");
+        let wrong = files.iter().find(|file| {
+            let top = file.split('/').next().unwrap();
+            ["tests", "examples", "benches", "docs", "target", ".ci", "xtask", "python", "tools"]
+                .contains(&top)
+                || file.ends_with("Cargo.toml") && file.contains('/')
+        });
+        assert_eq!(wrong, None, "{package}: {files:?}");
+    }
+}
+
+#[test]
+fn what_sources_include_is_in_their_package() {
+    for (package, folder) in [
+        ("moye", ""),
+        ("moye-build", "builder"),
+        ("moye-device", "device"),
+        ("moye-kernels", "device/kernels"),
+    ] {
+        let files = files(package);
+        for file in files.iter().filter(|file| file.ends_with(".rs")) {
+            let text = std::fs::read_to_string(root().join(folder).join(file)).unwrap();
+            for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                // What doctests alone include comes from outside.
+                let Some((_, rest)) = line.split_once("include_str!(\"") else { continue };
+                let Some((path, _)) = rest.split_once('"') else { continue };
+                if path.contains('{') || path.starts_with("../README") || path.starts_with("../docs/") {
+                    continue;
+                }
+                let included = Path::new(file).parent().unwrap().join(path);
+                let included = included.to_string_lossy().into_owned();
+                assert!(files.contains(&included), "{package}: {file} includes {included}");
+            }
+        }
+    }
+}
+
+#[test]
+fn published_packages_have_what_a_registry_shows() {
+    let metadata = cargo(&["metadata", "--no-deps", "--offline", "--format-version=1"]);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let is_published = PACKAGES.iter().any(|(published, _)| *published == name);
+        // An empty list is `publish = false`.
+        let may_be = package["publish"].as_array().is_none_or(|registries| !registries.is_empty());
+        assert_eq!(may_be, is_published, "{name}: `publish = false` where it is not for a registry");
+        if is_published {
+            for field in ["description", "license", "rust_version"] {
+                assert!(package[field].is_string(), "{name} has no {field}");
+            }
+            for field in ["keywords", "categories"] {
+                assert!(!package[field].as_array().unwrap().is_empty(), "{name} has no {field}");
+            }
+        }
+    }
+}
