@@ -37,9 +37,10 @@ const HOST_ONLY: &[&str] = &[
     "moye-sim",
 ];
 /// Tests that compile something themselves, or that no device takes part in, by name.
-const LEFT_OUT: &[&str] = &["compile_errors", "fake_driver", "faults", "draw", "eval", "moye-bin"];
+const LEFT_OUT: &[&str] =
+    &["compile_errors", "fake_driver", "faults", "draw", "eval", "moye-bin", "new_crate"];
 
-/// The program of this package shows how a crate has kernels of its own.
+/// The program of this package, which `moye new` writes, launches a kernel of its own.
 const OWN_KERNELS: &str = "own-kernels";
 
 /// The guide's steps on Hopper: the program, which measures, and of the tests the one by device.
@@ -82,7 +83,7 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     let tests = ["test", "--release", "--no-run", "--workspace", "--lib", "--tests"];
     programs.append(&mut build(checkout, root, &tests)?);
     programs.append(&mut build(checkout, root, &["bench", "--no-run", "--workspace", "--bench", "*"])?);
-    let own = root.join(test::OWN_KERNELS);
+    let own = test::own_kernels(checkout, "release")?;
     programs.append(&mut build(checkout, &own, &["build", "--release", "--bins", "--features", "gpu"])?);
     // A program may be built by more than one of these; the first stands for it.
     let mut seen = BTreeSet::new();
@@ -265,9 +266,9 @@ mod tests {
         };
         let named = |kind, name: &str| Some((kind, name.to_owned()));
         let (root, steps) = ("path+file:///moye#0.1.0", "path+file:///moye/examples/hopper-steps#0.1.0");
-        let own = "path+file:///moye/examples/own-kernels#0.1.0";
+        let own = "path+file:///moye/target/new/own-kernels#0.1.0";
         assert_eq!(
-            read("examples/own-kernels", own, "own-kernels", "bin", false),
+            read("target/new/own-kernels", own, "own-kernels", "bin", false),
             named("example", "own-kernels")
         );
         let device = "path+file:///moye/device#moye-device@0.1.0";

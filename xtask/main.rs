@@ -2,6 +2,7 @@
 
 mod bundle;
 mod checkout;
+mod packages;
 mod pieces;
 mod ptx;
 mod ptxas;
@@ -21,7 +22,7 @@ cargo xtask COMMAND
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
-                       format, lints, tests, doctests, docs, examples, own-kernels, hopper-steps.
+                       format, lints, tests, doctests, docs, examples, own-kernels, packages, hopper-steps.
   ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)
       --json           as JSON, with every instruction
@@ -59,7 +60,11 @@ fn run() -> Result<ExitCode> {
         "demo" => {
             nothing_more(&mut arguments)?;
             setup::core_source(&checkout)?;
-            // Cargo tells what it builds, minutes at the first time; the demonstration itself starts on a line of its own.
+            eprintln!(
+                "building the demonstration: minutes at the first time, most of them in `moye`'s build script, which compiles the \
+                 kernels of f32 products to PTX"
+            );
+            // Cargo tells what it builds; the demonstration itself starts on a line of its own.
             steps::must(checkout.cargo().args(["build", "--package", "moye-demo"]))?;
             let mut demo = checkout.cargo();
             demo.args(["run", "--quiet", "--package", "moye-demo"]);

@@ -2,20 +2,26 @@
 
 use crate::checkout::Checkout;
 use crate::steps::{Summary, must, name};
-use crate::{ptx, ptxas, setup};
-use anyhow::{Result, bail};
+use crate::{packages, ptx, ptxas, setup};
+use anyhow::{Context, Result, bail};
 use std::env::consts::EXE_EXTENSION;
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 /// The steps, in the order they run: what tells most in the shortest time first.
 const STEPS: &[&str] =
-    &["format", "lints", "tests", "doctests", "docs", "examples", "own-kernels", "hopper-steps"];
+    &["format", "lints", "tests", "doctests", "docs", "examples", "own-kernels", "packages", "hopper-steps"];
+
+/// The crate of `moye new` that the step of this name, and the bundle, make: in the target directory.
+const OWN_KERNELS: &str = "new/own-kernels";
 
 /// The examples: those that a new user runs first, then the steps of the ladder; each asserts its result.
 const EXAMPLES: &[&str] = &[
     "copy",
     "transpose",
     "matmul",
+    "cudarc",
     "ladder_copy",
     "ladder_transpose",
     "ladder_matmul",
@@ -35,9 +41,7 @@ const PROGRAMS: &[&str] = &["build", "--quiet", "--workspace", "--examples", "--
 /// What clippy denies: all that it warns of.
 const CLIPPY: &[&str] = &["--", "-D", "warnings"];
 
-/// A crate of its own: no member of the workspace.
-pub const OWN_KERNELS: &str = "examples/own-kernels";
-/// Kernels of a page each, likewise.
+/// Kernels of a page each, in a crate of its own: no member of the workspace.
 const PAGES: &str = "examples/pages";
 /// The package of the guide's steps on Hopper.
 const HOPPER_STEPS: &str = "hopper-steps";
@@ -86,7 +90,7 @@ fn run_step(
             Some(reason) => summary.skip(reason),
             None => summary.step("format: all code is as rustfmt writes it", || {
                 shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(OWN_KERNELS)))
+                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(PAGES)))
             }),
         },
         "lints" => {
@@ -96,9 +100,12 @@ fn run_step(
                     let lints = |of: &[&str]| cargo(&[&["clippy", "--quiet"], of, CLIPPY].concat());
                     shown(&mut lints(&["--workspace", "--all-targets"]))?;
                     // The library as other crates use it, without what only the program needs.
-                    shown(&mut lints(&["--package", "moye", "--lib", "--no-default-features"]))?;
+                    for features in [&[][..], &["--features", "cudarc"]] {
+                        let library = ["--package", "moye", "--lib", "--no-default-features"];
+                        shown(&mut lints(&[&library[..], features].concat()))?;
+                    }
                     let mut lints = lints(&["--all-targets", "--all-features"]);
-                    lints.current_dir(checkout.root.join(OWN_KERNELS));
+                    lints.current_dir(checkout.root.join(PAGES));
                     shown(lints.env("CARGO_TARGET_DIR", &checkout.target))
                 }),
             }
@@ -140,19 +147,32 @@ fn run_step(
         }),
         "own-kernels" => {
             summary.step("own-kernels: crates with kernels of their own are tested and run", || {
+                // As all else here builds the program: `cargo run` would build it with the features of that package alone.
+                shown(&mut cargo(PROGRAMS))?;
+                let own = own_kernels(checkout, "debug")?;
                 for (krate, arguments) in [
-                    (OWN_KERNELS, &["test", "--quiet"][..]),
-                    (OWN_KERNELS, &["run", "--quiet", "--features", "gpu"]),
-                    (PAGES, &["test", "--quiet"]),
+                    (
+                        &own,
+                        &["clippy", "--quiet", "--all-targets", "--all-features", "--", "-D", "warnings"][..],
+                    ),
+                    (&own, &["test", "--quiet"]),
+                    (&own, &["run", "--quiet", "--features", "gpu"]),
+                    (&checkout.root.join(PAGES), &["test", "--quiet"]),
                 ] {
+                    // Without clippy the rest is done all the same.
+                    if arguments[0] == "clippy" && !has(checkout, "clippy") {
+                        continue;
+                    }
                     let mut run = cargo(arguments);
-                    run.current_dir(checkout.root.join(krate));
+                    run.current_dir(krate);
                     // The same target directory: what it has in common with the workspace is built.
                     shown(run.env("CARGO_TARGET_DIR", &checkout.target))?;
                 }
                 Ok(())
             })
         }
+        "packages" => summary
+            .step("packages: a program is built of what a registry would have", || packages::run(checkout)),
         "hopper-steps" => {
             summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {
                 shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, Some(HOPPER_STEPS)))?;
@@ -163,6 +183,20 @@ fn run_step(
         }
         _ => unreachable!("`run` lets only known steps through"),
     }
+}
+
+/// A crate that `moye new` of this profile has just written, in the target directory.
+pub fn own_kernels(checkout: &Checkout, profile: &str) -> Result<PathBuf> {
+    let folder = checkout.target.join(OWN_KERNELS);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    let mut new = Command::new(checkout.target.join(profile).join("moye").with_extension(EXE_EXTENSION));
+    must(new.arg("new").arg(&folder).arg("--path").arg(&checkout.root).stdout(Stdio::null()))?;
+    // The same versions as here, which are downloaded.
+    fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))
+        .context("cannot copy Cargo.lock")?;
+    Ok(folder)
 }
 
 /// Runs all tests, or those of one package, none of which may leave out what was set up. nextest builds all for either, with the same

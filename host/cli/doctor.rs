@@ -5,10 +5,13 @@ use anyhow::{Result, bail};
 use clap::Args;
 use moye::driver::DriverCode;
 use moye::{Device, Error, driver, kernels};
+use moye_build::core_source::CoreSource;
 use moye_build::report::Ptxas;
 use moye_build::{BuildError, core_source};
 use std::env;
-use std::path::Path;
+
+/// The folder that this program was built in.
+const CHECKOUT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Looks at everything, and fails where something is missing that a machine without a GPU needs too.
 #[derive(Args)]
@@ -81,6 +84,14 @@ fn source_of_core() -> Finding {
         Err(error) => return missing(error.to_string(), install),
     };
     match core_source::find(&folder) {
+        // Only crates that depend on the checkout of this program look there.
+        Ok(CoreSource { library, .. }) if library.starts_with(CHECKOUT) && !folder.starts_with(CHECKOUT) => {
+            Finding::Ok(format!(
+                "{}, of the checkout that this program was built in; for crates that do not depend on that checkout set {} to it",
+                library.display(),
+                core_source::VARIABLE
+            ))
+        }
         Ok(source) => Finding::Ok(source.library.display().to_string()),
         Err(error @ BuildError::CoreSourceUnusable { .. })
             if env::var_os(core_source::VARIABLE).is_some() =>
@@ -93,15 +104,7 @@ fn source_of_core() -> Finding {
         Err(error @ BuildError::CoreSourceUnusable { .. }) => {
             missing(error.to_string(), "remove that folder; `cargo xtask setup` fetches the right one")
         }
-        Err(error) => match core_source::find(Path::new(env!("CARGO_MANIFEST_DIR"))) {
-            // It is there, and only crates outside the checkout do not look there.
-            Ok(source) => Finding::Ok(format!(
-                "{}, of the checkout that this program was built in; for crates elsewhere set {} to it",
-                source.library.display(),
-                core_source::VARIABLE
-            )),
-            Err(_) => missing(error.to_string(), install),
-        },
+        Err(error) => missing(error.to_string(), install),
     }
 }
 

@@ -11,6 +11,7 @@ mod eval;
 mod input;
 mod interrupt;
 mod matmul;
+mod new;
 mod npy;
 mod output;
 mod product;
@@ -71,6 +72,8 @@ enum Command {
     /// Profile an operation without a GPU: sectors, bank conflicts, instructions and tensor-core operations by source line, as
     /// the simulator counts them, with occupancy and a roofline on a named card.
     Profile(profile::Profile),
+    /// Write a crate of its own with a kernel, its test on the simulator, and a program: `moye new my-kernels`.
+    New(new::New),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
 }
@@ -91,6 +94,7 @@ impl Cli {
             Command::Atoms(command) => command.run(),
             Command::Report(command) => command.run(),
             Command::Profile(command) => command.run(),
+            Command::New(command) => command.run(),
             Command::Doctor(command) => command.run(),
         }?;
         report::told()

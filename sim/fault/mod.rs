@@ -40,8 +40,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a launch did not complete.
-#[derive(Clone, Debug, Error)]
+/// Why a launch did not complete. Its `Debug` form is its message, which is what `unwrap` and a `main` that returns it print.
+#[derive(Clone, Error)]
 pub enum LaunchError {
     /// The launch itself is not possible; nothing ran.
     #[error("kernel `{kernel}` cannot be launched: {reason}")]
@@ -56,6 +56,12 @@ pub enum LaunchError {
     Fault(Box<Fault>),
 }
 
+impl fmt::Debug for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl LaunchError {
     /// The fault, where the kernel ran into one.
     pub fn fault(&self) -> Option<&Fault> {
@@ -63,5 +69,24 @@ impl LaunchError {
             Self::Fault(fault) => Some(fault),
             Self::Invalid { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unwrapped_fault_prints_its_message_with_the_way_out() {
+        let fault = Fault {
+            kernel: "deep".into(),
+            block: Dim3::new(0, 0, 0),
+            thread: Dim3::new(3, 0, 0),
+            location: None,
+            kind: FaultKind::StackOverrun { bytes: 262_144 },
+        };
+        let said = format!("{:?}", LaunchError::Fault(Box::new(fault)));
+        assert!(said.starts_with("kernel `deep`, block "), "{said}");
+        assert!(said.contains("262144 bytes") && said.contains("`opt-level = 1`"), "{said}");
     }
 }

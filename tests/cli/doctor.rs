@@ -82,7 +82,10 @@ fn outside_a_checkout_the_source_that_it_holds_is_named() {
     let said = stdout(&output);
     let line = said.lines().find(|line| line.starts_with("core source")).unwrap();
     assert!(line.contains("ok ") && line.contains(&name), "{said}");
-    assert!(line.ends_with("for crates elsewhere set MOYE_RUST_SRC to it"), "{said}");
+    assert!(
+        line.ends_with("for crates that do not depend on that checkout set MOYE_RUST_SRC to it"),
+        "{said}"
+    );
     assert_eq!(output.status.code(), Some(0), "{said}");
 }
 

@@ -228,7 +228,7 @@ fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     machine.stand_in("ptxas", "while read -r line; do :; done");
     machine.stand_in("python3", "exit 1");
     machine.stand_in("cargo", "exit 0");
-    fs::create_dir_all(machine.root.join("checkout/examples/own-kernels")).unwrap();
+    fs::create_dir_all(machine.root.join("checkout/examples/pages")).unwrap();
     let mut test = machine.xtask(&["test", "format"]);
     test.env("MOYE_RUST_SRC", machine.source("there").join("there/library"));
     run(test.env("CARGO", machine.root.join("bin/cargo")));
@@ -236,4 +236,27 @@ fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     assert!(log.contains("ptxas -v --gpu-name sm_50"), "the one that was found is asked: {log}");
     assert!(!log.contains("python3"), "{log}");
     assert_eq!(machine.kept(), [] as [String; 0]);
+}
+
+/// The demonstration: what is built, and that it takes long, is said before.
+#[test]
+fn the_demonstration_says_what_it_builds_after_the_source_of_core_is_there() {
+    let machine = Machine::new("demo");
+    machine.stand_in("cargo", "exit 0");
+    let mut demo = machine.xtask(&["demo"]);
+    demo.env("MOYE_RUST_SRC", machine.source("there").join("there/library"));
+    let output = demo.env("CARGO", machine.root.join("bin/cargo")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("building the demonstration: minutes at the first time"), "{said}");
+    assert!(said.contains("compiles the kernels of f32 products to PTX"), "{said}");
+
+    // Without the source nothing is built.
+    drop(machine);
+    let machine = Machine::new("demo-without");
+    machine.stand_in("cargo", "exit 0");
+    machine.stand_in("curl", "exit 1");
+    let output = machine.xtask(&["demo"]).env("CARGO", machine.root.join("bin/cargo")).output().unwrap();
+    assert!(!output.status.success());
+    assert!(!machine.log().contains("cargo build"), "{}", machine.log());
 }

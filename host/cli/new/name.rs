@@ -1,0 +1,86 @@
+//! The names that a crate may have.
+
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+/// Names that cargo refuses, or that would hide a crate which the template uses.
+const TAKEN: &[&str] = &[
+    "alloc",
+    "core",
+    "moye",
+    "moye-build",
+    "moye-device",
+    "moye-kernels",
+    "moye-macros",
+    "moye-sim",
+    "proc-macro",
+    "std",
+    "test",
+    "build",
+    "deps",
+    "examples",
+    "incremental",
+];
+
+/// Rust's keywords, which are no names of crates.
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual",
+    "where", "while", "yield",
+];
+
+/// The last part of a folder's path.
+pub fn of_folder(folder: &Path) -> Result<String> {
+    let last =
+        folder.file_name().with_context(|| format!("{} has no name; give --name", folder.display()))?;
+    let name = last.to_str().with_context(|| format!("{} is no UTF-8; give --name", folder.display()))?;
+    Ok(name.to_owned())
+}
+
+/// Refuses what cargo would refuse.
+pub fn check(name: &str) -> Result<()> {
+    let way_out = "give a name such as `my-kernels`, by --name where the folder has another";
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        bail!("`{name}` is no name of a crate: it starts with no letter from a to z; {way_out}");
+    }
+    if let Some(wrong) = name.chars().find(|c| !c.is_ascii_alphanumeric() && !"-_".contains(*c)) {
+        bail!(
+            "`{name}` is no name of a crate: it has a {wrong:?}, and only letters, digits, - and _ are allowed; {way_out}"
+        );
+    }
+    if KEYWORDS.contains(&name) {
+        bail!("`{name}` is no name of a crate: it is a keyword of Rust; {way_out}");
+    }
+    if TAKEN.contains(&name.replace('_', "-").as_str()) {
+        bail!("`{name}` is the name of another crate or folder that the build uses; {way_out}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cargo_refuses_are_refused_with_a_way_out() {
+        for name in ["my-kernels", "a", "k2_x"] {
+            check(name).unwrap();
+        }
+        for (name, why) in [
+            ("", "starts with no letter"),
+            ("2d", "starts with no letter"),
+            ("a.b", "it has a '.'"),
+            ("kernels ", "it has a ' '"),
+            ("größe", "it has a 'ö'"),
+            ("fn", "a keyword"),
+            ("moye_sim", "another crate"),
+        ] {
+            let error = check(name).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("`my-kernels`"), "{name}: {error}");
+        }
+        assert_eq!(of_folder(Path::new("some/where/kernels/")).unwrap(), "kernels");
+        assert!(of_folder(Path::new("..")).is_err());
+    }
+}
