@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         unsafe {
             let (a, b, mut c) = (stream.read(&a)?, stream.read(&b)?, stream.write(&mut c)?);
             let (a, b) = (Matrix::row_major(&a, m, k)?, Matrix::row_major(&b, k, n)?);
-            Matmul::new(a, b).run_on(&stream, &mut MatrixMut::row_major(&mut *c, m, n)?)?;
+            Matmul::new(a, b).run_on(&stream, &mut MatrixMut::row_major(&mut c, m, n)?)?;
             let c = Matrix::row_major(&c, m, n)?;
             transpose_on(&stream, &c, &mut MatrixMut::row_major(&mut turned, n, m)?)?;
         }

@@ -17,7 +17,7 @@
 //! unsafe {
 //!     let (a, b, mut c) = (stream.read(&a)?, stream.read(&b)?, stream.write(&mut c)?);
 //!     let (a, b) = (Matrix::row_major(&a, 64, 32)?, Matrix::row_major(&b, 32, 48)?);
-//!     Matmul::new(a, b).run_on(&stream, &mut MatrixMut::row_major(&mut *c, 64, 48)?)?;
+//!     Matmul::new(a, b).run_on(&stream, &mut MatrixMut::row_major(&mut c, 64, 48)?)?;
 //! }
 //! assert_eq!(cuda.clone_dtoh(&c)?, vec![64.0; 64 * 48]);
 //! # Ok(())
@@ -28,7 +28,7 @@
 //! The version of CUDA and how its libraries are found are `cudarc`'s features: name those that you want in your own dependency
 //! on it. cuBLAS is not among what this crate's feature switches on.
 
-use crate::{Buffer, Device, Element, Error, Result, Stream};
+use crate::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Error, Result, Stream};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -188,6 +188,24 @@ impl<T: Element> Deref for Writing<'_, T> {
 impl<T: Element> DerefMut for Writing<'_, T> {
     fn deref_mut(&mut self) -> &mut Buffer<T> {
         &mut self.view
+    }
+}
+
+impl<'a, T: Element> From<&'a Reading<'_, T>> for BufferSlice<'a, T> {
+    fn from(reading: &'a Reading<'_, T>) -> Self {
+        reading.view.as_slice()
+    }
+}
+
+impl<'a, T: Element> From<&'a Writing<'_, T>> for BufferSlice<'a, T> {
+    fn from(writing: &'a Writing<'_, T>) -> Self {
+        writing.view.as_slice()
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Writing<'_, T>> for BufferSliceMut<'a, T> {
+    fn from(writing: &'a mut Writing<'_, T>) -> Self {
+        writing.view.as_slice_mut()
     }
 }
 

@@ -38,7 +38,7 @@ fn multiplies_slices() {
                 (stream.read(&a).unwrap(), stream.read(&b).unwrap(), stream.write(&mut c).unwrap());
             assert_eq!((a.len(), c.len()), (4096, 4096));
             let (a, b) = (Matrix::row_major(&a, 64, 64).unwrap(), Matrix::row_major(&b, 64, 64).unwrap());
-            let mut c = MatrixMut::row_major(&mut *c, 64, 64).unwrap();
+            let mut c = MatrixMut::row_major(&mut c, 64, 64).unwrap();
             Matmul::new(a, b).split_k(2).run_on(&stream, &mut c).unwrap();
         }
     }
