@@ -232,3 +232,14 @@ impl fmt::Debug for Stream {
         write!(f, "Stream({kind}, {:?})", self.device)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_used_from_any_thread() {
+        fn from_any_thread<T: Send + Sync>() {}
+        from_any_thread::<Stream>();
+    }
+}

@@ -1,18 +1,17 @@
 //! Graphs on the simulator: launches that were recorded.
 
-use crate::device::Device;
 use crate::device::simulator::Simulator;
 use crate::launch::Grid;
-use crate::memory::Buffer;
 use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
+use moye_sim::memory::Allocation;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The launches of a graph in order, and the memory that operations took for them.
 #[derive(Default)]
 pub(crate) struct Recording {
     launches: Mutex<Vec<Arc<Launch>>>,
-    memory: Mutex<Vec<Buffer<u8>>>,
+    memory: Mutex<Vec<Allocation>>,
 }
 
 /// A launch with its arguments.
@@ -44,9 +43,20 @@ impl Recording {
     }
 
     /// Memory that lives as long as the recording: the device address of its first byte.
-    pub fn keep(&self, buffer: Buffer<u8>) -> u64 {
-        let address = buffer.address();
-        lock(&self.memory).push(buffer);
+    pub fn alloc(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
+        Ok(self.keep(simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?))
+    }
+
+    /// The same, all 0.
+    pub fn alloc_zeroed(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
+        let allocation = simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?;
+        allocation.fill(0, bytes, 0)?;
+        Ok(self.keep(allocation))
+    }
+
+    fn keep(&self, allocation: Allocation) -> u64 {
+        let address = allocation.address();
+        lock(&self.memory).push(allocation);
         address
     }
 
@@ -74,13 +84,6 @@ impl Recording {
     /// How many launches there are.
     pub fn len(&self) -> usize {
         lock(&self.launches).len()
-    }
-}
-
-impl Recording {
-    /// Bytes for an operation that is recorded.
-    pub fn alloc(&self, device: &Device, bytes: usize) -> Result<u64> {
-        Ok(self.keep(device.alloc_uninit::<u8>(bytes)?))
     }
 }
 

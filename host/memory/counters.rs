@@ -23,8 +23,8 @@ impl Counters {
         match (&device.0, stream.recorded()) {
             (Backend::Sim(_), None) => Ok(Self::Sim(device.alloc_zeroed(count)?)),
             // Launches run one after the other and leave them at 0.
-            (Backend::Sim(_), Some(recording)) => {
-                Ok(Self::Kept(recording.keep(device.alloc_zeroed::<u8>(4 * count)?)))
+            (Backend::Sim(simulator), Some(recording)) => {
+                Ok(Self::Kept(recording.alloc_zeroed(simulator, 4 * count)?))
             }
             (Backend::Gpu(gpu), _) => Ok(Self::Kept(stream.kept(gpu).counters(device, gpu, stream, count)?)),
         }

@@ -30,11 +30,14 @@ impl<'a> Workspace<'a> {
             return Ok(None);
         }
         let device = stream.device();
-        let Backend::Gpu(gpu) = &device.0 else {
-            return Ok(Some(Self(match stream.recorded() {
-                None => Memory::Sim(device.alloc_uninit::<u8>(bytes + ALIGN)?),
-                Some(recording) => Memory::Recorded(recording.alloc(device, bytes + ALIGN)?),
-            })));
+        let gpu = match &device.0 {
+            Backend::Gpu(gpu) => *gpu,
+            Backend::Sim(simulator) => {
+                return Ok(Some(Self(match stream.recorded() {
+                    None => Memory::Sim(device.alloc_uninit::<u8>(bytes + ALIGN)?),
+                    Some(recording) => Memory::Recorded(recording.alloc(simulator, bytes + ALIGN)?),
+                })));
+            }
         };
         // Those of a graph are its own, whatever their size.
         if bytes <= MOST_KEPT || stream.captures() {
