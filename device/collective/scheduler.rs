@@ -59,7 +59,7 @@ pub trait TileScheduler: Clone {
     }
 }
 
-/// One tile for each worker: a grid of [`Tiles::count`] workers.
+/// One tile for each worker: a grid of [`Tiles::count`] workers. Others have none.
 #[derive(Clone, Copy, Debug)]
 pub struct OneTile {
     bands: Bands,
@@ -79,7 +79,7 @@ impl OneTile {
 impl TileScheduler for OneTile {
     #[inline(always)]
     fn next_tile(&mut self) -> Option<WorkTile> {
-        if self.done {
+        if self.done || self.worker.number >= self.bands.tiles().count() {
             return None;
         }
         self.done = true;
@@ -177,6 +177,16 @@ mod tests {
             let own = all_of(OneTile::new(tiles, worker(number, 16), 4));
             assert_eq!(own.len(), 1);
             assert_eq!((own[0].m, own[0].n), (number % 4, number / 4));
+        }
+        assert_eq!(all_of(OneTile::new(tiles, worker(16, 17), 4)), [], "there are 16 tiles");
+    }
+
+    #[test]
+    fn a_product_without_rows_or_columns_has_no_tiles() {
+        for (m, n) in [(0, 3), (3, 0)] {
+            let tiles = Tiles::new((m, n, 8), (1, 1, 8), 1);
+            assert_eq!(all_of(OneTile::new(tiles, worker(0, 1), 4)), []);
+            assert_eq!(all_of(Persistent::new(tiles, worker(0, 1), 4)), []);
         }
     }
 }

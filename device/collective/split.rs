@@ -48,10 +48,10 @@ impl TileScheduler for SplitK {
     #[inline(always)]
     fn next_tile(&mut self) -> Option<WorkTile> {
         let tiles = self.bands.tiles();
-        let (slice, number) = (self.next / tiles.count(), self.next % tiles.count());
-        if slice >= self.slices() {
+        if self.next >= tiles.count() * self.slices() {
             return None;
         }
+        let (slice, number) = (self.next / tiles.count(), self.next % tiles.count());
         self.next += self.worker.count;
         let (k, left) = (slice * self.chunk, tiles.k - slice * self.chunk);
         let chunk = if left < self.chunk { left } else { self.chunk };
@@ -242,6 +242,13 @@ mod tests {
                 assert!(own <= most, "worker {number} of {count} has {own} of {tiles:?}, and not {most}");
             }
         }
+    }
+
+    #[test]
+    fn a_product_without_rows_or_columns_has_no_pieces() {
+        let tiles = Tiles { m: 0, n: 5, k: 3, batches: 1 };
+        assert!(pieces(2, |worker| SplitK::new(tiles, worker, 4, 2, NONE)).is_empty());
+        assert!(pieces(2, |worker| StreamK::new(tiles, worker, 4, NONE)).is_empty());
     }
 
     #[test]
