@@ -15,7 +15,8 @@ pub(super) enum Memory {
     Empty,
     Gpu {
         gpu: &'static Gpu,
-        pointer: DevicePointer<u8>,
+        /// By its number, so that buffers go from thread to thread.
+        address: sys::CUdeviceptr,
         is_borrowed: bool,
     },
     Sim(Allocation),
@@ -45,7 +46,7 @@ impl Memory {
                         Err(error) => error,
                     }
                 })?;
-                Ok(Self::Gpu { gpu, pointer, is_borrowed: false })
+                Ok(Self::Gpu { gpu, address: pointer.as_raw(), is_borrowed: false })
             }
         }
     }
@@ -78,7 +79,7 @@ impl Memory {
                     }
                     Err(code) => return Err(gpu.error_of_code("cuPointerGetAttribute", code)),
                 }
-                Ok(Self::Gpu { gpu, pointer: DevicePointer::from_raw(address), is_borrowed: true })
+                Ok(Self::Gpu { gpu, address, is_borrowed: true })
             }
         }
     }
@@ -87,7 +88,7 @@ impl Memory {
     pub fn address(&self) -> u64 {
         match self {
             Self::Empty => 0,
-            Self::Gpu { pointer, .. } => pointer.as_raw(),
+            Self::Gpu { address, .. } => *address,
             Self::Sim(allocation) => allocation.address(),
             Self::View(view) => view.address(),
         }
@@ -100,9 +101,9 @@ impl Memory {
             Self::Empty => unreachable!("no range of bytes lies within no memory"),
             Self::Sim(allocation) => Ok(allocation.write(offset, source)?),
             Self::View(view) => Ok(view.write(offset, source)?),
-            Self::Gpu { gpu, pointer, .. } => {
+            Self::Gpu { gpu, address, .. } => {
                 gpu.bind()?;
-                let to = pointer.as_raw() + offset as u64;
+                let to = address + offset as u64;
                 // SAFETY: the range lies within the allocation, and `source` is readable. The driver has copied it when
                 // the call returns.
                 check(unsafe { sys::cuMemcpyHtoD_v2(to, source.as_ptr().cast(), source.len()) })
@@ -128,9 +129,9 @@ impl Memory {
                     _ => unreachable!("matched above"),
                 }
             }
-            Self::Gpu { gpu, pointer, .. } => {
+            Self::Gpu { gpu, address, .. } => {
                 gpu.bind()?;
-                let from = pointer.as_raw() + offset as u64;
+                let from = address + offset as u64;
                 // SAFETY: the range lies within the allocation, and `destination` may be written.
                 check(unsafe {
                     sys::cuMemcpyDtoH_v2(destination.as_mut_ptr().cast(), from, destination.len())
@@ -147,10 +148,10 @@ impl Memory {
             Self::Empty => unreachable!("no range of bytes lies within no memory"),
             Self::Sim(allocation) => Ok(allocation.fill(offset, bytes, value)?),
             Self::View(view) => Ok(view.fill(offset, bytes, value)?),
-            Self::Gpu { gpu, pointer, .. } => {
+            Self::Gpu { gpu, address, .. } => {
                 gpu.bind()?;
                 // SAFETY: the range lies within the allocation.
-                check(unsafe { sys::cuMemsetD8_v2(pointer.as_raw() + offset as u64, value, bytes) })
+                check(unsafe { sys::cuMemsetD8_v2(address + offset as u64, value, bytes) })
                     .map_err(|code| gpu.error_of_code("cuMemsetD8", code))
             }
         }
@@ -159,13 +160,22 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if let Self::Gpu { gpu, pointer, is_borrowed: false } = self
+        if let Self::Gpu { gpu, address, is_borrowed: false } = self
             && gpu.bind().is_ok()
         {
             // The driver waits for the kernels that use the memory. After a kernel's fault it refuses, and the process
             // has lost the GPU anyway.
             // SAFETY: allocated in `new`, freed once.
-            let _ = unsafe { cuda_free(*pointer) };
+            let _ = unsafe { cuda_free(DevicePointer::<u8>::from_raw(*address)) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_buffer_may_be_used_from_any_thread() {
+        fn assert_shared<T: Send + Sync>() {}
+        assert_shared::<crate::Buffer<f32>>();
     }
 }

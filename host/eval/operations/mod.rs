@@ -115,6 +115,23 @@ impl Operation {
         format!("{}({})", self.name, parameters.join(", "))
     }
 
+    /// What the operation answers to these values.
+    ///
+    /// ```
+    /// use moye::eval::{Operation, Value, evaluate};
+    ///
+    /// let operation = Operation::named("composition").unwrap();
+    /// let layouts = [evaluate("(6,2):(8,2)").unwrap(), evaluate("(4,3):(3,1)").unwrap()];
+    /// assert_eq!(operation.answer(layouts.to_vec()).unwrap().to_string(), "((2,2),3):((24,2),8)");
+    /// assert!(operation.answer(vec![Value::from(1)]).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// Where it takes other values, or has no answer to these.
+    pub fn answer(&self, mut values: Vec<Value>) -> Result<Value, EvalError> {
+        self.call(values.drain(..))
+    }
+
     /// What the operation answers.
     pub(super) fn call(&self, values: Drain<'_, Value>) -> Result<Value, EvalError> {
         let takes_all = self.parameters.iter().any(|parameter| parameter.arity == Arity::Many);

@@ -1,0 +1,145 @@
+"""Which library an array is of: how it becomes an operand, and how a result is made that matches it."""
+
+import sys
+
+from ._moye import Array, Operand
+
+# What `ml_dtypes` has and NumPy's own interfaces refuse.
+_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+
+def _numpy(array):
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, numpy.ndarray)
+
+
+def _torch(array):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+class Numpy:
+    """NumPy arrays, with `ml_dtypes`."""
+
+    @staticmethod
+    def operand(array, name, stream):
+        if not array.dtype.isnative:
+            raise TypeError(f"{name} has elements of {array.dtype.str}, in the other byte order; convert it")
+        fields = array.__array_interface__
+        address, read_only = fields["data"]
+        return Operand.from_host(array, address, read_only, array.dtype.name, array.shape, array.strides)
+
+    @staticmethod
+    def stream(array, stream):
+        return stream
+
+    @staticmethod
+    def empty(shape, dtype, like):
+        import numpy
+
+        if dtype in _ML_DTYPES:
+            import ml_dtypes
+
+            return numpy.empty(shape, getattr(ml_dtypes, dtype))
+        return numpy.empty(shape, dtype)
+
+    give = staticmethod(lambda result, like: result)
+
+
+class Torch:
+    """PyTorch's tensors, on a GPU or on the host."""
+
+    @staticmethod
+    def operand(array, name, stream):
+        import torch
+
+        if array.requires_grad and torch.is_grad_enabled():
+            raise TypeError(
+                f"{name} requires a gradient, which this operation does not have; pass {name}.detach(), or call it under torch.no_grad()"
+            )
+        dtype = None
+        if array.dtype.itemsize == 1 and array.dtype.is_floating_point:
+            # DLPack in PyTorch before 2.9 has no 8-bit floats.
+            dtype = str(array.dtype).removeprefix("torch.")
+            array = array.view(torch.uint8)
+        # -1: no synchronisation, as the work goes to the stream of the tensor's own.
+        return Operand.from_dlpack(array.detach(), -1, dtype)
+
+    @staticmethod
+    def stream(array, stream):
+        if stream is None and array.is_cuda:
+            import torch
+
+            return torch.cuda.current_stream(array.device).cuda_stream
+        return stream
+
+    @staticmethod
+    def empty(shape, dtype, like):
+        import torch
+
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+
+    give = staticmethod(lambda result, like: result)
+
+
+class Other:
+    """Any other library with DLPack."""
+
+    @staticmethod
+    def operand(array, name, stream):
+        device, _ = array.__dlpack_device__()
+        # The producer makes this stream wait for what computes the array: by default the legacy default stream, 1.
+        wait = None if device in (1, 3) else (1 if not stream else stream)
+        return Operand.from_dlpack(array, wait)
+
+    @staticmethod
+    def stream(array, stream):
+        return stream
+
+    @staticmethod
+    def empty(shape, dtype, like):
+        device, index = like.__dlpack_device__()
+        return Array(shape, dtype, None if device in (1, 3) else index)
+
+    @staticmethod
+    def give(result, like):
+        namespace = getattr(like, "__array_namespace__", None)
+        return result if namespace is None else namespace().from_dlpack(result)
+
+
+def library(array, name):
+    """The library of an array."""
+    if _torch(array):
+        return Torch
+    if _numpy(array):
+        return Numpy
+    if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
+        return Other
+    raise TypeError(
+        f"{name} is {type(array).__name__}, and must be an array with __dlpack__: of NumPy, PyTorch, CuPy, JAX or another library"
+    )
+
+
+def operand(array, name, stream=None):
+    """The array as an operand, or None for None."""
+    return None if array is None else library(array, name).operand(array, name, stream)
+
+
+class on_device_of:
+    """Lets PyTorch's current device be what it was: the driver's context of the calling thread becomes that of the arrays."""
+
+    def __init__(self, array):
+        self.guard = None
+        if _torch(array) and array.is_cuda:
+            import torch
+
+            if torch.cuda.current_device() != array.device.index:
+                self.guard = torch.cuda.device(array.device)
+
+    def __enter__(self):
+        if self.guard is not None:
+            self.guard.__enter__()
+
+    def __exit__(self, *error):
+        if self.guard is not None:
+            self.guard.__exit__(*error)

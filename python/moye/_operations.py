@@ -1,0 +1,154 @@
+"""The operations on arrays."""
+
+from . import _moye
+from ._arrays import library, on_device_of, operand
+
+
+def matmul(
+    a,
+    b,
+    *,
+    c=None,
+    bias=None,
+    alpha=1.0,
+    beta=None,
+    activation=None,
+    out=None,
+    out_dtype=None,
+    precision=None,
+    scale_a=None,
+    scale_b=None,
+    tile=None,
+    kernel=None,
+    split_k=None,
+    device=None,
+    stream=None,
+):
+    """The matrix product ``activation(alpha * a @ b + beta * c + bias)``.
+
+    All arrays are of one library, on one device. Strides may be any, so ``a.T`` costs nothing; operands that no kernel reads as they are
+    are rearranged first.
+
+    Args:
+        a: (M, K) or (batches, M, K): float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2.
+        b: (K, N) or (batches, K, N), of the same type. Of ``a`` and ``b`` one may have a single batch, or none.
+        c: (M, N) or (batches, M, N), of the result's type; it may be ``out`` itself.
+        bias: (N,), added to each row, or (M, 1), added to each column; of the result's type.
+        alpha: the factor of the product. With 0 neither ``a`` nor ``b`` is read.
+        beta: the factor of ``c``; 1 where there is a ``c``.
+        activation: None, "relu", "gelu" (the form with a hyperbolic tangent) or "silu".
+        out: where the result is written, (M, N) or (batches, M, N); it shares no memory with what is read, ``c`` excepted.
+        out_dtype: the result's type: by default that of ``a``, int32 for int8 and bfloat16 for 8-bit floats; "float32" for types of 16
+            and 8 bits.
+        precision: None, "tf32" (tensor cores with 10 bits of each fraction) for float32, or "float16" (accumulators of 16 bits) for float16.
+        scale_a: factors of 8-bit floats in float32: one, one for each row of ``a``, or (batches, M).
+        scale_b: one, one for each column of ``b``, or (batches, N).
+        tile: (M, N) of the kernel's tile; kernel: its name; split_k: the number of slices of K. By default they are chosen.
+        device: "auto", "gpu", "gpu:N" or "sim", for arrays on the host; by default what the environment variable MOYE_DEVICE says, or "auto".
+        stream: the handle of a CUDA stream, for arrays on a GPU; by default PyTorch's current one, and the legacy default stream for
+            other libraries.
+
+    Returns:
+        ``out``, or a new array of the library and on the device of ``a``. On a GPU the call returns before the product is computed, as
+        PyTorch's operations do.
+
+    Raises:
+        ValueError: shapes, batches or strides that do not fit, ``out`` over an operand, a tile or kernel that there is not.
+        TypeError: element types that do not go together, or an argument that is no array.
+        moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed. MemoryError.
+    """
+    options = _options(alpha, beta, activation, precision, tile, kernel, split_k, device, False)
+    return _product(a, b, c, bias, out, out_dtype, scale_a, scale_b, stream, options)[0]
+
+
+def explain(a, b, *, out=None, out_dtype=None, precision=None, tile=None, kernel=None, split_k=None, device=None):
+    """The kernel that :func:`matmul` would take: a dict with ``kernel`` (its name), ``tile`` (M, N) and ``split_k``."""
+    options = _options(1.0, None, None, precision, tile, kernel, split_k, device, True)
+    _, (name, tile, splits) = _product(a, b, None, None, out, out_dtype, None, None, None, options)
+    return {"kernel": name, "tile": tile, "split_k": splits}
+
+
+def _options(alpha, beta, activation, precision, tile, kernel, split_k, device, explain):
+    return {
+        "alpha": alpha,
+        "beta": beta,
+        "activation": activation,
+        "precision": precision,
+        "tile": tile,
+        "kernel": kernel,
+        "split_k": split_k,
+        "device": device,
+        "explain": explain,
+    }
+
+
+def _product(a, b, c, bias, out, out_dtype, scale_a, scale_b, stream, options):
+    of = library(a, "a")
+    stream = options["stream"] = of.stream(a, stream)
+    in_a, in_b = operand(a, "a", stream), operand(b, "b", stream)
+    shape, dtype = _moye.matmul_result(in_a, in_b, None if out_dtype is None else _name(out_dtype))
+    is_new = out is None
+    if is_new:
+        out = of.empty(shape, dtype, a)
+    others = [operand(array, name, stream) for array, name in ((c, "c"), (bias, "bias"), (scale_a, "scale_a"), (scale_b, "scale_b"))]
+    into = operand(out, "out", stream)
+    if not is_new and out_dtype is not None and into.dtype != dtype:
+        raise TypeError(f"out has elements of {into.dtype}, and out_dtype is {dtype}; give one of them")
+    with on_device_of(a):
+        explained = _moye.matmul(in_a, in_b, into, *others, options)
+    return of.give(out, a) if is_new else out, explained
+
+
+def _name(dtype):
+    """The name of an element type: given as such, or as NumPy's or PyTorch's type."""
+    if isinstance(dtype, str):
+        return dtype
+    text = str(getattr(dtype, "__name__", dtype))
+    return text.removeprefix("torch.")
+
+
+def transpose(x, *, out=None, device=None, stream=None):
+    """The transposed matrix, moved: (M, N) becomes (N, M), and (batches, M, N) becomes (batches, N, M).
+
+    Args:
+        x: of any type; strides may be any.
+        out: where the result is written; it shares no memory with ``x``.
+        device, stream: as for :func:`matmul`.
+
+    Returns:
+        ``out``, or a new row-major array of the library and on the device of ``x``.
+
+    Raises:
+        ValueError, TypeError, moye.DeviceError, MemoryError: as for :func:`matmul`.
+    """
+    return _moved(x, out, device, stream, True)
+
+
+def copy(x, *, out=None, device=None, stream=None):
+    """A copy of ``x``: (N,), (M, N) or (batches, M, N).
+
+    Args:
+        x: of any type; strides may be any.
+        out: where the elements are written, of the same shape and type; it shares no memory with ``x``.
+        device, stream: as for :func:`matmul`.
+
+    Returns:
+        ``out``, or a new row-major array of the library and on the device of ``x``.
+
+    Raises:
+        ValueError, TypeError, moye.DeviceError, MemoryError: as for :func:`matmul`.
+    """
+    return _moved(x, out, device, stream, False)
+
+
+def _moved(x, out, device, stream, transposed):
+    of = library(x, "x")
+    stream = of.stream(x, stream)
+    source = operand(x, "x", stream)
+    shape = source.shape
+    is_new = out is None
+    if is_new:
+        out = of.empty((*shape[:-2], *shape[:-3:-1]) if transposed else shape, source.dtype, x)
+    with on_device_of(x):
+        _moye.copy(source, operand(out, "out", stream), transposed=transposed, device=device, stream=stream)
+    return of.give(out, x) if is_new else out

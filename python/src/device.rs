@@ -1,0 +1,106 @@
+//! Which device computes, and on which stream.
+
+use crate::error;
+use moye::{Device, DeviceChoice, Stream};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
+
+/// Where an array lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Host,
+    Gpu(u32),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host => f.write_str("the host"),
+            Self::Gpu(index) => write!(f, "GPU {index}"),
+        }
+    }
+}
+
+/// The device of a name: `auto`, `gpu`, `gpu:N` or `sim`; `cuda` and `cuda:N` are PyTorch's names of GPUs. Without a name what the
+/// environment variable `MOYE_DEVICE` says.
+///
+/// The process has one simulator.
+pub fn named(name: Option<&str>) -> PyResult<Device> {
+    let choice = match name {
+        None => DeviceChoice::from_env(),
+        Some(name) => match name.strip_prefix("cuda") {
+            Some(rest) => format!("gpu{rest}").parse(),
+            None => name.parse(),
+        },
+    };
+    static SIM: OnceLock<Device> = OnceLock::new();
+    match choice.map_err(error::raised)? {
+        DeviceChoice::Sim => Ok(SIM.get_or_init(Device::sim).clone()),
+        DeviceChoice::Auto => match SIM_BY_DEFAULT.get() {
+            Some(device) => Ok(device.clone()),
+            None => {
+                let device = Device::choose(DeviceChoice::Auto).map_err(error::raised)?;
+                Ok(if device.is_gpu() { device } else { SIM_BY_DEFAULT.get_or_init(|| device).clone() })
+            }
+        },
+        choice => Device::choose(choice).map_err(error::raised),
+    }
+}
+
+/// The simulator that stands for a GPU that there is not; it knows why.
+static SIM_BY_DEFAULT: OnceLock<Device> = OnceLock::new();
+
+/// The GPU of arrays that lie on it, where the caller names that or none.
+///
+/// It is the GPU's primary context, which PyTorch, CuPy and JAX use too.
+pub fn of_gpu(index: u32, name: Option<&str>) -> PyResult<Device> {
+    let device = Device::gpu(index).map_err(error::raised)?;
+    match name {
+        Some(name) if named(Some(name))? != device => Err(error::value(format!(
+            "the arrays are on GPU {index}, and device is {name:?}; leave device out, or copy them to the host"
+        ))),
+        _ => Ok(device),
+    }
+}
+
+/// A stream of another library, by its handle. Its workspace is kept from call to call.
+///
+/// # Safety
+/// The stream is alive until the call for which it is used returns.
+pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Stream> {
+    /// The per-thread default stream: each thread has another one of this handle.
+    const PER_THREAD: u64 = 2;
+    /// What tells streams apart: a GPU, a handle, and the thread where that counts.
+    type Key = (u32, u64, Option<ThreadId>);
+    // A stream that is destroyed stays here, and its workspace with it. The driver gives its handle to a new stream only when its
+    // work has ended, so that the new one may use that workspace.
+    static KNOWN: OnceLock<Mutex<HashMap<Key, Stream>>> = OnceLock::new();
+    let key = (index, handle, (handle == PER_THREAD).then(|| thread::current().id()));
+    let mut known = KNOWN.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stream) = known.get(&key) {
+        return Ok(stream.clone());
+    }
+    let raw = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
+    // SAFETY: the caller's contract; handles in `KNOWN` are never dropped, so nothing uses the stream after the call.
+    let stream = unsafe { Stream::from_raw_handle(device, raw) }.map_err(error::raised)?;
+    known.insert(key, stream.clone());
+    Ok(stream)
+}
+
+/// The name of a device: a GPU's, or `simulator`.
+///
+/// device: `auto`, `gpu`, `gpu:N` or `sim`; without it what the environment variable MOYE_DEVICE says, or `auto`.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+pub fn device_name(device: Option<&str>) -> PyResult<String> {
+    Ok(named(device)?.name().to_owned())
+}
+
+/// Why `auto` is the simulator; None where it is a GPU.
+#[pyfunction]
+pub fn why_simulated() -> PyResult<Option<String>> {
+    Ok(named(Some("auto"))?.why_simulated().map(ToString::to_string))
+}

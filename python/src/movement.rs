@@ -1,0 +1,103 @@
+//! Copies and transposes of arrays.
+
+use crate::device::{self, Place};
+use crate::error;
+use crate::operand::{Batched, Operand, shape_text};
+use crate::resident::Resident;
+use moye::{Device, Element, Stream};
+use pyo3::prelude::*;
+
+/// Writes `x` to `out`, of the same shape; with `transposed`, the last two modes of `x` in reverse order.
+#[pyfunction]
+#[pyo3(signature = (x, out, *, transposed, device=None, stream=None))]
+pub fn copy(
+    py: Python<'_>,
+    x: &Operand,
+    out: &Operand,
+    transposed: bool,
+    device: Option<&str>,
+    stream: Option<u64>,
+) -> PyResult<()> {
+    let (from, to) = (modes("x", x, transposed)?, modes("out", out, transposed)?);
+    let wanted = if transposed { from.t().shape } else { from.shape };
+    if to.shape != wanted || x.shape.len() != out.shape.len() {
+        return Err(error::value(format!(
+            "x has shape {}, so out must have {}, and has {}",
+            x.shape_text(),
+            shape_text(&wanted[3 - x.shape.len()..]),
+            out.shape_text()
+        )));
+    }
+    out.expect_dtype("out", x.dtype.name)?;
+    out.expect_place("out", ("x", x.place))?;
+    out.expect_writable("out")?;
+    if let Place::Gpu(_) = x.place {
+        out.expect_apart("out", ("x", x))?;
+    }
+    let (device, stream) = target(x.place, device, stream)?;
+    let work = (&device, &stream, [x, out], [from, to], transposed);
+    match x.dtype.bits {
+        8 => moved::<u8>(py, work),
+        16 => moved::<u16>(py, work),
+        32 => moved::<u32>(py, work),
+        64 => moved::<u64>(py, work),
+        _ => moved::<u128>(py, work),
+    }
+}
+
+/// The device that computes with arrays at a place, and the stream.
+pub fn target(place: Place, device: Option<&str>, stream: Option<u64>) -> PyResult<(Device, Stream)> {
+    match place {
+        Place::Host => {
+            if stream.is_some() {
+                return Err(error::value(
+                    "stream goes with arrays on a GPU, and these are on the host; leave it out",
+                ));
+            }
+            let device = device::named(device)?;
+            let stream = device.default_stream();
+            Ok((device, stream))
+        }
+        Place::Gpu(index) => {
+            let device = device::of_gpu(index, device)?;
+            // SAFETY: the caller's handle, of a stream that its library keeps while this call runs; 0 is the legacy default stream.
+            let stream = unsafe { device::stream(&device, index, stream.unwrap_or(0))? };
+            Ok((device, stream))
+        }
+    }
+}
+
+fn modes(name: &str, operand: &Operand, transposed: bool) -> PyResult<Batched> {
+    match (operand.shape.as_slice(), operand.strides.as_slice()) {
+        (&[extent], &[stride]) if !transposed => {
+            Ok(Batched { shape: [1, 1, extent], strides: [0, 0, stride] })
+        }
+        _ if transposed => operand.matrices(name, "(M, N) or (batches, M, N)"),
+        _ => operand.matrices(name, "(N,), (M, N) or (batches, M, N)"),
+    }
+}
+
+type Work<'a> = (&'a Device, &'a Stream, [&'a Operand; 2], [Batched; 2], bool);
+
+fn moved<T: Element>(
+    py: Python<'_>,
+    (device, stream, [x, out], [from, to], transposed): Work<'_>,
+) -> PyResult<()> {
+    let source = Resident::<T>::read(device, x, from, "x")?;
+    let mut result = Resident::<T>::written(device, out, to, "out")?;
+    py.detach(|| {
+        for batch in 0..source.batch().0 {
+            let (source, result) = (source.matrix(batch)?, &mut result.matrix_mut(batch)?);
+            // SAFETY: `out` shares no memory with `x`. On a GPU the library of both launches what uses them on this stream.
+            unsafe {
+                match transposed {
+                    true => moye::transpose_on(stream, &source, result)?,
+                    false => moye::copy_on(stream, &source, result)?,
+                }
+            }
+        }
+        Ok(())
+    })
+    .map_err(error::raised)?;
+    result.give_back(out, to)
+}

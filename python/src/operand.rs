@@ -1,0 +1,294 @@
+//! Arrays of other libraries as operands: where their elements are, of which type, with which extents and strides.
+
+use crate::device::Place;
+use crate::dlpack::{self, Imported};
+use crate::element::Dtype;
+use crate::error;
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+
+/// An array of another library, taken over for one call.
+#[pyclass(frozen, module = "moye._moye")]
+pub struct Operand {
+    pub place: Place,
+    pub address: usize,
+    pub dtype: &'static Dtype,
+    pub shape: Vec<usize>,
+    /// In elements.
+    pub strides: Vec<isize>,
+    pub is_read_only: bool,
+    /// What keeps the memory: its last owner may be the operand.
+    _owner: Owner,
+}
+
+enum Owner {
+    Capsule(#[allow(dead_code, reason = "it is dropped")] Imported),
+    Array(#[allow(dead_code, reason = "it is dropped")] Py<PyAny>),
+}
+
+#[pymethods]
+impl Operand {
+    /// From an object with `__dlpack__`.
+    ///
+    /// stream: what is passed on to `__dlpack__`. dtype: what the elements are, where that is another type of the same size than
+    /// DLPack says.
+    #[staticmethod]
+    #[pyo3(signature = (array, stream=None, dtype=None))]
+    fn from_dlpack(array: &Bound<'_, PyAny>, stream: Option<i64>, dtype: Option<&str>) -> PyResult<Self> {
+        let py = array.py();
+        let arguments = PyDict::new(py);
+        if let Some(stream) = stream {
+            arguments.set_item("stream", stream)?;
+        }
+        arguments.set_item("max_version", (1, 1))?;
+        let capsule = match array.call_method("__dlpack__", (), Some(&arguments)) {
+            // A producer from before version 1 does not know the argument.
+            Err(error) if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => {
+                let arguments = stream.map(|stream| [("stream", stream)].into_py_dict(py)).transpose()?;
+                array.call_method("__dlpack__", (), arguments.as_ref())?
+            }
+            capsule => capsule?,
+        };
+        let (imported, description) = dlpack::import(&capsule)?;
+        let place = match description.device.kind {
+            dlpack::CPU | dlpack::CUDA_HOST => Place::Host,
+            dlpack::CUDA | dlpack::CUDA_MANAGED => Place::Gpu(description.device.index.unsigned_abs()),
+            kind => {
+                return Err(PyBufferError::new_err(format!(
+                    "the array is on the device of DLPack's type {kind}; it must be on the host (1) or on a CUDA GPU (2)"
+                )));
+            }
+        };
+        Ok(Self {
+            place,
+            address: description.address,
+            dtype: retyped(description.dtype, dtype)?,
+            shape: description.shape,
+            strides: description.strides,
+            is_read_only: description.is_read_only,
+            _owner: Owner::Capsule(imported),
+        })
+    }
+
+    /// From a NumPy array by its fields: NumPy's `__dlpack__` refuses bfloat16, 8-bit floats and, before version 2.1, arrays that
+    /// may not be written.
+    ///
+    /// `address`, `shape` and `strides` (in bytes) are those of `owner`, which is kept.
+    #[staticmethod]
+    fn from_host(
+        owner: Py<PyAny>,
+        address: usize,
+        is_read_only: bool,
+        dtype: &str,
+        shape: Vec<usize>,
+        strides: Vec<isize>,
+    ) -> PyResult<Self> {
+        let dtype = Dtype::named(dtype).ok_or_else(|| unknown(dtype))?;
+        let bytes = dtype.bytes() as isize;
+        if let Some(stride) = strides.iter().find(|&&stride| stride % bytes != 0) {
+            return Err(error::value(format!(
+                "the array has a stride of {stride} bytes, which is no multiple of its elements' {bytes}; copy it first"
+            )));
+        }
+        let strides = strides.into_iter().map(|stride| stride / bytes).collect();
+        Ok(Self {
+            place: Place::Host,
+            address,
+            dtype,
+            shape,
+            strides,
+            is_read_only,
+            _owner: Owner::Array(owner),
+        })
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, &self.shape)
+    }
+
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.dtype.name
+    }
+
+    /// The GPU's index; None for the host.
+    #[getter]
+    fn gpu(&self) -> Option<u32> {
+        match self.place {
+            Place::Host => None,
+            Place::Gpu(index) => Some(index),
+        }
+    }
+}
+
+/// Another type of the same size, as arrays whose library has no DLPack type for their elements are handed over.
+fn retyped(dtype: &'static Dtype, name: Option<&str>) -> PyResult<&'static Dtype> {
+    let Some(name) = name else { return Ok(dtype) };
+    let other = Dtype::named(name).ok_or_else(|| unknown(name))?;
+    if other.bits != dtype.bits {
+        return Err(error::value(format!(
+            "elements of {} are no {name}: they have {} bits",
+            dtype.name, dtype.bits
+        )));
+    }
+    Ok(other)
+}
+
+fn unknown(dtype: &str) -> PyErr {
+    error::kind(format!("there are no elements of type {dtype}; there are {}", Dtype::names()))
+}
+
+/// The last two modes of an operand as a matrix, and the one before as a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batched {
+    /// Batches, rows, columns.
+    pub shape: [usize; 3],
+    pub strides: [isize; 3],
+}
+
+impl Batched {
+    /// A matrix per element of all modes.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The stride of the batches: 0 for a single one, which then is the same every time.
+    fn of(shape: [usize; 3], mut strides: [isize; 3]) -> Self {
+        if shape[0] == 1 {
+            strides[0] = 0;
+        }
+        Self { shape, strides }
+    }
+
+    /// Transposed matrices over the same elements.
+    pub fn t(self) -> Self {
+        let ([batches, rows, columns], [batch, row, column]) = (self.shape, self.strides);
+        Self { shape: [batches, columns, rows], strides: [batch, column, row] }
+    }
+}
+
+impl Operand {
+    /// The operand as matrices, of 2 or 3 modes.
+    pub fn matrices(&self, name: &str, wanted: &str) -> PyResult<Batched> {
+        match (self.shape.as_slice(), self.strides.as_slice()) {
+            (&[rows, columns], &[row, column]) => Ok(Batched::of([1, rows, columns], [0, row, column])),
+            (&[batches, rows, columns], &[batch, row, column]) => {
+                Ok(Batched::of([batches, rows, columns], [batch, row, column]))
+            }
+            _ => Err(error::value(format!(
+                "{name} has shape {}, and must be {wanted}; reshape it",
+                self.shape_text()
+            ))),
+        }
+    }
+
+    /// The operand as a vector, where it is one or has a single element.
+    pub fn vector(&self, name: &str, wanted: &str) -> PyResult<(usize, isize)> {
+        let long: Vec<_> = (0..self.shape.len()).filter(|&mode| self.shape[mode] != 1).collect();
+        match long[..] {
+            [] => Ok((1, 1)),
+            [mode] => Ok((self.shape[mode], self.strides[mode])),
+            _ => Err(error::value(format!("{name} has shape {}, and must be {wanted}", self.shape_text()))),
+        }
+    }
+
+    /// The shape as Python writes it.
+    pub fn shape_text(&self) -> String {
+        shape_text(&self.shape)
+    }
+
+    /// Refuses elements of another type.
+    pub fn expect_dtype(&self, name: &str, wanted: &str) -> PyResult<()> {
+        if self.dtype.name == wanted {
+            return Ok(());
+        }
+        Err(error::kind(format!(
+            "{name} has elements of {}, and must have {wanted}; convert it",
+            self.dtype.name
+        )))
+    }
+
+    /// Refuses an array elsewhere.
+    pub fn expect_place(&self, name: &str, (other, place): (&str, Place)) -> PyResult<()> {
+        if self.place == place {
+            return Ok(());
+        }
+        Err(error::value(format!(
+            "{name} is on {}, and {other} on {place}; all arrays of a call must be on one device",
+            self.place
+        )))
+    }
+
+    /// Refuses an array that may not be written.
+    pub fn expect_writable(&self, name: &str) -> PyResult<()> {
+        match self.is_read_only {
+            true => Err(error::value(format!("{name} is read-only; give an array that may be written"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The bytes that the elements reach over, first and last address.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        if self.shape.contains(&0) {
+            return self.address..self.address;
+        }
+        let (mut low, mut high) = (0isize, 0isize);
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+            let reach = stride.saturating_mul(extent as isize - 1);
+            low = low.saturating_add(reach.min(0));
+            high = high.saturating_add(reach.max(0));
+        }
+        let bytes = self.dtype.bytes() as isize;
+        let at = |offset: isize| self.address.saturating_add_signed(offset.saturating_mul(bytes));
+        at(low)..at(high.saturating_add(1))
+    }
+
+    /// Refuses two arrays that share memory, of which one is written.
+    ///
+    /// Arrays of the same row stride beside each other, columns of one matrix, share none.
+    pub fn expect_apart(&self, name: &str, (other_name, other): (&str, &Self)) -> PyResult<()> {
+        let (own, others) = (self.range(), other.range());
+        let apart = own.is_empty() || others.is_empty() || own.end <= others.start || others.end <= own.start;
+        if apart || self.is_beside(other) {
+            return Ok(());
+        }
+        Err(error::value(format!(
+            "{name} shares memory with {other_name}; the result cannot be written over what is read"
+        )))
+    }
+
+    /// Whether both are columns of one row-major matrix, or rows of a column-major one, and have none in common.
+    fn is_beside(&self, other: &Self) -> bool {
+        let (&[_, _], &[_, _]) = (self.shape.as_slice(), other.shape.as_slice()) else { return false };
+        let bytes = self.dtype.bytes();
+        [[0, 1], [1, 0]].into_iter().any(|[outer, inner]| {
+            let pitch = self.strides[outer];
+            if self.dtype.bits != other.dtype.bits || pitch != other.strides[outer] || pitch <= 0 {
+                return false;
+            }
+            let pitch = pitch as usize * bytes;
+            let width = |of: &Self| {
+                (of.strides[inner] >= 0)
+                    .then(|| (of.shape[inner].saturating_sub(1) * of.strides[inner] as usize + 1) * bytes)
+            };
+            let (Some(own), Some(others)) = (width(self), width(other)) else { return false };
+            // Where the other's line begins within the lines of this one.
+            let (first, second, own, others) = match self.address <= other.address {
+                true => (self.address, other.address, own, others),
+                false => (other.address, self.address, others, own),
+            };
+            let shift = (second - first) % pitch;
+            own <= shift && shift + others <= pitch
+        })
+    }
+}
+
+/// A shape as Python writes it.
+pub fn shape_text(shape: &[usize]) -> String {
+    match shape {
+        [one] => format!("({one},)"),
+        _ => format!("({})", shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}

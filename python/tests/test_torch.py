@@ -1,0 +1,224 @@
+"""Tensors of PyTorch: on a GPU without a copy, on its current stream, beside its own results; on the host on the simulator."""
+
+import numpy as np
+import pytest
+
+import moye
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+no_gpu = not torch.cuda.is_available()
+gpu = pytest.mark.skipif(no_gpu, reason="PyTorch sees no GPU with CUDA")
+
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+def random(*shape, dtype=torch.float32, device="cuda", seed=0):
+    generator = torch.Generator(device).manual_seed(seed)
+    if dtype == torch.int8:
+        return torch.randint(-128, 128, shape, generator=generator, device=device, dtype=dtype)
+    return torch.randn(shape, generator=generator, device=device).to(dtype)
+
+
+def error(result, reference):
+    """The relative norm of the error."""
+    return ((result.double() - reference).norm() / reference.norm()).item()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_tensors_on_the_host_are_multiplied_on_the_simulator(dtype):
+    a, b = random(20, 30, dtype=dtype, device="cpu"), random(10, 30, dtype=dtype, device="cpu", seed=1)
+    c = moye.matmul(a, b.T, device="sim")
+    assert isinstance(c, torch.Tensor) and c.dtype == dtype and c.device.type == "cpu"
+    assert error(c, a.double() @ b.double().T) < 1e-2
+    assert torch.equal(moye.transpose(a, device="sim"), a.T)
+
+
+def test_a_tensor_that_requires_a_gradient_is_refused():
+    a = torch.ones(2, 2, requires_grad=True)
+    with pytest.raises(TypeError, match="requires a gradient"):
+        moye.matmul(a, a, device="sim")
+    with torch.no_grad():
+        assert moye.matmul(a, a, device="sim").tolist() == [[2, 2], [2, 2]]
+
+
+@gpu
+@pytest.mark.parametrize("m, n, k", [(1000, 777, 555), (8, 4096, 4096), (512, 512, 512)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products_are_as_exact_as_those_of_torch(dtype, m, n, k):
+    a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype, seed=1)
+    reference = a.double() @ b.double()
+    c = moye.matmul(a, b)
+    assert (c.dtype, c.device, c.shape) == (dtype, a.device, (m, n))
+    assert error(c, reference) < 1.5 * error(a @ b, reference) + 1e-15
+
+
+@gpu
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int8])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_transposed_tensors_and_views_are_read_where_they_lie(dtype, transposed):
+    a = random(200, 300, dtype=dtype) if "a" not in transposed else random(300, 200, dtype=dtype).T
+    b = random(300, 100, dtype=dtype) if "b" not in transposed else random(100, 300, dtype=dtype).T
+    assert error(moye.matmul(a, b), a.double() @ b.double()) < 1e-3
+    a, b = a[3:, 5:150:3], b[5:150:3, 1:]
+    assert error(moye.matmul(a, b), a.double() @ b.double()) < 1e-3
+
+
+@gpu
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_8_bit_floats_are_multiplied_with_their_scales(name):
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("8-bit floats are multiplied on Hopper alone")
+    dtype = getattr(torch, name)
+    a, b = random(128, 256, dtype=dtype), random(64, 256, dtype=dtype, seed=1).T
+    rows, columns = random(128, 1, seed=2), random(1, 64, seed=3)
+    c = moye.matmul(a, b, scale_a=rows, scale_b=columns)
+    assert c.dtype == torch.bfloat16
+    assert error(c, (a.double() @ b.double()) * rows.double() * columns.double()) < 1e-2
+
+
+@gpu
+def test_the_whole_formula_is_that_of_torch():
+    a, b, c = random(130, 70), random(70, 90, seed=1), random(130, 90, seed=2)
+    bias = random(90, seed=3)
+    reference = torch.relu(0.5 * (a.double() @ b.double()) - 2 * c.double() + bias.double())
+    assert error(moye.matmul(a, b, c=c, bias=bias, alpha=0.5, beta=-2, activation="relu"), reference) < 1e-5
+    batched = moye.matmul(random(4, 130, 70), b)
+    assert error(batched, random(4, 130, 70).double() @ b.double()) < 1e-5
+    whole = torch.zeros(140, 100, device="cuda")
+    out = whole[5:135, 10:]
+    assert moye.matmul(a, b, out=out) is out
+    assert error(out, a.double() @ b.double()) < 1e-5
+    assert whole[:, :10].count_nonzero() == 0 and whole[:5].count_nonzero() == 0
+    moye.matmul(a, b, c=out, out=out)
+    assert error(out, 2 * (a.double() @ b.double())) < 1e-5
+
+
+@gpu
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.complex64, torch.complex128])
+def test_transposes_and_copies_are_exact(dtype):
+    x = random(1000, 333, device="cuda").to(dtype)
+    assert torch.equal(moye.transpose(x), x.T.contiguous())
+    assert torch.equal(moye.copy(x[::2, 1:]), x[::2, 1:])
+    assert torch.equal(moye.transpose(x.reshape(10, 100, 333)), x.reshape(10, 100, 333).transpose(1, 2))
+
+
+@gpu
+def test_work_goes_to_the_current_stream_in_its_order():
+    a = random(2048, 2048)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        b = a
+        for _ in range(20):
+            # Each product reads what the operation before it writes.
+            b = moye.matmul(b, a, alpha=1 / 64) + 1
+        result = b
+    torch.cuda.current_stream().wait_stream(stream)
+    expected = a
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for _ in range(20):
+        expected = expected @ a / 64 + 1
+    assert error(result, expected.double()) < 1e-3
+
+
+@gpu
+def test_memory_is_not_copied_and_nothing_is_left_behind():
+    a, b = random(4096, 4096, dtype=torch.float16), random(4096, 4096, dtype=torch.float16, seed=1)
+    out = torch.empty_like(a)
+    address = out.data_ptr()
+    moye.matmul(a, b, out=out)
+    torch.cuda.synchronize()
+    free = torch.cuda.mem_get_info()[0]
+    for _ in range(50):
+        moye.matmul(a, b, out=out)
+    torch.cuda.synchronize()
+    assert out.data_ptr() == address
+    assert free - torch.cuda.mem_get_info()[0] < 4 * 2**20
+
+
+@gpu
+def test_a_product_is_captured_in_a_graph_of_cuda():
+    a, b, out = random(256, 256), random(256, 256, seed=1), torch.zeros(256, 256, device="cuda")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        moye.matmul(a, b, out=out)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        moye.matmul(a, b, out=out)
+    a.copy_(random(256, 256, seed=2))
+    graph.replay()
+    torch.cuda.synchronize()
+    assert error(out, random(256, 256, seed=2).double() @ b.double()) < 1e-5
+
+
+@gpu
+@pytest.mark.skipif(no_gpu or torch.cuda.device_count() < 2, reason="there is one GPU")
+def test_the_current_device_stays_what_it_was():
+    a = random(64, 64, device="cuda:1")
+    assert torch.cuda.current_device() == 0
+    c = moye.matmul(a, a)
+    assert (c.device.index, torch.cuda.current_device()) == (1, 0)
+    assert torch.empty(1, device="cuda").device.index == 0
+
+
+@gpu
+def test_arrays_of_the_host_are_multiplied_on_the_gpu():
+    a = np.random.default_rng(0).standard_normal((100, 50))
+    np.testing.assert_allclose(moye.matmul(a, a.T, device="gpu"), a @ a.T, rtol=1e-12, atol=1e-12)
+    c = moye.matmul(torch.from_numpy(a), torch.from_numpy(a.T), device="gpu")
+    np.testing.assert_allclose(c.numpy(), a @ a.T, rtol=1e-12, atol=1e-12)
+
+
+class Foreign:
+    """A tensor of a library that is not known, which has nothing but DLPack."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack_device__(self):
+        return tuple(map(int, self.tensor.__dlpack_device__()))
+
+    def __dlpack__(self, **arguments):
+        arguments.pop("max_version", None)
+        return self.tensor.__dlpack__(**arguments)
+
+
+@gpu
+def test_arrays_of_any_library_are_taken_and_given_by_dlpack():
+    a, b = random(100, 200), random(200, 50, seed=1)
+    c = moye.matmul(Foreign(a), Foreign(b))
+    assert isinstance(c, moye.Array) and c.__dlpack_device__() == (2, 0)
+    assert error(torch.from_dlpack(c), a.double() @ b.double()) < 1e-5
+    with torch.cuda.stream(torch.cuda.Stream()):
+        assert torch.equal(torch.from_dlpack(moye.transpose(c)), torch.from_dlpack(c).T)
+
+
+@gpu
+@pytest.mark.parametrize(
+    "kind, text, call",
+    [
+        (ValueError, "b is on the host, and a on GPU 0", lambda a: moye.matmul(a, a.cpu())),
+        (ValueError, "out shares memory with a", lambda a: moye.matmul(a, a, out=a)),
+        (ValueError, "out shares memory with x", lambda a: moye.transpose(a, out=a)),
+        (ValueError, "the arrays are on GPU 0, and device is \"sim\"", lambda a: moye.matmul(a, a, device="sim")),
+        (ValueError, "bias has a stride of 2", lambda a: moye.matmul(a, a, bias=a[0].repeat(2)[::2])),
+        (ValueError, "c has", lambda a: moye.matmul(a, a, c=a[:2])),
+        (TypeError, "b has elements of float16", lambda a: moye.matmul(a, a.half())),
+    ],
+)
+def test_wrong_arguments_are_exceptions_with_the_values(kind, text, call):
+    with pytest.raises(kind) as raised:
+        call(random(64, 64))
+    assert text in str(raised.value)
+    # The GPU is not lost.
+    assert torch.ones(1, device="cuda").item() == 1
+
+
+@gpu
+def test_columns_of_one_matrix_may_be_read_and_written_by_one_call():
+    whole = random(64, 160)
+    a, out = whole[:, :64], whole[:, 64:128]
+    before = a.clone()
+    moye.copy(a, out=out)
+    assert torch.equal(out, before) and torch.equal(a, before)
