@@ -1,5 +1,7 @@
 """Writes the type stub of `moye.algebra`: python python/stubs.py > python/moye/algebra.pyi"""
 
+import keyword
+
 from moye._moye import operations
 
 KINDS = {
@@ -31,6 +33,7 @@ print(HEAD)
 for name, parameters, about in operations():
     arguments = []
     for parameter, kind, arity in parameters:
+        parameter += "_" * keyword.iskeyword(parameter)
         star, default = ("*", "") if arity == "many" else ("", " | None = None" if arity == "optional" else "")
         arguments.append(f"{star}{parameter}: {KINDS[kind]}{default}")
     positional = "" if parameters[-1][2] == "many" and len(parameters) == 1 else ", /"

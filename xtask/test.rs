@@ -2,7 +2,7 @@
 
 use crate::checkout::Checkout;
 use crate::steps::{Summary, must, name};
-use crate::{packages, ptx, ptxas, setup};
+use crate::{packages, ptx, ptxas, python, setup};
 use anyhow::{Context, Result, bail};
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
@@ -10,8 +10,18 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 /// The steps, in the order they run: what tells most in the shortest time first.
-const STEPS: &[&str] =
-    &["format", "lints", "tests", "doctests", "docs", "examples", "own-kernels", "packages", "hopper-steps"];
+const STEPS: &[&str] = &[
+    "format",
+    "lints",
+    "tests",
+    "doctests",
+    "docs",
+    "examples",
+    "own-kernels",
+    "packages",
+    "hopper-steps",
+    "python",
+];
 
 /// The crate of `moye new` that the step of this name, and the bundle, make: in the target directory.
 const OWN_KERNELS: &str = "new/own-kernels";
@@ -64,7 +74,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
         // A step that was asked for by name fails where its tool is missing.
         let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
-        run_step(checkout, step, missing, has_ptxas, &mut summary);
+        run_step(checkout, step, (missing, !wanted.is_empty()), has_ptxas, &mut summary);
     }
     Ok(summary.finish())
 }
@@ -76,7 +86,7 @@ const DEVICE: &str = "MOYE_DEVICE";
 fn run_step(
     checkout: &Checkout,
     step: &str,
-    missing: Option<String>,
+    (missing, is_wanted): (Option<String>, bool),
     has_ptxas: bool,
     summary: &mut Summary,
 ) {
@@ -90,7 +100,10 @@ fn run_step(
             Some(reason) => summary.skip(reason),
             None => summary.step("format: all code is as rustfmt writes it", || {
                 shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(PAGES)))
+                for krate in [PAGES, python::FOLDER] {
+                    shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(krate)))?;
+                }
+                Ok(())
             }),
         },
         "lints" => {
@@ -104,9 +117,12 @@ fn run_step(
                         let library = ["--package", "moye", "--lib", "--no-default-features"];
                         shown(&mut lints(&[&library[..], features].concat()))?;
                     }
-                    let mut lints = lints(&["--all-targets", "--all-features"]);
-                    lints.current_dir(checkout.root.join(PAGES));
-                    shown(lints.env("CARGO_TARGET_DIR", &checkout.target))
+                    for krate in [PAGES, python::FOLDER] {
+                        let mut lints = lints(&["--all-targets", "--all-features"]);
+                        lints.current_dir(checkout.root.join(krate));
+                        shown(lints.env("CARGO_TARGET_DIR", &checkout.target))?;
+                    }
+                    Ok(())
                 }),
             }
             summary.step("lints: device code compiled for the GPU has no warnings", || {
@@ -180,6 +196,18 @@ fn run_step(
                 let program = checkout.target.join("debug").join(HOPPER_STEPS);
                 shown(Command::new(program).args(["--device", "sim"]).env_remove(DEVICE))
             })
+        }
+        "python" => {
+            let environment = python::environment(checkout, "python3");
+            match (environment, is_wanted) {
+                // The environment of a step that was asked for must be there.
+                (Err(error), false) => {
+                    summary.skip(format!("python: its environment cannot be set up: {error:#}"))
+                }
+                (environment, _) => summary.step("python: the package is built and tested by pytest", || {
+                    python::test(checkout, &environment?)
+                }),
+            }
         }
         _ => unreachable!("`run` lets only known steps through"),
     }

@@ -62,8 +62,8 @@ class Torch:
             # DLPack in PyTorch before 2.9 has no 8-bit floats.
             dtype = str(array.dtype).removeprefix("torch.")
             array = array.view(torch.uint8)
-        # -1: no synchronisation, as the work goes to the stream of the tensor's own.
-        return Operand.from_dlpack(array.detach(), -1, dtype)
+        # -1: no synchronisation, as the work goes to the tensor's own stream. On the host there are no streams.
+        return Operand.from_dlpack(array.detach(), -1 if array.is_cuda else None, dtype)
 
     @staticmethod
     def stream(array, stream):

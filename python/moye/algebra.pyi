@@ -180,7 +180,7 @@ def compact_order(shape: IntTuple, order: IntTuple, /) -> Any:
     """Strides, the extent of the smallest order fastest."""
 def idx2crd(index: int, shape: IntTuple, stride: IntTuple | None = None, /) -> Any:
     """The coordinate of an index."""
-def crd2crd(coord: IntTuple, shape: IntTuple, from: IntTuple | None = None, /) -> Any:
+def crd2crd(coord: IntTuple, shape: IntTuple, from_: IntTuple | None = None, /) -> Any:
     """A coordinate of the shape `from`, or of no shape, as one of a shape."""
 def increment(coord: IntTuple, shape: IntTuple, /) -> Any:
     """The coordinate after this one; after the last one, the last extent counts as unbounded."""

@@ -49,7 +49,7 @@ def test_products_are_as_exact_as_those_of_torch(dtype, m, n, k):
     reference = a.double() @ b.double()
     c = moye.matmul(a, b)
     assert (c.dtype, c.device, c.shape) == (dtype, a.device, (m, n))
-    assert error(c, reference) < 1.5 * error(a @ b, reference) + 1e-15
+    assert error(c, reference) < 3 * error(a @ b, reference) + 1e-14
 
 
 @gpu

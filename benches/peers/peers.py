@@ -1,0 +1,290 @@
+"""Measures the operations of the Python package beside what PyTorch, cuBLAS and Triton have, in turn in one process.
+
+    python benches/peers/peers.py [--csv FILE] [--only TEXT] [--rounds N]
+
+A row is the median of the rounds, in each of which every side runs for some milliseconds between two events of CUDA. The operands are
+random. Each result is checked before it is timed. The CSV has the columns of docs/results, a row for each peer.
+"""
+
+import argparse
+import csv
+import datetime
+import io
+import statistics
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+import moye
+
+# How long a side runs in a round, at least.
+MILLISECONDS = 4.0
+COLUMNS = ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"]
+
+
+@dataclass
+class Case:
+    """An operation, ours and the peers', on the same operands."""
+
+    work: str
+    # What is done, in 10^12 operations or 10^9 bytes.
+    amount: float
+    unit: str
+    ours: callable
+    peers: dict
+    tolerance: float = 0.0
+    note: str = ""
+    reference: callable = field(default=None)
+
+
+def random(*shape, dtype, scale=1.0):
+    if dtype == torch.int8:
+        return torch.randint(-128, 128, shape, device="cuda", dtype=dtype)
+    return (torch.randn(shape, device="cuda") * scale).to(dtype)
+
+
+NAMES = {
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.int8: "i8",
+    getattr(torch, "float8_e4m3fn", None): "e4m3",
+}
+TOLERANCES = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-13, torch.int8: 0.0}
+
+
+def product(dtype, m, n, k, majors="tn", tf32=False, batches=None, triton_peer=True):
+    """A product; `t` is an operand of A with K contiguous, `n` one of B with N contiguous, as BLAS counts."""
+    lead = () if batches is None else (batches,)
+    a = random(*lead, m, k, dtype=dtype) if majors[0] == "t" else random(*lead, k, m, dtype=dtype).mT
+    b = random(*lead, n, k, dtype=dtype).mT if majors[1] == "n" else random(*lead, k, n, dtype=dtype)
+    out = torch.empty(*lead, m, n, device="cuda", dtype=torch.int32 if dtype == torch.int8 else dtype)
+    name = "tf32" if tf32 else NAMES[dtype]
+    precision = "tf32" if tf32 else None
+
+    def cublas():
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        return torch._int_mm(a, b) if dtype == torch.int8 else torch.matmul(a, b, out=out)
+
+    peers = {"cuBLAS": cublas}
+    if triton_peer and batches is None and dtype in (torch.float16, torch.bfloat16):
+        peers["Triton"] = triton_product(a, b, out)
+    count = batches or 1
+    return Case(
+        work=f"{name} {majors} " + (f"{batches} x " if batches else "") + f"{m} x {n} x {k}",
+        amount=2e-12 * count * m * n * k,
+        unit="TFLOP/s",
+        ours=lambda: moye.matmul(a, b, out=out, precision=precision),
+        peers=peers,
+        tolerance=2e-3 if tf32 else TOLERANCES[dtype],
+        reference=lambda: a.double() @ b.double(),
+    )
+
+
+def scaled_product(m, n, k):
+    """8-bit floats with a factor for each row and column."""
+    dtype = torch.float8_e4m3fn
+    a, b = random(m, k, dtype=dtype), random(n, k, dtype=dtype).mT
+    rows, columns = torch.rand(m, 1, device="cuda") + 0.5, torch.rand(1, n, device="cuda") + 0.5
+    out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    return Case(
+        work=f"e4m3 tn {m} x {n} x {k}, scales by row and column",
+        amount=2e-12 * m * n * k,
+        unit="TFLOP/s",
+        ours=lambda: moye.matmul(a, b, scale_a=rows, scale_b=columns, out=out),
+        peers={"torch._scaled_mm": lambda: torch._scaled_mm(a, b, rows, columns, out_dtype=torch.bfloat16)},
+        tolerance=1e-2,
+        reference=lambda: (a.double() @ b.double()) * rows.double() * columns.double(),
+    )
+
+
+def linear(dtype, m, n, k):
+    """A linear layer: product, bias and GELU."""
+    x, weight, bias = random(m, k, dtype=dtype), random(n, k, dtype=dtype, scale=k**-0.5), random(n, dtype=dtype)
+    out = torch.empty(m, n, device="cuda", dtype=dtype)
+
+    def eager():
+        return torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias), approximate="tanh")
+
+    return Case(
+        work=f"{NAMES[dtype]} linear with bias and GELU {m} x {n} x {k}",
+        amount=2e-12 * m * n * k,
+        unit="TFLOP/s",
+        ours=lambda: moye.matmul(x, weight.T, bias=bias, activation="gelu", out=out),
+        peers={
+            "PyTorch": eager,
+            "cuBLASLt epilogue": lambda: torch._addmm_activation(bias, x, weight.T, use_gelu=True),
+        },
+        tolerance=1e-2,
+        reference=lambda: torch.nn.functional.gelu(x.double() @ weight.double().T + bias.double(), approximate="tanh"),
+    )
+
+
+def movement(name, dtype, rows, columns):
+    x = random(rows, columns, dtype=dtype)
+    if name == "transpose":
+        out = torch.empty(columns, rows, device="cuda", dtype=dtype)
+        ours, peer = (lambda: moye.transpose(x, out=out)), (lambda: out.copy_(x.T))
+    else:
+        out = torch.empty_like(x)
+        ours, peer = (lambda: moye.copy(x, out=out)), (lambda: out.copy_(x))
+    return Case(
+        work=f"{name}, {x.element_size()} bytes, {rows} x {columns}",
+        amount=2e-9 * x.numel() * x.element_size(),
+        unit="GB/s",
+        ours=ours,
+        peers={"PyTorch": peer},
+        reference=lambda: x.T if name == "transpose" else x,
+    )
+
+
+def triton_product(a, b, out):
+    """A product of Triton, tuned over a few tiles; None where Triton is not installed."""
+    try:
+        from triton_product import product
+    except ImportError:
+        return None
+    return lambda: product(a, b, out)
+
+
+def cases():
+    """What is measured. Each is made when it is needed, and its operands are freed after."""
+    f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
+    for dtype in (f16, bf16):
+        for size in (512, 1024, 2048, 4096, 8192):
+            yield lambda dtype=dtype, size=size: product(dtype, size, size, size)
+    for majors in ("nn", "nt", "tt"):
+        yield lambda majors=majors: product(bf16, 4096, 4096, 4096, majors)
+    for m in (1, 16, 64, 256):
+        yield lambda m=m: product(bf16, m, 4096, 4096)
+    for shape in ((1000, 777, 555), (4095, 4095, 4095), (2048, 2048, 16384)):
+        yield lambda shape=shape: product(bf16, *shape)
+    yield lambda: product(bf16, 512, 512, 512, batches=32)
+    for size in (1024, 4096):
+        yield lambda size=size: product(f32, size, size, size)
+        yield lambda size=size: product(f32, size, size, size, tf32=True)
+        yield lambda size=size: product(f64, size, size, size)
+    for size in (2048, 4096, 8192):
+        yield lambda size=size: product(torch.int8, size, size, size)
+        if torch.cuda.get_device_capability() == (9, 0):
+            yield lambda size=size: scaled_product(size, size, size)
+    for shape in ((4096, 4096, 1024), (8192, 8192, 2048)):
+        yield lambda shape=shape: linear(bf16, *shape)
+    for dtype in (f16, f32):
+        for size in (4096, 16384):
+            yield lambda dtype=dtype, size=size: movement("transpose", dtype, size, size)
+    yield lambda: movement("copy", f32, 16384, 16384)
+
+
+def milliseconds(run, count):
+    """What a call takes on the GPU."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(count):
+        run()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / count
+
+
+def check(case, name, run, reference):
+    result = run().double()
+    error = ((result - reference).norm() / reference.norm()).item()
+    if not error <= case.tolerance:
+        raise AssertionError(f"{case.work}: the relative error of {name} is {error:.1e}, over {case.tolerance:.0e}")
+
+
+def measure(case, rounds):
+    """The median time of each side, and what it could not do."""
+    sides, notes = {}, []
+    reference = case.reference().double()
+    for name, run in {"moye": case.ours, **case.peers}.items():
+        if run is None:
+            continue
+        try:
+            check(case, name, run, reference)
+            milliseconds(run, 3)
+            sides[name] = run
+        except Exception as error:  # A side that fails is a row with its reason.
+            notes.append(f"{name}: {str(error).splitlines()[0]}")
+    del reference
+    counts = {name: max(1, round(MILLISECONDS / milliseconds(run, 3))) for name, run in sides.items()}
+    times = {name: [] for name in sides}
+    for round_ in range(rounds):
+        # The first of a round changes, as it finds the GPU cooler.
+        order = list(sides)[round_ % len(sides) :] + list(sides)[: round_ % len(sides)] if sides else []
+        for name in order:
+            times[name].append(milliseconds(sides[name], counts[name]))
+    return {name: statistics.median(each) for name, each in times.items()}, notes
+
+
+def host_cost(rounds):
+    """What the host takes for a call that the GPU does not wait for, in microseconds."""
+    a = random(128, 128, dtype=torch.float16)
+    out = torch.empty_like(a)
+    sides = {"moye": lambda: moye.matmul(a, a, out=out), "cuBLAS": lambda: torch.matmul(a, a, out=out)}
+    times = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, run in sides.items():
+            run()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(200):
+                run()
+            times[name].append((time.perf_counter() - start) / 200 * 1e6)
+            torch.cuda.synchronize()
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def figure(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.3f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--csv", help="the file to write")
+    parser.add_argument("--only", default="", help="only work whose name contains this text")
+    parser.add_argument("--rounds", type=int, default=11)
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    card = torch.cuda.get_device_name().removeprefix("NVIDIA ")
+    date = datetime.date.today().isoformat()
+    command = f"benches/peers/peers.py, PyTorch {torch.__version__.split('+')[0]}"
+    print(f"{card}, {date}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}\n")
+    print("| work | moye | peer | ratio | note |\n| --- | ---: | ---: | ---: | --- |")
+    # Row by row, so that a run that is ended early leaves what it has measured.
+    file = open(options.csv, "w", newline="") if options.csv else io.StringIO()
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(COLUMNS)
+
+    def add(work, ours, peer, name, unit, ratio, note):
+        rows.writerow([date, card, work, ours, peer, name, unit, ratio, "", command, note])
+        file.flush()
+        print(f"| {work} | {ours} {unit} | {peer} ({name}) | {ratio} | {note} |", flush=True)
+
+    for make in cases():
+        case = make()
+        if options.only not in case.work:
+            continue
+        medians, notes = measure(case, options.rounds)
+        note = "; ".join(filter(None, [case.note, *notes]))
+        rate = {name: case.amount / (median * 1e-3) for name, median in medians.items()}
+        for name, run in case.peers.items():
+            if run is None:
+                continue
+            ours, peer = rate.get("moye"), rate.get(name)
+            ratio = f"{ours / peer:.2f}" if ours and peer else ""
+            add(case.work, figure(ours) if ours else "fails", figure(peer) if peer else "fails", name, case.unit, ratio, note)
+        del case
+        torch.cuda.empty_cache()
+    if options.only in "host time of a call":
+        cost = host_cost(options.rounds)
+        ratio = f"{cost['cuBLAS'] / cost['moye']:.2f}"
+        add("host time of a call, f16 128 x 128 x 128", figure(cost["moye"]), figure(cost["cuBLAS"]), "cuBLAS", "us", ratio, "")
+    file.close()
+
+
+if __name__ == "__main__":
+    main()
