@@ -8,6 +8,7 @@ use moye::Buffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::cell::UnsafeCell;
 use std::sync::Arc;
 
 /// A row-major array on the host or on a GPU, for other libraries to take over by `from_dlpack`.
@@ -21,10 +22,13 @@ pub struct Array {
     memory: Arc<Memory>,
 }
 
-/// 256 bytes, aligned as DLPack recommends.
+/// 256 bytes, aligned as DLPack recommends. Other libraries write them, through their address.
 #[repr(align(256))]
-#[derive(Clone)]
-struct Line(#[allow(dead_code, reason = "only its address is used")] [u8; 256]);
+struct Line(#[allow(dead_code, reason = "only its address is used")] UnsafeCell<[u8; 256]>);
+
+// SAFETY: nothing here reads or writes the bytes. The libraries that do have the array from Python, and order their accesses as for
+// every array.
+unsafe impl Sync for Line {}
 
 enum Memory {
     Host(Vec<Line>),
@@ -34,7 +38,6 @@ enum Memory {
 impl Memory {
     fn address(&self) -> usize {
         match self {
-            // Others write there, by the address.
             Self::Host(lines) => lines.as_ptr().expose_provenance(),
             Self::Gpu(buffer) => buffer.address() as usize,
         }
@@ -54,7 +57,10 @@ impl Array {
             error::value(format!("an array of shape {shape:?} is larger than the address space"))
         })?;
         let (place, memory) = match device {
-            None => (Place::Host, Memory::Host(vec![Line([0; 256]); bytes.div_ceil(256)])),
+            None => (
+                Place::Host,
+                Memory::Host((0..bytes.div_ceil(256)).map(|_| Line(UnsafeCell::new([0; 256]))).collect()),
+            ),
             Some(index) => {
                 let device = device::of_gpu(index, None)?;
                 (Place::Gpu(index), Memory::Gpu(device.alloc_uninit(bytes).map_err(error::raised)?))
