@@ -1,4 +1,5 @@
-//! The Python package: built by maturin into a virtual environment in `.toolchain`, and tested by pytest on the simulator.
+//! The Python package: built by maturin into a virtual environment in `.toolchain`, and tested by
+//! pytest on the simulator.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, name, quietly};
@@ -15,7 +16,8 @@ const PACKAGES: [&str; 4] = ["maturin>=1.9,<2", "ml_dtypes", "numpy", "pytest"];
 /// Imports all of these.
 const IMPORTS: &str = "import maturin, ml_dtypes, numpy, pytest";
 
-/// The interpreter of the virtual environment, which is made, and filled through pip, where it is not there.
+/// The interpreter of the virtual environment, which is made, and filled through pip, where it is
+/// not there.
 ///
 /// # Errors
 /// No Python, one without `venv`, or packages that cannot be fetched; with the way out.

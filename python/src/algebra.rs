@@ -1,4 +1,5 @@
-//! The layout algebra: layouts, swizzled layouts and swizzles as Python objects, and all operations of `moye::eval` by name.
+//! The layout algebra: layouts, swizzled layouts and swizzles as Python objects, and all operations
+//! of `moye::eval` by name.
 
 use crate::error::{self, LayoutError, of_draw, of_eval};
 use crate::picture::Picture;
@@ -12,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A value of the algebra from Python: a layout, a swizzle, a number, None for the wildcard `_`, a tuple or list of these, or the text
-/// of an expression.
+/// A value of the algebra from Python: a layout, a swizzle, a number, None for the wildcard `_`, a
+/// tuple or list of these, or the text of an expression.
 pub fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(layout) = object.cast::<Layout>() {
         return Ok(Value::Layout(layout.get().0));
@@ -143,8 +144,8 @@ pub fn operations() -> Vec<(&'static str, Vec<Parameter>, &'static str)> {
 
 /// A layout: a function from coordinates to indices, given by a shape and a stride.
 ///
-/// `Layout("(4,8):(8,1)")`, `Layout((4, 8), (8, 1))`, or with a shape alone the compact column-major layout. The text may be any
-/// expression that gives a layout.
+/// `Layout("(4,8):(8,1)")`, `Layout((4, 8), (8, 1))`, or with a shape alone the compact
+/// column-major layout. The text may be any expression that gives a layout.
 ///
 /// >>> layout = moye.Layout((4, 8), (8, 1))
 /// >>> layout(2, 3), layout.size, layout.cosize
@@ -169,7 +170,8 @@ impl Layout {
         }
     }
 
-    /// The coordinate's index; with None in it the slice. A coordinate is one integer, or one for each mode.
+    /// The coordinate's index; with None in it the slice. A coordinate is one integer, or one for
+    /// each mode.
     #[pyo3(signature = (*coordinate))]
     fn __call__<'py>(&self, coordinate: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         called(Value::Layout(self.0), coordinate)

@@ -26,8 +26,8 @@ pub struct Array {
 #[repr(align(256))]
 struct Line(#[allow(dead_code, reason = "only its address is used")] UnsafeCell<[u8; 256]>);
 
-// SAFETY: nothing here reads or writes the bytes. The libraries that do have the array from Python, and order their accesses as for
-// every array.
+// SAFETY: nothing here reads or writes the bytes. The libraries that do have the array from Python,
+// and order their accesses as for every array.
 unsafe impl Sync for Line {}
 
 enum Memory {
@@ -98,8 +98,8 @@ impl Array {
 
     /// A capsule of DLPack.
     ///
-    /// On a GPU the consumer's stream (1: the legacy default one, which None means too; -1: no synchronisation) waits for what
-    /// was launched on the legacy default stream.
+    /// On a GPU the consumer's stream (1: the legacy default one, which None means too; -1: no
+    /// synchronisation) waits for what was launched on the legacy default stream.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -123,7 +123,8 @@ impl Array {
             }
             (Place::Gpu(index), Some(consumer)) if !matches!(consumer, -1..=1) => {
                 let device = device::of_gpu(index, None)?;
-                // SAFETY: null is the legacy default stream; the consumer's stream is alive while it takes the array over.
+                // SAFETY: null is the legacy default stream; the consumer's stream is alive while
+                // it takes the array over.
                 let (own, consumer) = unsafe {
                     (device::stream(&device, index, 0)?, device::stream(&device, index, consumer as u64)?)
                 };

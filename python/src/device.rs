@@ -24,8 +24,8 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// The device of a name: `auto`, `gpu`, `gpu:N` or `sim`; `cuda` and `cuda:N` are PyTorch's names of GPUs. Without a name what the
-/// environment variable `MOYE_DEVICE` says.
+/// The device of a name: `auto`, `gpu`, `gpu:N` or `sim`; `cuda` and `cuda:N` are PyTorch's names
+/// of GPUs. Without a name what the environment variable `MOYE_DEVICE` says.
 ///
 /// The process has one simulator.
 pub fn named(name: Option<&str>) -> PyResult<Device> {
@@ -75,8 +75,8 @@ pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Strea
     const PER_THREAD: u64 = 2;
     /// What tells streams apart: a GPU, a handle, and the thread where that counts.
     type Key = (u32, u64, Option<ThreadId>);
-    // A stream that is destroyed stays here, and its workspace with it. The driver gives its handle to a new stream only when its
-    // work has ended, so that the new one may use that workspace.
+    // A stream that is destroyed stays here, and its workspace with it. The driver gives its handle
+    // to a new stream only when its work has ended, so that the new one may use that workspace.
     static KNOWN: OnceLock<Mutex<HashMap<Key, Stream>>> = OnceLock::new();
     let key = (index, handle, (handle == PER_THREAD).then(|| thread::current().id()));
     let mut known = KNOWN.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,8 @@ pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Strea
         return Ok(stream.clone());
     }
     let raw = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
-    // SAFETY: the caller's contract; handles in `KNOWN` are never dropped, so nothing uses the stream after the call.
+    // SAFETY: the caller's contract; handles in `KNOWN` are never dropped, so nothing uses the
+    // stream after the call.
     let stream = unsafe { Stream::from_raw_handle(device, raw) }.map_err(error::raised)?;
     known.insert(key, stream.clone());
     Ok(stream)
@@ -92,7 +93,8 @@ pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Strea
 
 /// The name of a device: a GPU's, or `simulator`.
 ///
-/// device: `auto`, `gpu`, `gpu:N` or `sim`; without it what the environment variable MOYE_DEVICE says, or `auto`.
+/// device: `auto`, `gpu`, `gpu:N` or `sim`; without it what the environment variable MOYE_DEVICE
+/// says, or `auto`.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 pub fn device_name(device: Option<&str>) -> PyResult<String> {

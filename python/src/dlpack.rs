@@ -1,8 +1,10 @@
-//! DLPack: tensors of other libraries taken over, and own ones handed out, through capsules of Python.
+//! DLPack: tensors of other libraries taken over, and own ones handed out, through capsules of
+//! Python.
 //!
-//! The structures are those of `dlpack.h`, version 1.1. A producer gives a `PyCapsule` named `dltensor` (before version 1) or
-//! `dltensor_versioned`, which points to a managed tensor. The consumer renames the capsule, which passes ownership on, and calls the
-//! tensor's deleter when it has finished.
+//! The structures are those of `dlpack.h`, version 1.1. A producer gives a `PyCapsule` named
+//! `dltensor` (before version 1) or `dltensor_versioned`, which points to a managed tensor. The
+//! consumer renames the capsule, which passes ownership on, and calls the tensor's deleter when it
+//! has finished.
 
 use crate::element::Dtype;
 use crate::error;
@@ -92,7 +94,8 @@ enum Owned {
     Versioned(NonNull<ManagedVersioned>),
 }
 
-// SAFETY: DLPack lets a consumer call the deleter from any thread, and nothing here writes to the structure.
+// SAFETY: DLPack lets a consumer call the deleter from any thread, and nothing here writes to the
+// structure.
 unsafe impl Send for Imported {}
 // SAFETY: as above.
 unsafe impl Sync for Imported {}
@@ -101,7 +104,8 @@ impl Drop for Imported {
     fn drop(&mut self) {
         match self.0 {
             Owned::Legacy(managed) => {
-                // SAFETY: the capsule was renamed when it was taken over, so this is the only owner, and the deleter runs once.
+                // SAFETY: the capsule was renamed when it was taken over, so this is the only
+                // owner, and the deleter runs once.
                 unsafe {
                     if let Some(deleter) = managed.as_ref().deleter {
                         deleter(managed.as_ptr());
@@ -134,15 +138,17 @@ pub struct Description {
 /// Takes over the tensor in a capsule.
 ///
 /// # Errors
-/// `TypeError` for an object that is no capsule of DLPack or a tensor of an element type that is not known, `BufferError` for a major
-/// version other than 1, `ValueError` for extents or strides that do not fit an address.
+/// `TypeError` for an object that is no capsule of DLPack or a tensor of an element type that is
+/// not known, `BufferError` for a major version other than 1, `ValueError` for extents or strides
+/// that do not fit an address.
 pub fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Description)> {
     let capsule = capsule
         .cast::<PyCapsule>()
         .map_err(|_| error::kind(format!("__dlpack__ gave {}, and not a capsule", capsule.get_type())))?;
     if capsule.is_valid_checked(Some(VERSIONED)) {
         let managed: NonNull<ManagedVersioned> = capsule.pointer_checked(Some(VERSIONED))?.cast();
-        // SAFETY: a capsule of this name points to a managed tensor, whose version stands first in every version.
+        // SAFETY: a capsule of this name points to a managed tensor, whose version stands first in
+        // every version.
         let version = unsafe { managed.as_ref().version };
         if version.major != VERSION.major {
             return Err(PyBufferError::new_err(format!(
@@ -165,7 +171,8 @@ pub fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Description)> {
     let managed: NonNull<Managed> = capsule.pointer_checked(Some(LEGACY))?.cast();
     rename(capsule, LEGACY_USED)?;
     let imported = Imported(Owned::Legacy(managed));
-    // SAFETY: a capsule of this name points to a managed tensor, which lives until its deleter is called.
+    // SAFETY: a capsule of this name points to a managed tensor, which lives until its deleter is
+    // called.
     let description = describe(unsafe { &managed.as_ref().tensor }, false)?;
     Ok((imported, description))
 }
@@ -220,7 +227,8 @@ pub fn compact(shape: &[usize]) -> Option<Vec<isize>> {
     Some(strides)
 }
 
-/// What an exported tensor needs until its deleter is called: its extents and strides, and what owns its memory.
+/// What an exported tensor needs until its deleter is called: its extents and strides, and what
+/// owns its memory.
 struct Exported<M> {
     managed: M,
     _shape: Box<[i64]>,
@@ -231,8 +239,8 @@ struct Exported<M> {
 /// A capsule with a compact row-major tensor at an address, which `owner` keeps alive.
 ///
 /// # Safety
-/// The memory at `address` holds a tensor of this type and shape on this device, and stays until `owner` is dropped, which may happen on
-/// any thread.
+/// The memory at `address` holds a tensor of this type and shape on this device, and stays until
+/// `owner` is dropped, which may happen on any thread.
 pub unsafe fn export<'py>(
     py: Python<'py>,
     (address, device): (usize, Device),

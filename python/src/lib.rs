@@ -1,8 +1,9 @@
 //! The extension module `moye._moye` of the Python package `moye`.
 //!
-//! The package's Python files name the arguments, find out which library an array is of and make results of the same kind; this module
-//! checks and computes. `algebra` and `picture` have the layout algebra; `operand`, `array` and `dlpack` exchange arrays; `device`,
-//! `resident`, `matmul` and `movement` compute with them.
+//! The package's Python files name the arguments, find out which library an array is of and make
+//! results of the same kind; this module checks and computes. `algebra` and `picture` have the
+//! layout algebra; `operand`, `array` and `dlpack` exchange arrays; `device`, `resident`, `matmul`
+//! and `movement` compute with them.
 
 mod algebra;
 mod array;

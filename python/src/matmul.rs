@@ -66,7 +66,8 @@ pub fn matmul_result(
     Ok((c[usize::from(!is_batched)..].to_vec(), dtype))
 }
 
-/// Computes `activation(alpha * a @ b + beta * c + bias)` into `out`; with `explain` tells how and computes nothing.
+/// Computes `activation(alpha * a @ b + beta * c + bias)` into `out`; with `explain` tells how and
+/// computes nothing.
 #[pyfunction]
 #[pyo3(signature = (a, b, out, c, bias, scale_a, scale_b, options))]
 #[allow(clippy::too_many_arguments, reason = "they are the operands, which Python's side names")]
@@ -145,7 +146,8 @@ fn shapes(a: &Operand, b: &Operand) -> PyResult<[[usize; 3]; 3]> {
 }
 
 impl Operands<'_> {
-    /// What all element types have in common: that the arrays are on one device, fit together, and that `out` may be written.
+    /// What all element types have in common: that the arrays are on one device, fit together, and
+    /// that `out` may be written.
     fn check(&self) -> PyResult<()> {
         let Self { a, b, out, c, bias, scales } = self;
         let (shape, _) = matmul_result(a, b, None)?;
@@ -397,8 +399,9 @@ fn product<T: Special, U: Output<T>>(
                 Some((explanation.kernel, explanation.tile, explanation.splits))
             }
             false => {
-                // SAFETY: `out` shares no memory with what is read. On a GPU the library of the arrays launches what uses them on
-                // this stream; from the host the default stream has its work in order.
+                // SAFETY: `out` shares no memory with what is read. On a GPU the library of the
+                // arrays launches what uses them on this stream; from the host the default stream
+                // has its work in order.
                 py.detach(|| unsafe { product.run_on(&stream, &mut c) }).map_err(error::raised)?;
                 None
             }

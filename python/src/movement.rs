@@ -7,7 +7,8 @@ use crate::resident::Resident;
 use moye::{Device, Element, Stream};
 use pyo3::prelude::*;
 
-/// Writes `x` to `out`, of the same shape; with `transposed`, the last two modes of `x` in reverse order.
+/// Writes `x` to `out`, of the same shape; with `transposed`, the last two modes of `x` in reverse
+/// order.
 #[pyfunction]
 #[pyo3(signature = (x, out, *, transposed, device=None, stream=None))]
 pub fn copy(
@@ -60,7 +61,8 @@ pub fn target(place: Place, device: Option<&str>, stream: Option<u64>) -> PyResu
         }
         Place::Gpu(index) => {
             let device = device::of_gpu(index, device)?;
-            // SAFETY: the caller's handle, of a stream that its library keeps while this call runs; 0 is the legacy default stream.
+            // SAFETY: the caller's handle, of a stream that its library keeps while this call runs;
+            // 0 is the legacy default stream.
             let stream = unsafe { device::stream(&device, index, stream.unwrap_or(0))? };
             Ok((device, stream))
         }
@@ -88,7 +90,8 @@ fn moved<T: Element>(
     py.detach(|| {
         for batch in 0..source.batch().0 {
             let (source, result) = (source.matrix(batch)?, &mut result.matrix_mut(batch)?);
-            // SAFETY: `out` shares no memory with `x`. On a GPU the library of both launches what uses them on this stream.
+            // SAFETY: `out` shares no memory with `x`. On a GPU the library of both launches what
+            // uses them on this stream.
             unsafe {
                 match transposed {
                     true => moye::transpose_on(stream, &source, result)?,

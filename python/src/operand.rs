@@ -1,4 +1,5 @@
-//! Arrays of other libraries as operands: where their elements are, of which type, with which extents and strides.
+//! Arrays of other libraries as operands: where their elements are, of which type, with which
+//! extents and strides.
 
 use crate::device::Place;
 use crate::dlpack::{self, Imported};
@@ -31,8 +32,8 @@ enum Owner {
 impl Operand {
     /// From an object with `__dlpack__`.
     ///
-    /// stream: what is passed on to `__dlpack__`. dtype: what the elements are, where that is another type of the same size than
-    /// DLPack says.
+    /// stream: what is passed on to `__dlpack__`. dtype: what the elements are, where that is
+    /// another type of the same size than DLPack says.
     #[staticmethod]
     #[pyo3(signature = (array, stream=None, dtype=None))]
     fn from_dlpack(array: &Bound<'_, PyAny>, stream: Option<i64>, dtype: Option<&str>) -> PyResult<Self> {
@@ -71,8 +72,8 @@ impl Operand {
         })
     }
 
-    /// From a NumPy array by its fields: NumPy's `__dlpack__` refuses bfloat16, 8-bit floats and, before version 2.1, arrays that
-    /// may not be written.
+    /// From a NumPy array by its fields: NumPy's `__dlpack__` refuses bfloat16, 8-bit floats and,
+    /// before version 2.1, arrays that may not be written.
     ///
     /// `address`, `shape` and `strides` (in bytes) are those of `owner`, which is kept.
     #[staticmethod]
@@ -123,7 +124,8 @@ impl Operand {
     }
 }
 
-/// Another type of the same size, as arrays whose library has no DLPack type for their elements are handed over.
+/// Another type of the same size, as arrays whose library has no DLPack type for their elements are
+/// handed over.
 fn retyped(dtype: &'static Dtype, name: Option<&str>) -> PyResult<&'static Dtype> {
     let Some(name) = name else { return Ok(dtype) };
     let other = Dtype::named(name).ok_or_else(|| unknown(name))?;
@@ -259,7 +261,8 @@ impl Operand {
         )))
     }
 
-    /// Whether both are columns of one row-major matrix, or rows of a column-major one, and have none in common.
+    /// Whether both are columns of one row-major matrix, or rows of a column-major one, and have
+    /// none in common.
     fn is_beside(&self, other: &Self) -> bool {
         let (&[_, _], &[_, _]) = (self.shape.as_slice(), other.shape.as_slice()) else { return false };
         let bytes = self.dtype.bytes();

@@ -31,7 +31,8 @@ impl Picture {
         self.0.render(Format::Svg, &Style::default())
     }
 
-    /// The picture as text of a format: `svg`, `tikz`, `typst`, `table`, `moye` or `cute` (their `print_layout`).
+    /// The picture as text of a format: `svg`, `tikz`, `typst`, `table`, `moye` or `cute` (their
+    /// `print_layout`).
     fn render(&self, format: &str) -> PyResult<String> {
         let format = match format {
             "svg" => Format::Svg,
@@ -87,8 +88,8 @@ fn no_tiling(error: TilingError) -> PyErr {
 
 /// A tile with, in each element, the thread and the value that hold it.
 ///
-/// layout: maps (thread, value) to the index of an element, counted down the columns. tile: rows and columns. threads: the ids of
-/// the threads, where they are not 0, 1, ...
+/// layout: maps (thread, value) to the index of an element, counted down the columns. tile: rows
+/// and columns. threads: the ids of the threads, where they are not 0, 1, ...
 #[pyfunction]
 #[pyo3(signature = (layout, tile, threads=None))]
 pub fn thread_value(
@@ -103,7 +104,8 @@ pub fn thread_value(
 
 /// The banks of shared memory of a layout's elements, with the conflicts of a warp's access.
 ///
-/// layout: plain or swizzled. element: the elements' type or its bits. access: maps (thread, value) to the coordinate of an element.
+/// layout: plain or swizzled. element: the elements' type or its bits. access: maps (thread, value)
+/// to the coordinate of an element.
 #[pyfunction]
 #[pyo3(signature = (layout, element, access=None))]
 pub fn banks(
@@ -140,9 +142,9 @@ fn tuple_of(tuple: &IntTuple) -> Vec<i64> {
 
 /// A copy of a tile by many threads.
 ///
-/// threads, values: the layouts of the threads over the tile and of each thread's values. atom: the name of a copy atom, such as
-/// "SM75_U32x4_LDSM_N" or "UniversalCopy<u128>", for elements of type `element` (a name, or bits); without it each value is copied by
-/// itself.
+/// threads, values: the layouts of the threads over the tile and of each thread's values. atom: the
+/// name of a copy atom, such as "SM75_U32x4_LDSM_N" or "UniversalCopy<u128>", for elements of type
+/// `element` (a name, or bits); without it each value is copied by itself.
 #[pyclass(frozen, module = "moye")]
 pub struct TiledCopy {
     tile: IntTuple,
@@ -228,8 +230,9 @@ fn values_of(atom: &str, bits: i64) -> PyResult<ValueLayouts> {
 
 /// A matrix instruction, side by side over a tile.
 ///
-/// atom: its name in CuTe or MoYe (`mma_atoms()` lists them), or "UniversalFma". atoms: the layout of the instructions along M, N and K.
-/// tile: extents along M, N and K, where the tile is larger than the atoms.
+/// atom: its name in CuTe or MoYe (`mma_atoms()` lists them), or "UniversalFma". atoms: the layout
+/// of the instructions along M, N and K. tile: extents along M, N and K, where the tile is larger
+/// than the atoms.
 #[pyclass(frozen, module = "moye")]
 pub struct TiledMma {
     name: &'static str,

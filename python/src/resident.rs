@@ -1,4 +1,5 @@
-//! Elements in the memory of the device that computes: borrowed where an array lies on the GPU, copied where it lies on the host.
+//! Elements in the memory of the device that computes: borrowed where an array lies on the GPU,
+//! copied where it lies on the host.
 
 use crate::device::Place;
 use crate::error;
@@ -23,7 +24,8 @@ impl<T: Element> Resident<T> {
         if let Place::Gpu(_) = operand.place {
             return Self::borrowed(device, operand, view, name);
         }
-        // SAFETY: the operand keeps the array's memory, and describes it as its library did. Python's lock is held.
+        // SAFETY: the operand keeps the array's memory, and describes it as its library did.
+        // Python's lock is held.
         let (elements, strides) = unsafe { elements::<T>(operand.address, view) };
         let buffer = device.upload(&elements).map_err(error::raised)?;
         Ok(Self { buffer, shape: view.shape, strides })
@@ -62,13 +64,14 @@ impl<T: Element> Resident<T> {
             0 => 0,
             _ => reach.fold(1, usize::saturating_add),
         };
-        // SAFETY: the operand keeps the array, and describes it as its library did. The work is launched on the stream on which the
-        // array's library goes on.
+        // SAFETY: the operand keeps the array, and describes it as its library did. The work is
+        // launched on the stream on which the array's library goes on.
         let buffer = unsafe { Buffer::from_raw_parts(operand.address as u64, len, device) };
         Ok(Self { buffer: buffer.map_err(error::raised)?, shape: view.shape, strides })
     }
 
-    /// Fills memory for a result on the host's side with the elements of another array of the same shape.
+    /// Fills memory for a result on the host's side with the elements of another array of the same
+    /// shape.
     pub fn fill_from(&mut self, operand: &Operand, view: Batched) -> PyResult<()> {
         let [_, rows, columns] = view.shape;
         // SAFETY: as in `read`.
@@ -113,11 +116,12 @@ impl<T: Element> Resident<T> {
     }
 }
 
-/// The elements of host memory for an upload, and their strides there: as they are where they are compact, otherwise gathered with the
-/// axis of the smaller stride first.
+/// The elements of host memory for an upload, and their strides there: as they are where they are
+/// compact, otherwise gathered with the axis of the smaller stride first.
 ///
 /// # Safety
-/// The elements at `address` with these extents and strides may be read, and are not written while the result is used.
+/// The elements at `address` with these extents and strides may be read, and are not written while
+/// the result is used.
 unsafe fn elements<'a, T: Element>(address: usize, mut view: Batched) -> (Cow<'a, [T]>, [usize; 3]) {
     let [_, rows, columns] = view.shape;
     if view.strides[0] == 0 {
