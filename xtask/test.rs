@@ -45,8 +45,10 @@ const EXAMPLES: &[&str] = &[
     "ladder_multistage",
 ];
 
-/// Builds the examples and programs, those of the whole workspace: as the tests have built them, or as they will.
-const PROGRAMS: &[&str] = &["build", "--quiet", "--workspace", "--examples", "--bins"];
+/// All packages, with the features that are off by default. The same in every step, so that nothing is built twice.
+const ALL: &[&str] = &["--workspace", "--features", "attention"];
+/// What of them is built as programs.
+const PROGRAMS: &[&str] = &["--examples", "--bins"];
 
 /// What clippy denies: all that it warns of.
 const CLIPPY: &[&str] = &["--", "-D", "warnings"];
@@ -111,7 +113,7 @@ fn run_step(
                 Some(reason) => summary.skip(reason),
                 None => summary.step("lints: clippy, warnings denied, all targets", || {
                     let lints = |of: &[&str]| cargo(&[&["clippy", "--quiet"], of, CLIPPY].concat());
-                    shown(&mut lints(&["--workspace", "--all-targets"]))?;
+                    shown(&mut lints(&[ALL, &["--all-targets"]].concat()))?;
                     // The library as other crates use it, without what only the program needs.
                     for features in [&[][..], &["--features", "cudarc"]] {
                         let library = ["--package", "moye", "--lib", "--no-default-features"];
@@ -133,28 +135,21 @@ fn run_step(
             summary.step("tests of all crates", || {
                 shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, None))
             });
-            // A feature that is off by default.
-            summary.step("tests of attention's kernels on the simulator", || {
-                let package = ["test", "--quiet", "--package", "moye-kernels"];
-                shown(&mut cargo(
-                    &[&package[..], &["--features", "attention", "--test", "attention"]].concat(),
-                ))
-            });
             if let Some(reason) = no_gpu(checkout) {
                 summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));
             }
         }
         "doctests" => summary.step("doctests: the examples in the documentation", || {
-            shown(&mut cargo(&["test", "--workspace", "--doc", "--quiet"]))
+            shown(&mut cargo(&[&["test", "--doc", "--quiet"], ALL].concat()))
         }),
         "docs" => summary.step("docs: rustdoc, warnings denied", || {
-            let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+            let mut doc = cargo(&[&["doc", "--no-deps", "--quiet"], ALL].concat());
             // Links to what another feature has are no error.
             let allowed = "-A rustdoc::broken_intra_doc_links -A rustdoc::private_intra_doc_links";
             shown(doc.env("RUSTDOCFLAGS", format!("-D warnings {allowed}")))
         }),
         "examples" => summary.step("examples: each runs on the simulator and asserts its result", || {
-            shown(&mut cargo(PROGRAMS))?;
+            shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
             for example in EXAMPLES {
                 let program = checkout.target.join("debug/examples").join(example);
                 shown(Command::new(program).env(DEVICE, "sim"))?;
@@ -192,7 +187,7 @@ fn run_step(
         "hopper-steps" => {
             summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {
                 shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, Some(HOPPER_STEPS)))?;
-                shown(&mut cargo(PROGRAMS))?;
+                shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
                 let program = checkout.target.join("debug").join(HOPPER_STEPS);
                 shown(Command::new(program).args(["--device", "sim"]).env_remove(DEVICE))
             })
@@ -233,11 +228,11 @@ fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool, package: Opti
     let mut cargo = checkout.cargo();
     match (with_nextest, package) {
         (true, _) => {
-            cargo.args(["nextest", "run", "--workspace", "--no-fail-fast", "--cargo-quiet"]);
+            cargo.args(["nextest", "run", "--no-fail-fast", "--cargo-quiet"]).args(ALL);
             cargo.args(package.into_iter().flat_map(|name| ["-E".to_owned(), format!("package({name})")]));
         }
         (false, None) => {
-            cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"]);
+            cargo.args(["test", "--all-targets", "--no-fail-fast", "--quiet"]).args(ALL);
         }
         (false, Some(name)) => {
             cargo.args(["test", "--package", name, "--quiet"]);

@@ -263,18 +263,15 @@ unsafe fn consume<C: Config>(
                 warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
                 values.release(value);
             }
-            let mut factors = [0.0; 2];
+            let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
             for row in 0..2 {
                 let (factor, lse) = softmax.finish(row, scale);
-                factors[row] = factor;
+                (factors[row], logarithms[row]) = (factor, lse);
                 rows.store_lse(row, lse, arguments, work.batch, work.head);
             }
             scale_rows(&mut tOrO, factors);
-            let again = |row: usize| Row {
-                max: softmax.max[row],
-                factor: factors[row],
-                again: is_hit(&tOrO, row, arguments.window),
-            };
+            let again =
+                |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, arguments.window) };
             let again = [again(0), again(1)];
             let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
             store::<C>(&tOrO, sO, warpgroup, maps, tile, |sO| {

@@ -18,10 +18,8 @@ use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
 /// One of a thread's two rows of results, which the four threads of a quad share.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// The largest score, not scaled.
-    pub max: f32,
-    /// One over the sum of exponentials.
-    pub factor: f32,
+    /// The natural logarithm of its sum of exponentials.
+    pub lse: f32,
     /// Whether it is to be computed again.
     pub again: bool,
 }
@@ -67,18 +65,22 @@ pub unsafe fn recompute<C: Config<T: Half>>(
     let q_length = opaque(arguments.q_length);
     let visible = Visible::new(q_length, arguments.k_length, arguments.window);
     let scale = arguments.scale * core::f32::consts::LOG2_E;
+    let sees = row.again && row.lse != f32::NEG_INFINITY;
+    let shift = -row.lse * core::f32::consts::LOG2_E;
     let lane = lane_id();
     let place = opaque(thread_idx().x % WARPGROUP) / 32 * 16 + lane / 4 + 8 * index;
     let query = (first + place).min(q_length - 1);
     let (begin, end) = visible.of(query);
     let of_warp = first + place - lane / 4;
     let ((from, to), _) = visible.range(of_warp.min(q_length - 1), (of_warp + 7).min(q_length - 1));
-    let q = words(arguments.q, &arguments.stride_q, work.batch, work.head, query);
+    let (batch, head) = (work.batch, opaque(work.head));
+    let kv_head = head / arguments.group.max(1);
+    let q = words(arguments.q, &arguments.stride_q, batch, head, query);
     for part in 0..opaque(C::D as u32 / COLUMNS as u32) {
         let mut sums = [0.0f32; COLUMNS / 4];
         for key in from..to {
-            let k = words(arguments.k, &arguments.stride_k, work.batch, work.kv_head, key as u32);
-            let v = words(arguments.v, &arguments.stride_v, work.batch, work.kv_head, key as u32);
+            let k = words(arguments.k, &arguments.stride_k, batch, kv_head, key as u32);
+            let v = words(arguments.v, &arguments.stride_v, batch, kv_head, key as u32);
             let mut dot = 0.0f32;
             for pair in 0..opaque(C::D as u32 / 8) {
                 let word = i64::from(4 * pair + lane % 4);
@@ -88,8 +90,8 @@ pub unsafe fn recompute<C: Config<T: Half>>(
             }
             dot += shuffle_xor(FULL_WARP, dot, 1);
             dot += shuffle_xor(FULL_WARP, dot, 2);
-            let p = ex2_approx_f32(dot.fma(scale, -row.max * scale)) * row.factor;
-            if row.again && key >= begin && key < end && p != 0.0 {
+            let p = ex2_approx_f32(dot.fma(scale, shift));
+            if sees && key >= begin && key < end && p != 0.0 {
                 for pair in 0..COLUMNS / 8 {
                     let word = part * (COLUMNS as u32 / 2) + 4 * pair as u32 + lane % 4;
                     // SAFETY: inside the row.
