@@ -358,6 +358,7 @@ impl<U: Output<f32>> Matmul<'_, f32, U> {
     }
 }
 
+#[cfg(feature = "matmul-f16")]
 impl<U: Output<half::f16>> Matmul<'_, half::f16, U> {
     /// Sums in f16 too: faster on some chips, and it loses digits.
     pub fn f16_sums(self) -> Self {
