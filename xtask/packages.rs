@@ -19,7 +19,7 @@ fn main() -> moye::Result<()> {
     let mut y = device.alloc_zeroed::<f32>(6)?;
     transpose(&device, &Matrix::row_major(&x, 2, 3)?, &mut MatrixMut::row_major(&mut y, 3, 2)?)?;
     assert_eq!(y.download()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-    assert!(!moye::SHIPPED_PTX.is_empty());
+    assert!(!moye::SHIPPED_PTX.images().is_empty());
     Ok(())
 }
 "#;
