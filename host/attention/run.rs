@@ -92,11 +92,16 @@ impl<T: AttentionElement> Launch<T> {
             let _ = arguments.grid(rows);
         }
         let mut blocks = blocks;
+        let mut splits = splits;
         // A warpgroup's rows are of one head: shorter sequences leave it rows without a query.
-        if blocks > 0 && !decode && splits == 1 && (pack == 1 || arguments.q_length >= 64) {
-            let (sizes, plain) = ((variant.d, variant.dv), Arguments { pack: 1, ..arguments });
-            if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &plain) {
+        if blocks > 0 && !decode && call.splits.is_none_or(|splits| splits == 1) && arguments.q_length >= 64 {
+            let (sizes, plain) = ((variant.d, variant.dv), Arguments { pack: 1, splits: 1, ..arguments });
+            // The keys are not split: where row tiles are too few to fill the card, the kernels for sm_80 split them.
+            if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &plain)
+                .filter(|launch| splits == 1 || launch.blocks == device.planned_multiprocessors())
+            {
                 blocks = launch.blocks.into();
+                splits = 1;
                 arguments = plain;
                 choice = Choice::Hopper(launch);
             }

@@ -1,5 +1,6 @@
 //! Graphs, and what the device launches of them.
 
+use super::capture::not_captured;
 use super::recording::Recording;
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
@@ -106,10 +107,9 @@ impl GraphExec {
     }
 
     /// Launches all of it on a stream, and returns while it runs. Launches of one graph run one after the other, whatever the streams.
-    /// A capture on the stream takes it as a part.
     ///
     /// # Errors
-    /// [`Error::StreamOfOtherDevice`], the driver's own, and on the simulator the faults of its kernels.
+    /// [`Error::StreamOfOtherDevice`], [`Error::Captured`] while a graph is captured, the driver's own, and on the simulator the faults of its kernels.
     ///
     /// # Safety
     /// The contract of each captured launch holds now: the buffers are alive until the graph has ended, and are used on other streams as
@@ -121,6 +121,7 @@ impl GraphExec {
                 device: self.device.label(),
             });
         }
+        not_captured("GraphExec::launch")?;
         match (&self.kind, &self.device.0) {
             (Executable::Gpu { gpu, raw, .. }, _) => {
                 gpu.bind()?;
@@ -129,13 +130,7 @@ impl GraphExec {
                 check(unsafe { sys::cuGraphLaunch(*raw, stream.raw(gpu)) })
                     .map_err(|code| gpu.error_of_code("cuGraphLaunch", code))
             }
-            (Executable::Sim(recording), Backend::Sim(simulator)) => match stream.recorded() {
-                Some(outer) => {
-                    outer.extend(recording);
-                    Ok(())
-                }
-                None => recording.run(simulator),
-            },
+            (Executable::Sim(recording), Backend::Sim(simulator)) => recording.run(simulator),
             (Executable::Sim(_), Backend::Gpu(_)) => unreachable!("a recording is of a simulator"),
         }
     }

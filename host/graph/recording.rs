@@ -36,12 +36,6 @@ impl Recording {
         lock(&self.launches).push(Arc::new(Launch { kernel: kernel.name(), run: Box::new(run) }));
     }
 
-    /// Records the launches of another graph.
-    pub fn extend(&self, other: &Self) {
-        let launches = lock(&other.launches).clone();
-        lock(&self.launches).extend(launches);
-    }
-
     /// Memory that lives as long as the recording: the device address of its first byte.
     pub fn alloc(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
         Ok(self.keep(simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?))
