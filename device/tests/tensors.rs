@@ -273,7 +273,7 @@ fn a_tile_after_the_last_is_read_as_zeros_and_not_written() {
             unsafe {
                 copy(tiles.at((.., .., tiles.tiles())), &mut fragment);
                 assert!((0..32).all(|i| fragment[i] == 0.0));
-                copy(&Fragment::<f32, Column>::filled(7.0), tiles.at((.., .., 2)));
+                copy(Fragment::<f32, Column>::filled(7.0), tiles.at((.., .., 2)));
                 copy(tiles.at((.., .., 1)), &mut fragment);
             }
             assert!((0..32).all(|i| fragment[i] == 33.0 + i as f32));

@@ -17,12 +17,11 @@ use moye_device::memory::GlobalMut;
 use moye_kernels::attention::Arguments;
 
 /// Which kernel is launched.
-#[derive(Clone, Copy)]
 enum Choice<T: AttentionElement> {
     /// For sm_80, with the query rows of its tiles.
     Sm80(Kernel<(Arguments<T>,)>, u32),
     /// For sm_90a.
-    Hopper(HopperLaunch<T>),
+    Hopper(Box<HopperLaunch<T>>),
 }
 
 impl<T: AttentionElement> Choice<T> {
@@ -103,7 +102,7 @@ impl<T: AttentionElement> Launch<T> {
                 blocks = launch.blocks.into();
                 splits = 1;
                 arguments = plain;
-                choice = Choice::Hopper(launch);
+                choice = Choice::Hopper(Box::new(launch));
             }
         }
         let rows_of_split = [arguments.heads, arguments.q_length]

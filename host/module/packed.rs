@@ -33,7 +33,7 @@ pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, 
     /// By where the images are.
     static UNPACKED: Mutex<BTreeMap<usize, Texts>> = Mutex::new(BTreeMap::new());
     let mut unpacked = UNPACKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let texts = unpacked.entry(images.as_ptr().addr()).or_insert_with(|| {
+    unpacked.entry(images.as_ptr().addr()).or_insert_with(|| {
         let texts = images.iter().map(|(arch, bytes, preamble, entries)| {
             let mut text = unpack(bytes, *preamble);
             for (_, _, entry) in *entries {
@@ -44,6 +44,5 @@ pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, 
             (*arch, text)
         });
         texts.collect::<Vec<_>>().leak()
-    });
-    texts
+    })
 }

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod attention;
 mod hopper;
 mod ladder;
 mod movement;

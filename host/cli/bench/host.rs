@@ -83,7 +83,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         let mut graph = captured(device, &product, &mut c)?;
         let stream = device.default_stream();
         // SAFETY: the operands and C live on, and nothing else uses them.
-        median(device, rounds, || Ok(unsafe { graph.launch(&stream)? }))?
+        median(device, rounds, || unsafe { graph.launch(&stream) }.map_err(Into::into))?
     };
     let peer = match (name, &mut theirs) {
         (Some(name), Some(run)) => Some((name, median(device, rounds, run)?)),
