@@ -1,0 +1,43 @@
+//! Kernels of attention, where the feature is on.
+
+#[cfg(feature = "attention")]
+use super::module;
+
+/// Whether a kernel is one of attention's.
+pub fn is_of(name: &str) -> bool {
+    ["forward_", "decode_", "combine_", "hopper_"].iter().any(|part| name.starts_with(part))
+}
+
+#[cfg(feature = "attention")]
+#[test]
+fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies() {
+    let mut seen = [0; 3];
+    for kernel in module("sm_80").kernels.iter().filter(|kernel| is_of(&kernel.name)) {
+        let name = &kernel.name;
+        if name.starts_with("combine_") {
+            assert_eq!(kernel.count("mma"), 0, "{name}: {:?}", kernel.instructions);
+            continue;
+        }
+        let element = if name.contains("_bf16_") { "bf16" } else { "f16" };
+        let product = format!("mma.sync.aligned.m16n8k16.row.col.f32.{element}.{element}.f32");
+        assert!(kernel.count(&product) > 0, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("mma"), kernel.count(&product), "{name}: {:?}", kernel.instructions);
+        assert!(kernel.count("cp.async.cg.shared.global") > 0, "{name}: {:?}", kernel.instructions);
+        // V is read transposed, Q and K are not.
+        let loads = |trans| {
+            kernel.count_where(|name| name.starts_with("ldmatrix") && name.contains(".trans") == trans)
+        };
+        assert!(loads(true) > 0 && loads(false) > 0, "{name}: {:?}", kernel.instructions);
+        seen[usize::from(name.starts_with("decode_"))] += 1;
+    }
+    for kernel in module("sm_90a").kernels.iter().filter(|kernel| is_of(&kernel.name)) {
+        let name = &kernel.name;
+        assert!(kernel.count("wgmma.mma_async") > 0, "{name}: {:?}", kernel.instructions);
+        assert_eq!(kernel.count("mma.sync"), 0, "{name}: {:?}", kernel.instructions);
+        assert!(kernel.count("cp.async.bulk.tensor.4d.shared") > 0, "{name}: {:?}", kernel.instructions);
+        assert!(kernel.count("cp.async.bulk.tensor.4d.global") > 0, "{name}: {:?}", kernel.instructions);
+        seen[2] += 1;
+    }
+    // Seven head sizes of two types, with and without options; few rows; four kernels of two types for Hopper.
+    assert_eq!(seen, [28, 14, 8]);
+}
