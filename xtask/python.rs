@@ -10,7 +10,7 @@ use std::process::Command;
 /// The folder of the package and its crate.
 pub const FOLDER: &str = "python";
 /// Compiles the same kernels as the workspace, whose PTX is then there.
-pub const FEATURES: [&str; 2] = ["--features", "ladder"];
+pub const FEATURES: [&str; 2] = ["--features", "attention,ladder"];
 /// What building and testing takes.
 const PACKAGES: [&str; 4] = ["maturin>=1.9,<2", "ml_dtypes", "numpy", "pytest"];
 /// Imports all of these.
