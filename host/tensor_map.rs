@@ -97,11 +97,11 @@ impl TensorMap {
 /// use moye::layout::{ComposedLayout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
 /// use moye::{Device, TensorMapOf};
 /// use moye_device::atom::tma::TmaCopy;
-/// use moye_device::tensor::static_layout;
+/// use moye_device::swizzled_layout;
 ///
 /// const A: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 32).tile_to_shape(tuple!((128, 32)));
-/// static_layout! { SmemA = A; }
-/// type LoadA = TmaCopy<f32, SmemA>;
+/// swizzled_layout! { SmemA = A; }
+/// type LoadA = TmaCopy<f32, SmemA, 2>;
 ///
 /// let device = Device::sim();
 /// let a = device.alloc_zeroed::<f32>(1000 * 512)?;

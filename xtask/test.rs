@@ -159,7 +159,7 @@ fn run_step(
         "own-kernels" => {
             summary.step("own-kernels: crates with kernels of their own are tested and run", || {
                 // As all else here builds the program: `cargo run` would build it with the features of that package alone.
-                shown(&mut cargo(PROGRAMS))?;
+                shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
                 let own = own_kernels(checkout, "debug")?;
                 for (krate, arguments) in [
                     (
