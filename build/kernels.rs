@@ -12,8 +12,8 @@ const PACKAGES: [&str; 4] = ["moye-kernels", "moye-device", "moye-macros", "moye
 
 /// The folder of the crate of the kernels.
 ///
-/// A package of a registry holds no folder above its own. Cargo unpacks those that it depends on beside it; they are copied, so that nothing is
-/// written there, to a workspace whose packages depend on each other by path.
+/// Cargo unpacks a registry package and its dependencies side by side. The build copies those in `PACKAGES` to a workspace in
+/// `OUT_DIR`, where they depend on each other by path: a build must not write to cargo's registry.
 pub fn folder() -> io::Result<PathBuf> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it for a build script"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it for a build script"));
@@ -63,7 +63,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        // Cargo's notes of the package's origin, and a lock that is not asked for in a workspace.
+        // Cargo writes `.cargo*` files to a registry package; a workspace ignores its members' lock files.
         if entry.file_name().to_string_lossy().starts_with(".cargo") || entry.file_name() == "Cargo.lock" {
             continue;
         }

@@ -36,7 +36,7 @@ use crate::tensor::{Fragment, StaticLayout};
 /// assert_eq!(columns, [0, 1, 2]);
 /// ```
 pub trait TileScheduler: Clone {
-    /// The next tile, until there is none.
+    /// The next tile of this worker; `None` after its last.
     fn next_tile(&mut self) -> Option<WorkTile>;
 
     /// Brings the accumulators of a tile together with those of the blocks that sum other parts of

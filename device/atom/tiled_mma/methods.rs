@@ -59,7 +59,7 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
         fragment_b OfB;
     }
 
-    /// An accumulator, zero, for a part of C: `(MMA, MMA_M, MMA_N)`. Its elements are those that the atom accumulates,
+    /// A zeroed accumulator fragment for a partition of C: `(MMA, MMA_M, MMA_N)`. Its element type is the atom's accumulator type,
     /// whatever the tile in memory has.
     #[inline(always)]
     pub fn fragment_c<E: Engine, L: StaticLayout>(

@@ -199,7 +199,7 @@ impl<A: Atom> TiledMma<A> {
     /// [`access`](Self::access) as a `Result`.
     ///
     /// # Errors
-    /// Where the tile does not divide the tensor, or an address is none.
+    /// If the tile does not divide the tensor, or its accesses cannot be analysed; the text has the reason.
     pub const fn try_access<T: Storable>(
         &self,
         operand: Operand,

@@ -56,7 +56,7 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     }
 }
 
-/// Replaces the sums of an instruction's part of a tile by what a visitor makes of those that C has.
+/// Applies a visitor to the accumulators of one instruction; elements out of bounds of C are left as they are.
 ///
 /// # Safety
 /// As [`finish`]; the visitor may be called for each element of C.
