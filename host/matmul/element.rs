@@ -1,4 +1,5 @@
 //! Which elements a product may have, and the kernels for them.
+#![cfg_attr(not(feature = "matmul"), allow(unused, reason = "each type of operands uses a part of it"))]
 
 use super::factor::Factor;
 use super::hopper::{LoadedProduct, TmaProduct};
