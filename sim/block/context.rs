@@ -19,13 +19,12 @@ use crate::Dim3;
 use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
 use crate::profile::BlockProfile;
-use crate::race::{BlockClock, GlobalRaces, Released, Seen, SharedShadow, ThreadClock};
+use crate::race::{BlockClock, GlobalRaces, Handover, SharedShadow, ThreadClock};
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::{Location, resume_unwind};
 use std::ptr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// How long a thread may run and a block may spin.
@@ -84,9 +83,8 @@ pub(crate) struct Thread {
     pub(crate) seen_mbarrier: Cell<Option<u32>>,
     /// What accesses of others came before its own.
     pub(crate) clock: ThreadClock,
-    /// What its last fences released, and what its next one acquires.
-    pub(crate) released: RefCell<Option<Released>>,
-    pub(crate) acquired: RefCell<Option<Rc<Seen>>>,
+    /// What its last fences released, and what its next ones acquire.
+    pub(crate) handover: Handover,
 }
 
 /// A fault before the launch gives it the names of kernel and block.
@@ -241,8 +239,7 @@ impl BlockContext {
             fence: Cell::new(0),
             seen_mbarrier: Cell::new(None),
             clock: ThreadClock::default(),
-            released: RefCell::default(),
-            acquired: RefCell::default(),
+            handover: Handover::default(),
         };
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
@@ -330,8 +327,7 @@ impl BlockContext {
             thread.fence.set(0);
             thread.seen_mbarrier.set(None);
             thread.clock.clear();
-            thread.released.take();
-            thread.acquired.take();
+            thread.handover.clear();
             self.set_ready(linear as u32);
         }
         *self.fault.borrow_mut() = None;

@@ -78,6 +78,9 @@ impl Race {
         if either(Access::CpAsyncDestination) {
             return "wait with cp_async_wait in the thread that copies, then synchronise with `sync_threads`; synchronise once more before the next copy into these bytes";
         }
+        if self.access == Access::Atomic && self.other.access == Access::Atomic {
+            return "an atomic operation of the block's scope is no atomic one to other blocks: use one of the GPU's scope";
+        }
         if (self.access == Access::Atomic) != (self.other.access == Access::Atomic) {
             return match self.threads {
                 RaceThreads::Grid => "make both accesses atomic, or order them by a launch of its own",
@@ -95,7 +98,7 @@ impl Race {
                 "put a barrier of the cluster (`sync_cluster`) or an mbarrier between them"
             }
             RaceThreads::Grid => {
-                "blocks are ordered by an atomic operation alone, with `fence_gpu` before it in the block that releases and behind it in the one that acquires, or by a launch of its own"
+                "blocks are ordered by an atomic operation alone, with `fence_gpu` before it in the block that releases and behind it in the one that acquires, all of the GPU's scope, or by a launch of its own"
             }
             RaceThreads::Launches => {
                 "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier"

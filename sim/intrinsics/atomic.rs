@@ -9,21 +9,26 @@ use crate::fault::Access;
 use crate::memory::words::{atomic, to_bits};
 use crate::pod::{Pod, access_size, from_bits, poison};
 use crate::profile::Action;
-use crate::race::{FenceScope, GLOBAL, Kind, Noted};
+use crate::race::{GLOBAL, Kind, Noted, Scope};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// An address with its space: `u64` is in global memory, `u32` in shared memory.
 pub trait AtomicSpace: Copy {
-    /// Replaces the `T` there by what `update` makes of it, and returns what it was.
+    /// Replaces the `T` there by what `update` makes of it, and returns what it was; `of_block` says whether in one step to the
+    /// threads of the block alone.
     #[doc(hidden)]
     #[track_caller]
-    fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T;
+    fn update<T: Pod>(self, of_block: bool, update: impl Fn(T) -> T) -> T;
+}
+
+fn scoped(of_block: bool) -> (Kind, Scope) {
+    if of_block { (Kind::BlockAtomic, Scope::Block) } else { (Kind::Atomic, Scope::Gpu) }
 }
 
 impl AtomicSpace for u64 {
     #[track_caller]
-    fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T {
+    fn update<T: Pod>(self, of_block: bool, update: impl Fn(T) -> T) -> T {
         let block = current();
         block.step();
         block.order_by_memory();
@@ -40,8 +45,9 @@ impl AtomicSpace for u64 {
             }
             _ => atomic!(AtomicU64, self).fetch_update(SeqCst, SeqCst, |bits| Some(next(bits))).ok(),
         };
-        let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
-        let old = block.order_by_atomic(GLOBAL, self, || {
+        let (kind, scope) = scoped(of_block);
+        let noted = Noted::new(Access::Atomic, kind, Location::caller());
+        let old = block.order_by_atomic(scope, GLOBAL, self, || {
             if !block.clock.is_on() {
                 return act();
             }
@@ -57,7 +63,7 @@ impl AtomicSpace for u64 {
 
 impl AtomicSpace for u32 {
     #[track_caller]
-    fn update<T: Pod>(self, update: impl Fn(T) -> T) -> T {
+    fn update<T: Pod>(self, of_block: bool, update: impl Fn(T) -> T) -> T {
         let block = current();
         block.step();
         block.order_by_memory();
@@ -72,9 +78,9 @@ impl AtomicSpace for u32 {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
         }
         if block.clock.is_on() {
-            let noted = Noted::new(Access::Atomic, Kind::Atomic, Location::caller());
-            block.note_own(noted, offset, size_of::<T>());
-            block.order_by_atomic(block.rank, self.into(), || ());
+            let (kind, scope) = scoped(of_block);
+            block.note_own(Noted::new(Access::Atomic, kind, Location::caller()), offset, size_of::<T>());
+            block.order_by_atomic(scope, block.rank, self.into(), || ());
         }
         old
     }
@@ -86,7 +92,15 @@ impl AtomicSpace for u32 {
 #[track_caller]
 pub fn atomic_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
-    address.update(update)
+    address.update(false, update)
+}
+
+/// As [`atomic_update`], in one step to the threads of the block alone (`.cta`): an atomic operation of another block on the
+/// same address is a race.
+#[track_caller]
+pub fn atomic_update_of_block<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
+    const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
+    address.update(true, update)
 }
 
 /// Replaces the value by `value`.
@@ -188,7 +202,7 @@ pub fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     if let Some(block) = running() {
         block.order_by_memory();
-        block.order_by_fence(FenceScope::Gpu);
+        block.order_by_fence(Scope::Gpu);
     }
 }
 
@@ -198,6 +212,16 @@ pub fn fence_cluster() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     if let Some(block) = running() {
         block.order_by_memory();
-        block.order_by_fence(FenceScope::Cluster);
+        block.order_by_fence(Scope::Cluster);
+    }
+}
+
+/// As [`fence`], for the threads of the block alone: `fence.acq_rel.cta`. It orders no accesses of two blocks.
+#[inline]
+pub fn fence_block() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    if let Some(block) = running() {
+        block.order_by_memory();
+        block.order_by_fence(Scope::Block);
     }
 }

@@ -30,7 +30,8 @@ pub use crate::tensor_map::{TENSOR_MAP_BYTES, TensorElement};
 pub use crate::wgmma::{DescriptorSwizzle, MatrixDescriptor, Wgmma, WgmmaA, WgmmaNumber, WgmmaResult};
 pub use atomic::{
     AtomicInteger, AtomicNumber, AtomicSpace, atomic_add, atomic_and, atomic_compare_exchange,
-    atomic_exchange, atomic_max, atomic_min, atomic_or, atomic_update, atomic_xor, fence, fence_cluster,
+    atomic_exchange, atomic_max, atomic_min, atomic_or, atomic_update, atomic_update_of_block, atomic_xor,
+    fence, fence_block, fence_cluster,
 };
 pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
 pub use bulk::{

@@ -9,6 +9,8 @@ pub(crate) enum Kind {
     Write,
     /// Races with reads and writes.
     Atomic,
+    /// As [`Atomic`](Self::Atomic), of the block's scope: races with those of other blocks, too.
+    BlockAtomic,
 }
 
 /// An access, or the same access by several lanes of a warp.
@@ -26,7 +28,11 @@ pub(crate) struct Entry {
 const ATOMIC: u64 = 1 << 31;
 /// The bit of the warp's number that tells an instruction of the whole warp, whose epoch is one of the warp.
 const WHOLE: u64 = 1 << 30;
-/// The epoch of an entry that stands for a list, whose number is `lanes`; it is atomic if one of the list is.
+/// The bit of the warp's number that tells an atomic operation of the block's scope.
+const NARROW: u64 = 1 << 29;
+/// The bits of `who` that say which warp of which cluster it is.
+const WARP: u64 = 0xFFFF_FFFF_1FFF_0000;
+/// The epoch of an entry that stands for a list, whose number is `lanes`.
 const LIST: u32 = u32::MAX;
 
 impl Entry {
@@ -42,7 +48,7 @@ impl Entry {
     }
 
     pub(crate) const fn warp(&self) -> u32 {
-        (self.who >> 16) as u32 & 0x3FFF
+        (self.who >> 16) as u32 & 0x1FFF
     }
 
     pub(crate) const fn place(&self) -> u16 {
@@ -63,15 +69,28 @@ impl Entry {
         self.who & ATOMIC != 0
     }
 
-    const fn atomic(self) -> Self {
-        Self { who: self.who | ATOMIC, ..self }
+    const fn is_narrow(&self) -> bool {
+        self.who & NARROW != 0
+    }
+
+    /// The same as one of a kind.
+    const fn of_kind(self, kind: Kind) -> Self {
+        let bits = match kind {
+            Kind::Read | Kind::Write => 0,
+            Kind::Atomic => ATOMIC,
+            Kind::BlockAtomic => ATOMIC | NARROW,
+        };
+        Self { who: self.who | bits, ..self }
+    }
+
+    /// Adds the lanes of the same access; of an atomic operation only the newest lane counts.
+    const fn add_lanes(&mut self, other: &Self) {
+        self.lanes = if self.is_atomic() { other.lanes } else { self.lanes | other.lanes };
     }
 
     /// Whether these threads are among those of the entry, all of them.
     const fn has(&self, threads: &Self) -> bool {
-        self.who >> 16 & 0xFFFF_FFFF_3FFF == threads.who >> 16 & 0xFFFF_FFFF_3FFF
-            && threads.lanes != 0
-            && threads.lanes & !self.lanes == 0
+        (self.who ^ threads.who) & WARP == 0 && threads.lanes != 0 && threads.lanes & !self.lanes == 0
     }
 
     /// Whether both are the same access but for the lanes.
@@ -94,20 +113,28 @@ impl Cell {
     pub(crate) const NONE: Self = Self { write: Entry::NONE, others: Entry::NONE };
 }
 
-/// Lists of reads and atomic operations, numbered.
+/// Lists of entries, numbered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lists {
     lists: Vec<Vec<Entry>>,
     free: Vec<u32>,
+    /// Entries of all lists beyond the first [`KEPT_READS`] of each.
+    beyond: usize,
 }
 
-/// Entries of a list above which all that are ordered before are looked for, and above which no more are kept.
+/// Reads of a list from which on those that are ordered before a new one are dropped, whenever their number doubles.
 const LONG: usize = 8;
-const LONGEST: usize = 64;
+/// Reads that a list keeps in any case, and those that all lists of a page keep beyond that. Further reads are dropped: a
+/// write that races with those alone is not reported. Writes and atomic operations are never dropped.
+const KEPT_READS: usize = 64;
+const KEPT_READS_OF_PAGE: usize = 1 << 14;
+/// Entries at the end of a list among which the same access by other lanes is looked for.
+const RECENT: usize = 64;
 
 impl Lists {
     pub(crate) fn clear(&mut self) {
         self.free.clear();
+        self.beyond = 0;
         for (number, list) in self.lists.iter_mut().enumerate() {
             list.clear();
             self.free.push(number as u32);
@@ -119,17 +146,57 @@ impl Lists {
             self.lists.push(Vec::new());
             self.lists.len() as u32 - 1
         });
-        self.lists[number as usize].extend_from_slice(entries);
-        let has_atomics = entries.iter().any(Entry::is_atomic);
-        Entry { who: if has_atomics { ATOMIC } else { 0 }, epoch: LIST, lanes: number }
+        self.change(number, |list| list.extend_from_slice(entries));
+        Entry { who: 0, epoch: LIST, lanes: number }
     }
 
     /// Frees the list that an entry stands for, if it does.
     fn release(&mut self, entry: Entry) {
         if entry.epoch == LIST {
-            self.lists[entry.lanes as usize].clear();
+            self.change(entry.lanes, Vec::clear);
             self.free.push(entry.lanes);
         }
+    }
+
+    /// Changes a list.
+    fn change(&mut self, number: u32, act: impl FnOnce(&mut Vec<Entry>)) {
+        let list = &mut self.lists[number as usize];
+        let before = list.len().saturating_sub(KEPT_READS);
+        act(list);
+        self.beyond = self.beyond - before + list.len().saturating_sub(KEPT_READS);
+    }
+
+    /// Adds an access to a list unless it races with one of it, which it gives.
+    ///
+    /// A list has reads, and behind them the atomic operations that a later access can race with.
+    fn add(&mut self, number: u32, kind: Kind, access: Entry, order: &impl Ordering) -> Option<Found> {
+        let list = &mut self.lists[number as usize];
+        let atomics = list.iter().rev().take_while(|entry| entry.is_atomic()).count();
+        let reads = list.len() - atomics;
+        let candidates = if kind == Kind::Read { list.len().saturating_sub(1) } else { 0 };
+        if let Some(found) = race_of(&list[candidates..], kind, |_| true, order) {
+            return Some(found);
+        }
+        if access.is_atomic() {
+            self.change(number, |list| add_atomic(list, reads, access, order));
+            return None;
+        }
+        if let Some(alike) = list[..reads].iter_mut().rev().take(RECENT).find(|entry| entry.is_alike(&access))
+        {
+            alike.add_lanes(&access);
+            return None;
+        }
+        let has_room = reads < KEPT_READS || self.beyond < KEPT_READS_OF_PAGE;
+        self.change(number, |list| {
+            let before = list.len();
+            if reads >= LONG && reads.is_power_of_two() {
+                list.retain(|entry| entry.is_atomic() || order.unordered(entry).is_some());
+            }
+            if has_room || list.len() < before {
+                list.insert(list.len() - atomics, access);
+            }
+        });
+        None
     }
 
     /// The entries of the list that an entry stands for, or itself, which is the `one`.
@@ -156,8 +223,8 @@ pub(crate) trait Ordering {
     fn is_known_to_all(&self, entry: &Entry) -> bool;
     /// A lane of the entry whose access is not ordered before that of an accessing lane, and the latter.
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)>;
-    /// Whether the access of a lane of the entry, at least, is ordered before, or by the same thread.
-    fn knows_any(&self, entry: &Entry) -> bool;
+    /// Whether the entry is of the accessing block.
+    fn is_of_block(&self, entry: &Entry) -> bool;
 
     /// Two threads write the same value to the same bytes, with no order.
     fn same_value(&self, found: Found) {
@@ -203,9 +270,9 @@ impl Cell {
                     self.others.lanes |= access.lanes;
                     return None;
                 }
-                self.add(lists, access, order)
+                self.add(lists, kind, access, order)
             }
-            Kind::Atomic => self.add(lists, access.atomic(), order),
+            Kind::Atomic | Kind::BlockAtomic => self.add(lists, kind, access.of_kind(kind), order),
             Kind::Write => {
                 if self.others.epoch != 0 {
                     if let Some(found) = self.race_of_others(lists, order) {
@@ -253,101 +320,103 @@ impl Cell {
         let (one_write, one_other) = ([self.write], [self.others]);
         let writes = lists.of(&self.write, &one_write);
         let is_anothers = |entry: &Entry| entry.epoch != 0 && !writes.iter().any(|write| write.has(entry));
-        if let Some(found) = race_of(lists.of(&self.others, &one_other), is_anothers, order) {
+        if let Some(found) = race_of(lists.of(&self.others, &one_other), Kind::Write, is_anothers, order) {
             return Some(found);
         }
         if self.write.epoch != LIST {
             if self.write.is_alike(&access) {
-                self.write.lanes |= access.lanes;
+                self.write.add_lanes(&access);
             } else {
                 self.write = lists.make(&[self.write, access]);
             }
             return None;
         }
-        let list = &mut lists.lists[self.write.lanes as usize];
-        if let Some(alike) = list.iter_mut().find(|write| write.is_alike(&access)) {
-            alike.lanes |= access.lanes;
-        } else if list.len() < LONGEST {
-            list.push(access);
-        }
+        lists.change(self.write.lanes, |list| {
+            match list.iter_mut().rev().take(RECENT).find(|write| write.is_alike(&access)) {
+                Some(alike) => alike.add_lanes(&access),
+                None => list.push(access),
+            }
+        });
         None
     }
 
     /// The race of a write with what came since the last one.
     fn race_of_others(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
         let one = [self.others];
-        race_of(lists.of(&self.others, &one), |_| true, order)
+        race_of(lists.of(&self.others, &one), Kind::Write, |_| true, order)
     }
 
     /// Adds a read or an atomic operation.
-    fn add(&mut self, lists: &mut Lists, access: Entry, order: &impl Ordering) -> Option<Found> {
-        let conflicts = |entry: &Entry| entry.is_atomic() != access.is_atomic();
-        if self.others.epoch != LIST {
-            if let Some(found) = race_of(&[self.others], conflicts, order) {
-                return Some(found);
-            }
-            if self.others.is_alike(&access) {
-                self.others.lanes |= access.lanes;
-            } else if self.others.epoch == 0 || order.race(&self.others).is_none() {
-                self.others = access;
-            } else {
-                self.others = lists.make(&[self.others, access]);
-            }
+    fn add(&mut self, lists: &mut Lists, kind: Kind, access: Entry, order: &impl Ordering) -> Option<Found> {
+        let other = self.others;
+        if other.epoch == LIST {
+            return lists.add(other.lanes, kind, access, order);
+        }
+        if other.epoch == 0 {
+            self.others = access;
             return None;
         }
-        let number = self.others;
-        let list = &mut lists.lists[number.lanes as usize];
-        let may_race = access.is_atomic() || number.is_atomic();
-        // The lanes of a warp come one after another: theirs is the last.
-        if !may_race
-            && let Some(last) = list.last_mut()
-            && last.is_alike(&access)
-        {
-            last.lanes |= access.lanes;
-            return None;
-        }
-        if let Some(at) = list.iter().rposition(|entry| entry.is_alike(&access)) {
-            let lanes = list[at].lanes | access.lanes;
-            if access.is_atomic() {
-                // The last of those that came.
-                let alike = list.remove(at);
-                list.push(alike);
-            }
-            let at = if access.is_atomic() { list.len() - 1 } else { at };
-            list[at].lanes = lanes;
-            return if may_race { race_of(list, conflicts, order) } else { None };
-        }
-        if may_race && let Some(found) = race_of(list, conflicts, order) {
+        if let Some(found) = race_of(&[other], kind, |_| true, order) {
             return Some(found);
         }
-        if list.len() >= LONG {
-            list.retain(|entry| !order.is_known_to_all(entry));
-        }
-        if list.len() > LONG {
-            list.retain(|entry| order.unordered(entry).is_some());
-        }
-        if list.is_empty() {
-            lists.release(number);
+        if other.is_alike(&access) {
+            self.others.add_lanes(&access);
+        } else if other.is_atomic() && access.is_atomic() {
+            let mut list = vec![other];
+            add_atomic(&mut list, 0, access, order);
+            self.others = if list.len() == 1 { access } else { lists.make(&list) };
+        } else if other.is_atomic() == access.is_atomic() && order.race(&other).is_none() {
             self.others = access;
-        } else if list.len() < LONGEST {
-            list.push(access);
-            self.others.who |= access.who & ATOMIC;
+        } else {
+            let reads_first = if other.is_atomic() { [access, other] } else { [other, access] };
+            self.others = lists.make(&reads_first);
         }
         None
     }
 }
 
-/// The race of an access with those of others with which it conflicts, in the order in which they came.
+/// Adds an atomic operation behind the reads of a list.
 ///
-/// An atomic operation has seen those before it. So whoever is ordered behind one of them is ordered behind all of these.
-fn race_of(others: &[Entry], conflicts: impl Fn(&Entry) -> bool, order: &impl Ordering) -> Option<Found> {
+/// An atomic operation has seen those before it, so that an access that is ordered behind the newest is ordered behind all.
+/// Of the older ones, the newest of the block's scope and the newest of another block stay: scopes make these race with
+/// atomic operations to come.
+fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl Ordering) {
+    let (mut has_narrow, mut has_foreign) = (access.is_narrow(), false);
+    let mut at = list.len();
+    while at > reads {
+        at -= 1;
+        let (entry, is_foreign) = (list[at], !order.is_of_block(&list[at]));
+        if entry.is_narrow() && !has_narrow || is_foreign && !has_foreign {
+            has_narrow |= entry.is_narrow();
+            has_foreign |= is_foreign;
+        } else {
+            list.remove(at);
+        }
+    }
+    list.push(access);
+}
+
+/// The race of an access of a kind with those reads and atomic operations that `counts` is true of, the newest last.
+fn race_of(
+    others: &[Entry],
+    kind: Kind,
+    counts: impl Fn(&Entry) -> bool,
+    order: &impl Ordering,
+) -> Option<Found> {
+    let last = others.len().wrapping_sub(1);
     let race = |(at, entry): (usize, &Entry)| {
-        if !conflicts(entry) {
+        let is_atomic = entry.is_atomic();
+        let conflicts = match kind {
+            Kind::Read => is_atomic && at == last,
+            Kind::Write => !is_atomic || at == last,
+            Kind::Atomic => !is_atomic || entry.is_narrow() && !order.is_of_block(entry),
+            Kind::BlockAtomic => !is_atomic || !order.is_of_block(entry),
+        };
+        if !conflicts || !counts(entry) {
             return None;
         }
         let (other, own) = order.race(entry)?;
-        let is_seen = || others[at..].iter().any(|later| later.is_atomic() && order.knows_any(later));
-        if entry.is_atomic() && is_seen() { None } else { Some((*entry, other, own)) }
+        Some((*entry, other, own))
     };
     others.iter().enumerate().find_map(race)
 }

@@ -16,12 +16,6 @@ pub(crate) struct Snapshot {
     others: Option<Rc<Seen>>,
 }
 
-/// What a thread has released: to its cluster, and to the whole GPU.
-pub(crate) struct Released {
-    pub(super) cluster: Snapshot,
-    pub(super) gpu: Option<Snapshot>,
-}
-
 impl BlockContext {
     /// Whether a thread knows that the launch before has ended.
     pub(super) fn knows_prior(&self, thread: u32) -> bool {

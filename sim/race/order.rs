@@ -100,19 +100,12 @@ impl Accessor<'_> {
 impl Ordering for Accessor<'_> {
     #[inline(always)]
     fn is_known_to_all(&self, entry: &Entry) -> bool {
-        entry.epoch <= self.known
-            && entry.cluster() == self.cluster
-            && entry.warp().wrapping_sub(self.first_warp) < self.warps
+        entry.epoch <= self.known && self.is_of_block(entry)
     }
 
-    fn knows_any(&self, entry: &Entry) -> bool {
-        let one = |entry: &Entry, lane: u32| {
-            let mut one = *entry;
-            one.lanes = 1 << lane;
-            one
-        };
-        let mut lanes = (0..WARP_SIZE).filter(|lane| entry.lanes >> lane & 1 != 0);
-        lanes.any(|lane| self.unordered(&one(entry, lane)).is_none())
+    #[inline(always)]
+    fn is_of_block(&self, entry: &Entry) -> bool {
+        entry.cluster() == self.cluster && entry.warp().wrapping_sub(self.first_warp) < self.warps
     }
 
     fn same_value(&self, found: Found) {

@@ -1,36 +1,71 @@
 //! Fences and atomic operations: how they hand clocks on.
 //!
 //! All atomic operations are relaxed. A fence and an atomic operation behind it release what came before the fence; an
-//! atomic operation that reads what was released, and a fence behind it, acquire that. A fence for the cluster does so
-//! between threads of one cluster only.
+//! atomic operation that reads what was released, and a fence behind it, acquire that. Both have a scope: what is released
+//! or acquired by a narrow fence or a narrow atomic operation reaches the threads of that scope alone.
 
 use super::clock::{Gathered, Seen, join_foreign};
-use super::meet::Released;
+use super::meet::Snapshot;
 use crate::block::BlockContext;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The threads that a fence orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FenceScope {
+/// The threads that a fence orders, or that an atomic operation is one step to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// Those of the block.
+    Block,
     /// Those of the cluster.
     Cluster,
     /// All of the GPU.
     Gpu,
 }
 
-/// What the threads of a cluster have released by atomic operations, by address: one in global memory, or the rank of a
-/// block and a shared address.
+/// The scopes, narrow ones first.
+const SCOPES: [Scope; 3] = [Scope::Block, Scope::Cluster, Scope::Gpu];
+
+/// What a thread has released, and what it is to acquire at a fence, by scope.
+#[derive(Default)]
+pub(crate) struct Handover {
+    /// What it knew at its last fence of this scope or a wider one.
+    released: RefCell<[Option<Snapshot>; 3]>,
+    /// What threads of the same block, of the same cluster, and of the GPU had released where it has operated since.
+    acquired: RefCell<[Option<Rc<Seen>>; 3]>,
+}
+
+impl Handover {
+    pub(crate) fn clear(&self) {
+        self.released.take();
+        self.acquired.take();
+    }
+
+    /// The thread is to know this behind its next fence of the scope.
+    fn acquire(&self, scope: Scope, seen: &Rc<Seen>) {
+        match &mut self.acquired.borrow_mut()[scope as usize] {
+            own @ None => *own = Some(seen.clone()),
+            Some(own) if Rc::ptr_eq(own, seen) => {}
+            Some(own) => Rc::make_mut(own).join(seen),
+        }
+    }
+}
+
+/// An address, as the rank of a block and a shared address or as one in global memory; and the rank of the block whose
+/// threads released there, or [`CLUSTER`].
+type Key = (u32, u64, u32);
+
+/// What the threads of a cluster have released by atomic operations, by address.
 #[derive(Default)]
 pub(crate) struct SyncAddresses {
     any: Cell<bool>,
-    released: RefCell<HashMap<(u32, u64), Gathered>>,
+    released: RefCell<HashMap<Key, Gathered>>,
 }
 
 /// The rank that stands for global memory.
 pub(crate) const GLOBAL: u32 = u32::MAX;
+/// The rank that stands for all blocks of the cluster.
+const CLUSTER: u32 = u32::MAX;
 
 impl SyncAddresses {
     pub(crate) fn clear(&self) {
@@ -42,45 +77,54 @@ impl SyncAddresses {
 
 impl BlockContext {
     /// A fence of the running thread.
-    pub(crate) fn order_by_fence(&self, scope: FenceScope) {
+    pub(crate) fn order_by_fence(&self, scope: Scope) {
         if !self.clock.is_on() {
             return;
         }
         let thread = self.thread();
-        if let Some(acquired) = thread.acquired.take() {
-            self.learn(&thread.clock, &acquired);
+        for acquired in &mut thread.handover.acquired.borrow_mut()[..=scope as usize] {
+            if let Some(acquired) = acquired.take() {
+                self.learn(&thread.clock, &acquired);
+            }
         }
-        let clock = &thread.clock;
-        let before = thread.released.take();
-        // What was fenced for the whole GPU before stays so.
-        let gpu = match (scope, before) {
-            (FenceScope::Cluster, Some(before)) => before.gpu,
-            _ => None,
-        };
         let snapshot = self.snapshot(self.running.get());
-        let gpu = if scope == FenceScope::Gpu { Some(snapshot.clone()) } else { gpu };
-        thread.released.replace(Some(Released { cluster: snapshot, gpu }));
-        clock.tick();
+        thread.handover.released.borrow_mut()[..=scope as usize].fill(Some(snapshot));
+        thread.clock.tick();
     }
 
     /// An atomic operation of the running thread, `act`, on global memory, or on the shared memory of the block of this
     /// rank.
-    pub(crate) fn order_by_atomic<R>(&self, rank: u32, address: u64, act: impl FnOnce() -> R) -> R {
+    pub(crate) fn order_by_atomic<R>(
+        &self,
+        scope: Scope,
+        rank: u32,
+        address: u64,
+        act: impl FnOnce() -> R,
+    ) -> R {
         if !self.clock.is_on() {
             return act();
         }
-        let thread = self.thread();
+        let handover = &self.thread().handover;
         let addresses = &self.cluster().sync_addresses;
-        let released = thread.released.borrow();
-        if let Some(released) = &*released {
-            addresses.any.set(true);
-            let mut all = addresses.released.borrow_mut();
-            all.entry((rank, address)).or_default().join(&self.whole(&released.cluster));
+        let is_alone = self.cluster().blocks().len() == 1;
+        // The scopes within the cluster, with what is found there.
+        let within = SCOPES.into_iter().filter(|&of| of <= scope).filter_map(|of| match of {
+            Scope::Block => Some((of, (rank, address, self.rank))),
+            Scope::Cluster if !is_alone => Some((of, (rank, address, CLUSTER))),
+            _ => None,
+        });
+        let released = handover.released.borrow();
+        for (of, key) in within.clone() {
+            if let Some(released) = &released[of as usize] {
+                addresses.any.set(true);
+                let known = self.whole(released);
+                addresses.released.borrow_mut().entry(key).or_default().join(&known);
+            }
         }
         let races = self.races();
-        let result = if rank != GLOBAL {
+        let result = if rank != GLOBAL || scope != Scope::Gpu {
             act()
-        } else if let Some(gpu) = released.as_ref().and_then(|released| released.gpu.as_ref()) {
+        } else if let Some(gpu) = &released[Scope::Gpu as usize] {
             let known = self.whole(gpu);
             let mut releases = races.released();
             let epochs: Arc<[u32]> = known.threads.as_slice().into();
@@ -98,21 +142,13 @@ impl BlockContext {
         drop(released);
         if addresses.any.get() {
             let all = addresses.released.borrow();
-            if let Some(seen) = all.get(&(rank, address)).and_then(|gathered| gathered.seen.clone()) {
-                self.acquire(&seen);
+            for (of, key) in within {
+                if let Some(seen) = all.get(&key).and_then(|gathered| gathered.seen.as_ref()) {
+                    handover.acquire(of, seen);
+                }
             }
         }
         result
-    }
-
-    /// The running thread is to know this behind its next fence.
-    fn acquire(&self, seen: &Rc<Seen>) {
-        let mut acquired = self.thread().acquired.borrow_mut();
-        match &mut *acquired {
-            None => *acquired = Some(seen.clone()),
-            Some(own) if Rc::ptr_eq(own, seen) => {}
-            Some(own) => Rc::make_mut(own).join(seen),
-        }
     }
 
     fn acquire_foreign(&self, released: Option<&super::clock::Foreign>) {
@@ -130,6 +166,6 @@ impl BlockContext {
         if !foreign.is_empty() {
             join_foreign(&mut seen.foreign, &Arc::new(foreign));
         }
-        self.acquire(&Rc::new(seen));
+        self.thread().handover.acquire(Scope::Gpu, &Rc::new(seen));
     }
 }

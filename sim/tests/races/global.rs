@@ -100,6 +100,152 @@ fn fence_of_the_cluster(right: bool, data: u64) {
     );
 }
 
+fn fence_of_the_block(right: bool, data: u64) {
+    let scoped = || if right { fence() } else { fence_block() };
+    last_block(
+        data,
+        scoped,
+        scoped,
+        |to| store_global(to, 1_u32),        // fence_of_the_block
+        |from| _ = load_global::<u32>(from), // fence_of_the_block
+    );
+}
+
+fn acquire_of_the_block(right: bool, data: u64) {
+    last_block(
+        data,
+        fence,
+        || if right { fence() } else { fence_block() },
+        |to| store_global(to, 1_u32),        // acquire_of_the_block
+        |from| _ = load_global::<u32>(from), // acquire_of_the_block
+    );
+}
+
+fn atomic_of_the_block(right: bool, data: u64) {
+    // All blocks count in one word.
+    if thread_idx().x == 0 {
+        let counter = word(data, if right { block_idx().x } else { 0 });
+        atomic_update_of_block(counter, |count: u32| count + 1); // atomic_of_the_block
+    }
+}
+
+fn atomics_of_two_scopes(right: bool, data: u64) {
+    if thread_idx().x != 0 {
+        return;
+    }
+    if right || block_idx().x == 0 {
+        atomic_add(data, 1_u32); // atomics_of_two_scopes
+    } else {
+        atomic_update_of_block(data, |count: u32| count + 1); // atomics_of_two_scopes
+    }
+}
+
+fn threads_of_a_block_by_its_scope(right: bool, data: u64) {
+    // Of two warps the later one reads what the other has left.
+    let t = thread_idx().x;
+    if t % 32 != 0 {
+        return;
+    }
+    let release = || {
+        if right {
+            fence_block()
+        }
+    };
+    store_global(word(data, 1 + t), t); // threads_of_a_block_by_its_scope
+    release();
+    let before = atomic_update_of_block(data, |count: u32| count + 1);
+    release();
+    if before == 1 {
+        load_global::<u32>(word(data, 1 + (t ^ 32))); // threads_of_a_block_by_its_scope
+    }
+}
+
+/// As a split of K into many slices: the last block to come clears the counter, and adds up what all have left.
+fn last_of_many(data: u64, releases: impl Fn(u32) -> bool, store: impl Fn(u64), load: impl Fn(u64)) {
+    if thread_idx().x != 0 {
+        return;
+    }
+    let (block, blocks) = (block_idx().x, grid_dim().x);
+    store(word(data, 1 + block));
+    if releases(block) {
+        fence();
+    }
+    let before = atomic_add(data, 1_u32);
+    fence();
+    if before == blocks - 1 {
+        store_global(data, 0_u32);
+        (0..blocks).for_each(|block| load(word(data, 1 + block)));
+    }
+}
+
+fn last_of_65_blocks(right: bool, data: u64) {
+    last_of_many(
+        data,
+        |block| right || block % 2 == 1,
+        |to| store_global(to, 1_u32),        // last_of_65_blocks
+        |from| _ = load_global::<u32>(from), // last_of_65_blocks
+    );
+}
+
+fn last_of_200_blocks(right: bool, data: u64) {
+    last_of_many(
+        data,
+        |block| right || block < 100,
+        |to| store_global(to, 1_u32),        // last_of_200_blocks
+        |from| _ = load_global::<u32>(from), // last_of_200_blocks
+    );
+}
+
+fn counter_of_200_reset_too_early(right: bool, data: u64) {
+    if thread_idx().x == 0 {
+        let before = atomic_add(data, 1_u32); // counter_of_200_reset_too_early
+        if before == if right { grid_dim().x - 1 } else { 100 } {
+            store_global(data, 0_u32); // counter_of_200_reset_too_early
+        }
+    }
+}
+
+fn counter_of_200_read_by_one_more(right: bool, data: u64) {
+    // Each block counts, and the first one reads how many have, when all but itself have not said that they are done.
+    if thread_idx().x != 0 {
+        return;
+    }
+    atomic_add(data, 1_u32); // counter_of_200_read_by_one_more
+    fence();
+    let done = atomic_add(word(data, 1), 1_u32);
+    fence();
+    if right && done == grid_dim().x - 1 || !right && done == 100 {
+        load_global::<u32>(data); // counter_of_200_read_by_one_more
+    }
+}
+
+fn written_before_200_have_read(right: bool, data: u64) {
+    // The last of the blocks changes what all have read. Half of them have not released their reads.
+    if thread_idx().x != 0 {
+        return;
+    }
+    load_global::<u32>(word(data, 1)); // written_before_200_have_read
+    if right || block_idx().x < 100 {
+        fence();
+    }
+    let before = atomic_add(data, 1_u32);
+    fence();
+    if before == grid_dim().x - 1 {
+        store_global(word(data, 1), 1_u32); // written_before_200_have_read
+    }
+}
+
+fn same_value_of_200_blocks(right: bool, data: u64) {
+    // All write the same, and each reads it back; the faulty one lets a block read what it has not written.
+    let t = thread_idx().x;
+    if t == 0 && (right || block_idx().x != 150) {
+        store_global(data, 7_u32); // same_value_of_200_blocks
+    }
+    if t == 0 {
+        load_global::<u32>(data); // same_value_of_200_blocks
+    }
+}
+
 fn fence_before_the_store(right: bool, data: u64) {
     if thread_idx().x != 0 {
         return;
@@ -236,6 +382,19 @@ pub const CASES: &[Case] = &[
     Case::race("last_block_without_release", last_block_without_release, Grid, [Write, Read]).blocks(4),
     Case::race("last_block_without_acquire", last_block_without_acquire, Grid, [Write, Read]).blocks(4),
     Case::race("fence_of_the_cluster", fence_of_the_cluster, Grid, [Write, Read]).blocks(4),
+    Case::race("fence_of_the_block", fence_of_the_block, Grid, [Write, Read]).blocks(4),
+    Case::race("acquire_of_the_block", acquire_of_the_block, Grid, [Write, Read]).blocks(4),
+    Case::race("atomic_of_the_block", atomic_of_the_block, Grid, [Atomic, Atomic]).blocks(4),
+    Case::race("atomics_of_two_scopes", atomics_of_two_scopes, Grid, [Atomic, Atomic]).blocks(2),
+    Case::race("threads_of_a_block_by_its_scope", threads_of_a_block_by_its_scope, Block, [Write, Read]),
+    Case::race("last_of_65_blocks", last_of_65_blocks, Grid, [Write, Read]).blocks(65),
+    Case::race("last_of_200_blocks", last_of_200_blocks, Grid, [Write, Read]).blocks(200),
+    Case::race("counter_of_200_reset_too_early", counter_of_200_reset_too_early, Grid, [Atomic, Write])
+        .blocks(200),
+    Case::race("counter_of_200_read_by_one_more", counter_of_200_read_by_one_more, Grid, [Atomic, Read])
+        .blocks(200),
+    Case::race("written_before_200_have_read", written_before_200_have_read, Grid, [Read, Write]).blocks(200),
+    Case::race("same_value_of_200_blocks", same_value_of_200_blocks, Grid, [Write, Read]).blocks(200),
     Case::race("fence_before_the_store", fence_before_the_store, Grid, [Write, Read]).blocks(4),
     Case::race("block_not_met_before_the_count", block_not_met_before_the_count, Grid, [Write, Read])
         .blocks(2),
