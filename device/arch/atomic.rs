@@ -1,6 +1,7 @@
 //! Atomic operations on global and shared memory, one `atom` or `red` each.
 //!
-//! All are relaxed and of the GPU's scope: each is one step to every thread of the device, and orders nothing else.
+//! All are relaxed, and of the GPU's scope but for those of [`AtomicAddOfBlock`]: each is one step to every thread of the
+//! device, and orders nothing else.
 //! Methods of the traits come in four: on global memory (a 64-bit address) and on shared memory (a 32-bit address), with
 //! the value from before (`atom`) and, for sums, without (`red`, which does not wait for it).
 //!
@@ -39,6 +40,16 @@ pub trait AtomicAdd: Element {
     /// # Safety
     /// As [`AtomicAdd::atomic_add_shared`].
     unsafe fn reduce_add_shared(address: u32, value: Self);
+}
+
+/// Integers with atomic addition of the block's scope.
+pub trait AtomicAddOfBlock: Element {
+    /// Adds `value` to the number in global memory and gives what it was, in one step to the threads of the block alone
+    /// (`atom.cta.global.add`). No other block may access the number meanwhile, by an atomic operation either.
+    ///
+    /// # Safety
+    /// As [`AtomicAdd::atomic_add_global`].
+    unsafe fn atomic_add_global_of_block(address: u64, value: Self) -> Self;
 }
 
 /// Integers with atomic minimum, maximum and bit operations.
@@ -208,6 +219,21 @@ add!(f64, "f64", reg64 u64, [60 5.0], |old, value| old + value, old + value);
 add!(F16x2, "noftz.f16x2", reg32 u32, [60 6.2], |old, value| old + value, old + value);
 add!(Bf16x2, "noftz.bf16x2", reg32 u32, [90 7.8], |old, value| old + value, old + value);
 
+macro_rules! add_of_block {
+    ($($t:ty, $suffix:literal, $class:ident $register:ty;)*) => { $(
+        impl AtomicAddOfBlock for $t {
+            atom!(atomic_add_global_of_block(address: reg64 u64, value), concat!("atom.cta.global.add.", $suffix),
+                $class $register, [60 5.0], sim_update_of_block(address, |old: Self| old.wrapping_add(value)));
+        }
+    )* };
+}
+add_of_block! {
+    u32, "u32", reg32 u32;
+    i32, "s32", reg32 u32;
+    u64, "u64", reg64 u64;
+    i64, "u64", reg64 u64;
+}
+
 /// Zero of the same sign for a subnormal.
 #[cfg(not(target_arch = "nvptx64"))]
 fn flushed(value: f32) -> f32 {
@@ -220,6 +246,14 @@ fn flushed(value: f32) -> f32 {
 fn sim_update<T: AtomicBits>(address: impl moye_sim::intrinsics::AtomicSpace, update: impl Fn(T) -> T) -> T {
     let update = |bits: T::Word| T::to_word(update(T::from_word(bits)));
     T::from_word(moye_sim::intrinsics::atomic_update(address, update))
+}
+
+/// As [`sim_update`], of the block's scope.
+#[cfg(not(target_arch = "nvptx64"))]
+#[track_caller]
+fn sim_update_of_block<T: AtomicBits>(address: u64, update: impl Fn(T) -> T) -> T {
+    let update = |bits: T::Word| T::to_word(update(T::from_word(bits)));
+    T::from_word(moye_sim::intrinsics::atomic_update_of_block(address, update))
 }
 
 /// An element as the simulator holds it.

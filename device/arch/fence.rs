@@ -39,4 +39,7 @@ fences! {
     fence_gpu "fence.acq_rel.gpu" needs 70 6.0, moye_sim::intrinsics::fence();
     /// Orders the thread's accesses before the fence and after it, for all threads of the cluster
     fence_cluster "fence.acq_rel.cluster" needs 90 7.8, moye_sim::intrinsics::fence_cluster();
+    /// Orders the thread's accesses before the fence and after it, for the threads of the block alone: it orders no accesses of
+    /// two blocks
+    fence_block "fence.acq_rel.cta" needs 70 6.0, moye_sim::intrinsics::fence_block();
 }

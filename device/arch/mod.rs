@@ -42,7 +42,7 @@ mod warp;
 pub mod wgmma;
 mod word;
 
-pub use atomic::{AtomicAdd, AtomicExchange, AtomicInteger};
+pub use atomic::{AtomicAdd, AtomicAddOfBlock, AtomicExchange, AtomicInteger};
 pub use barrier::{arrive_barrier, sync_barrier, sync_threads, sync_warp};
 pub use bulk::{
     BulkReduceAdd, bulk_commit_group, bulk_copy_to_cluster, bulk_load, bulk_prefetch, bulk_store,
@@ -70,7 +70,7 @@ pub use dependent_launch::{launch_dependents, overlap_launches, wait_for_prior_k
 pub use dot::{dp2a_lo_s32_s32, dp4a_s32_s32};
 pub use elect::elect;
 pub use fence::{
-    fence_cluster, fence_gpu, fence_mbarrier_init, fence_proxy_async, fence_proxy_async_global,
+    fence_block, fence_cluster, fence_gpu, fence_mbarrier_init, fence_proxy_async, fence_proxy_async_global,
     fence_proxy_async_shared,
 };
 pub use fma::Fma;

@@ -143,7 +143,7 @@ fn atomics_of_two_scopes(right: bool, data: u64) {
 fn threads_of_a_block_by_its_scope(right: bool, data: u64) {
     // Of two warps the later one reads what the other has left.
     let t = thread_idx().x;
-    if t % 32 != 0 {
+    if !t.is_multiple_of(32) {
         return;
     }
     let release = || {
