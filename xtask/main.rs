@@ -2,6 +2,7 @@
 
 mod bundle;
 mod checkout;
+mod language;
 mod packages;
 mod pieces;
 mod ptx;
@@ -23,7 +24,8 @@ cargo xtask COMMAND
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
-                       format, lints, tests, doctests, docs, examples, own-kernels, packages, hopper-steps, python.
+                       format, language, lints, tests, doctests, docs, examples, own-kernels, packages,
+                       hopper-steps, python.
   ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)
       --json           as JSON, with every instruction

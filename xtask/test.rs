@@ -2,7 +2,7 @@
 
 use crate::checkout::Checkout;
 use crate::steps::{Summary, must, name};
-use crate::{packages, ptx, ptxas, python, setup};
+use crate::{language, packages, ptx, ptxas, python, setup};
 use anyhow::{Context, Result, bail};
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 /// The steps, in the order they run: what tells most in the shortest time first.
 const STEPS: &[&str] = &[
     "format",
+    "language",
     "lints",
     "tests",
     "doctests",
@@ -108,6 +109,7 @@ fn run_step(
                 Ok(())
             }),
         },
+        "language" => summary.step("language: spelling, length of lines, words", || language::run(checkout)),
         "lints" => {
             match missing {
                 Some(reason) => summary.skip(reason),

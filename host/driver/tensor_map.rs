@@ -31,7 +31,7 @@ pub fn encode(map: &TensorMap) -> Result<[u64; 16], DriverCode> {
     let mut encoded = Encoded([0; 16]);
     let code = match ENCODE.address() {
         Ok(address) => {
-            // SAFETY: the driver's function of this name has this signature (CUDA Driver API, "Tensor Map Object Managment");
+            // SAFETY: the driver's function of this name has this signature (CUDA Driver API, "Tensor Map Object Management");
             // the arrays have as many values as there are dimensions, and the tensor's address is kept and not followed.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Encode>(address)(

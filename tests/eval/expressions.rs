@@ -258,7 +258,7 @@ fn what_is_printed_and_has_no_layout_is_told(#[case] text: &str, #[case] expecte
 #[case("  99999999999999999999", "column 3: expected an integer of at most 64 bits")]
 #[case("-", "column 2: expected an integer, found the end")]
 #[case("coalesce 4", "column 10: expected `(` after the operation `coalesce`, found `4`")]
-#[case("size(compositon(4, 2))", "column 6: there is no operation `compositon`; did you mean `composition`?")]
+#[case("size(compositon(4, 2))", "column 6: there is no operation `compositon`; did you mean `composition`?")] // language-ok: misspelt
 #[case("xyzzy(1)", "column 1: there is no operation `xyzzy`; `moye eval --help` lists them")]
 #[case("size(cosize(4:1, 2))", "column 6: cosize(layout: any layout) was given 2 arguments")]
 #[case("coalesce()", "column 1: coalesce(layout: any layout, profile?: tuple) was given 0 arguments")]

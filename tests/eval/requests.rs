@@ -31,7 +31,7 @@ use super::answers;
 #[case(r#"{"op":"modes","args":["(4,(2,3)):(1,(4,8))"]}"#, json!([{"shape":4,"stride":1},{"shape":[2,3],"stride":[4,8]}]))]
 #[case(r#"{"op":"TV","args":["(4,2):(2,1)","(1,2)"]}"#, json!([[4,4],{"shape":[[2,4],2],"stride":[[8,1],4]}]))]
 #[case(" \t{ \"op\" : \"size\" , \"args\" : [ [ 2 , 3 ] ] } \r", json!(6))]
-#[case(r#"{"op":"siz\u0065","args":[[2,3]]}"#, json!(6))]
+#[case(r#"{"op":"siz\u0065","args":[[2,3]]}"#, json!(6))] // language-ok: an escape
 fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Value) {
     assert_eq!(answers(request), [json!({ "result": expected })], "{request}");
 }
@@ -57,7 +57,7 @@ fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Va
 #[case(r#"{"args":[4]}"#, "missing field `op`")]
 #[case(r#"{"op":"size","args":4}"#, "expected a list of arguments")]
 #[case(r#"{"op":"size","args":[4]} 5"#, "trailing characters")]
-#[case(r#"{"op":"siez","args":[4]}"#, "there is no operation `siez`; did you mean `size`?")]
+#[case(r#"{"op":"siez","args":[4]}"#, "there is no operation `siez`; did you mean `size`?")] // language-ok: misspelt
 #[case(r#"{"op":"size","args":[]}"#, "size(of: tuple or any layout) was given 0 arguments")]
 #[case(r#"{"op":"size","args":[1.5]}"#, "1.5 is no integer of 64 bits")]
 #[case(r#"{"op":"size","args":[9223372036854775808]}"#, "9223372036854775808 does not fit")]

@@ -1,0 +1,129 @@
+//! The step `language` of `cargo xtask test`: what a machine can hold of how the project is written.
+//!
+//! - [`spelling`]: no misspelt word, in text or in names;
+//! - [`columns`]: comments wrapped at 100 columns, paragraphs of Markdown at 120 or on one line;
+//! - [`words`]: no word of the list that hides a term or an actor.
+//!
+//! A line that must have such a word is marked `language-ok: REASON`, itself or in the line above.
+
+mod columns;
+mod source;
+mod spelling;
+mod words;
+
+use crate::checkout::Checkout;
+use crate::steps::quietly;
+use anyhow::{Context, Result, bail};
+use std::fmt::{self, Display, Formatter};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Files with these endings are checked.
+const ENDINGS: &[&str] = &[".rs", ".md", ".py", ".pyi", ".toml", ".sh"];
+
+/// Files that start like this are not checked, for the reason beside it.
+const EXCEPT: &[(&str, &str)] = &[
+    ("xtask/language/", "has the words themselves"),
+    ("tests/data/", "recorded output"),
+    ("Cargo.toml", "descriptions are checked where they are shown: in README.md"),
+];
+
+/// A line with this in it, and the line below, may have any words; the reason follows.
+const MARKER: &str = "language-ok: ";
+
+/// A place that the step objects to.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    file: String,
+    line: usize,
+    what: String,
+}
+
+impl Fault {
+    fn new(file: &str, line: usize, what: String) -> Self {
+        Self { file: file.to_owned(), line, what }
+    }
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+/// Checks all files of the checkout that git tracks or would add, and lists what is wrong.
+pub fn run(checkout: &Checkout) -> Result<()> {
+    let mut list = Command::new("git");
+    list.current_dir(&checkout.root);
+    list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
+    let mut faults = Vec::new();
+    for name in names.split('\0').filter(|name| is_checked(name)) {
+        let path = checkout.root.join(name);
+        // A link's file is checked under its own name; a file that was removed is not.
+        if path.is_symlink() || !path.is_file() {
+            continue;
+        }
+        faults.extend(check(name, &read(&path)?));
+    }
+    faults.sort();
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    if !faults.is_empty() {
+        bail!("{} places to correct, listed above", faults.len());
+    }
+    Ok(())
+}
+
+fn is_checked(name: &str) -> bool {
+    let is_text = ENDINGS.iter().any(|ending| name.ends_with(ending));
+    is_text && !EXCEPT.iter().any(|(start, _)| name.starts_with(start))
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// What is wrong in one file.
+fn check(name: &str, text: &str) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    spelling::check(name, text, &mut faults);
+    columns::check(name, text, &mut faults);
+    for piece in source::pieces(name, text) {
+        words::check(name, &piece, &mut faults);
+    }
+    let marked: Vec<usize> =
+        (1..).zip(text.lines()).filter(|(_, line)| line.contains(MARKER)).map(|(at, _)| at).collect();
+    faults.retain(|fault| !marked.iter().any(|&at| fault.line == at || fault.line == at + 1));
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_fault_is_found_in_one_file() {
+        let text = format!("// Nobody recieves {}it\n", "the word ".repeat(12));
+        let found: Vec<_> = check("a.rs", &text).iter().map(|fault| fault.what.clone()).collect();
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn a_marker_allows_its_line_and_the_line_below() {
+        let faults = |text: &str| check("a.rs", text).len();
+        assert_eq!(faults("// language-ok: a quotation\n// nobody recieves\n"), 0);
+        assert_eq!(faults("let a = \"nobody\"; // language-ok: data\n"), 0);
+        assert_eq!(faults("// language-ok: a quotation\n//\n// nobody recieves\n"), 2);
+    }
+
+    #[test]
+    fn exceptions_name_files_that_are_there() {
+        let checkout = Checkout::find().unwrap();
+        for (start, reason) in EXCEPT {
+            assert!(checkout.root.join(start).exists() && !reason.is_empty(), "{start}");
+        }
+    }
+}
