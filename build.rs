@@ -1,4 +1,5 @@
-//! Compiles the kernels of the operations that features name to PTX, which the library embeds, and lets the linker do without CUDA's driver.
+//! Compiles the kernels of the operations that features name to PTX, which the library embeds, and
+//! lets the linker do without CUDA's driver.
 
 #[path = "build/driver_stub.rs"]
 mod driver_stub;
@@ -14,7 +15,8 @@ fn main() {
         let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
         std::env::var_os(variable).is_some()
     };
-    // All products are one feature, as `cargo xtask ptx` names them: what it compiles is then the same.
+    // All products are one feature, as `cargo xtask ptx` names them: what it compiles is then the
+    // same.
     let products: &[&str] = if has("matmul") {
         &["matmul"]
     } else {

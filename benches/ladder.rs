@@ -1,9 +1,9 @@
-//! The steps of the ladder on GPU 0, in turn with cuBLAS for the same work, or with the driver's copy of as many bytes, in one
-//! process: tables in Markdown, as `docs/guide/ladder.md` has them.
+//! The steps of the ladder on GPU 0, in turn with cuBLAS for the same work, or with the driver's
+//! copy of as many bytes, in one process: tables in Markdown, as `docs/guide/ladder.md` has them.
 //!
-//! `cargo bench --bench ladder`. Random data; each result is checked before it is timed; a time is the median of the rounds, of
-//! a batch of launches each, by the clock and the cuBLAS of `moye bench`, which is left out where there is none. Without a GPU
-//! there is nothing to measure.
+//! `cargo bench --bench ladder`. Random data; each result is checked before it is timed; a time is
+//! the median of the rounds, of a batch of launches each, by the clock and the cuBLAS of
+//! `moye bench`, which is left out where there is none. Without a GPU there is nothing to measure.
 
 #[path = "../host/cli/bench/cublas.rs"]
 #[allow(dead_code, unused_imports, reason = "`moye bench` needs the rest of it, and its tests are run there")]
@@ -85,7 +85,8 @@ fn step(kernel: Step, tile: (usize, usize), threads: u32) -> Launch {
     })
 }
 
-/// Step 7, which has N as C's fast axis: it computes C's transpose, the product of the operands exchanged.
+/// Step 7, which has N as C's fast axis: it computes C's transpose, the product of the operands
+/// exchanged.
 fn multistage<T: Element>(kernel: Kernel<(Arguments<T, T, f32>,)>) -> Launch {
     Box::new(move |device, call| {
         let ([a, b, c], (m, n, k), (lda, ldb)) = (call.addresses, call.shape, call.leading);
@@ -139,7 +140,8 @@ fn steps() -> Vec<Work> {
 }
 
 fn main() -> Result<()> {
-    // `cargo bench` says so. `cargo test --all-targets` runs this program too, and minutes on a GPU are no test.
+    // `cargo bench` says so. `cargo test --all-targets` runs this program too, and minutes on a GPU
+    // are no test.
     if !std::env::args().skip(1).any(|argument| argument == "--bench") {
         println!("nothing is measured without --bench, which `cargo bench` passes");
         return Ok(());
@@ -216,7 +218,8 @@ fn moved(device: &Device, kernel: &Move, transposes: bool, extent: usize) -> Res
     let stream = device.default_stream().raw_handle()?;
     let mut ours = || Ok(launch()?);
     let mut theirs = || {
-        // SAFETY: both addresses are of buffers of so many bytes that live on; the stream is the device's own.
+        // SAFETY: both addresses are of buffers of so many bytes that live on; the stream is the
+        // device's own.
         let code = unsafe { sys::cuMemcpyDtoDAsync_v2(copied, from, bytes, stream.cast()) };
         ensure!(code == sys::CUresult::CUDA_SUCCESS, "cuMemcpyDtoDAsync failed with {code:?}");
         Ok(())
@@ -264,7 +267,8 @@ fn measured(
 
     let gemm = Gemm {
         kind: work.kind,
-        // A whose K is fast is transposed to cuBLAS, which counts columns first, and so is B whose N is.
+        // A whose K is fast is transposed to cuBLAS, which counts columns first, and so is B whose
+        // N is.
         transposed: (work.along_k.0, !work.along_k.1),
         m,
         n,

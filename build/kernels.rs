@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 /// The crate of the kernels in a checkout.
 const IN_CHECKOUT: &str = "device/kernels";
-/// The packages that are compiled to PTX, that of the kernels first, and what the host needs of them.
+/// The packages that are compiled to PTX, that of the kernels first, and what the host needs of
+/// them.
 const PACKAGES: [&str; 4] = ["moye-kernels", "moye-device", "moye-macros", "moye-sim"];
 
 /// The folder of the crate of the kernels.
 ///
-/// Cargo unpacks a registry package and its dependencies side by side. The build copies those in `PACKAGES` to a workspace in
-/// `OUT_DIR`, where they depend on each other by path: a build must not write to cargo's registry.
+/// Cargo unpacks a registry package and its dependencies side by side. The build copies those in
+/// `PACKAGES` to a workspace in `OUT_DIR`, where they depend on each other by path: a build must
+/// not write to cargo's registry.
 pub fn folder() -> io::Result<PathBuf> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it for a build script"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it for a build script"));
@@ -63,7 +65,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        // Cargo writes `.cargo*` files to a registry package; a workspace ignores its members' lock files.
+        // Cargo writes `.cargo*` files to a registry package; a workspace ignores its members' lock
+        // files.
         if entry.file_name().to_string_lossy().starts_with(".cargo") || entry.file_name() == "Cargo.lock" {
             continue;
         }

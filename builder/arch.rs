@@ -4,7 +4,8 @@ use crate::BuildError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A GPU architecture that PTX is compiled for: `sm_80` and everything after it, or `sm_90a` and nothing else.
+/// A GPU architecture that PTX is compiled for: `sm_80` and everything after it, or `sm_90a` and
+/// nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arch {
     major: u32,
@@ -18,7 +19,8 @@ impl Arch {
         (self.major, self.minor)
     }
 
-    /// Whether the code runs on exactly this architecture (the `a` of `sm_90a`) and not on later ones.
+    /// Whether the code runs on exactly this architecture (the `a` of `sm_90a`) and not on later
+    /// ones.
     pub const fn is_specific(self) -> bool {
         self.specific
     }

@@ -50,7 +50,8 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     create_dir(asm.parent().expect("it was just joined"))?;
     create_dir(linked.parent().expect("it was just joined"))?;
     if !asm.is_file() {
-        // Cargo does not know of the assembly; it compiles again where what it does know of is missing.
+        // Cargo does not know of the assembly; it compiles again where what it does know of is
+        // missing.
         remove_if_there(&linked)?;
     }
 
@@ -62,8 +63,9 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     let messages = Messages::read(&nested::messages(&output));
     let ptx = fs::read_to_string(&asm).map_err(io_error(&asm))?;
     if !linked.is_file() {
-        // The linker is a program that does nothing, and cargo takes a library whose file is missing for stale. The
-        // file is only written where it is missing: a newer one would make cargo copy it anew.
+        // The linker is a program that does nothing, and cargo takes a library whose file is
+        // missing for stale. The file is only written where it is missing: a newer one would make
+        // cargo copy it anew.
         fs::write(&linked, "").map_err(io_error(&linked))?;
     }
     let dep_info = release.join(format!("{}.d", job.library));
@@ -71,8 +73,9 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     Ok(Compiled { ptx, sources, manifests: messages.manifests, warnings: messages.rendered })
 }
 
-/// The target directory for an architecture and the caller's options, inside that for all. Builds with others go on at the same time:
-/// cargo would compile what the crate depends on for each of them anyway, and one that waits for another's lock keeps a core from work.
+/// The target directory for an architecture and the caller's options, inside that for all. Builds
+/// with others go on at the same time: cargo would compile what the crate depends on for each of
+/// them anyway, and one that waits for another's lock keeps a core from work.
 fn folder(arch: Arch, rustflags: &[String]) -> String {
     if rustflags.is_empty() {
         return arch.to_string();
@@ -128,7 +131,8 @@ impl Messages {
     fn read(messages: &[Value]) -> Self {
         let mut all = Self::default();
         for message in messages {
-            // Cargo itself keeps back what the compiler warns of in packages of a registry, which do not change.
+            // Cargo itself keeps back what the compiler warns of in packages of a registry, which
+            // do not change.
             let local = message["package_id"].as_str().is_some_and(|id| id.starts_with("path+"));
             match message["reason"].as_str() {
                 Some("compiler-message") => all.rendered.extend(nested::rendered(message).map(str::to_owned)),

@@ -1,11 +1,11 @@
-//! Where the source of `core` is. `core` is compiled for the GPU before the kernels, from the source of exactly the compiler's
-//! version.
+//! Where the source of `core` is. `core` is compiled for the GPU before the kernels, from the
+//! source of exactly the compiler's version.
 //!
 //! It is looked for in
 //! 1. the toolchain, where `rustup component add rust-src` puts it;
 //! 2. the folder that `MOYE_RUST_SRC` names;
-//! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, or above this package, where `cargo xtask setup` of a moye
-//!    checkout puts it.
+//! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, or above this package, where
+//!    `cargo xtask setup` of a moye checkout puts it.
 
 use crate::{BuildError, environment};
 use std::ffi::OsString;
@@ -93,7 +93,8 @@ fn find_in(
     Err(BuildError::CoreSourceMissing { version: version.into(), looked_in })
 }
 
-/// Whether this is the folder `library` of the compiler's source, with the lock file that cargo wants.
+/// Whether this is the folder `library` of the compiler's source, with the lock file that cargo
+/// wants.
 pub fn is_library(folder: &Path) -> bool {
     folder.join("core/src/lib.rs").is_file() && folder.join("Cargo.lock").is_file()
 }
@@ -109,7 +110,8 @@ fn same_version(library: PathBuf, version: &str) -> Result<CoreSource, BuildErro
     }
 }
 
-/// The version of a source: from its file `version`, or from a folder's name such as `rustc-1.95.0`.
+/// The version of a source: from its file `version`, or from a folder's name such as
+/// `rustc-1.95.0`.
 fn version_of(library: &Path) -> Option<String> {
     let root = library.parent()?;
     for file in ["version", "src/version"] {

@@ -1,9 +1,10 @@
-//! Reads the `.d` file that cargo writes beside what it builds: the source files of the crate and of every crate that
-//! it depends on by path.
+//! Reads the `.d` file that cargo writes beside what it builds: the source files of the crate and
+//! of every crate that it depends on by path.
 
 use std::path::PathBuf;
 
-/// The files after the first colon, in the syntax of `make`: separated by spaces, a space in a name escaped.
+/// The files after the first colon, in the syntax of `make`: separated by spaces, a space in a name
+/// escaped.
 pub fn sources(text: &str) -> Vec<PathBuf> {
     let Some(line) = text.lines().next() else { return Vec::new() };
     // The colon that ends the target is followed by a space; one in a name (a drive's, say) is not.

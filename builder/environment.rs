@@ -6,13 +6,15 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Set in the nested build: a build script that runs there and compiles its own crate must not start over.
+/// Set in the nested build: a build script that runs there and compiles its own crate must not
+/// start over.
 pub const NESTED: &str = "MOYE_PTX_NESTED";
 
 /// Set by docs.rs.
 pub const DOCS_RS: &str = "DOCS_RS";
 
-/// Variables that cargo, clippy or a coverage tool set for the outer build and that would change the nested one.
+/// Variables that cargo, clippy or a coverage tool set for the outer build and that would change
+/// the nested one.
 const CLEARED: &[&str] = &[
     "CARGO_ENCODED_RUSTFLAGS",
     "CARGO_INCREMENTAL",
@@ -32,8 +34,8 @@ const CLEARED: &[&str] = &[
     "TARGET",
 ];
 
-/// The same by how they begin. What tells cargo how to reach registries (`CARGO_NET_*`, `CARGO_HTTP_*`,
-/// `CARGO_HOME`, ...) and the jobserver stays.
+/// The same by how they begin. What tells cargo how to reach registries (`CARGO_NET_*`,
+/// `CARGO_HTTP_*`, `CARGO_HOME`, ...) and the jobserver stays.
 const CLEARED_PREFIXES: &[&str] = &[
     "CARGO_BUILD_",
     "CARGO_CFG_",
@@ -55,7 +57,8 @@ pub fn cargo() -> OsString {
 /// The compiler of that cargo.
 pub fn rustc() -> OsString {
     env::var_os("RUSTC").unwrap_or_else(|| {
-        // Outside a build script cargo does not say which compiler is its own; in a toolchain they lie side by side.
+        // Outside a build script cargo does not say which compiler is its own; in a toolchain they
+        // lie side by side.
         let beside = PathBuf::from(cargo()).with_file_name(format!("rustc{}", env::consts::EXE_SUFFIX));
         if beside.is_absolute() && beside.is_file() { beside.into() } else { "rustc".into() }
     })
@@ -83,7 +86,8 @@ pub fn nested() -> bool {
     env::var_os(NESTED).is_some()
 }
 
-/// Whether docs.rs builds the documentation, where there is neither a network nor the source of `core`.
+/// Whether docs.rs builds the documentation, where there is neither a network nor the source of
+/// `core`.
 pub fn for_docs_rs() -> bool {
     env::var_os(DOCS_RS).is_some()
 }

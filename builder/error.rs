@@ -6,7 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Why there is no PTX. The message says what to do.
-// Written out by hand: a derive would bring a second `syn` into every build script that compiles kernels.
+// Written out by hand: a derive would bring a second `syn` into every build script that compiles
+// kernels.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {

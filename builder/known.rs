@@ -5,8 +5,8 @@ use crate::{Arch, BuildError, core_source, environment};
 /// The target of device code.
 pub const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Refuses architectures that the compiler does not know. Of these it says so in passing, and writes PTX of an old version under
-/// their name.
+/// Refuses architectures that the compiler does not know. Of these it says so in passing, and
+/// writes PTX of an old version under their name.
 ///
 /// # Errors
 /// [`BuildError::UnknownArch`]; the compiler cannot be run.
@@ -19,7 +19,8 @@ pub fn check(archs: &[Arch]) -> Result<(), BuildError> {
     }
 }
 
-/// The names in a list of processors, which are the first words of its lines: those that can be asked for.
+/// The names in a list of processors, which are the first words of its lines: those that can be
+/// asked for.
 fn names(listed: &str) -> Vec<String> {
     let first = listed.lines().filter_map(|line| line.split_whitespace().next());
     first.filter(|name| name.parse::<Arch>().is_ok()).map(str::to_owned).collect()

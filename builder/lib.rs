@@ -1,4 +1,5 @@
-//! Compiles a crate with kernels to PTX from a build script, by the stock compiler's own `nvptx64-nvidia-cuda` target.
+//! Compiles a crate with kernels to PTX from a build script, by the stock compiler's own
+//! `nvptx64-nvidia-cuda` target.
 //!
 //! ```no_run
 //! // build.rs
@@ -9,11 +10,12 @@
 //! const PTX: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 //! ```
 //!
-//! It needs no CUDA toolkit and no nightly compiler, only the source of `core` for the compiler's own version
-//! ([`core_source`] says where it is looked for).
+//! It needs no CUDA toolkit and no nightly compiler, only the source of `core` for the compiler's
+//! own version ([`core_source`] says where it is looked for).
 //!
-//! [`ptx`] reads PTX, and [`report`] says for every kernel which registers, local and shared memory and which
-//! instructions it uses. The builder warns of slow code in the kernels, with the source line: see [`Lint`].
+//! [`ptx`] reads PTX, and [`report`] says for every kernel which registers, local and shared memory
+//! and which instructions it uses. The builder warns of slow code in the kernels, with the source
+//! line: see [`Lint`].
 
 mod arch;
 mod compile;

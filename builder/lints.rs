@@ -36,7 +36,8 @@ impl Lints {
         self.levels.get(&lint).copied().unwrap_or_default()
     }
 
-    /// The slow code that is not allowed. What cannot be read is not reported: it is no error of the crate's.
+    /// The slow code that is not allowed. What cannot be read is not reported: it is no error of
+    /// the crate's.
     pub fn findings(&self, job: &Job<'_>, files: &[PtxFile]) -> Vec<Finding> {
         let told = |lint: &Lint| self.level(*lint) != Level::Allow;
         if !Lint::ALL.iter().any(told) {

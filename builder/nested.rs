@@ -6,18 +6,18 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Loops over fragments must unroll completely, or the fragment lands in local memory. LLVM's default gives up after
-/// 300 instructions and looks at no more than 10 iterations.
+/// Loops over fragments must unroll completely, or the fragment lands in local memory. LLVM's
+/// default gives up after 300 instructions and looks at no more than 10 iterations.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000 -unroll-max-iteration-count-to-analyze=512";
 
-/// A function is compiled where it is used and not where it is written: a dependency costs nothing but what the kernels
-/// take of it. Without this the whole of every library, the layout algebra above all, would go through the optimiser
-/// with the limits above, which takes minutes.
+/// A function is compiled where it is used and not where it is written: a dependency costs nothing
+/// but what the kernels take of it. Without this the whole of every library, the layout algebra
+/// above all, would go through the optimiser with the limits above, which takes minutes.
 const LAZY: &str = "-Zcross-crate-inline-threshold=always";
 
-/// rustc's own optimiser knows nothing of instructions that a warp executes together: its jump threading copies the block
-/// with a `shfl.sync` or `bar.sync` into both arms of an `if` on the thread. LLVM's passes know, and do the same to all
-/// other code.
+/// rustc's own optimiser knows nothing of instructions that a warp executes together: its jump
+/// threading copies the block with a `shfl.sync` or `bar.sync` into both arms of an `if` on the
+/// thread. LLVM's passes know, and do the same to all other code.
 const NO_COPIED_BLOCKS: &str = "-Zmir-enable-passes=-JumpThreading";
 
 /// There is nothing to link; the program does nothing.
@@ -34,13 +34,13 @@ const PROFILE: &[&str] = &[
     "profile.release.strip=false",
     "profile.release.debug-assertions=false",
     "profile.release.overflow-checks=false",
-    // A panic is a trap on the spot: no message is formatted, no function is called, and a bounds check in a kernel
-    // costs a comparison and a branch.
+    // A panic is a trap on the spot: no message is formatted, no function is called, and a bounds
+    // check in a kernel costs a comparison and a branch.
     "profile.release.panic=\"immediate-abort\"",
 ];
 
-/// A cargo that compiles for the GPU, what `subcommand` says, in `folder`. It tells what it did on its standard output, for
-/// [`messages`].
+/// A cargo that compiles for the GPU, what `subcommand` says, in `folder`. It tells what it did on
+/// its standard output, for [`messages`].
 pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &[String]) -> Command {
     let mut flags = vec![NO_LINKER, UNROLL, LAZY, NO_COPIED_BLOCKS];
     flags.extend(rustflags.iter().map(String::as_str));
@@ -48,7 +48,8 @@ pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &
     command
         .current_dir(folder)
         .env(environment::NESTED, "1")
-        // The target and some options are not stable yet; rust-toolchain.toml holds the version that they are tested with.
+        // The target and some options are not stable yet; rust-toolchain.toml holds the version
+        // that they are tested with.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
         .args(subcommand)
@@ -94,8 +95,8 @@ pub fn error_text(output: &Output) -> String {
     text.trim_end().to_owned()
 }
 
-/// What the compiler printed, where a message is one of the compiler. That a PTX version is no stable feature of it is nothing that its
-/// user could mend.
+/// What the compiler printed, where a message is one of the compiler. That a PTX version is no
+/// stable feature of it is nothing that its user could mend.
 pub fn rendered(message: &Value) -> Option<&str> {
     let plain = message["message"]["message"].as_str().unwrap_or_default();
     let of_options = plain.starts_with("unstable feature specified for `-Ctarget-feature`");

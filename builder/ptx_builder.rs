@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Compiles a crate with kernels to PTX.
 ///
-/// The crate is an ordinary library without `std`; nothing in its manifest is special. Kernels of the crates that it
-/// depends on come along, unless they are behind a feature that is off.
+/// The crate is an ordinary library without `std`; nothing in its manifest is special. Kernels of
+/// the crates that it depends on come along, unless they are behind a feature that is off.
 ///
-/// The nested build uses a target directory of its own, `ptx` inside the outer one. `core` is compiled once there, for all crates,
-/// profiles and architectures.
+/// The nested build uses a target directory of its own, `ptx` inside the outer one. `core` is
+/// compiled once there, for all crates, profiles and architectures.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled before `build` or `build_or_exit`"]
 pub struct PtxBuilder {
@@ -61,9 +61,11 @@ pub struct PtxFile {
 }
 
 impl PtxSet {
-    /// Packs the texts kernel by kernel, and writes `NAME.ARCH.z` for each architecture and `NAME.packed.rs` beside the other files: an
-    /// expression of type `&[(&str, &[u8], (usize, usize, usize), &[(&str, &str, (usize, usize, usize))])]`, as
-    /// [`Packed::expression`](ptx::Packed::expression) has it for each architecture. A text without kernels is left out.
+    /// Packs the texts kernel by kernel, and writes `NAME.ARCH.z` for each architecture and
+    /// `NAME.packed.rs` beside the other files: an expression of type `&[(&str, &[u8], (usize,
+    /// usize, usize), &[(&str, &str, (usize, usize, usize))])]`, as [`Packed::expression
+    /// `](ptx::Packed::expression) has it for each architecture. A text without kernels is left
+    /// out.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -86,8 +88,8 @@ impl PtxSet {
 }
 
 impl PtxBuilder {
-    /// A builder for the crate whose `Cargo.toml` is in `krate`. In a build script a relative path starts at its
-    /// own package.
+    /// A builder for the crate whose `Cargo.toml` is in `krate`. In a build script a relative path
+    /// starts at its own package.
     pub fn new(krate: impl Into<PathBuf>) -> Self {
         Self {
             krate: krate.into(),
@@ -120,15 +122,17 @@ impl PtxBuilder {
         self
     }
 
-    /// Passes one more option to rustc, for the crate and all that it depends on. `core` is compiled without it; nearly all that kernels
-    /// take of it is compiled with them, and so with the option.
+    /// Passes one more option to rustc, for the crate and all that it depends on. `core` is
+    /// compiled without it; nearly all that kernels take of it is compiled with them, and so with
+    /// the option.
     pub fn rustflag(mut self, flag: impl Into<String>) -> Self {
         self.rustflags.push(flag.into());
         self
     }
 
-    /// Passes one more option to rustc where it compiles for this architecture: `-Ctarget-feature=+ptx81`, say, a newer version of PTX
-    /// than the first that has the architecture.
+    /// Passes one more option to rustc where it compiles for this architecture:
+    /// `-Ctarget-feature=+ptx81`, say, a newer version of PTX than the first that has the
+    /// architecture.
     pub fn rustflag_of(mut self, arch: impl Into<String>, flag: impl Into<String>) -> Self {
         self.rustflags_of.push((arch.into(), flag.into()));
         self
@@ -140,12 +144,13 @@ impl PtxBuilder {
         self
     }
 
-    /// Where the nested build keeps what it builds. Without it: `ptx` in the outer build's target directory, or a folder in that
-    /// for a crate of another workspace.
+    /// Where the nested build keeps what it builds. Without it: `ptx` in the outer build's target
+    /// directory, or a folder in that for a crate of another workspace.
     ///
-    /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo names sources relative
-    /// to the workspace, and may build what both depend on anew each time that the other one was built.
-    /// `core` is compiled once for all folders in one target directory that cargo made.
+    /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo
+    /// names sources relative to the workspace, and may build what both depend on anew each time
+    /// that the other one was built. `core` is compiled once for all folders in one target
+    /// directory that cargo made.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self
@@ -162,7 +167,8 @@ impl PtxBuilder {
         self
     }
 
-    /// Says nothing of slow code of these kinds. With [`Lint::ALL`] the builder does not look for any.
+    /// Says nothing of slow code of these kinds. With [`Lint::ALL`] the builder does not look for
+    /// any.
     pub fn allow(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
         self.lints.set(lints, Level::Allow);
         self
@@ -174,18 +180,19 @@ impl PtxBuilder {
         self
     }
 
-    /// Whether the crate is compiled once more, with line numbers, where there is slow code to warn of, so that the warning names
-    /// the line. It is unless this says otherwise.
+    /// Whether the crate is compiled once more, with line numbers, where there is slow code to warn
+    /// of, so that the warning names the line. It is unless this says otherwise.
     pub fn locate(mut self, on: bool) -> Self {
         self.lints.locate = on;
         self
     }
 
-    /// Compiles the crate, writes `NAME.ARCH.ptx` for each architecture and `NAME.rs` that includes them, and tells
-    /// cargo which files they depend on.
+    /// Compiles the crate, writes `NAME.ARCH.ptx` for each architecture and `NAME.rs` that includes
+    /// them, and tells cargo which files they depend on.
     ///
-    /// Inside a nested build, where a crate's build script compiles that same crate, it writes a `NAME.rs` without
-    /// modules and returns at once. So it does on docs.rs (`DOCS_RS` is set), where PTX cannot be compiled, nor is needed.
+    /// Inside a nested build, where a crate's build script compiles that same crate, it writes a
+    /// `NAME.rs` without modules and returns at once. So it does on docs.rs (`DOCS_RS` is set),
+    /// where PTX cannot be compiled, nor is needed.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -285,8 +292,9 @@ impl PtxBuilder {
         Ok(PtxSet { name, files, include, warnings, findings })
     }
 
-    /// [`build`](Self::build) for a build script: an error is printed, as rustc printed it where it is one in the
-    /// crate's code, and ends the script. Warnings in the crate's device code, and of slow code, are shown as the build script's.
+    /// [`build`](Self::build) for a build script: an error is printed, as rustc printed it where it
+    /// is one in the crate's code, and ends the script. Warnings in the crate's device code, and of
+    /// slow code, are shown as the build script's.
     pub fn build_or_exit(&self) -> PtxSet {
         let built = self.build();
         let folder = fs::canonicalize(&self.krate).unwrap_or_else(|_| self.krate.clone());
@@ -303,7 +311,8 @@ impl PtxBuilder {
             {
                 println!("cargo::error={line}");
             }
-            // Cargo takes these lines for the failure, and shows them without what else the script printed.
+            // Cargo takes these lines for the failure, and shows them without what else the script
+            // printed.
             std::process::exit(0)
         }
         built.unwrap_or_else(|error| {
@@ -316,7 +325,8 @@ impl PtxBuilder {
     }
 }
 
-/// All architectures at the same time: most of the work is the optimiser on one module, which uses one core.
+/// All architectures at the same time: most of the work is the optimiser on one module, which uses
+/// one core.
 fn compile_all(job: &Job<'_>, archs: &[Arch]) -> Result<Vec<Compiled>, BuildError> {
     std::thread::scope(|scope| {
         let runs: Vec<_> = archs.iter().map(|&arch| scope.spawn(move || compile(job, arch))).collect();
@@ -378,10 +388,11 @@ fn is_library(kind: &Value) -> bool {
         .any(|k| matches!(k.as_str(), Some("lib" | "rlib" | "cdylib" | "dylib")))
 }
 
-/// The folder `ptx` in the target directory of the build that this build script belongs to, which has its `OUT_DIR`: `own` where
-/// that is inside it, however deep (`--target` and `trybuild` put theirs below it), otherwise the nearest folder that cargo marked.
-/// Outside the workspace itself, others may build into the same: each has a folder of its own there, as its versions of dependencies
-/// are others, and what they have in common would be built anew by turns.
+/// The folder `ptx` in the target directory of the build that this build script belongs to, which
+/// has its `OUT_DIR`: `own` where that is inside it, however deep (`--target` and `trybuild` put
+/// theirs below it), otherwise the nearest folder that cargo marked. Outside the workspace itself,
+/// others may build into the same: each has a folder of its own there, as its versions of
+/// dependencies are others, and what they have in common would be built anew by turns.
 fn target_dir_of(out_dir: Option<PathBuf>, own: &Path, workspace: &Path) -> PathBuf {
     let marked = out_dir
         .as_deref()

@@ -1,11 +1,13 @@
-//! The files above a crate that say how cargo compiles it: the manifest of its workspace and cargo's configuration.
+//! The files above a crate that say how cargo compiles it: the manifest of its workspace and
+//! cargo's configuration.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Those that exist for the crate in `krate`, a member of the workspace in `workspace`, and for what it depends on by path:
-/// a manifest may inherit versions, features and dependencies from its own workspace's.
+/// Those that exist for the crate in `krate`, a member of the workspace in `workspace`, and for
+/// what it depends on by path: a manifest may inherit versions, features and dependencies from its
+/// own workspace's.
 pub fn of(krate: &Path, workspace: &Path, manifests: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     // Cargo takes configuration from the folder that it starts in and from all above it.
     let configuration = krate
@@ -16,7 +18,8 @@ pub fn of(krate: &Path, workspace: &Path, manifests: &BTreeSet<PathBuf>) -> BTre
     all.filter(|file| file.is_file()).collect()
 }
 
-/// The manifest of the workspace that a manifest belongs to: the nearest from itself upwards that is of one.
+/// The manifest of the workspace that a manifest belongs to: the nearest from itself upwards that
+/// is of one.
 fn workspace_of(manifest: &Path) -> Option<PathBuf> {
     let folders = manifest.parent()?.ancestors();
     folders.map(|folder| folder.join("Cargo.toml")).find(|file| is_of_workspace(file))

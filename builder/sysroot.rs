@@ -1,9 +1,10 @@
 //! `core` for the GPU, compiled once: a sysroot for all device code.
 //!
-//! Cargo's own way, `-Zbuild-std`, compiles `core` for each target directory, set of options and architecture, which takes longer
-//! than most kernels do. But nothing in it is for an architecture: with the options of [`nested`] nearly all of its functions are compiled
-//! where they are used, by a compiler that is told the architecture there. So it is compiled without one, by that same way, for a crate
-//! that has nothing in it, and lies where the compiler looks for it with `--sysroot`.
+//! Cargo's own way, `-Zbuild-std`, compiles `core` for each target directory, set of options and
+//! architecture, which takes longer than most kernels do. But nothing in it is for an architecture:
+//! with the options of [`nested`] nearly all of its functions are compiled where they are used, by
+//! a compiler that is told the architecture there. So it is compiled without one, by that same way,
+//! for a crate that has nothing in it, and lies where the compiler looks for it with `--sysroot`.
 
 use crate::core_source::CoreSource;
 use crate::files::{beside, create_dir, io_error, is_target_dir, write_if_changed};
@@ -13,14 +14,16 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// What is in `core`'s sysroot: `core`, and what the compiler calls for operations that the GPU has no instruction for.
+/// What is in `core`'s sysroot: `core`, and what the compiler calls for operations that the GPU has
+/// no instruction for.
 const LIBRARIES: [&str; 2] = ["core", "compiler_builtins"];
 
-/// Compiles `core` where that was not done yet, and gives the folder to name with `--sysroot`. Cargo and its configuration are those of
-/// the crate in `krate`.
+/// Compiles `core` where that was not done yet, and gives the folder to name with `--sysroot`.
+/// Cargo and its configuration are those of the crate in `krate`.
 ///
-/// Nested target directories of one outer build share it, whatever workspaces they are of. The folder's name tells the compiled
-/// libraries apart, so that what was compiled with others is compiled again.
+/// Nested target directories of one outer build share it, whatever workspaces they are of. The
+/// folder's name tells the compiled libraries apart, so that what was compiled with others is
+/// compiled again.
 ///
 /// # Errors
 /// `core` does not compile; a file cannot be written.
@@ -68,7 +71,8 @@ pub fn build(core: &CoreSource, krate: &Path, target_dir: &Path) -> Result<PathB
     Ok(sysroot)
 }
 
-/// Copies the libraries to where the compiler looks for them in a sysroot; all are there as soon as one is.
+/// Copies the libraries to where the compiler looks for them in a sysroot; all are there as soon as
+/// one is.
 fn lay_out(libraries: &[PathBuf], sysroot: &Path) -> Result<(), BuildError> {
     // Other builds may do the same at the same time.
     let work = beside(sysroot);
@@ -93,7 +97,8 @@ fn copy_into(libraries: &[PathBuf], sysroot: &Path) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// What distinguishes compiled libraries: cargo's name for each, which the compiler's version is a part of, and when it was made.
+/// What distinguishes compiled libraries: cargo's name for each, which the compiler's version is a
+/// part of, and when it was made.
 fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
     let mut hasher = DefaultHasher::new();
     for library in libraries {
@@ -104,8 +109,8 @@ fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
     Ok(hasher.finish())
 }
 
-/// The folder that nested target directories share: `ptx` in the outermost target directory of cargo that this one lies in, or this one
-/// itself where there is none.
+/// The folder that nested target directories share: `ptx` in the outermost target directory of
+/// cargo that this one lies in, or this one itself where there is none.
 fn shared_folder(target_dir: &Path) -> PathBuf {
     let outermost = target_dir.ancestors().skip(1).filter(|folder| is_target_dir(folder)).last();
     outermost.map_or_else(|| target_dir.to_owned(), |folder| folder.join("ptx"))

@@ -8,7 +8,8 @@ use thiserror::Error as ThisError;
 /// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call of this crate failed. Its `Debug` form is its message, which is what `fn main() -> moye::Result<()>` prints.
+/// Why a call of this crate failed. Its `Debug` form is its message, which is what
+/// `fn main() -> moye::Result<()>` prints.
 #[derive(ThisError)]
 #[non_exhaustive]
 pub enum Error {

@@ -48,11 +48,12 @@ impl Event {
     /// An event that another library has made, a `CUevent`. It is not destroyed here.
     ///
     /// # Errors
-    /// [`Error::ForeignHandle`] for a null event, and on the simulator, which has no events of the driver.
+    /// [`Error::ForeignHandle`] for a null event, and on the simulator, which has no events of the
+    /// driver.
     ///
     /// # Safety
-    /// `event` is a live event of the driver, of the device's context, and outlives the result. It was made with
-    /// times where [`Event::elapsed_since`] is called.
+    /// `event` is a live event of the driver, of the device's context, and outlives the result. It
+    /// was made with times where [`Event::elapsed_since`] is called.
     pub unsafe fn from_raw_handle(device: &Device, event: *mut c_void) -> Result<Self> {
         let refused = |detail| Err(Error::ForeignHandle { what: "event", detail });
         match &device.0 {
@@ -62,7 +63,8 @@ impl Event {
         }
     }
 
-    /// The driver's event, a `CUevent`, for other libraries; null on the simulator. It lives as long as this one.
+    /// The driver's event, a `CUevent`, for other libraries; null on the simulator. It lives as
+    /// long as this one.
     pub fn raw_handle(&self) -> *mut c_void {
         match &self.0 {
             Kind::Gpu(on) => on.raw.cast(),
@@ -116,10 +118,12 @@ impl Event {
         }
     }
 
-    /// The time from `start` to this event, measured by the GPU to half a microsecond. Waits for both.
+    /// The time from `start` to this event, measured by the GPU to half a microsecond. Waits for
+    /// both.
     ///
     /// # Errors
-    /// [`Error::EventsOfTwoDevices`]; the fault of a kernel that was launched before; the driver's own.
+    /// [`Error::EventsOfTwoDevices`]; the fault of a kernel that was launched before; the driver's
+    /// own.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration> {
         match (&self.0, &start.0) {
             (Kind::Sim(end), Kind::Sim(start)) => Ok(end.saturating_duration_since(*start)),

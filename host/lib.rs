@@ -1,12 +1,14 @@
-//! The host side of moye: devices, buffers, typed launches, and matrix operations by kernels written in Rust.
+//! The host side of moye: devices, buffers, typed launches, and matrix operations by kernels
+//! written in Rust.
 //!
 //! A [`Device`] is a GPU or the CPU simulator of one; everything here works on both.
 //!
 //! # From another workspace
-//! Nothing of CUDA is needed to build or to start a program: the driver is opened when a GPU is first asked for
-//! ([`driver`]). But the build script of `cust`, which lies underneath, insists on a folder with `lib64` in it, and stops
-//! with `Could not find a cuda installation` where there is none. Where `/usr/local/cuda/lib64` exists, that is found;
-//! elsewhere an empty folder does, named to cargo once:
+//! Nothing of CUDA is needed to build or to start a program: the driver is opened when a GPU is
+//! first asked for ([`driver`]). But the build script of `cust`, which lies underneath, insists on
+//! a folder with `lib64` in it, and stops with `Could not find a cuda installation` where there is
+//! none. Where `/usr/local/cuda/lib64` exists, that is found; elsewhere an empty folder does, named
+//! to cargo once:
 //!
 //! ```text
 //! mkdir -p .cargo/cuda/lib64 && touch .cargo/cuda/lib64/.gitkeep
@@ -18,15 +20,19 @@
 //! ```
 //!
 //! # Features
-//! All of these but `attention` are on by default; a library names those that it needs (`default-features = false`). Without any there are
-//! devices, buffers, streams, modules and launches, for kernels of your own, and no kernel of this crate is compiled.
+//! All of these but `attention` are on by default; a library names those that it needs
+//! (`default-features = false`). Without any there are devices, buffers, streams, modules and
+//! launches, for kernels of your own, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
-//! - `matmul`: products of matrices, of all types of operands; `matmul-f32`, `matmul-f16`, ... of one each.
-//! - `attention`: attention of f16 and bf16; with `cli` also `moye attention` and `moye bench attention`.
-//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It switches on nothing of cuBLAS.
+//! - `matmul`: products of matrices, of all types of operands; `matmul-f32`, `matmul-f16`, ... of
+//!   one each.
+//! - `attention`: attention of f16 and bf16; with `cli` also `moye attention` and
+//!   `moye bench attention`.
+//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It switches on
+//!   nothing of cuBLAS.
 //! - `ladder`: the kernels of the guide's steps.
-//! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by name) and `tune` (choices of tiles that
-//!   `moye tune` has measured, `Tuning`).
+//! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by
+//!   name) and `tune` (choices of tiles that `moye tune` has measured, `Tuning`).
 #![deny(missing_docs)]
 // Workspaces, counters and the like, which operations share.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]

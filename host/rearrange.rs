@@ -12,8 +12,9 @@ use moye_kernels::*;
 /// Copies `src` to `dst`, of the same shape and any strides, on the default stream of a device.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is over 2,147,483,391
-/// (2^31 - 257) or there are more than 2^31 - 1 tiles of 64 x 64, and those of [`Device::launch`].
+/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is
+/// over 2,147,483,391 (2^31 - 257) or there are more than 2^31 - 1 tiles of 64 x 64, and those of
+/// [`Device::launch`].
 pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMut<'_, T>) -> Result<()> {
     // SAFETY: the default stream has its work in order, as in `matmul`.
     unsafe { copy_on(&device.default_stream(), src, dst) }
@@ -25,9 +26,10 @@ pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMu
 /// As for [`copy`].
 ///
 /// # Safety
-/// The call returns while the elements are copied, and its borrows end with it. Until the work has ended, no other stream
-/// (the default one counts) may write the elements of `src`, or read or write those of `dst`, be it in a launch or in a
-/// call that is safe in itself, such as [`copy`]. [`Stream::synchronize`] waits for it, and so does every transfer.
+/// The call returns while the elements are copied, and its borrows end with it. Until the work has
+/// ended, no other stream (the default one counts) may write the elements of `src`, or read or
+/// write those of `dst`, be it in a launch or in a call that is safe in itself, such as [`copy`].
+/// [`Stream::synchronize`] waits for it, and so does every transfer.
 pub unsafe fn copy_on<T: Element>(
     stream: &Stream,
     src: &Matrix<'_, T>,
@@ -47,14 +49,14 @@ pub unsafe fn copy_on<T: Element>(
     let extents = extents(operation, from)?;
     let from = Side::new(src.data().address(), from);
     let to = Side::new(dst.data_mut().address(), to);
-    // SAFETY: both matrices lie within their buffers (`Matrix::new`), the extents and strides passed are theirs, and
-    // `dst`, borrowed mutably, shares no element with `src` and holds none twice. The caller answers for what other streams
-    // do.
+    // SAFETY: both matrices lie within their buffers (`Matrix::new`), the extents and strides
+    // passed are theirs, and `dst`, borrowed mutably, shares no element with `src` and holds none
+    // twice. The caller answers for what other streams do.
     unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
-/// Writes the transposed `src` to `dst`: an `m x n` matrix to an `n x m` one, of any strides, on the default stream of a
-/// device.
+/// Writes the transposed `src` to `dst`: an `m x n` matrix to an `n x m` one, of any strides, on
+/// the default stream of a device.
 ///
 /// To have a transposed matrix without moving anything, see [`Matrix::t`].
 ///
@@ -96,7 +98,8 @@ pub unsafe fn transpose_on<T: Element>(
     unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
-/// A matrix of either side: where it starts, and its strides in elements, both sides by the same axes.
+/// A matrix of either side: where it starts, and its strides in elements, both sides by the same
+/// axes.
 #[derive(Clone, Copy, Debug)]
 struct Side {
     address: u64,
@@ -130,8 +133,8 @@ fn extents(operation: &'static str, shape: Shape) -> Result<[u32; 2]> {
     Ok([shape.rows as u32, shape.cols as u32])
 }
 
-/// The words of 16 bytes of a line of both sides, which run along the first axis and start at multiples of 16 bytes; 0 where they
-/// do not.
+/// The words of 16 bytes of a line of both sides, which run along the first axis and start at
+/// multiples of 16 bytes; 0 where they do not.
 fn words<T: Element>(from: Side, to: Side, extents: [u32; 2]) -> u32 {
     let bytes = T::BYTES as u64;
     let lines = [from, to].iter().all(|side| {
@@ -145,7 +148,8 @@ fn words<T: Element>(from: Side, to: Side, extents: [u32; 2]) -> u32 {
 /// Copies elements to where they belong, by the kernel that is fastest for how both sides lie.
 ///
 /// # Safety
-/// Both sides may be accessed with these extents and strides, and do not overlap, now and until the work has ended.
+/// Both sides may be accessed with these extents and strides, and do not overlap, now and until the
+/// work has ended.
 unsafe fn moved<T: Element>(
     operation: &'static str,
     stream: &Stream,
@@ -157,7 +161,8 @@ unsafe fn moved<T: Element>(
     if rows == 0 || columns == 0 {
         return Ok(());
     }
-    // The axis along which the elements written lie closer comes first; one with a single element never does.
+    // The axis along which the elements written lie closer comes first; one with a single element
+    // never does.
     if rows == 1 || columns > 1 && to.strides[1] < to.strides[0] {
         // SAFETY: the caller's contract: the same elements by exchanged axes.
         return unsafe {
@@ -239,7 +244,8 @@ unsafe fn tiles<T: Element>(
         let blocks = blocks(operation, n.div_ceil(tile[0]), m.div_ceil(tile[1]))?;
         let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
         let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
-        // SAFETY: the caller's contract, for elements of the same size, whatever they are; lines are whole words.
+        // SAFETY: the caller's contract, for elements of the same size, whatever they are; lines
+        // are whole words.
         return unsafe { stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments) };
     }
     // SAFETY: the caller's contract, for elements of the same size, whatever they are.
@@ -259,7 +265,8 @@ type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i6
 /// A kernel that transposes, with unit strides on both sides.
 type Transpose<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64)>;
 
-/// The kernel that transposes elements of so many bytes by words of four, and its tile, where lines of both sides are such words.
+/// The kernel that transposes elements of so many bytes by words of four, and its tile, where lines
+/// of both sides are such words.
 fn by_words(
     bytes: usize,
     from: Side,

@@ -13,10 +13,12 @@ use std::sync::Arc;
 
 /// A queue of launches that run one after the other, and may overlap with those of other streams.
 ///
-/// On the simulator every launch is done when the call returns. A clone is another handle to the same stream.
+/// On the simulator every launch is done when the call returns. A clone is another handle to the
+/// same stream.
 ///
-/// On a GPU a stream keeps the memory that operations such as [`Matmul`](crate::Matmul) need while they run, up to 256 MiB: after the
-/// first call of a size, a call allocates nothing and waits for nothing. The last handle gives it back.
+/// On a GPU a stream keeps the memory that operations such as [`Matmul`](crate::Matmul) need while
+/// they run, up to 256 MiB: after the first call of a size, a call allocates nothing and waits for
+/// nothing. The last handle gives it back.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
@@ -50,11 +52,13 @@ unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The driver destroys a stream in the context that is current; work in the stream still runs to its end.
+        // The driver destroys a stream in the context that is current; work in the stream still
+        // runs to its end.
         if self.gpu.bind().is_err() {
             return;
         }
-        // SAFETY: this was the last handle, and the context was bound. A borrowed stream is still alive.
+        // SAFETY: this was the last handle, and the context was bound. A borrowed stream is still
+        // alive.
         unsafe { self.kept.free(self.raw, self.captures) };
         if !self.is_borrowed {
             // SAFETY: created in `new`, destroyed once.
@@ -98,18 +102,20 @@ impl Stream {
         Ok(Self { device: device.clone(), kind: Kind::Gpu(Arc::new(shared)) })
     }
 
-    /// A stream that another library has made, a `CUstream`; also its legacy and per-thread default streams (null, 1
-    /// and 2). It is not destroyed here. What operations need while they run is kept by this handle, not by the other library's: keep
-    /// the handle, and calls allocate nothing after the first.
+    /// A stream that another library has made, a `CUstream`; also its legacy and per-thread default
+    /// streams (null, 1 and 2). It is not destroyed here. What operations need while they run is
+    /// kept by this handle, not by the other library's: keep the handle, and calls allocate nothing
+    /// after the first.
     ///
-    /// Launches are ordered with what the other library launches on the stream. Transfers use the driver's null
-    /// stream, which does not wait for a stream made with `CU_STREAM_NON_BLOCKING`: synchronise before them.
+    /// Launches are ordered with what the other library launches on the stream. Transfers use the
+    /// driver's null stream, which does not wait for a stream made with `CU_STREAM_NON_BLOCKING`:
+    /// synchronise before them.
     ///
     /// On the simulator the only handle is null, which gives the default stream.
     ///
     /// # Errors
-    /// [`Error::ForeignHandle`] where the stream is of another context than the device's, or not null on the
-    /// simulator; the driver's own.
+    /// [`Error::ForeignHandle`] where the stream is of another context than the device's, or not
+    /// null on the simulator; the driver's own.
     ///
     /// # Safety
     /// `stream` is a live stream of the driver. It outlives the last handle to the result.
@@ -169,9 +175,9 @@ impl Stream {
         }
     }
 
-    /// The driver's stream, a `CUstream`, for other libraries that launch on it; null on the simulator. It lives as long as
-    /// this stream has handles, the default stream as long as the process. The GPU's context, the device's primary one,
-    /// becomes that of the calling thread.
+    /// The driver's stream, a `CUstream`, for other libraries that launch on it; null on the
+    /// simulator. It lives as long as this stream has handles, the default stream as long as the
+    /// process. The GPU's context, the device's primary one, becomes that of the calling thread.
     ///
     /// # Errors
     /// The driver's own.
@@ -188,8 +194,8 @@ impl Stream {
     /// Waits for all launches on the stream, and reports what went wrong in them.
     ///
     /// # Errors
-    /// [`Error::KernelFault`](crate::Error::KernelFault) where a kernel failed on the GPU; the simulator reports faults
-    /// at the launch.
+    /// [`Error::KernelFault`](crate::Error::KernelFault) where a kernel failed on the GPU; the
+    /// simulator reports faults at the launch.
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for a stream")?;
         match &self.device.0 {
@@ -211,7 +217,8 @@ impl Stream {
         Event::record(self)
     }
 
-    /// Makes what is launched on this stream from now on wait for an event, also one of another stream.
+    /// Makes what is launched on this stream from now on wait for an event, also one of another
+    /// stream.
     ///
     /// # Errors
     /// [`Error::EventsOfTwoDevices`] for an event of another device; the driver's own.

@@ -11,8 +11,8 @@ use moye_device::tensor::StaticLayout;
 use moye_sim::TensorMap as Fields;
 use std::marker::PhantomData;
 
-/// A tensor map of a device: of a GPU in the driver's form, of the simulator in its own. A kernel takes it as a parameter
-/// [`TensorMap`](moye_device::memory::TensorMap).
+/// A tensor map of a device: of a GPU in the driver's form, of the simulator in its own. A kernel
+/// takes it as a parameter [`TensorMap`](moye_device::memory::TensorMap).
 ///
 /// ```
 /// use moye::{Device, TensorElement, TensorMap, TensorMapFields, TensorSwizzle};
@@ -33,8 +33,8 @@ pub struct TensorMap {
 }
 
 impl TensorMap {
-    /// The map with these fields, for kernels of `device`. The tensor's address is kept and not followed: that the memory is
-    /// there is for the launch to promise.
+    /// The map with these fields, for kernels of `device`. The tensor's address is kept and not
+    /// followed: that the memory is there is for the launch to promise.
     ///
     /// # Errors
     /// [`Error::TensorMap`] with the numbers where a limit is not kept; the driver's own.
@@ -48,8 +48,8 @@ impl TensorMap {
         Ok(Self { device: device.clone(), fields: *fields, words })
     }
 
-    /// The map by which tiles of a tensor in `buffer` are moved: `tile` says what a tile is in shared memory, `tensor` how the
-    /// tensor lies in the buffer, from its first element on.
+    /// The map by which tiles of a tensor in `buffer` are moved: `tile` says what a tile is in
+    /// shared memory, `tensor` how the tensor lies in the buffer, from its first element on.
     ///
     /// ```
     /// use moye::{Device, TensorMap};
@@ -67,8 +67,9 @@ impl TensorMap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TensorOfTile`] for a tensor that does not go with the tile or that TMA does not take,
-    /// [`Error::TensorBeyondBuffer`] for one that is larger than the buffer; the driver's own.
+    /// [`Error::TensorOfTile`] for a tensor that does not go with the tile or that TMA does not
+    /// take, [`Error::TensorBeyondBuffer`] for one that is larger than the buffer; the driver's
+    /// own.
     pub fn of_tile<T: TmaElement>(
         device: &Device,
         tile: &TmaTile,
@@ -90,8 +91,9 @@ impl TensorMap {
     }
 }
 
-/// A tensor map for the copy `C` of a kernel that takes a [`TmaMap<C>`](moye_device::atom::tma::TmaMap): it is made of the copy's own
-/// tile, so that host and kernel cannot differ.
+/// A tensor map for the copy `C` of a kernel that takes a
+/// [`TmaMap<C>`](moye_device::atom::tma::TmaMap): it is made of the copy's own tile, so that host
+/// and kernel cannot differ.
 ///
 /// ```
 /// use moye::layout::{ComposedLayout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};

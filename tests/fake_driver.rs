@@ -1,5 +1,5 @@
-//! What is said of a driver or a GPU that cannot serve, each with the way out. A stand-in for the driver's library has
-//! the faults, so that no GPU is needed.
+//! What is said of a driver or a GPU that cannot serve, each with the way out. A stand-in for the
+//! driver's library has the faults, so that no GPU is needed.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -169,7 +169,8 @@ fn a_wrong_product_is_an_error() {
     assert_eq!(loaded.len(), launched, "a kernel is loaded once, however often it is launched: {loads}");
 }
 
-/// What the doctor says with this driver: the line that begins with `name`, and those that belong to it.
+/// What the doctor says with this driver: the line that begins with `name`, and those that belong
+/// to it.
 fn doctor(driver: &Path, fault: &str, name: &str) -> String {
     let output = moye(driver, fault).arg("doctor").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -251,8 +252,9 @@ fn launch_on(device: &Device, kernel: &str, grid: Grid) -> moye::Result<()> {
     }
 }
 
-/// A test of this program in a process of its own, as a driver is opened once in a process: one that is a part of another, and
-/// started by it, with a stand-in for the driver that has this fault and these settings. What the stand-in notes in `notes`.
+/// A test of this program in a process of its own, as a driver is opened once in a process: one
+/// that is a part of another, and started by it, with a stand-in for the driver that has this fault
+/// and these settings. What the stand-in notes in `notes`.
 fn with_driver(
     driver: &Path,
     fault: &str,
@@ -276,7 +278,8 @@ fn with_driver(
     std::fs::read_to_string(file(notes)).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Launches other kernels while the driver compiles the one that `FAKE_DRIVER_SLOW` names, then lets it end.
+/// Launches other kernels while the driver compiles the one that `FAKE_DRIVER_SLOW` names, then
+/// lets it end.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_beside_a_slow_one() {
@@ -316,7 +319,8 @@ fn a_kernel_that_is_compiled_keeps_no_other_from_its_launch_and_is_compiled_once
     assert_eq!(loaded, ["copy", "scale", "transpose"], "each once");
 }
 
-/// Launches the kernel that `FAKE_DRIVER_REFUSED` names, which the driver refuses until there is a file.
+/// Launches the kernel that `FAKE_DRIVER_REFUSED` names, which the driver refuses until there is a
+/// file.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_one_that_is_refused_first() {
@@ -356,7 +360,8 @@ fn launches_early() {
     launch(&device, "transpose").unwrap();
 }
 
-/// The shipped kernels are compiled for sm_80 and sm_90a, but the ladder's and `scale` for sm_80 alone.
+/// The shipped kernels are compiled for sm_80 and sm_90a, but the ladder's and `scale` for sm_80
+/// alone.
 #[rstest]
 #[case::ampere("", ["cuLaunchKernel"; 4])]
 #[case::hopper("hopper", ["cuLaunchKernelEx 6", "cuLaunchKernel", "cuLaunchKernel", "cuLaunchKernel"])]
@@ -370,7 +375,8 @@ fn a_kernel_begins_early_only_where_the_text_that_runs_can_wait(
     assert_eq!(launched, expected, "of copy, scale, ladder_tiled and transpose");
 }
 
-/// Launches a kernel of sm_90a's text and one of sm_80's, which the driver refuses; what is said names the text.
+/// Launches a kernel of sm_90a's text and one of sm_80's, which the driver refuses; what is said
+/// names the text.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_of_two_texts_that_are_refused() {

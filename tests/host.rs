@@ -81,7 +81,8 @@ fn products_and_copies_take_views_of_memory_and_borrowed_streams(#[values(On::Si
     let a = device.upload(&[1f32, 2.0, 3.0, 4.0]).unwrap();
     let c = device.upload(&[0f32; 8]).unwrap();
     let own = device.new_stream().unwrap();
-    // SAFETY: the buffers and the stream outlive what is made of them, and the work has ended before they are read.
+    // SAFETY: the buffers and the stream outlive what is made of them, and the work has ended
+    // before they are read.
     unsafe {
         let stream = moye::Stream::from_raw_handle(&device, own.raw_handle().unwrap()).unwrap();
         let view = |len| Buffer::<f32>::from_raw_parts(a.address(), len, &device).unwrap();

@@ -1,5 +1,5 @@
-//! The shipped kernels, each against a reference, on every device there is: shapes from one element up, ragged and
-//! exact, every order in memory, poison around and between the elements.
+//! The shipped kernels, each against a reference, on every device there is: shapes from one element
+//! up, ragged and exact, every order in memory, poison around and between the elements.
 
 mod common;
 #[path = "kernels/far.rs"]
@@ -125,7 +125,8 @@ fn run(device: &Device, family: Family, a: &TestMatrix, b: &TestMatrix, c: &mut 
     .unwrap();
 }
 
-/// Runs `c = a * b` with `a` of (M, K), `b` of (N, K), `c` of (M, N), and checks the error against float64.
+/// Runs `c = a * b` with `a` of (M, K), `b` of (N, K), `c` of (M, N), and checks the error against
+/// float64.
 fn check_matmul(on: On, family: Family, (m, n, k): (usize, usize, usize), orders: [Order; 3]) {
     let Some(device) = on.device() else { return };
     let mut rng = rng(&[m, n, k, family as usize]);
@@ -138,8 +139,9 @@ fn check_matmul(on: On, family: Family, (m, n, k): (usize, usize, usize), orders
     let products =
         |i, j| (0..k).map(move |l| (l, i, j)).map(|(l, i, j)| a.at(i, l) as f64 * b.at(j, l) as f64);
     let error = norm(elements().map(|(i, j)| f64::from(result(i, j)) - products(i, j).sum::<f64>()));
-    // Each of k roundings errs by 2^-24 of a partial sum; partial sums of random signs stay far below the sum of
-    // the magnitudes, so the error is about 2^-24 of that, whatever k is. NaN (poison) fails the comparison.
+    // Each of k roundings errs by 2^-24 of a partial sum; partial sums of random signs stay far
+    // below the sum of the magnitudes, so the error is about 2^-24 of that, whatever k is. NaN
+    // (poison) fails the comparison.
     let scale = norm(elements().map(|(i, j)| products(i, j).map(f64::abs).sum::<f64>()));
     let bound = 4.0 * f64::from(f32::EPSILON) / 2.0 * scale;
     assert!(error <= bound, "an error of {error:.2e} over {bound:.2e} on {}", device.name());
@@ -174,8 +176,8 @@ fn a_matmul_takes_any_strides(
 
 #[rstest]
 fn the_product_of_the_performance_goal_is_right_and_in_time(#[values(On::Sim, On::Gpu)] on: On) {
-    // 512 x 512 x 256 is the size that the simulator has a time limit for, on two cores and optimised: see
-    // docs/performance.md.
+    // 512 x 512 x 256 is the size that the simulator has a time limit for, on two cores and
+    // optimised: see docs/performance.md.
     let begun = Instant::now();
     check_matmul(on, Family::Nt, (512, 512, 256), [Order::ColMajor; 3]);
     let time = begun.elapsed();
@@ -194,7 +196,8 @@ fn a_large_product_is_right(
     let b = TestMatrix::random(&device, Shape::new(n, k, Order::RowMajor), &mut rng);
     let mut c = TestMatrix::poisoned(&device, Shape::new(m, n, Order::ColMajor));
     run(&device, Family::Nn, &a, &b, &mut c);
-    // Every element is checked against float64 on a sample of rows; every element outside the sample, that it was written.
+    // Every element is checked against float64 on a sample of rows; every element outside the
+    // sample, that it was written.
     let result = c.download();
     let rows: Vec<usize> = (0..m).step_by(m / 29 + 1).chain([m - 1]).collect();
     let (mut error, mut scale) = (0.0, 0.0);

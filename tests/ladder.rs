@@ -1,5 +1,5 @@
-//! The steps of the ladder, each against float64, on every device there is: from one element up, ragged and exact, with poison
-//! around and between the elements.
+//! The steps of the ladder, each against float64, on every device there is: from one element up,
+//! ragged and exact, with poison around and between the elements.
 
 mod common;
 
@@ -33,7 +33,8 @@ const STEPS: [Step; 9] =
     [Tiled, Vectorized64, Vectorized128, Overlapped, DoubleBuffered, Tf32Tile, Tf32Ldmatrix, Tf32Nn, Tf32Tn];
 
 impl Step {
-    /// The kernel; of the first step, which has strides for leading dimensions, there is none of this type.
+    /// The kernel; of the first step, which has strides for leading dimensions, there is none of
+    /// this type.
     fn kernel(self) -> Option<Product<f32, f32>> {
         Some(match self {
             First => return None,
@@ -127,8 +128,8 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
     let mut c = TestMatrix::poisoned(device, Shape { rows: m, cols: n, row_stride: 1, col_stride: leading });
     launch(device, step, &a, &b, &mut c).unwrap();
 
-    // What a product of magnitudes may err by. Sums in f32: a rounding each, on tensor cores a cut of a bit more. Operands
-    // that tf32 cuts to 11 bits lose up to 2^-10 each.
+    // What a product of magnitudes may err by. Sums in f32: a rounding each, on tensor cores a cut
+    // of a bit more. Operands that tf32 cuts to 11 bits lose up to 2^-10 each.
     let unit = f64::from(f32::EPSILON) / 2.0;
     let relative = if !step.on_tensor_cores() {
         (k + 1) as f64 * unit
@@ -156,9 +157,10 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
             scales.push(scale);
         }
     }
-    // Signs are random, so that the whole errs by far less: sums in f32 by some units, whatever K is. Tensor cores cut, always
-    // towards zero: each of K / 8 steps takes up to two units off a partial sum, which for the first K products is about
-    // sqrt(K) / 3, where their magnitudes are K / 4. That is sqrt(K) / 4 units of those.
+    // Signs are random, so that the whole errs by far less: sums in f32 by some units, whatever K
+    // is. Tensor cores cut, always towards zero: each of K / 8 steps takes up to two units off a
+    // partial sum, which for the first K products is about sqrt(K) / 3, where their magnitudes are
+    // K / 4. That is sqrt(K) / 4 units of those.
     if tf32 || !step.on_tensor_cores() {
         let units = if step.on_tensor_cores() { 8f64.max((k as f64).sqrt() / 4.0) } else { 8.0 };
         let (error, bound) = (norm(errors), units * unit * norm(scales));
@@ -215,7 +217,8 @@ fn a_product_over_nothing_is_zero() {
     }
 }
 
-/// Thousands of turns: errors that each adds, and stages that are written too early in some turn, would show.
+/// Thousands of turns: errors that each adds, and stages that are written too early in some turn,
+/// would show.
 #[rstest]
 fn a_step_adds_up_a_very_long_k(
     #[values(
@@ -233,7 +236,8 @@ fn a_step_adds_up_a_very_long_k(
     step: Step,
 ) {
     for device in devices() {
-        // Primes. The simulator takes seconds for the shorter one, and so do tools that look at each access.
+        // Primes. The simulator takes seconds for the shorter one, and so do tools that look at
+        // each access.
         let k = if device.is_gpu() && !is_watched() { 50_021 } else { 5003 };
         check(&device, step, (19, 21, k), true, true);
     }

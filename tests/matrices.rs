@@ -1,5 +1,5 @@
-//! `matmul`, `copy` and `transpose` of matrices in every order, against a reference, on every device there is, and what
-//! they refuse.
+//! `matmul`, `copy` and `transpose` of matrices in every order, against a reference, on every
+//! device there is, and what they refuse.
 
 mod common;
 
@@ -51,7 +51,8 @@ fn filled(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<f32
     device.upload(&elements).unwrap()
 }
 
-/// Asserts that the matrix holds `expected`, and that the elements of its buffer between and behind it are as they were.
+/// Asserts that the matrix holds `expected`, and that the elements of its buffer between and behind
+/// it are as they were.
 fn assert_matrix(
     buffer: &Buffer<f32>,
     (rows, cols): (usize, usize),
@@ -250,7 +251,8 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
 
 #[rstest]
 fn strides_that_lead_to_no_element_do_no_harm(#[values(On::Sim, On::Gpu)] on: On) {
-    // A thread past the edge multiplies its coordinate with the stride, which overflows in a build that checks.
+    // A thread past the edge multiplies its coordinate with the stride, which overflows in a build
+    // that checks.
     const HUGE: usize = 1 << 61;
     let Some(device) = on.device() else { return };
     let n = 40;

@@ -10,7 +10,8 @@ fn moye_new(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_moye")).arg("new").args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// Cargo in the new crate. It shares the target directory of this test, so that what is built is not built again.
+/// Cargo in the new crate. It shares the target directory of this test, so that what is built is
+/// not built again.
 fn cargo(krate: &Path, arguments: &[&str]) -> String {
     let own = std::env::current_exe().unwrap();
     let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).unwrap();

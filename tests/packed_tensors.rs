@@ -1,5 +1,6 @@
-//! Tensors of elements smaller than a byte, on the simulator and the GPU where there is one: every bit of the destination is
-//! what it should be, those beside the matrix and between its rows as before.
+//! Tensors of elements smaller than a byte, on the simulator and the GPU where there is one: every
+//! bit of the destination is what it should be, those beside the matrix and between its rows as
+//! before.
 
 mod common;
 
@@ -77,7 +78,8 @@ fn check<T: Scalar>(
     }
 }
 
-/// By words of 32 bits; rows of the source start at 4 bytes, those of the destination at 2. Edges run through words and bytes.
+/// By words of 32 bits; rows of the source start at 4 bytes, those of the destination at 2. Edges
+/// run through words and bytes.
 fn by_words<T: Scalar>(kernel: &CopyKernel) {
     let words = |n: usize, bits: usize| n.next_multiple_of(bits / T::WIDTH) + bits / T::WIDTH;
     for shape in [(8, 128), (8, 256), (1, 1), (3, 5), (16, 129), (9, 100), (7, 131), (2, 31), (20, 3)] {

@@ -1,5 +1,6 @@
-//! Tiled copies of many thread layouts, value layouts, atoms and element types, on the simulator and the GPU where
-//! there is one: every element arrives once, a ragged source reads as zeros, and nothing outside a destination is written.
+//! Tiled copies of many thread layouts, value layouts, atoms and element types, on the simulator
+//! and the GPU where there is one: every element arrives once, a ragged source reads as zeros, and
+//! nothing outside a destination is written.
 
 mod common;
 
@@ -46,7 +47,8 @@ impl<'a, K: Case> Bench<'a, K> {
         Self { device, module: device.load(&PTX).unwrap(), source }
     }
 
-    /// Copies a source of the extents `from` to a destination of the extents `to`, and compares all of its memory.
+    /// Copies a source of the extents `from` to a destination of the extents `to`, and compares all
+    /// of its memory.
     fn check(
         &self,
         kernel: &CopyKernel<K::Element>,
@@ -82,7 +84,8 @@ impl<'a, K: Case> Bench<'a, K> {
     }
 }
 
-/// Fails where memory differs from what is wanted of it, with the first places that do. The matrix begins at `start`.
+/// Fails where memory differs from what is wanted of it, with the first places that do. The matrix
+/// begins at `start`.
 fn compare<K: Case>(what: &str, got: &[K::Element], wanted: &[K::Element], start: usize) {
     let different: Vec<usize> =
         (0..got.len()).filter(|&at| bytes(&got[at..=at]) != bytes(&wanted[at..=at])).collect();
@@ -115,7 +118,8 @@ fn place<K: Case>(i: usize, j: usize) -> usize {
     if K::AXIS == 0 { i + leading::<K>() * j } else { i * leading::<K>() + j }
 }
 
-/// Who copies which elements of the tile: for each thread and atom, the indices in the tile, down its columns.
+/// Who copies which elements of the tile: for each thread and atom, the indices in the tile, down
+/// its columns.
 fn atoms<C: StaticTiledCopy>(tile: IntTuple) -> Vec<(u32, usize, Vec<i64>)> {
     let parts = C::COPY.tidfrg_s(make_col_major(tile));
     let part = C::COPY.partition_s(make_col_major(tile));
@@ -267,7 +271,8 @@ fn each_atom_of_cp_async_is_one_instruction_and_nothing_goes_through_registers()
 #[test]
 fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
     let module = module();
-    // BLK_M * BLK_N / (threads * elements of an access). Single elements, for what hangs over, come beside them.
+    // BLK_M * BLK_N / (threads * elements of an access). Single elements, for what hangs over, come
+    // beside them.
     let wanted = [
         // Of 16 bytes in and out; in two halves; in four.
         ("f32_async_16", "ld.shared.v4.b32", 4),
@@ -285,14 +290,16 @@ fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
         ("u8_words", "st.global.b16", 24),
         ("u128_each", "ld.shared.v4.b32", 8),
         ("u128_each", "st.global.v4.b32", 8),
-        // The width that the tensors allow: eight elements in two accesses, or one, or none but by element.
+        // The width that the tensors allow: eight elements in two accesses, or one, or none but by
+        // element.
         ("f32_widest", "ld.global.v4.b32", 4),
         ("f32_widest", "st.shared.v4.b32", 4),
         ("i16_widest", "ld.global.v4.b32", 2),
         ("i16_widest", "st.shared.v4.b32", 2),
         ("f32_by_element", "ld.global.v4.b32", 0),
         ("f32_by_element", "st.shared.b32", 16),
-        // The page's copy and its vector form: no single element goes through shared memory in the latter.
+        // The page's copy and its vector form: no single element goes through shared memory in the
+        // latter.
         ("f64_4x9", "ld.global.v4.b32", 0),
         ("f64_4x9", "st.shared.b64", 24),
         ("f64_4x9_vectors", "ld.global.v4.b32", 12),

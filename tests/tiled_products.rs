@@ -1,4 +1,5 @@
-//! Products that go by tiled copies and tiled MMAs from end to end, on the simulator and the GPU where there is one.
+//! Products that go by tiled copies and tiled MMAs from end to end, on the simulator and the GPU
+//! where there is one.
 #![allow(clippy::type_complexity, reason = "a kernel's type is its parameter list")]
 
 mod common;
@@ -203,7 +204,8 @@ mod results {
     }
 }
 
-/// `UniversalFma` of every pair of types: of all bits, of numbers from 1 to 2 whose sums have something to round, and of the ends.
+/// `UniversalFma` of every pair of types: of all bits, of numbers from 1 to 2 whose sums have
+/// something to round, and of the ends.
 mod universal_fma {
     use super::{SM_80, kernels::fma, load};
     use crate::common::ptx::{before, kernel_text, version_of};
@@ -233,7 +235,8 @@ mod universal_fma {
             impl Value for $t {
                 fn of(rng: &mut rand::rngs::StdRng, i: usize) -> Self {
                     let bits = rng.next_u64() as $bits;
-                    // Every second one between 1 and 2 or between -1 and -2: products and sums meet there.
+                    // Every second one between 1 and 2 or between -1 and -2: products and sums meet
+                    // there.
                     if i.is_multiple_of(2) {
                         return Self::from_bits(bits);
                     }
@@ -295,7 +298,8 @@ mod universal_fma {
         }
     }
 
-    /// What the kernel computes is `want` on the simulator, and on the GPU what it is on the simulator.
+    /// What the kernel computes is `want` on the simulator, and on the GPU what it is on the
+    /// simulator.
     fn check<A: Value, B: Value, D: Value>(kernel: &Product<A, B, D>, want: impl Fn(A, B, D) -> D) {
         let mut rng = rng(&kernel.name().bytes().map(usize::from).collect::<Vec<_>>());
         // Different periods, so that each end meets every other.
@@ -372,11 +376,12 @@ mod universal_fma {
         check(&fma::fma_u32_to_u64, |a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c));
     }
 
-    /// The oldest architecture that an assembler at hand has. Multiply-adds of f32, of f64 and of integers are older.
+    /// The oldest architecture that an assembler at hand has. Multiply-adds of f32, of f64 and of
+    /// integers are older.
     const ALL: u32 = 50;
 
-    /// Each kernel, its instruction, the sum that comes after where that is one of its own, how many of the first there are, and
-    /// the oldest architecture with it, from NVIDIA's "PTX ISA".
+    /// Each kernel, its instruction, the sum that comes after where that is one of its own, how
+    /// many of the first there are, and the oldest architecture with it, from NVIDIA's "PTX ISA".
     const TABLE: [(&str, &str, &str, usize, u32); 37] = [
         ("fma_f32", "fma.rn.f32", "", 1, ALL),
         ("fma_f16_to_f32", "fma.rn.f32", "", 1, ALL),
@@ -417,7 +422,8 @@ mod universal_fma {
         ("fma_u32_to_u64", "mul.wide.u32", "add.s64", 1, ALL),
     ];
 
-    /// How often each instruction occurs among those that the stored values are computed by, back to the loads.
+    /// How often each instruction occurs among those that the stored values are computed by, back
+    /// to the loads.
     fn computed_by(kernel: &str, text: &str) -> BTreeMap<String, usize> {
         // Name, registers written, registers read.
         let parsed: Vec<(&str, Vec<&str>, Vec<&str>)> = text.lines().filter_map(instruction).collect();
@@ -494,7 +500,8 @@ mod universal_fma {
             let name: Arch = format!("sm_{arch}").parse().unwrap();
             let found: &Option<Ptxas> = assemblers.entry(arch).or_insert_with(|| Ptxas::find_for(name));
             let kernel = kernel_text(module, kernel);
-            // The compiler leaves a half of a register out by `_`, which is younger than all else here.
+            // The compiler leaves a half of a register out by `_`, which is younger than all else
+            // here.
             let least = if kernel.contains("{_,") || kernel.contains(", _}") { (7, 1) } else { (0, 0) };
             let (major, minor) = version_of(arch).max(least);
             let text = format!(".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n{kernel}");

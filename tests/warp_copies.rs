@@ -1,5 +1,5 @@
-//! Tiled copies by the instructions of a warp, on the simulator and the GPU where there is one that has them: every element of a
-//! tile arrives, and by PTX each atom is one instruction.
+//! Tiled copies by the instructions of a warp, on the simulator and the GPU where there is one that
+//! has them: every element of a tile arrives, and by PTX each atom is one instruction.
 
 mod common;
 

@@ -1,5 +1,6 @@
-//! Copies by the widest access that both layouts, the element type and the alignment allow, up to an atom's cap or by `cp.async`:
-//! what arrives, on the simulator and the GPU where there is one, and by PTX how wide each access is.
+//! Copies by the widest access that both layouts, the element type and the alignment allow, up to
+//! an atom's cap or by `cp.async`: what arrives, on the simulator and the GPU where there is one,
+//! and by PTX how wide each access is.
 
 mod common;
 
@@ -26,7 +27,8 @@ fn places(across: bool) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Copies a tile of bytes without pattern over poison, and compares all of the destination's memory.
+/// Copies a tile of bytes without pattern over poison, and compares all of the destination's
+/// memory.
 fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
     let len = (LEADING * COLUMNS) as usize;
     let data: Vec<u8> = (0..len * T::BYTES).map(|i| (i * 167 + i / 251 + 1) as u8).collect();
@@ -48,7 +50,8 @@ fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
     }
 }
 
-/// What an access of so many bits is in PTX, after `ld.global` and the like. A single element of 64 bits is one register.
+/// What an access of so many bits is in PTX, after `ld.global` and the like. A single element of 64
+/// bits is one register.
 fn suffix(bits: usize, element: usize) -> &'static str {
     match bits {
         8 => "u8",
@@ -61,7 +64,8 @@ fn suffix(bits: usize, element: usize) -> &'static str {
     }
 }
 
-/// The kernel's accesses on the way in have `into` bits each, those on the way out `out`, and there are no others.
+/// The kernel's accesses on the way in have `into` bits each, those on the way out `out`, and there
+/// are no others.
 fn is_as_wide(entry: &Function, element: usize, into: usize, out: usize) {
     assert!(!entry.uses_local(), "{} uses local memory", entry.name);
     for (access, bits) in [("ld.global", into), ("st.shared", into), ("ld.shared", out), ("st.global", out)] {
@@ -94,8 +98,8 @@ macro_rules! tests {
 }
 moye_kernels_tiled::for_each_widest!(tests);
 
-/// Every copy into shared memory is a `cp.async` of so many bits, kept in L1 too unless it has 16 bytes; or, of 0 bits, none
-/// is, and the elements go through registers.
+/// Every copy into shared memory is a `cp.async` of so many bits, kept in L1 too unless it has 16
+/// bytes; or, of 0 bits, none is, and the elements go through registers.
 fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
     let module = Module::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap();
     let entry = module.kernel(kernel).expect("the kernel is in its module");

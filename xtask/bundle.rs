@@ -1,5 +1,6 @@
-//! `cargo xtask bundle`: the executables of the tests, examples and benchmarks that a device takes part in, in one folder,
-//! with a script that runs them on a machine that has neither Rust nor the sources.
+//! `cargo xtask bundle`: the executables of the tests, examples and benchmarks that a device takes
+//! part in, in one folder, with a script that runs them on a machine that has neither Rust nor the
+//! sources.
 
 use crate::checkout::Checkout;
 use crate::pieces::Pieces;
@@ -16,9 +17,9 @@ use std::process::{Command, Stdio};
 /// The bundle is copied to GPU machines by hand, so it stays small.
 const MAX_MEGABYTES: f64 = 60.0;
 
-/// Packages whose tests and examples are left out (their benchmarks are not): those whose tests are about compiling, which needs a
-/// compiler; that have none; or that test what no device takes part in (the algebra, the simulator), and would say on the GPU
-/// machine what they say here.
+/// Packages whose tests and examples are left out (their benchmarks are not): those whose tests are
+/// about compiling, which needs a compiler; that have none; or that test what no device takes part
+/// in (the algebra, the simulator), and would say on the GPU machine what they say here.
 const HOST_ONLY: &[&str] = &[
     "moye-build",
     "moye-macros",
@@ -78,7 +79,8 @@ struct Program {
 
 pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     let root = &checkout.root;
-    // All of them for the whole workspace: what they depend on has the same features then, and is built once.
+    // All of them for the whole workspace: what they depend on has the same features then, and is
+    // built once.
     let mut programs = build(checkout, root, &["build", "--release", "--workspace", "--bins", "--examples"])?;
     let tests = ["test", "--release", "--no-run", "--workspace", "--lib", "--tests"];
     programs.append(&mut build(checkout, root, &tests)?);
@@ -139,7 +141,8 @@ impl Program {
             (Some("bench"), _) => "bench",
             (Some("example"), _) => "example",
             (_, Some(true)) => "test",
-            // A program by itself: one is an example, the others measure; `moye` is there for the tests.
+            // A program by itself: one is an example, the others measure; `moye` is there for the
+            // tests.
             (Some("bin"), _) if target == OWN_KERNELS => "example",
             (Some("bin"), _) if package != checkout.root => "bench",
             (Some("bin"), _) => "bin",
@@ -171,7 +174,8 @@ impl Program {
     }
 }
 
-/// The name in `path+file:///folder#name@0.1.0`; where the folder has the package's name, cargo leaves it out.
+/// The name in `path+file:///folder#name@0.1.0`; where the folder has the package's name, cargo
+/// leaves it out.
 fn package_name(id: &str, folder: &Path) -> String {
     match id.rsplit_once('#').and_then(|(_, rest)| rest.split_once('@')) {
         Some((name, _)) => name.to_owned(),

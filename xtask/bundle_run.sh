@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests and examples of this bundle, and says at the end what failed. Needs nothing but this folder.
+# Runs the tests and examples of this bundle, and says at the end what failed. Needs nothing but
+# this folder.
 set -u
 
 usage() {
@@ -48,7 +49,8 @@ case "${wrap[*]-}" in
 *compute-sanitizer*--error-exitcode*) ;;
 *compute-sanitizer*) wrap+=(--error-exitcode 86) ;;
 esac
-# Tests of error messages make calls that fail on purpose; memcheck would count those. It checks memory all the same.
+# Tests of error messages make calls that fail on purpose; memcheck would count those. It checks
+# memory all the same.
 case "${wrap[*]-}" in
 *--report-api-errors* | *racecheck* | *initcheck* | *synccheck*) ;;
 *compute-sanitizer*) wrap+=(--report-api-errors no) ;;
@@ -63,8 +65,8 @@ wanted() {
     return 1
 }
 
-# The programs are packed, in pieces that several may have. They are unpacked one by one, to a folder that goes when this ends; the program `moye`, which tests
-# start, lies there throughout.
+# The programs are packed, in pieces that several may have. They are unpacked one by one, to a
+# folder that goes when this ends; the program `moye`, which tests start, lies there throughout.
 unpacked=$(mktemp -d) || exit
 trap 'rm -rf "$unpacked"' EXIT
 unpack() {

@@ -36,7 +36,8 @@ impl Checkout {
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&self.root);
-        // What `cargo run` tells this program of its own package is not for the programs that it starts.
+        // What `cargo run` tells this program of its own package is not for the programs that it
+        // starts.
         for (name, _) in env::vars_os() {
             let own = name
                 .to_str()

@@ -1,4 +1,5 @@
-//! What is done with a checkout: set-up, demo, tests, PTX report, bundle. `cargo xtask --help` lists it.
+//! What is done with a checkout: set-up, demo, tests, PTX report, bundle. `cargo xtask --help`
+//! lists it.
 
 mod bundle;
 mod checkout;

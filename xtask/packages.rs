@@ -1,4 +1,5 @@
-//! What a user of the registry gets: the packages, unpacked in a folder outside the checkout, and a program that depends on them.
+//! What a user of the registry gets: the packages, unpacked in a folder outside the checkout, and a
+//! program that depends on them.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};

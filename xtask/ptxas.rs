@@ -1,4 +1,5 @@
-//! Fetches `ptxas` for the tests where a machine has none: NVIDIA's packages on PyPI, through pip, into `.toolchain`.
+//! Fetches `ptxas` for the tests where a machine has none: NVIDIA's packages on PyPI, through pip,
+//! into `.toolchain`.
 
 use crate::checkout::Checkout;
 use crate::steps::quietly;
@@ -109,7 +110,8 @@ mod tests {
             file.is_file().then(|| Ptxas::at(file))
         }
 
-        /// [`ensure_each`] for both packages, found only where they are kept, of which pip has those that `has` says.
+        /// [`ensure_each`] for both packages, found only where they are kept, of which pip has
+        /// those that `has` says.
         fn ensure(&self, has: impl Fn(&str) -> bool) -> Result<()> {
             let wanted: [(Package, Find); 2] =
                 [(NEWEST, &|| self.kept(&NEWEST)), (OLDER, &|| self.kept(&OLDER))];

@@ -1,7 +1,8 @@
-//! Sets up what compiling kernels needs: the source of Rust's `core` for the compiler's version, kept in `.toolchain`.
+//! Sets up what compiling kernels needs: the source of Rust's `core` for the compiler's version,
+//! kept in `.toolchain`.
 //!
-//! Where rustup installed `rust-src`, or `MOYE_RUST_SRC` names the source, there is nothing to do. Elsewhere it is fetched,
-//! from the first of the places below that has it.
+//! Where rustup installed `rust-src`, or `MOYE_RUST_SRC` names the source, there is nothing to do.
+//! Elsewhere it is fetched, from the first of the places below that has it.
 
 mod debian;
 mod dist;
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// Fetches the source of a version into a folder and gives the folder `library` in it.
 type Fetch = fn(work: &Path, version: &str) -> Result<PathBuf>;
 
-/// Debian's archive first, a package registry that build machines reach where they reach little else.
+/// Debian's archive first, a package registry that build machines reach where they reach little
+/// else.
 const PLACES: &[(&str, Fetch)] =
     &[("Debian's package, by apt-get", debian::fetch), ("Rust's own archive, by curl", dist::fetch)];
 
@@ -53,7 +55,8 @@ pub fn core_source(checkout: &Checkout) -> Result<()> {
 /// Fetches the source and gives the folder where it is kept.
 fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result<PathBuf> {
     let kept = checkout.toolchain().join(format!("rust-src-{version}"));
-    // Another run may do the same at the same time; each works in a folder of its own, and the first to end wins.
+    // Another run may do the same at the same time; each works in a folder of its own, and the
+    // first to end wins.
     let work = WorkFolder::new(checkout.toolchain().join(format!("setup-{}", std::process::id())))?;
     let library = fetch(work.path(), version)?;
     if !core_source::is_library(&library) {
@@ -67,8 +70,9 @@ fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result
     Ok(kept)
 }
 
-/// Gives the folder `ready`, with a `library` in it, the name `kept`. A folder there that holds no usable one, cut short
-/// or changed, is moved to `aside` first; a usable one, of another run, stays.
+/// Gives the folder `ready`, with a `library` in it, the name `kept`. A folder there that holds no
+/// usable one, cut short or changed, is moved to `aside` first; a usable one, of another run,
+/// stays.
 fn keep(ready: &Path, kept: &Path, aside: &Path) -> Result<()> {
     let usable = || core_source::is_library(&kept.join("library"));
     if kept.exists() && !usable() {
@@ -107,7 +111,8 @@ impl Drop for WorkFolder {
 mod tests {
     use super::*;
 
-    /// Makes a folder with a `library` that says where it is from; without the lock file it is not usable.
+    /// Makes a folder with a `library` that says where it is from; without the lock file it is not
+    /// usable.
     fn source(folder: &Path, from: &str, lock: bool) {
         fs::create_dir_all(folder.join("library/core/src")).unwrap();
         fs::write(folder.join("library/core/src/lib.rs"), from).unwrap();

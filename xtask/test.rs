@@ -24,10 +24,12 @@ const STEPS: &[&str] = &[
     "python",
 ];
 
-/// The crate of `moye new` that the step of this name, and the bundle, make: in the target directory.
+/// The crate of `moye new` that the step of this name, and the bundle, make: in the target
+/// directory.
 const OWN_KERNELS: &str = "new/own-kernels";
 
-/// The examples: those that a new user runs first, then the steps of the ladder; each asserts its result.
+/// The examples: those that a new user runs first, then the steps of the ladder; each asserts its
+/// result.
 const EXAMPLES: &[&str] = &[
     "copy",
     "transpose",
@@ -46,7 +48,8 @@ const EXAMPLES: &[&str] = &[
     "ladder_multistage",
 ];
 
-/// All packages, with the features that are off by default. The same in every step, so that nothing is built twice.
+/// All packages, with the features that are off by default. The same in every step, so that nothing
+/// is built twice.
 const ALL: &[&str] = &["--workspace", "--features", "attention"];
 /// What of them is built as programs.
 const PROGRAMS: &[&str] = &["--examples", "--bins"];
@@ -82,7 +85,8 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     Ok(summary.finish())
 }
 
-/// What tells programs which device to use, and tests which to leave out: here every one is tested, whatever it says.
+/// What tells programs which device to use, and tests which to leave out: here every one is tested,
+/// whatever it says.
 const DEVICE: &str = "MOYE_DEVICE";
 
 /// Runs a step; what it does with a tool that is missing is skipped.
@@ -160,7 +164,8 @@ fn run_step(
         }),
         "own-kernels" => {
             summary.step("own-kernels: crates with kernels of their own are tested and run", || {
-                // As all else here builds the program: `cargo run` would build it with the features of that package alone.
+                // As all else here builds the program: `cargo run` would build it with the features
+                // of that package alone.
                 shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
                 let own = own_kernels(checkout, "debug")?;
                 for (krate, arguments) in [
@@ -224,8 +229,8 @@ pub fn own_kernels(checkout: &Checkout, profile: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Runs all tests, or those of one package, none of which may leave out what was set up. nextest builds all for either, with the same
-/// features, so that nothing is built twice.
+/// Runs all tests, or those of one package, none of which may leave out what was set up. nextest
+/// builds all for either, with the same features, so that nothing is built twice.
 fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool, package: Option<&str>) -> Command {
     let mut cargo = checkout.cargo();
     match (with_nextest, package) {
@@ -245,7 +250,8 @@ fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool, package: Opti
     cargo
 }
 
-/// Tests may leave out no PTX, since `core`'s source was set up, and nothing that `ptxas` tells where it was.
+/// Tests may leave out no PTX, since `core`'s source was set up, and nothing that `ptxas` tells
+/// where it was.
 fn require(cargo: &mut Command, has_ptxas: bool) {
     cargo.env("MOYE_REQUIRE_PTX", "1");
     if has_ptxas {
@@ -253,7 +259,8 @@ fn require(cargo: &mut Command, has_ptxas: bool) {
     }
 }
 
-/// The part of the toolchain that a step needs beyond the compiler, where it is missing, and how to install it.
+/// The part of the toolchain that a step needs beyond the compiler, where it is missing, and how to
+/// install it.
 fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
     let (command, component) = match step {
         "format" => ("fmt", "rustfmt"),
@@ -265,11 +272,11 @@ fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
     })
 }
 
-/// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one. It ends with an error where something is
-/// missing, but tells all the same.
+/// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one. It ends with
+/// an error where something is missing, but tells all the same.
 ///
-/// The program is the one that was built for the tests: `cargo run` would build it, and most of the library, with the features of that
-/// package alone.
+/// The program is the one that was built for the tests: `cargo run` would build it, and most of the
+/// library, with the features of that package alone.
 fn no_gpu(checkout: &Checkout) -> Option<String> {
     let program = checkout.target.join("debug/moye").with_extension(EXE_EXTENSION);
     let output = Command::new(program).arg("doctor").output();

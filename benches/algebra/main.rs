@@ -1,5 +1,6 @@
-//! The layout algebra at run time, a request at a time; then the same requests in turn with NVIDIA's pycute, where the
-//! Python of the variable `PYTHON` (`python3` without it) has it. `in_pycute.py` beside this file is its side.
+//! The layout algebra at run time, a request at a time; then the same requests in turn with
+//! NVIDIA's pycute, where the Python of the variable `PYTHON` (`python3` without it) has it.
+//! `in_pycute.py` beside this file is its side.
 
 mod pycute;
 
@@ -23,7 +24,8 @@ fn main() {
     }
 }
 
-/// Has a result made, and does not copy it: a layout is some 600 bytes, and the harness would copy what it is given.
+/// Has a result made, and does not copy it: a layout is some 600 bytes, and the harness would copy
+/// what it is given.
 fn look<T>(result: &T) {
     black_box(result);
 }

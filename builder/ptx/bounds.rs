@@ -1,8 +1,10 @@
-//! Launch bounds. rustc has no attribute for them, so `#[kernel]` leaves a comment in the module's assembly,
-//! `//.moye.kernel NAME maxntid=256 minnctapersm=2 shared=4096 constants=0`, and here it becomes directives of the entry.
+//! Launch bounds. rustc has no attribute for them, so `#[kernel]` leaves a comment in the module's
+//! assembly, `//.moye.kernel NAME maxntid=256 minnctapersm=2 shared=4096 constants=0`, and here it
+//! becomes directives of the entry.
 //!
-//! `constants` has bit `i` set where instructions take parameter `i` by its address. Such a parameter, a tensor map, stands at a
-//! multiple of 64 bytes, an alignment of which the compiler crashes for a parameter.
+//! `constants` has bit `i` set where instructions take parameter `i` by its address. Such a
+//! parameter, a tensor map, stands at a multiple of 64 bytes, an alignment of which the compiler
+//! crashes for a parameter.
 
 use std::collections::BTreeMap;
 
@@ -70,11 +72,13 @@ impl Bounds {
     }
 }
 
-/// Writes the declared launch bounds into the module as `.maxntid` and `.minnctapersm`, between each entry's
-/// parameters and its body. The shared memory that a kernel declares stays as a comment there.
+/// Writes the declared launch bounds into the module as `.maxntid` and `.minnctapersm`, between
+/// each entry's parameters and its body. The shared memory that a kernel declares stays as a
+/// comment there.
 ///
 /// # Errors
-/// A marker that cannot be read, two different ones for one kernel, or an entry whose body is not found.
+/// A marker that cannot be read, two different ones for one kernel, or an entry whose body is not
+/// found.
 pub fn apply_bounds(module: &str) -> Result<String, String> {
     let mut declared: BTreeMap<&str, Bounds> = BTreeMap::new();
     for line in module.lines() {

@@ -1,7 +1,9 @@
-//! The debug information that the compiler writes into PTX as bytes (DWARF 2): which function was inlined where.
+//! The debug information that the compiler writes into PTX as bytes (DWARF 2): which function was
+//! inlined where.
 //!
-//! `.loc` names the innermost function alone, mostly one of `core`. The line of the kernel that called it is known from here.
-//! The format is that of the DWARF 2 specification, sections 2 and 7: a table of abbreviations, and a tree of entries by it.
+//! `.loc` names the innermost function alone, mostly one of `core`. The line of the kernel that
+//! called it is known from here. The format is that of the DWARF 2 specification, sections 2 and 7:
+//! a table of abbreviations, and a tree of entries by it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +14,8 @@ pub struct Scope {
     /// The labels around the code.
     pub low: Arc<str>,
     pub high: Arc<str>,
-    /// The number of the file, the line and the column of the call; line 0 for a function that is not inlined.
+    /// The number of the file, the line and the column of the call; line 0 for a function that is
+    /// not inlined.
     pub call: (u32, u32, u32),
     /// What is inlined into it.
     pub inner: Vec<Scope>,
@@ -26,8 +29,8 @@ const AT_CALL_COLUMN: u64 = 0x57;
 const AT_CALL_FILE: u64 = 0x58;
 const AT_CALL_LINE: u64 = 0x59;
 
-/// The functions of a module with all that is inlined into them, by the label at their begin. Empty where the module has no
-/// such information, or one that cannot be read.
+/// The functions of a module with all that is inlined into them, by the label at their begin. Empty
+/// where the module has no such information, or one that cannot be read.
 pub fn functions(text: &str) -> BTreeMap<Arc<str>, Scope> {
     let (Some(abbreviations), Some(info)) = (section(text, ".debug_abbrev"), section(text, ".debug_info"))
     else {
@@ -156,7 +159,8 @@ fn unit(
     Some(())
 }
 
-/// Reads entries up to the end of the list. Scopes below an entry without a scope are added to the entry's own list.
+/// Reads entries up to the end of the list. Scopes below an entry without a scope are added to the
+/// entry's own list.
 fn children(
     bytes: &mut Bytes<'_>,
     table: &BTreeMap<u64, Abbreviation>,

@@ -1,7 +1,8 @@
 //! The instructions of a module in their order, with the source lines that they are from.
 //!
-//! Lines are known where the module was compiled with `-Cdebuginfo=line-directives-only`, which names the innermost inlined
-//! function, or with `-Cdebuginfo=line-tables-only`, which also names the calls around it.
+//! Lines are known where the module was compiled with `-Cdebuginfo=line-directives-only`, which
+//! names the innermost inlined function, or with `-Cdebuginfo=line-tables-only`, which also names
+//! the calls around it.
 
 use super::ParseError;
 use super::debug_info::{self, Scope};
@@ -34,12 +35,13 @@ impl fmt::Display for Place {
 pub struct Instruction {
     /// Its full name: `ld.global.v4.b32`.
     pub name: Box<str>,
-    /// The lines that it is from: that of the innermost inlined function first, that of the kernel itself last. Empty where
-    /// the module tells none.
+    /// The lines that it is from: that of the innermost inlined function first, that of the kernel
+    /// itself last. Empty where the module tells none.
     pub places: Vec<Place>,
     /// Whether it is between a label and a branch back to that label.
     pub in_loop: bool,
-    /// Instructions of the same number run one after the other: no label and no branch is between them.
+    /// Instructions of the same number run one after the other: no label and no branch is between
+    /// them.
     pub block: usize,
 }
 
@@ -159,7 +161,8 @@ fn add_calls(
         .iter()
         .filter_map(|scope| Some(Inlined { from: at(&scope.low)?, to: at(&scope.high)?, scope }))
         .collect();
-    // Code of two calls may be mixed, and each has one range around all of its own: the narrower one is taken.
+    // Code of two calls may be mixed, and each has one range around all of its own: the narrower
+    // one is taken.
     ranges.sort_by_key(|range| range.to.saturating_sub(range.from));
     let mut taken = vec![false; to.saturating_sub(from)];
     for Inlined { from: low, to: high, scope } in ranges {

@@ -36,8 +36,8 @@ pub struct Function {
 }
 
 impl Function {
-    /// How many instructions have a name that starts with these parts: `count("ld.global")` counts `ld.global.b32`
-    /// and `ld.global.nc.v4.f32`, and not `ld.globalx`.
+    /// How many instructions have a name that starts with these parts: `count("ld.global")` counts
+    /// `ld.global.b32` and `ld.global.nc.v4.f32`, and not `ld.globalx`.
     pub fn count(&self, name: &str) -> usize {
         self.count_where(|full| {
             full.strip_prefix(name).is_some_and(|r| r.is_empty() || r.starts_with(['.', ':']))

@@ -41,7 +41,8 @@ pub struct Part {
 }
 
 impl Packed {
-    /// Packs a text; `None` where its entry points do not stand by themselves, or where it has none.
+    /// Packs a text; `None` where its entry points do not stand by themselves, or where it has
+    /// none.
     pub fn of(text: &str) -> Option<Self> {
         let split = Split::of(text)?;
         let mut bytes = Vec::new();
@@ -60,7 +61,8 @@ impl Packed {
         Some(Self { bytes, preamble, entries })
     }
 
-    /// The expression of a program that carries it, whose bytes are in the file `file`: architecture, bytes, preamble and entry points.
+    /// The expression of a program that carries it, whose bytes are in the file `file`:
+    /// architecture, bytes, preamble and entry points.
     pub fn expression(&self, arch: &str, file: &str) -> String {
         let mut text =
             format!("    ({arch:?}, include_bytes!({file:?}), {}, &[\n", self.preamble.expression());

@@ -1,7 +1,8 @@
 //! A PTX text by entry points: what the driver compiles is what a program launches.
 //!
-//! A module of many kernels takes the driver's compiler long, and a program launches few of them. An entry point of the stock
-//! compiler's texts stands by itself: it refers to what is declared in front of the first one, and calls nothing.
+//! A module of many kernels takes the driver's compiler long, and a program launches few of them.
+//! An entry point of the stock compiler's texts stands by itself: it refers to what is declared in
+//! front of the first one, and calls nothing.
 
 use std::ops::Range;
 
@@ -15,8 +16,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// The entry points of a text; `None` where something else stands between or behind them, a function that they may call
-    /// say, or where a text has none.
+    /// The entry points of a text; `None` where something else stands between or behind them, a
+    /// function that they may call say, or where a text has none.
     pub fn of(text: &str) -> Option<Self> {
         let mut entries = Vec::new();
         let mut end = 0;

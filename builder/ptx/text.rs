@@ -1,7 +1,7 @@
 //! The little of PTX's syntax that counting instructions needs: comments, blocks, statements.
 
-/// The text without comments. Newlines stay, so that a line keeps its number; what follows `//` on a line and what is
-/// between `/*` and `*/` is gone.
+/// The text without comments. Newlines stay, so that a line keeps its number; what follows `//` on
+/// a line and what is between `/*` and `*/` is gone.
 pub fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -22,14 +22,16 @@ pub fn without_comments(text: &str) -> String {
     clean + rest
 }
 
-/// Where the next comment begins. One walk, as generated text is full of one kind and has none of the other.
+/// Where the next comment begins. One walk, as generated text is full of one kind and has none of
+/// the other.
 fn next_comment(text: &str) -> Option<usize> {
     text.match_indices('/')
         .map(|(at, _)| at)
         .find(|&at| matches!(text.as_bytes().get(at + 1), Some(b'/' | b'*')))
 }
 
-/// The block that `text` starts with, without its braces, and what comes after it. `None` where a brace is missing.
+/// The block that `text` starts with, without its braces, and what comes after it. `None` where a
+/// brace is missing.
 pub fn block(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -60,7 +62,8 @@ pub enum Item<'a> {
 
 /// The pieces of a body in order.
 ///
-/// A brace where a statement may begin opens or closes a scope; a brace inside one belongs to a vector of operands.
+/// A brace where a statement may begin opens or closes a scope; a brace inside one belongs to a
+/// vector of operands.
 pub fn items(body: &str) -> impl Iterator<Item = Item<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {

@@ -18,13 +18,14 @@ pub struct Finding {
     pub arch: Arch,
     /// What was found, with its numbers.
     pub message: String,
-    /// The source lines that most of it is from: that of the innermost inlined function first, that of the kernel last. Empty
-    /// where lines are not known.
+    /// The source lines that most of it is from: that of the innermost inlined function first, that
+    /// of the kernel last. Empty where lines are not known.
     pub places: Vec<Place>,
 }
 
 impl Finding {
-    /// The line to show first: the innermost one of a file in `folder`, otherwise that of the kernel.
+    /// The line to show first: the innermost one of a file in `folder`, otherwise that of the
+    /// kernel.
     pub fn place(&self, folder: &Path) -> Option<&Place> {
         let own = self.places.iter().find(|place| Path::new(&*place.file).starts_with(folder));
         own.or(self.places.last())
@@ -69,7 +70,8 @@ impl fmt::Display for Finding {
 }
 
 impl Report {
-    /// The slow code of its kernels. `listing` is of the same module, or of one compiled from the same source with lines.
+    /// The slow code of its kernels. `listing` is of the same module, or of one compiled from the
+    /// same source with lines.
     pub fn findings(&self, listing: &Listing) -> Vec<Finding> {
         let of_kernel = |kernel: &KernelReport| {
             let code = listing.kernel(&kernel.ptx.name);

@@ -11,9 +11,11 @@ pub enum Lint {
     LocalMemory,
     /// Registers ran out and are kept in local memory. Known where `ptxas` is found.
     Spills,
-    /// An `f32` is converted to `f64` and computed with: 32 to 64 times as slow on GPUs without full `f64` units.
+    /// An `f32` is converted to `f64` and computed with: 32 to 64 times as slow on GPUs without
+    /// full `f64` units.
     DoublePrecision,
-    /// A division that is a sequence of 10 to 100 instructions: of 64 bits anywhere, of 32 bits or `f32` in a loop.
+    /// A division that is a sequence of 10 to 100 instructions: of 64 bits anywhere, of 32 bits or
+    /// `f32` in a loop.
     SlowDivision,
     /// Two `f32` are converted to 16 bits one by one where one instruction converts a pair.
     UnpackedConversion,

@@ -1,7 +1,8 @@
-//! What each kernel of a module uses: registers, spills, local and shared memory, and which instructions.
+//! What each kernel of a module uses: registers, spills, local and shared memory, and which
+//! instructions.
 //!
-//! Instructions, local and shared memory are read from the PTX. Registers and spills are decided by `ptxas`, NVIDIA's
-//! assembler, and are known where it is found ([`Ptxas::find`]).
+//! Instructions, local and shared memory are read from the PTX. Registers and spills are decided by
+//! `ptxas`, NVIDIA's assembler, and are known where it is found ([`Ptxas::find`]).
 
 mod classes;
 mod findings;
@@ -148,7 +149,8 @@ impl Report {
 }
 
 impl KernelReport {
-    /// Whether it keeps anything in local memory, by its PTX or, where that is known, by what `ptxas` made of it.
+    /// Whether it keeps anything in local memory, by its PTX or, where that is known, by what
+    /// `ptxas` made of it.
     pub fn uses_local(&self) -> bool {
         self.ptx.uses_local() || self.usage.is_some_and(|usage| usage.stack > 0 || usage.spills() > 0)
     }

@@ -85,8 +85,9 @@ impl Ptxas {
     /// The environment variable that names the program.
     pub const VARIABLE: &str = "MOYE_PTXAS";
 
-    /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`, `/usr/local/cuda`, `.toolchain/ptxas`
-    /// of this folder or one above it, and the packages of the active Python.
+    /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`,
+    /// `/usr/local/cuda`, `.toolchain/ptxas` of this folder or one above it, and the packages of
+    /// the active Python.
     pub fn find() -> Option<Self> {
         // Whoever names one means it, even where there is no file: that is told when it is run.
         if let Some(named) = named() {
@@ -95,8 +96,9 @@ impl Ptxas {
         places().find(|file| file.is_file()).map(|path| Self { path })
     }
 
-    /// Looks for an assembler that has this architecture, in the places and the order of [`find`](Self::find): the one of
-    /// CUDA 13 has none before `sm_75`, that of CUDA 12 (PyPI's `nvidia-cuda-nvcc-cu12`) has them from `sm_50` on.
+    /// Looks for an assembler that has this architecture, in the places and the order of
+    /// [`find`](Self::find): the one of CUDA 13 has none before `sm_75`, that of CUDA 12 (PyPI's
+    /// `nvidia-cuda-nvcc-cu12`) has them from `sm_50` on.
     pub fn find_for(arch: Arch) -> Option<Self> {
         let all = named().into_iter().chain(places()).filter(|file| file.is_file());
         all.map(|path| Self { path }).find(|ptxas| ptxas.takes(arch))
@@ -104,7 +106,8 @@ impl Ptxas {
 
     /// Whether it assembles for this architecture.
     pub fn takes(&self, arch: Arch) -> bool {
-        // A version with the architecture that assemblers of CUDA 12 have too; a module without code needs no more of it.
+        // A version with the architecture that assemblers of CUDA 12 have too; a module without
+        // code needs no more of it.
         let version = if arch.capability().0 < 10 { "8.0" } else { "8.7" };
         self.assemble(&format!(".version {version}\n.target {arch}\n.address_size 64\n"), arch).is_ok()
     }
@@ -127,7 +130,8 @@ impl Ptxas {
         self.run(ptx, arch, &[])
     }
 
-    /// Assembles these kernels of a module alone: the rest of its text is read, which takes far less time.
+    /// Assembles these kernels of a module alone: the rest of its text is read, which takes far
+    /// less time.
     ///
     /// # Errors
     /// As [`assemble`](Self::assemble).
@@ -151,7 +155,8 @@ impl Ptxas {
             .spawn()
             .map_err(run)?;
         let mut stdin = child.stdin.take().expect("it was piped");
-        // It reads all before it writes; where it ends early, the pipe breaks and its own message says why.
+        // It reads all before it writes; where it ends early, the pipe breaks and its own message
+        // says why.
         let written = stdin.write_all(ptx.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().map_err(run)?;
@@ -186,7 +191,8 @@ impl Assembled {
                     usage.barriers = number_before(line, " barriers").unwrap_or(0);
                     usage.shared = number_before(line, " bytes smem").unwrap_or(0);
                 } else if let Some(stack) = number_before(line, " bytes stack frame") {
-                    // A function that the entry calls has its own frame; only the entry's is taken for the entry's.
+                    // A function that the entry calls has its own frame; only the entry's is taken
+                    // for the entry's.
                     if function == entry {
                         usage.stack = stack;
                         usage.spill_stores = number_before(line, " bytes spill stores").unwrap_or(0);

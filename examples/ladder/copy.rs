@@ -8,7 +8,8 @@ use moye_device::layout::{Tiler, layout, tuple, zipped_divide};
 use support::run_move;
 
 fn main() -> moye::Result<()> {
-    // 32 x 8 threads divide a tile of 32 x 32, which has columns of 33 in shared memory: four elements each.
+    // 32 x 8 threads divide a tile of 32 x 32, which has columns of 33 in shared memory: four
+    // elements each.
     let tile = layout!((32, 32):(1, 33));
     let parts = zipped_divide(tile, Tiler::by_mode(&[Tiler::shape(tuple!(32)), Tiler::shape(tuple!(8))]));
     println!("((THR_M, THR_N), (REST_M, REST_N)): {parts}");

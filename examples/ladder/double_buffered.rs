@@ -1,4 +1,5 @@
-//! The ladder, step 5: two tiles in shared memory, two steps in registers (`device/kernels/ladder/double_buffer.rs`).
+//! The ladder, step 5: two tiles in shared memory, two steps in registers
+//! (`device/kernels/ladder/double_buffer.rs`).
 
 mod support;
 
@@ -9,7 +10,8 @@ use moye_device::atom::copy::SM80_CP_ASYNC_CACHEALWAYS;
 use support::{Block, Fast, run};
 
 fn main() -> moye::Result<()> {
-    // (BLK_M, BLK_K, PIPE): columns are 130 elements apart, so that each starts at a multiple of 8 bytes, as the copies want.
+    // (BLK_M, BLK_K, PIPE): columns are 130 elements apart, so that each starts at a multiple of 8
+    // bytes, as the copies want.
     let smem = layout!((128, 8, 2):(1, 130, 1040));
     const COPY: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> =
         TiledCopy::new(layout!((32, 8)), layout!((2, 1)));

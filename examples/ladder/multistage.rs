@@ -35,7 +35,8 @@ fn main() -> Result<()> {
     })
 }
 
-/// The kernels have N as C's fast axis, and these examples M: so they compute C's transpose, `b * a` with the operands exchanged.
+/// The kernels have N as C's fast axis, and these examples M: so they compute C's transpose,
+/// `b * a` with the operands exchanged.
 fn launch<T: Number>(
     device: &Device,
     kernel: &Kernel<(Arguments<T, T, f32>,)>,
@@ -50,6 +51,7 @@ fn launch<T: Number>(
     let arguments = Arguments::product(pointers, (n as u32, m as u32, k as u32), (ldb, lda, m as i64));
     // A block of 256 threads for each tile of 256 x 128, all along x.
     let grid = Grid::new((n.div_ceil(256) * m.div_ceil(128)) as u32, 256);
-    // SAFETY: the buffers hold the matrices with these leading dimensions, which are multiples of 16 bytes for A and B.
+    // SAFETY: the buffers hold the matrices with these leading dimensions, which are multiples of
+    // 16 bytes for A and B.
     unsafe { device.launch(kernel, grid, (arguments,)) }
 }

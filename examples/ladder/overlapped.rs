@@ -1,5 +1,5 @@
-//! The ladder, step 4: `cp.async` fills shared memory for the next tile while this one, in fragments, is multiplied
-//! (`device/kernels/ladder/overlapped.rs`).
+//! The ladder, step 4: `cp.async` fills shared memory for the next tile while this one, in
+//! fragments, is multiplied (`device/kernels/ladder/overlapped.rs`).
 
 mod support;
 
@@ -11,12 +11,14 @@ use moye_device::atom::{TiledCopy, TiledMma};
 use support::{Block, Fast, run};
 
 fn main() -> moye::Result<()> {
-    // What changes from step 3 is the copy atom: the instruction moves 8 bytes from global to shared memory.
+    // What changes from step 3 is the copy atom: the instruction moves 8 bytes from global to
+    // shared memory.
     const COPY: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> =
         TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
     println!("{COPY:?}");
 
-    // The operands of a whole tile are in registers. How many that is depends on how the threads lie over C.
+    // The operands of a whole tile are in registers. How many that is depends on how the threads
+    // lie over C.
     for atoms in [layout!((32, 8, 1)), layout!((16, 16, 1))] {
         let mma = TiledMma::<UniversalFma<f32>>::new(atoms);
         let registers = |part: moye::layout::Layout| part.size();

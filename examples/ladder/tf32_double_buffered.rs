@@ -1,4 +1,5 @@
-//! The ladder, step 6: the double buffer of step 5 on tensor cores (`device/kernels/ladder/tf32_nn.rs` and `tf32_tn.rs`).
+//! The ladder, step 6: the double buffer of step 5 on tensor cores
+//! (`device/kernels/ladder/tf32_nn.rs` and `tf32_tn.rs`).
 
 mod support;
 
@@ -9,8 +10,8 @@ use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 use support::{Block, Fast, run};
 
 fn main() -> moye::Result<()> {
-    // Four warps, two by two. The tile of 32 x 32 gives each of them two atoms of N side by side: as many as one `ldmatrix`
-    // of four matrices fills.
+    // Four warps, two by two. The tile of 32 x 32 gives each of them two atoms of N side by side:
+    // as many as one `ldmatrix` of four matrices fills.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> =
         TiledMma::tiled(layout!((2, 2, 1):(2, 1, 1)), [32, 32, 8]);
     println!("{} threads multiply {}", MMA.threads(), MMA.tile_mnk());

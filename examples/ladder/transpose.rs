@@ -1,4 +1,5 @@
-//! The ladder, step 1: a transpose in shared memory, and why its columns are padded (`device/kernels/ladder/transpose.rs`).
+//! The ladder, step 1: a transpose in shared memory, and why its columns are padded
+//! (`device/kernels/ladder/transpose.rs`).
 
 mod support;
 
@@ -9,7 +10,8 @@ use moye_device::layout::ComposedLayout;
 use support::run_move;
 
 fn main() -> moye::Result<()> {
-    // The tile is written by columns and read by rows. A column of 32 puts a row into one bank, one of 33 does not.
+    // The tile is written by columns and read by rows. A column of 32 puts a row into one bank, one
+    // of 33 does not.
     for tile in [layout!((32, 32):(32, 1)), layout!((32, 32):(33, 1))] {
         let access = shared_access(ComposedLayout::plain(tile), 32, 1);
         println!("a warp along a row, {tile}: {} words in a bank", access.conflict_degree());

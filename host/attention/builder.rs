@@ -34,10 +34,11 @@ pub(super) struct Pages<'a> {
 
 /// Attention: `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each head.
 ///
-/// Several query heads may share a KV head (GQA, MQA): the heads of `q` are a multiple of those of `k` and `v`. Head sizes are 64, 80, 96,
-/// 128, 192 and 256, or 192 with values of 128. The last query token is at the position of the last key, so that a causal mask is aligned
-/// to the lower right. A query that sees no key has zeros, and minus infinity as its log-sum-exp. Accumulators are f32; the same call has
-/// the same bits each time.
+/// Several query heads may share a KV head (GQA, MQA): the heads of `q` are a multiple of those of
+/// `k` and `v`. Head sizes are 64, 80, 96, 128, 192 and 256, or 192 with values of 128. The last
+/// query token is at the position of the last key, so that a causal mask is aligned to the lower
+/// right. A query that sees no key has zeros, and minus infinity as its log-sum-exp. Accumulators
+/// are f32; the same call has the same bits each time.
 ///
 /// ```
 /// use half::f16;
@@ -104,7 +105,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         self.window(None, Some(0))
     }
 
-    /// A query sees the keys from `left` before its position to `right` after it; `None` is no limit.
+    /// A query sees the keys from `left` before its position to `right` after it; `None` is no
+    /// limit.
     pub fn window(self, left: Option<u32>, right: Option<u32>) -> Self {
         let limit = |limit: Option<u32>| limit.map_or(i32::MAX, |limit| limit.min(i32::MAX as u32) as i32);
         Self { window: Window { left: limit(left), right: limit(right) }, ..self }
@@ -120,18 +122,20 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { softcap: cap, ..self }
     }
 
-    /// Adds an element to each score: a tensor (batch, head, query token, key token) with these strides, in elements. 0 repeats.
+    /// Adds an element to each score: a tensor (batch, head, query token, key token) with these
+    /// strides, in elements. 0 repeats.
     pub fn bias(self, elements: impl Into<BufferSlice<'a, T>>, strides: [usize; 4]) -> Self {
         Self { bias: Some(ScoreTensor { elements: elements.into(), strides }), ..self }
     }
 
-    /// Hides a key from a query where the byte of the score is 0: a tensor as for [`bias`](Self::bias).
+    /// Hides a key from a query where the byte of the score is 0: a tensor as for
+    /// [`bias`](Self::bias).
     pub fn mask(self, bytes: impl Into<BufferSlice<'a, u8>>, strides: [usize; 4]) -> Self {
         Self { mask: Some(ScoreTensor { elements: bytes.into(), strides }), ..self }
     }
 
-    /// ALiBi: subtracts a head's slope times the distance of key and query from each score. One slope a query head, or one a query head
-    /// of each batch.
+    /// ALiBi: subtracts a head's slope times the distance of key and query from each score. One
+    /// slope a query head, or one a query head of each batch.
     pub fn alibi(self, slopes: impl Into<BufferSlice<'a, f32>>) -> Self {
         Self { slopes: Some(slopes.into()), ..self }
     }
@@ -141,16 +145,19 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { sinks: Some(sinks.into()), ..self }
     }
 
-    /// Also writes the natural logarithm of each row's sum of exponentials, contiguous (batch, head, token).
+    /// Also writes the natural logarithm of each row's sum of exponentials, contiguous (batch,
+    /// head, token).
     pub fn lse(self, lse: impl Into<BufferSliceMut<'a, f32>>) -> Self {
         Self { lse: Some(lse.into()), ..self }
     }
 
-    /// Sequences of variable length, one after the other along the tokens of the one batch that the tensors have: where each begins and
-    /// the last ends, in tokens, one number more than there are sequences; and the longest.
+    /// Sequences of variable length, one after the other along the tokens of the one batch that the
+    /// tensors have: where each begins and the last ends, in tokens, one number more than there are
+    /// sequences; and the longest.
     ///
     /// # Safety
-    /// The numbers ascend from 0 or more to at most the tensors' tokens, and no sequence is longer than said.
+    /// The numbers ascend from 0 or more to at most the tensors' tokens, and no sequence is longer
+    /// than said.
     pub unsafe fn variable_length(
         self,
         queries: impl Into<BufferSlice<'a, i32>>,
@@ -168,8 +175,9 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { key_lengths: Some(lengths.into()), ..self }
     }
 
-    /// Keys and values in pages: `k` and `v` are (page, head, token of the page, column), pages of a power of two of tokens, and `table`
-    /// has the page numbers of each sequence, `per_sequence` of them.
+    /// Keys and values in pages: `k` and `v` are (page, head, token of the page, column), pages of
+    /// a power of two of tokens, and `table` has the page numbers of each sequence, `per_sequence`
+    /// of them.
     ///
     /// # Safety
     /// The numbers of all pages that hold keys are below the pages that there are.
@@ -185,10 +193,11 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// Computes it on the default stream of a device.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) where shapes and options do not fit each other,
-    /// [`Error::Unsupported`](crate::Error::Unsupported) for a head size without a kernel, or addresses and strides that are no multiples
-    /// of 16 bytes, [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and those of
-    /// [`Device::launch`].
+    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) where shapes and options do not fit
+    /// each other, [`Error::Unsupported`](crate::Error::Unsupported) for a head size without a
+    /// kernel, or addresses and strides that are no multiples of 16 bytes,
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice),
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), and those of [`Device::launch`].
     pub fn run(&self, device: &Device, o: &mut HeadsMut<'_, T>) -> Result<()> {
         // SAFETY: as for `matmul`: the default stream has its work in order.
         unsafe { self.run_on(&device.default_stream(), o) }
@@ -200,7 +209,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// As for [`Attention::run`].
     ///
     /// # Safety
-    /// Until the work has ended, no other stream writes the operands, or touches `o` and the log-sum-exp.
+    /// Until the work has ended, no other stream writes the operands, or touches `o` and the
+    /// log-sum-exp.
     pub unsafe fn run_on(&self, stream: &Stream, o: &mut HeadsMut<'_, T>) -> Result<()> {
         // SAFETY: the caller's contract.
         unsafe { run::run(self, stream, o) }

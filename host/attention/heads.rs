@@ -57,7 +57,8 @@ impl Shape {
         Strides { batch, row, head }
     }
 
-    /// Whether no two elements share a place: ordered by stride, each mode reaches over all smaller ones.
+    /// Whether no two elements share a place: ordered by stride, each mode reaches over all smaller
+    /// ones.
     fn is_injective(&self) -> bool {
         if self.extents.contains(&0) {
             return true;
@@ -87,7 +88,8 @@ macro_rules! constructors {
             Self::strided(elements, extents, [head.saturating_mul(heads), head, columns])
         }
 
-        /// A contiguous tensor (batch, token, head, column), given as `[batch, token, head, column]`.
+        /// A contiguous tensor (batch, token, head, column), given as
+        /// `[batch, token, head, column]`.
         ///
         /// # Errors
         /// As for [`head_first`](Self::head_first).
@@ -102,8 +104,8 @@ macro_rules! constructors {
     };
 }
 
-/// A tensor (batch, head, token, column) that is read: any strides but of columns, which are contiguous. Sequences of variable length
-/// follow each other along the tokens of a single batch.
+/// A tensor (batch, head, token, column) that is read: any strides but of columns, which are
+/// contiguous. Sequences of variable length follow each other along the tokens of a single batch.
 ///
 /// ```
 /// use moye::{Device, Heads};
@@ -123,8 +125,8 @@ pub struct Heads<'a, T: Element> {
 impl<'a, T: Element> Heads<'a, T> {
     constructors!(BufferSlice);
 
-    /// A tensor of `extents` (batch, head, token, column) with strides between batches, heads and tokens, in elements. A stride of 0
-    /// repeats.
+    /// A tensor of `extents` (batch, head, token, column) with strides between batches, heads and
+    /// tokens, in elements. A stride of 0 repeats.
     ///
     /// # Errors
     /// As for [`head_first`](Self::head_first).

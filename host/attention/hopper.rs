@@ -45,7 +45,8 @@ pub struct HopperLaunch<T: Element> {
     pub(super) blocks: u32,
 }
 
-/// What a tile of keys costs beside its keys, in keys: on an H100, tiles of 160 keys are ahead of those of 128 from 2048 keys on.
+/// What a tile of keys costs beside its keys, in keys: on an H100, tiles of 160 keys are ahead of
+/// those of 128 from 2048 keys on.
 const OVERHEAD: u32 = 20;
 /// Bytes of keys and values that a section's heads may have, so that they stay in L2.
 const L2_BYTES: u64 = 32 << 20;
@@ -61,9 +62,9 @@ impl<T: TmaElement> HopperVariant<T> {
         }
     }
 
-    /// The launch that serves a call whose arguments are `arguments`, with heads of `d` columns and values of `dv`; `None` where
-    /// the kernels for sm_80 have to: another architecture, an option that changes single scores, variable lengths, tensors that TMA
-    /// does not load.
+    /// The launch that serves a call whose arguments are `arguments`, with heads of `d` columns and
+    /// values of `dv`; `None` where the kernels for sm_80 have to: another architecture, an option
+    /// that changes single scores, variable lengths, tensors that TMA does not load.
     pub(super) fn serves(
         variants: &[Self],
         device: &Device,
@@ -103,7 +104,8 @@ impl<T: Element> HopperLaunch<T> {
     }
 
     /// # Safety
-    /// As for the kernel: the tensors of `arguments` are in the device's memory, by their extents and strides.
+    /// As for the kernel: the tensors of `arguments` are in the device's memory, by their extents
+    /// and strides.
     pub(super) unsafe fn run(&self, stream: &Stream, mut arguments: Arguments<T>) -> Result<()> {
         let _ = arguments.grid(self.variant.tile.0);
         // SAFETY: the caller's contract.

@@ -29,7 +29,8 @@ pub struct Plan {
 const GROUPS: u32 = 4;
 /// Blocks that run on a multiprocessor at the same time.
 const BLOCKS: u32 = 2;
-/// What a split costs beside its tiles, in tiles: its prologue and epilogue, and its share of the combine kernel.
+/// What a split costs beside its tiles, in tiles: its prologue and epilogue, and its share of the
+/// combine kernel.
 const OVERHEAD: u32 = 2;
 /// The most splits.
 pub const MOST_SPLITS: u32 = 128;

@@ -95,7 +95,8 @@ impl<T: AttentionElement> Launch<T> {
         // A warpgroup's rows are of one head: shorter sequences leave it rows without a query.
         if blocks > 0 && !decode && call.splits.is_none_or(|splits| splits == 1) && arguments.q_length >= 64 {
             let (sizes, plain) = ((variant.d, variant.dv), Arguments { pack: 1, splits: 1, ..arguments });
-            // The keys are not split: where row tiles are too few to fill the card, the kernels for sm_80 split them.
+            // The keys are not split: where row tiles are too few to fill the card, the kernels for
+            // sm_80 split them.
             if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &plain)
                 .filter(|launch| splits == 1 || launch.blocks == device.planned_multiprocessors())
             {
@@ -153,9 +154,10 @@ pub unsafe fn run<T: AttentionElement>(
         launch.arguments.partial_o = GlobalMut::from_address(base);
         launch.arguments.partial_lse = GlobalMut::from_address(base + 4 * launch.partial_o as u64);
     }
-    // SAFETY: `Problem::of` has checked that all lies inside the buffers and is aligned; `o` and the log-sum-exp are borrowed mutably and
-    // share no element with the operands; the workspace is as large as the splits need. The caller answers for other streams, and for
-    // numbers on the device.
+    // SAFETY: `Problem::of` has checked that all lies inside the buffers and is aligned; `o` and
+    // the log-sum-exp are borrowed mutably and share no element with the operands; the workspace is
+    // as large as the splits need. The caller answers for other streams, and for numbers on the
+    // device.
     unsafe {
         match &launch.choice {
             Choice::Sm80(kernel, _) => {

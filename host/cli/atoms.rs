@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 #[derive(Args)]
 pub struct Atoms {
-    /// Only atoms whose name (CuTe's or MoYe's) or instruction contains all of these, in any case: `bf16`, `sm80 s8`.
+    /// Only atoms whose name (CuTe's or MoYe's) or instruction contains all of these, in any case:
+    /// `bf16`, `sm80 s8`.
     #[arg(value_name = "TEXT")]
     filter: Vec<String>,
     /// Print JSON, one atom a line.

@@ -36,7 +36,8 @@ pub struct Attention {
     /// Factor of the scores (default: one over the square root of the head size).
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER", value_parser = single)]
     scale: Option<f32>,
-    /// Write the logarithms of the sums of exponentials too: float32 of shape (batch, head, token, 1).
+    /// Write the logarithms of the sums of exponentials too: float32 of shape (batch, head, token,
+    /// 1).
     #[arg(long, value_name = "FILE")]
     lse: Option<PathBuf>,
     /// Type of the elements, where the files cannot tell: f16 or bf16.

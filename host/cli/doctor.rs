@@ -13,7 +13,8 @@ use std::env;
 /// The folder that this program was built in.
 const CHECKOUT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Looks at everything, and fails where something is missing that a machine without a GPU needs too.
+/// Looks at everything, and fails where something is missing that a machine without a GPU needs
+/// too.
 #[derive(Args)]
 pub struct Doctor {}
 
@@ -178,7 +179,8 @@ fn gpus(report: &mut Report) {
         }
     };
     for index in 0..count {
-        // A small kernel is compiled, since whether the driver takes the kernels' PTX is known only then.
+        // A small kernel is compiled, since whether the driver takes the kernels' PTX is known only
+        // then.
         let device = Device::gpu(index).and_then(|device| device.attributes(&kernels::copy).map(|_| device));
         let finding = match device {
             Err(error) => missing(&error),

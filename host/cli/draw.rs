@@ -34,8 +34,9 @@ use text::Drawn;
 #[command(group(clap::ArgGroup::new("drawn").args(["layout", "layout_option"])))]
 #[command(group(clap::ArgGroup::new("what").args(["layout", "layout_option", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
 pub struct Draw {
-    /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a swizzled one,
-    /// `Sw<3,3,3> o 0 o (8,64):(64,1)`, and an operation of `moye eval`, `logical_divide((8,8), (4,4))`.
+    /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a
+    /// swizzled one, `Sw<3,3,3> o 0 o (8,64):(64,1)`, and an operation of `moye eval`,
+    /// `logical_divide((8,8), (4,4))`.
     #[arg(conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout: Option<String>,
     /// The layout by an option, as the other pictures have it.
@@ -55,7 +56,8 @@ pub struct Draw {
     /// Draw the tiled copy of a thread layout and a value layout.
     #[arg(long, num_args = 2, value_names = ["THREADS", "VALUES"], conflicts_with_all = ["source", "mma", "json"])]
     copy: Option<Vec<String>>,
-    /// The copy's atom: UniversalCopy<u128>, SM75_U32x4_LDSM_N, ... Without it every value is copied by itself.
+    /// The copy's atom: UniversalCopy<u128>, SM75_U32x4_LDSM_N, ... Without it every value is
+    /// copied by itself.
     #[arg(long, value_name = "NAME")]
     atom: Option<String>,
     /// The elements that the atom copies: f32, bf16, e4m3, ..., or their bits.
@@ -68,8 +70,8 @@ pub struct Draw {
     #[arg(long, value_name = "LAYOUT", requires = "source")]
     destination: Option<String>,
 
-    /// Draw a matrix instruction: its name (CuTe's or MoYe's; `moye atoms` lists them), with --json that of one in the
-    /// file; or its shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
+    /// Draw a matrix instruction: its name (CuTe's or MoYe's; `moye atoms` lists them), with --json
+    /// that of one in the file; or its shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
     /// UniversalFma is one multiply-add of one thread.
     #[arg(long, value_name = "SHAPE|NAME")]
     mma: Option<String>,
@@ -82,14 +84,16 @@ pub struct Draw {
     /// The thread-value layout of C, to indices of M x N.
     #[arg(long, value_name = "LAYOUT", requires = "mma")]
     c: Option<String>,
-    /// Tile the named instruction: atoms side by side along M, N and K, (2,2,1) say. --tile makes the tile larger.
+    /// Tile the named instruction: atoms side by side along M, N and K, (2,2,1) say. --tile makes
+    /// the tile larger.
     #[arg(long, value_name = "LAYOUT", requires = "mma", conflicts_with = "json")]
     atoms: Option<String>,
-    /// Draw the tiled copy by which the instruction's threads get this operand, with --atom: a, b or c.
+    /// Draw the tiled copy by which the instruction's threads get this operand, with --atom: a, b
+    /// or c.
     #[arg(long, value_name = "OPERAND", requires_all = ["mma", "atom"], conflicts_with = "json")]
     operand: Option<String>,
-    /// Draw what a line of this file describes (`-`: standard input): an object with `kind` mma_traits, tiled_mma,
-    /// tiled_copy or mma_copy and its layouts.
+    /// Draw what a line of this file describes (`-`: standard input): an object with `kind`
+    /// mma_traits, tiled_mma, tiled_copy or mma_copy and its layouts.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Which line of the file: the one with this `id`.
@@ -99,15 +103,17 @@ pub struct Draw {
     /// Swizzle the layout: bits, base and shift, such as 3,4,3.
     #[arg(long, value_name = "B,M,S", requires = "drawn")]
     swizzle: Option<String>,
-    /// Draw the bank of shared memory of each element of this type: f32, bf16, e4m3, ..., or its bits.
+    /// Draw the bank of shared memory of each element of this type: f32, bf16, e4m3, ..., or its
+    /// bits.
     #[arg(long, value_name = "TYPE", requires = "drawn")]
     banks: Option<String>,
-    /// A warp's access: (thread, value) to the linear coordinate of an element. Conflicts are marked.
+    /// A warp's access: (thread, value) to the linear coordinate of an element. Conflicts are
+    /// marked.
     #[arg(long, value_name = "LAYOUT", requires = "banks")]
     access: Option<String>,
 
-    /// The file to write; its suffix chooses the format: .svg, .tex, .typ, .txt. Without it, or with `-`, the picture
-    /// goes to standard output.
+    /// The file to write; its suffix chooses the format: .svg, .tex, .typ, .txt. Without it, or
+    /// with `-`, the picture goes to standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The format. Without it, what the file's suffix says, or a table.
@@ -116,13 +122,15 @@ pub struct Draw {
     /// Overwrite the file where there is one.
     #[arg(long)]
     force: bool,
-    /// The colours of SVG, TikZ and Typst: `auto` follows the reader's choice in SVG and is light elsewhere.
+    /// The colours of SVG, TikZ and Typst: `auto` follows the reader's choice in SVG and is light
+    /// elsewhere.
     #[arg(long, default_value = "auto")]
     theme: ThemeName,
     /// Count indices from 1, as Julia does.
     #[arg(long)]
     one_based: bool,
-    /// The characters of a line of the table. Without it, the terminal's width, and no limit where there is none.
+    /// The characters of a line of the table. Without it, the terminal's width, and no limit where
+    /// there is none.
     #[arg(long, value_name = "N")]
     width: Option<u16>,
     /// Whether the table is coloured; `auto`: where standard output is a terminal with colours.
@@ -311,7 +319,8 @@ impl FormatName {
 /// To standard output.
 fn print(text: &str, format: Format) {
     match format {
-        // The table has colours only where they are wanted; on old Windows consoles they have to be translated.
+        // The table has colours only where they are wanted; on old Windows consoles they have to be
+        // translated.
         Format::Table => {
             let mut output = anstream::AutoStream::always(std::io::stdout().lock());
             report::keep(output.write_all(text.as_bytes()).and_then(|()| output.flush()));

@@ -48,7 +48,8 @@ impl Dtype {
         }
     }
 
-    /// The type descriptor that NumPy writes; for bfloat16 and 8-bit floats, what it writes of `ml_dtypes`.
+    /// The type descriptor that NumPy writes; for bfloat16 and 8-bit floats, what it writes of
+    /// `ml_dtypes`.
     pub const fn descriptor(self) -> &'static str {
         match self {
             Self::F16 => "<f2",
@@ -72,7 +73,8 @@ impl Dtype {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
 
-    /// A factor of products of this type, as their kernels have it: float32 for floats of up to 32 bits.
+    /// A factor of products of this type, as their kernels have it: float32 for floats of up to 32
+    /// bits.
     pub fn factor(self, value: f64) -> f64 {
         match self {
             Self::F64 | Self::I8 | Self::I32 => value,
@@ -80,7 +82,8 @@ impl Dtype {
         }
     }
 
-    /// The call that converts an array to this type in NumPy, which knows some types by `ml_dtypes` alone.
+    /// The call that converts an array to this type in NumPy, which knows some types by `ml_dtypes`
+    /// alone.
     pub fn as_type(self) -> String {
         if self.is_of_ml_dtypes() {
             format!(".astype(ml_dtypes.{self})")
@@ -89,7 +92,8 @@ impl Dtype {
         }
     }
 
-    /// An array `a` of this type, as it is after `numpy.load`, which leaves the types of `ml_dtypes` out.
+    /// An array `a` of this type, as it is after `numpy.load`, which leaves the types of
+    /// `ml_dtypes` out.
     pub fn viewed(self) -> String {
         if self.is_of_ml_dtypes() { format!("a.view(ml_dtypes.{self})") } else { "a".to_owned() }
     }
@@ -158,7 +162,8 @@ pub trait Member: Operand + Stored {
         Ok(product)
     }
 
-    /// What products of random matrices with this way of summing, and results of type `result`, stay well below.
+    /// What products of random matrices with this way of summing, and results of type `result`,
+    /// stay well below.
     fn tolerance(precision: Precision, result: Dtype) -> Tolerance {
         let sums = match (precision, Self::DTYPE) {
             (Precision::F16Sums, _) => 1e-2,

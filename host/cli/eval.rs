@@ -15,8 +15,8 @@ pub struct Eval {
     expression: Option<String>,
     /// Answer requests from the standard input, one JSON object a line, by a line each.
     ///
-    /// A request is {"op": "composition", "args": [{"shape": [6, 2], "stride": [8, 2]}, "(4,3):(3,1)"]},
-    /// its answer {"result": ...} or {"error": "..."}.
+    /// A request is {"op": "composition", "args": [{"shape": [6, 2], "stride": [8, 2]},
+    /// "(4,3):(3,1)"]}, its answer {"result": ...} or {"error": "..."}.
     #[arg(long, conflicts_with = "expression")]
     jsonl: bool,
 }

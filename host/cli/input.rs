@@ -46,9 +46,9 @@ impl NpyFile {
         self.path.display().to_string()
     }
 
-    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, and `f1` is float8_e5m2, as
-    /// `ml_dtypes` writes them. uint16, uint8, and single bytes without a type may stand for several types: `given`
-    /// is what the user says that the matrices are.
+    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, and `f1` is
+    /// float8_e5m2, as `ml_dtypes` writes them. uint16, uint8, and single bytes without a type may
+    /// stand for several types: `given` is what the user says that the matrices are.
     pub fn dtype(&self, given: Option<Dtype>) -> Result<Dtype> {
         let (header, _) = self.header()?;
         let (name, descriptor) = (self.name(), header.descriptor);
@@ -85,7 +85,8 @@ impl NpyFile {
         Ok(self.header()?.0.descriptor.conversion(to))
     }
 
-    /// The matrix in the file, in place where the data is aligned. The elements must be of type `T`.
+    /// The matrix in the file, in place where the data is aligned. The elements must be of type
+    /// `T`.
     pub fn matrix<T: Stored>(&self) -> Result<CowArray<'_, T, Ix2>> {
         let (header, data) = self.header_of::<T>()?;
         let &[rows, cols] = &header.shape[..] else {
@@ -116,7 +117,8 @@ impl NpyFile {
         })
     }
 
-    /// The array in the file, of `N` dimensions and in C order, with its extents. The elements must be of type `T`.
+    /// The array in the file, of `N` dimensions and in C order, with its extents. The elements must
+    /// be of type `T`.
     #[cfg(feature = "attention")]
     pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
         let (header, data) = self.header_of::<T>()?;
@@ -138,7 +140,8 @@ impl NpyFile {
         Header::read(&self.bytes).map_err(|error| anyhow!("{} {error}", self.name()))
     }
 
-    /// The header of a file whose elements must be of type `T`, and of a shape that memory can have; and the data.
+    /// The header of a file whose elements must be of type `T`, and of a shape that memory can
+    /// have; and the data.
     fn header_of<T: Stored>(&self) -> Result<(Header, &[u8])> {
         let (header, data) = self.header()?;
         if !fits_memory(&header.shape, size_of::<T>()) {
@@ -159,9 +162,11 @@ impl NpyFile {
         Ok((header, data))
     }
 
-    /// The data as elements, where it lies if it is aligned: other writers than NumPy may leave it at any offset.
+    /// The data as elements, where it lies if it is aligned: other writers than NumPy may leave it
+    /// at any offset.
     fn elements<'a, T: Stored>(&self, header: &Header, data: &'a [u8]) -> Result<Cow<'a, [T]>> {
-        // An extent of 0 makes the product 0, whatever the others are; without one it fits (`fits_memory`).
+        // An extent of 0 makes the product 0, whatever the others are; without one it fits
+        // (`fits_memory`).
         let len = if header.shape.contains(&0) { 0 } else { header.shape.iter().product() };
         let bytes = len * size_of::<T>();
         if let Some(missing @ 1..) = bytes.checked_sub(data.len()) {
@@ -182,7 +187,8 @@ impl NpyFile {
         elements
             .try_reserve_exact(len)
             .map_err(|_| anyhow!("{}: there is no memory for its {bytes} bytes", self.name()))?;
-        // SAFETY: there is room for `len` elements, whose `bytes` bytes are copied; every pattern of them is a value.
+        // SAFETY: there is room for `len` elements, whose `bytes` bytes are copied; every pattern
+        // of them is a value.
         unsafe {
             std::ptr::copy_nonoverlapping(data.as_ptr(), elements.as_mut_ptr().cast::<u8>(), bytes);
             elements.set_len(len);

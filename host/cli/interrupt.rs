@@ -1,5 +1,6 @@
-//! Ctrl-C and Ctrl-\, a hang-up of the terminal, a request to end: what is unfinished goes before the process does. And a limit
-//! of the size of files: what would be beyond it fails to be written, as on a full disk.
+//! Ctrl-C and Ctrl-\, a hang-up of the terminal, a request to end: what is unfinished goes before
+//! the process does. And a limit of the size of files: what would be beyond it fails to be written,
+//! as on a full disk.
 
 use std::fs::File;
 use std::io;
@@ -37,7 +38,8 @@ pub fn finish(
     Ok(done)
 }
 
-/// Has writes beyond the limit of the size of files (`ulimit -f`) fail, instead of ending the process by a signal.
+/// Has writes beyond the limit of the size of files (`ulimit -f`) fail, instead of ending the
+/// process by a signal.
 pub fn outlive_the_limit_of_files() {
     #[cfg(unix)]
     unix::outlive_the_limit_of_files();
@@ -58,9 +60,11 @@ mod unix {
     pub fn handle() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // What is ignored stays so: `nohup` ignores the hang-up, a shell's background jobs Ctrl-C.
+            // What is ignored stays so: `nohup` ignores the hang-up, a shell's background jobs
+            // Ctrl-C.
             let fatal = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|&signal| !ignored(signal));
-            // Where no handler can be had, signals do what they always do, and files are left behind.
+            // Where no handler can be had, signals do what they always do, and files are left
+            // behind.
             let Ok(mut signals) = Signals::new(fatal) else { return };
             thread::spawn(move || {
                 for signal in signals.forever() {
@@ -78,8 +82,8 @@ mod unix {
         });
     }
 
-    /// As the other handlers: a signal that is handled makes the write fail as one that is ignored does. Programs that are
-    /// started from here have what is usual again.
+    /// As the other handlers: a signal that is handled makes the write fail as one that is ignored
+    /// does. Programs that are started from here have what is usual again.
     pub fn outlive_the_limit_of_files() {
         // Where no handler can be had, the signal ends the process as always.
         let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
@@ -87,7 +91,8 @@ mod unix {
 
     fn ignored(signal: c_int) -> bool {
         let mut action = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: without a new action the call writes the present one and changes nothing; it is read where that went well.
+        // SAFETY: without a new action the call writes the present one and changes nothing; it is
+        // read where that went well.
         unsafe {
             libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) == 0
                 && action.assume_init().sa_sigaction == libc::SIG_IGN

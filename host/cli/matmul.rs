@@ -24,21 +24,24 @@ const ON_SIMULATOR: (usize, usize, usize) = (256, 256, 64);
 
 #[derive(Args)]
 pub struct Matmul {
-    /// Two .npy files with matrices of one type (float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2), in C or
-    /// Fortran order; without them, random matrices are multiplied.
+    /// Two .npy files with matrices of one type (float16, bfloat16, float32, float64, int8,
+    /// float8_e4m3fn or float8_e5m2), in C or Fortran order; without them, random matrices are
+    /// multiplied.
     #[arg(value_name = "A.npy", requires = "b")]
     a: Option<PathBuf>,
     #[arg(value_name = "B.npy")]
     b: Option<PathBuf>,
-    /// Where to write the product: of the type of the matrices, int32 for int8, bfloat16 for 8-bit floats.
+    /// Where to write the product: of the type of the matrices, int32 for int8, bfloat16 for 8-bit
+    /// floats.
     #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
     /// Replace the output where it exists.
     #[arg(long)]
     force: bool,
-    /// The type of the matrices. Files say it themselves, but for bfloat16 that was kept as uint16 (`a.view('uint16')`), for
-    /// float8_e4m3fn, which is a byte without a type in a file, and for 8-bit floats that were kept as uint8; what else ml_dtypes
-    /// writes is known. Random matrices are float32 without it.
+    /// The type of the matrices. Files say it themselves, but for bfloat16 that was kept as uint16
+    /// (`a.view('uint16')`), for float8_e4m3fn, which is a byte without a type in a file, and for
+    /// 8-bit floats that were kept as uint8; what else ml_dtypes writes is known. Random matrices
+    /// are float32 without it.
     #[arg(long, value_enum, value_name = "TYPE")]
     dtype: Option<Dtype>,
     /// Write the product of float16, bfloat16 or 8-bit floats as float32.
@@ -80,7 +83,8 @@ pub struct Matmul {
     /// Cut K into up to so many parts that are added up last, instead of as many as seem best.
     #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..))]
     split_k: Option<u32>,
-    /// Take the tile and parts of K that `moye tune` has kept for this problem in this file, if it has.
+    /// Take the tile and parts of K that `moye tune` has kept for this problem in this file, if it
+    /// has.
     #[arg(long, conflicts_with_all = ["tile", "split_k"], value_name = "FILE.json")]
     tuning: Option<PathBuf>,
     /// What the random matrices are made from.

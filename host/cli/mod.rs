@@ -39,40 +39,48 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16, float32, float64, int8,
-    /// float8_e4m3fn or float8_e5m2.
+    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16,
+    /// float32, float64, int8, float8_e4m3fn or float8_e5m2.
     Matmul(Box<matmul::Matmul>),
-    /// Attention of queries, keys and values in NumPy files of shape (batch, head, token, column), float16 or bfloat16.
+    /// Attention of queries, keys and values in NumPy files of shape (batch, head, token, column),
+    /// float16 or bfloat16.
     #[cfg(feature = "attention")]
     Attention(Box<attention::Attention>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
     ///
-    /// Both sides run in one process and in turn, on random data, and each result is checked before its time is taken. Where
-    /// nothing is named, the rows of the table of figures are measured, and held against what is asked of them.
+    /// Both sides run in one process and in turn, on random data, and each result is checked before
+    /// its time is taken. Where nothing is named, the rows of the table of figures are measured,
+    /// and held against what is asked of them.
     ///
-    /// cuBLAS is opened when the command starts: from LD_LIBRARY_PATH and the system's folders, or where MOYE_CUBLAS says, which
-    /// names libcublas.so.13 (or .12) or its folder. Where there is none, only our side is measured.
+    /// cuBLAS is opened when the command starts: from LD_LIBRARY_PATH and the system's folders, or
+    /// where MOYE_CUBLAS says, which names libcublas.so.13 (or .12) or its folder. Where there is
+    /// none, only our side is measured.
     Bench(Box<bench::Bench>),
-    /// Try every tile and every number of parts of K for products on a GPU, and keep the fastest in a file.
+    /// Try every tile and every number of parts of K for products on a GPU, and keep the fastest in
+    /// a file.
     ///
-    /// Each result is checked before it is timed. `moye matmul --tuning FILE`, `moye bench --tuning FILE` and the library's
-    /// `Matmul::tuned` obey the file; nothing does unasked.
+    /// Each result is checked before it is timed. `moye matmul --tuning FILE`,
+    /// `moye bench --tuning FILE` and the library's `Matmul::tuned` obey the file; nothing does
+    /// unasked.
     Tune(Box<tune::Tune>),
-    /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or shared memory by bank.
+    /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or
+    /// shared memory by bank.
     Draw(Box<draw::Draw>),
     /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
     Eval(eval::Eval),
     /// List the matrix instructions: names, architectures, registers, thread-value layouts.
     Atoms(atoms::Atoms),
-    /// Report what the kernels of a crate, or of a PTX file, use on a GPU: registers, spills, memory, instructions, and what is
-    /// slow, with the source line.
+    /// Report what the kernels of a crate, or of a PTX file, use on a GPU: registers, spills,
+    /// memory, instructions, and what is slow, with the source line.
     Report(ptx_report::PtxReport),
-    /// Profile an operation without a GPU: sectors, bank conflicts, instructions and tensor-core operations by source line, as
-    /// the simulator counts them, with occupancy and a roofline on a named card.
+    /// Profile an operation without a GPU: sectors, bank conflicts, instructions and tensor-core
+    /// operations by source line, as the simulator counts them, with occupancy and a roofline on a
+    /// named card.
     Profile(profile::Profile),
-    /// Write a crate of its own with a kernel, its test on the simulator, and a program: `moye new my-kernels`.
+    /// Write a crate of its own with a kernel, its test on the simulator, and a program:
+    /// `moye new my-kernels`.
     New(new::New),
     /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
     Doctor(doctor::Doctor),
@@ -104,8 +112,9 @@ impl Cli {
 /// Where to compute.
 #[derive(Args)]
 struct DeviceArgument {
-    /// Where to compute: `auto`, `gpu`, `gpu:N` or `sim`. Without it the environment variable MOYE_DEVICE decides, and
-    /// without that GPU 0 is taken where there is a usable one, the simulator otherwise.
+    /// Where to compute: `auto`, `gpu`, `gpu:N` or `sim`. Without it the environment variable
+    /// MOYE_DEVICE decides, and without that GPU 0 is taken where there is a usable one, the
+    /// simulator otherwise.
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceChoice>,
 }

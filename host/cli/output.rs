@@ -145,7 +145,8 @@ impl Output {
     }
 }
 
-/// The path that the links of `path` end at, whether or not there is something, and whether `path` is a link.
+/// The path that the links of `path` end at, whether or not there is something, and whether `path`
+/// is a link.
 fn behind_links(path: &Path) -> io::Result<(PathBuf, bool)> {
     // As many as Linux follows.
     const MOST: usize = 40;
@@ -182,7 +183,8 @@ fn write_npy<T: Stored>(file: &mut File, matrix: ArrayView2<'_, T>) -> io::Resul
     Ok(())
 }
 
-/// The header of a .npy file (format 1.0 of NumPy's `numpy.lib.format`): its length is a multiple of 64.
+/// The header of a .npy file (format 1.0 of NumPy's `numpy.lib.format`): its length is a multiple
+/// of 64.
 fn header(descriptor: &str, shape: &[usize]) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     let shape: Vec<_> = shape.iter().map(usize::to_string).collect();

@@ -44,8 +44,8 @@ pub struct Finish<'a, T: Member, U: Stored> {
 }
 
 impl<T: Member, U: Stored> Finish<'_, T, U> {
-    /// An element of the result in float64, of the sum, which there is where K is not 0. What a factor of 0 leaves out
-    /// does not count, whatever it is.
+    /// An element of the result in float64, of the sum, which there is where K is not 0. What a
+    /// factor of 0 leaves out does not count, whatever it is.
     fn expected(&self, row: usize, col: usize, sum: Option<f64>) -> f64 {
         if T::DTYPE.is_whole() {
             return self.expected_whole(row, col, sum.unwrap_or(0.0));
@@ -71,7 +71,8 @@ impl<T: Member, U: Stored> Finish<'_, T, U> {
 
     /// An element of a result of integers, which wrap.
     fn expected_whole(&self, row: usize, col: usize, sum: f64) -> f64 {
-        // Sums of products of 8 bits are exact in float64, and what is exact modulo 2^64 is so modulo 2^32.
+        // Sums of products of 8 bits are exact in float64, and what is exact modulo 2^64 is so
+        // modulo 2^32.
         let mut value = (self.alpha.0 as i64).wrapping_mul(sum as i64);
         if let Some(c) = &self.c {
             value = value.wrapping_add((self.beta.0 as i64).wrapping_mul(c[(row, col)].to_f64() as i64));

@@ -40,7 +40,8 @@ pub struct Profile {
     /// Type of a product.
     #[arg(long = "type", value_enum, default_value = "f32", value_name = "TYPE")]
     kind: Kind,
-    /// How A and B are stored, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous).
+    /// How A and B are stored, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is
+    /// contiguous).
     #[arg(long, default_value = "tn", value_name = "ORDER")]
     majors: Majors,
     /// Tile of the product that a block computes, such as 64x64 (default: chosen by the heuristic).

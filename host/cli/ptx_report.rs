@@ -17,7 +17,8 @@ pub struct PtxReport {
     /// A crate with kernels, or a file of PTX.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Architecture to compile for: sm_80, sm_90a, ... (default: both of these; for a file, the one that it names).
+    /// Architecture to compile for: sm_80, sm_90a, ... (default: both of these; for a file, the one
+    /// that it names).
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
     /// Feature of the crate to switch on.
@@ -29,8 +30,8 @@ pub struct PtxReport {
     /// Only kernels whose names contain this.
     #[arg(long, value_name = "PART")]
     kernel: Vec<String>,
-    /// Fail where a kernel has slow code of this kind: local_memory, spills, double_precision, slow_division,
-    /// unpacked_conversion, serialized_wgmma, or all.
+    /// Fail where a kernel has slow code of this kind: local_memory, spills, double_precision,
+    /// slow_division, unpacked_conversion, serialized_wgmma, or all.
     #[arg(long, value_name = "KIND")]
     deny: Vec<String>,
     /// Print JSON.

@@ -11,8 +11,8 @@ const BUDGET: u64 = if cfg!(debug_assertions) { 1 << 25 } else { 1 << 30 };
 
 /// How far a product is from the one computed in float64 and rounded to the type of the result.
 pub struct Comparison {
-    /// The Frobenius norm of the difference over that of the reference; over 1 where the reference is 0. Of what is
-    /// finite in both.
+    /// The Frobenius norm of the difference over that of the reference; over 1 where the reference
+    /// is 0. Of what is finite in both.
     pub relative_error: f64,
     /// The most that rounding makes of [`Comparison::relative_error`].
     pub allowed: f64,
@@ -48,9 +48,10 @@ struct Sum {
     largest: f64,
 }
 
-/// Compares `c` with `a * b` after `finish`, which makes an element of C from its row, its column and the sum: all rows where
-/// that is quick, otherwise as many as are, evenly spread. Rounding of the sums and of the result may move a number by
-/// `tolerance`, also over the edge of the type's range, and between two neighbours among the smallest numbers.
+/// Compares `c` with `a * b` after `finish`, which makes an element of C from its row, its column
+/// and the sum: all rows where that is quick, otherwise as many as are, evenly spread. Rounding of
+/// the sums and of the result may move a number by `tolerance`, also over the edge of the type's
+/// range, and between two neighbours among the smallest numbers.
 pub fn compare<T: Scalar, U: Scalar>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
@@ -111,7 +112,8 @@ enum Difference {
     Apart,
 }
 
-/// An element of the reference: rounded to the type, and the values that rounding of its sum may lead to.
+/// An element of the reference: rounded to the type, and the values that rounding of its sum may
+/// lead to.
 struct Expected {
     rounded: f64,
     low: f64,
@@ -124,7 +126,8 @@ impl Expected {
         self.high = self.high.max(value);
     }
 
-    /// What is between this and an element of type `U`, whose rounding may be off by `tolerance`, relative.
+    /// What is between this and an element of type `U`, whose rounding may be off by `tolerance`,
+    /// relative.
     fn beside<U: Scalar>(&self, actual: f64, tolerance: f64, least: f64) -> Difference {
         let &Self { rounded, low, high } = self;
         if actual.is_finite() && rounded.is_finite() {
@@ -183,7 +186,8 @@ impl Part {
     }
 }
 
-/// A sum of squares, of numbers over the largest of them: so that no square overflows or underflows.
+/// A sum of squares, of numbers over the largest of them: so that no square overflows or
+/// underflows.
 #[derive(Default)]
 struct Norm {
     scale: f64,
@@ -332,7 +336,8 @@ mod tests {
 
     #[test]
     fn what_the_rounding_of_sums_makes_is_allowed() {
-        // The sum is 2e-5 of terms of 1, so that f32 has it to a relative 1e-3 or so, and f16 has no other result.
+        // The sum is 2e-5 of terms of 1, so that f32 has it to a relative 1e-3 or so, and f16 has
+        // no other result.
         let (a, b) = (array![[1f32, 2e-5, -1.0]], array![[1f32], [1.0], [1.0]]);
         let compared = |c: f16, factor: f64, sums: f64| {
             let tolerance = Tolerance { result: 1e-3, sums };
@@ -342,7 +347,8 @@ mod tests {
         assert!(compared(near, 1e9, 1e-5).is_right());
         assert!(!compared(near, 1e9, 0.0).is_right(), "sums that are exact");
         assert!(!compared(f16::from_f32(3.5e4), 1e9, 1e-5).is_right(), "beyond what rounding makes");
-        // At 6e4 the sum may be on either side of the largest number of f16, and at 2e5 on one alone.
+        // At 6e4 the sum may be on either side of the largest number of f16, and at 2e5 on one
+        // alone.
         for (c, factor, is_right) in [
             (f16::INFINITY, 3e9, true),
             (f16::NEG_INFINITY, 3e9, false),

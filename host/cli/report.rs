@@ -37,11 +37,12 @@ impl Report {
     }
 }
 
-/// A result on the standard output, with its line ends. The work goes on where it cannot be written; [`told`] says so when it is
-/// done.
+/// A result on the standard output, with its line ends. The work goes on where it cannot be
+/// written; [`told`] says so when it is done.
 pub fn print(text: &str) {
     let mut output = io::stdout().lock();
-    // What follows the last line end would wait for the end of the process, where nobody hears of a failure.
+    // What follows the last line end would wait for the end of the process, where nobody hears of a
+    // failure.
     keep(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
 }
 

@@ -24,14 +24,15 @@ pub struct Tune {
     /// Types of products, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "f16", value_name = "TYPES")]
     types: Vec<Kind>,
-    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N), separated by commas.
+    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N),
+    /// separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "tn", value_name = "ORDERS")]
     majors: Vec<Majors>,
     /// Sizes, each `N` or `MxNxK`, separated by commas.
     #[arg(long, value_delimiter = ',', required = true, value_name = "SIZES")]
     sizes: Vec<Size>,
-    /// The file that the choices are kept in, beside those that are there already. By default it is moye/tuning.json in the
-    /// user's folder of configuration.
+    /// The file that the choices are kept in, beside those that are there already. By default it is
+    /// moye/tuning.json in the user's folder of configuration.
     #[arg(long, value_name = "FILE.json")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -123,8 +124,8 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
         let mut ways = vec![untuned];
         for tile in call.tiles(device) {
             for splits in SPLITS {
-                // As many parts as asked for, or fewer where K has not so many tiles; and no kernel at all may take the
-                // operands as they lie.
+                // As many parts as asked for, or fewer where K has not so many tiles; and no kernel
+                // at all may take the operands as they lie.
                 let forced = call.clone().tile(tile.0, tile.1).split_k(splits);
                 if let Ok(explained) = forced.explain(device, &mut c) {
                     let way = Way { tile: explained.tile, splits: explained.splits };
@@ -209,7 +210,8 @@ mod tests {
         let (kind, majors, size) = (Kind::F16, Majors::TN, Size { m: 64, n: 40, k: 256 });
         let found = best::<f16, f16>(&device, kind, majors, size, SHORT).unwrap();
         let mut data = Problem::<f16, f16>::new(&device, kind, majors, size).unwrap();
-        // Each tile with K, of four tiles along it, in 1, 2 or 4 parts: 3 becomes 2. 64 x 128 has K in 1 or 2 alone, 192 x 192 in 1.
+        // Each tile with K, of four tiles along it, in 1, 2 or 4 parts: 3 becomes 2. 64 x 128 has K
+        // in 1 or 2 alone, 192 x 192 in 1.
         let (call, _) = data.call().unwrap();
         let tiles = call.tiles(&device);
         assert!(tiles.contains(&(64, 128)) && tiles.contains(&(192, 192)));

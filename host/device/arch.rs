@@ -23,7 +23,8 @@ impl Arch {
         (self.major, self.minor)
     }
 
-    /// What PTX for `target` (`sm_80`, `sm_90a`, ...) is compiled for, and whether it runs there alone (`sm_90a`).
+    /// What PTX for `target` (`sm_80`, `sm_90a`, ...) is compiled for, and whether it runs there
+    /// alone (`sm_90a`).
     pub(crate) fn of_target(target: &str) -> Option<(Self, bool)> {
         let digits = target.strip_prefix("sm_")?;
         let (digits, specific) = match digits.strip_suffix('a') {
@@ -36,7 +37,8 @@ impl Arch {
 
     /// Whether PTX for `target` runs on it, and how well it fits: a higher value is closer.
     ///
-    /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNa` on exactly that one.
+    /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNa` on exactly
+    /// that one.
     pub(crate) fn fit(self, target: &str) -> Option<(Self, bool)> {
         let (compiled, specific) = Self::of_target(target)?;
         let runs = if specific { compiled == self } else { compiled <= self };

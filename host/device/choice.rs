@@ -21,7 +21,8 @@ pub enum DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// What the environment variable `MOYE_DEVICE` says; [`DeviceChoice::Auto`] where it is not set or empty.
+    /// What the environment variable `MOYE_DEVICE` says; [`DeviceChoice::Auto`] where it is not set
+    /// or empty.
     ///
     /// # Errors
     /// [`Error::DeviceVariable`] where it names no device.

@@ -13,13 +13,15 @@ use cust::sys;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The GPUs that this process has opened. They stay open until it ends, as the driver's primary contexts do.
+/// The GPUs that this process has opened. They stay open until it ends, as the driver's primary
+/// contexts do.
 static OPENED: Mutex<BTreeMap<u32, &'static Gpu>> = Mutex::new(BTreeMap::new());
 
 /// The GPUs in contexts of other libraries, by the contexts' addresses.
 static BORROWED: Mutex<BTreeMap<usize, &'static Gpu>> = Mutex::new(BTreeMap::new());
 
-/// An opened GPU: a context, and the stream that launches go to by default. Neither is ever destroyed here.
+/// An opened GPU: a context, and the stream that launches go to by default. Neither is ever
+/// destroyed here.
 pub(crate) struct Gpu {
     index: u32,
     context: RawContext,
@@ -119,7 +121,8 @@ impl Gpu {
         // SAFETY: a context that was retained, or the caller's of `of_context`.
         check(unsafe { sys::cuCtxSetCurrent(context) })
             .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
-        // A stream of its own that waits for transfers and that transfers wait for: those go over the null stream.
+        // A stream of its own that waits for transfers and that transfers wait for: those go over
+        // the null stream.
         let stream =
             Stream::new(StreamFlags::DEFAULT, None).map_err(|e| Error::driver("cuStreamCreate", e))?;
         Ok(Self {
@@ -158,7 +161,8 @@ impl Gpu {
 
     /// Makes the GPU's context that of this thread. Every use of the driver starts with it.
     pub fn bind(&self) -> Result<()> {
-        // SAFETY: the context lives as long as the process, or as the caller of `of_context` has promised.
+        // SAFETY: the context lives as long as the process, or as the caller of `of_context` has
+        // promised.
         check(unsafe { sys::cuCtxSetCurrent(self.context.0) })
             .map_err(|code| self.error_of_code("cuCtxSetCurrent", code))
     }

@@ -26,9 +26,9 @@ use std::time::Duration;
 ///
 /// A clone is another handle to the same device, and every handle may be used from any thread.
 ///
-/// Work on a device is ordered as on a GPU with CUDA's default settings: launches on one [`Stream`] run one after the
-/// other, [`Device::launch`] uses the device's default stream, and a transfer waits for all launches before it and holds
-/// up all after it.
+/// Work on a device is ordered as on a GPU with CUDA's default settings: launches on one [`Stream`]
+/// run one after the other, [`Device::launch`] uses the device's default stream, and a transfer
+/// waits for all launches before it and holds up all after it.
 ///
 /// ```
 /// let device = moye::Device::sim();
@@ -46,8 +46,8 @@ pub(crate) enum Backend {
 }
 
 impl Device {
-    /// GPU 0 where there is a usable one, the simulator otherwise; or what the environment variable `MOYE_DEVICE` says
-    /// (`auto`, `gpu`, `gpu:N`, `sim`).
+    /// GPU 0 where there is a usable one, the simulator otherwise; or what the environment variable
+    /// `MOYE_DEVICE` says (`auto`, `gpu`, `gpu:N`, `sim`).
     ///
     /// [`Device::why_simulated`] tells why there is no GPU.
     ///
@@ -78,19 +78,22 @@ impl Device {
         Gpu::open(index).map(|gpu| Self(Backend::Gpu(gpu)))
     }
 
-    /// The GPU of a context that another library has made, a `CUcontext`: a primary one or any other. Buffers,
-    /// streams and kernels of the device belong to that context. For the primary context this is [`Device::gpu`].
+    /// The GPU of a context that another library has made, a `CUcontext`: a primary one or any
+    /// other. Buffers, streams and kernels of the device belong to that context. For the primary
+    /// context this is [`Device::gpu`].
     ///
-    /// The same context gives the same device, which keeps the kernels that it has loaded. The context is not
-    /// destroyed, nor is the primary one of the GPU released, before the process ends. As with every other
-    /// device, a call that uses the driver leaves the context current on the calling thread.
+    /// The same context gives the same device, which keeps the kernels that it has loaded. The
+    /// context is not destroyed, nor is the primary one of the GPU released, before the process
+    /// ends. As with every other device, a call that uses the driver leaves the context current on
+    /// the calling thread.
     ///
     /// # Errors
     /// No driver, a null context, a GPU older than sm_80, or the driver's own error.
     ///
     /// # Safety
-    /// `context` is a live context of the driver. It lives as long as the device, its clones and what was made
-    /// with them are used, and once it is destroyed no context at the same address is passed to this function.
+    /// `context` is a live context of the driver. It lives as long as the device, its clones and
+    /// what was made with them are used, and once it is destroyed no context at the same address is
+    /// passed to this function.
     pub unsafe fn from_raw_context(context: *mut std::ffi::c_void) -> Result<Self> {
         // SAFETY: the caller's contract.
         unsafe { Gpu::of_context(context.cast()) }.map(|gpu| Self(Backend::Gpu(gpu)))
@@ -114,8 +117,9 @@ impl Device {
 
     /// A new simulator, with a memory of its own.
     ///
-    /// It keeps the limits of sm_90. Its blocks run on all cores of the host; products are planned as for the 132 multiprocessors
-    /// of an H200, so that the same kernel computes the same product on every machine.
+    /// It keeps the limits of sm_90. Its blocks run on all cores of the host; products are planned
+    /// as for the 132 multiprocessors of an H200, so that the same kernel computes the same product
+    /// on every machine.
     pub fn sim() -> Self {
         Self(Backend::Sim(Arc::new(Simulator::new(None))))
     }
@@ -143,7 +147,8 @@ impl Device {
         matches!(self.0, Backend::Gpu(_))
     }
 
-    /// Why [`Device::open`] took the simulator though a GPU would have done; `None` where the simulator was asked for.
+    /// Why [`Device::open`] took the simulator though a GPU would have done; `None` where the
+    /// simulator was asked for.
     pub fn why_simulated(&self) -> Option<&Error> {
         match &self.0 {
             Backend::Gpu(_) => None,
@@ -165,7 +170,8 @@ impl Device {
     /// Waits for all work on the device, and reports what went wrong in it.
     ///
     /// # Errors
-    /// [`Error::KernelFault`] where a kernel failed on the GPU; the simulator reports faults at the launch.
+    /// [`Error::KernelFault`] where a kernel failed on the GPU; the simulator reports faults at the
+    /// launch.
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for the device")?;
         match &self.0 {
@@ -187,7 +193,8 @@ impl Device {
         Stream::new(self)
     }
 
-    /// The time that the device takes for what `work` launches on the given stream, the default one of the device.
+    /// The time that the device takes for what `work` launches on the given stream, the default one
+    /// of the device.
     ///
     /// On a GPU it is measured there by two events, on the simulator by the clock.
     ///
@@ -202,16 +209,16 @@ impl Device {
         end.elapsed_since(&start)
     }
 
-    /// Calls `report` with the number of finished blocks and of all blocks while the simulator runs a launch, from the
-    /// threads that run it. Does nothing on a GPU.
+    /// Calls `report` with the number of finished blocks and of all blocks while the simulator runs
+    /// a launch, from the threads that run it. Does nothing on a GPU.
     pub fn on_progress(&self, report: impl Fn(u64, u64) + Send + Sync + 'static) {
         if let Backend::Sim(simulator) = &self.0 {
             simulator.on_progress(Arc::new(report));
         }
     }
 
-    /// Takes a profile of what `work` launches on this simulator: sectors, wavefronts and instructions by source line. See
-    /// [`moye_sim::profile`](crate::profile).
+    /// Takes a profile of what `work` launches on this simulator: sectors, wavefronts and
+    /// instructions by source line. See [`moye_sim::profile`](crate::profile).
     ///
     /// ```
     /// # #[cfg(feature = "movement")] {

@@ -24,10 +24,12 @@ pub struct Properties {
     pub name: String,
     /// The architecture; for the simulator, the one whose limits it keeps.
     pub arch: Arch,
-    /// Multiprocessors (SMs); for the simulator, how many blocks of 1024 threads it runs at the same time, which the host's cores
-    /// tell. The choice of a product's kernel does not depend on those: it is made for 132, as an H200 has.
+    /// Multiprocessors (SMs); for the simulator, how many blocks of 1024 threads it runs at the
+    /// same time, which the host's cores tell. The choice of a product's kernel does not depend on
+    /// those: it is made for 132, as an H200 has.
     pub multiprocessors: u32,
-    /// Shared memory that a block can have where the launch asks for it, in bytes. The launches of this crate do.
+    /// Shared memory that a block can have where the launch asks for it, in bytes. The launches of
+    /// this crate do.
     pub shared_bytes_per_block: usize,
     /// Memory in all, in bytes; `None` for the simulator, which takes what the host has.
     pub memory_bytes: Option<usize>,

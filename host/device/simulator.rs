@@ -18,8 +18,9 @@ const ARCH: Arch = Arch::new(9, 0);
 /// Shared memory of a block on that architecture, in bytes.
 const SHARED_BYTES_PER_BLOCK: usize = 227 * 1024;
 
-/// The multiprocessors for which products are planned: those of an H200, which has that architecture and which the costs of
-/// kernels were measured on. The host's cores, which run the blocks, would make a kernel's choice differ by machine.
+/// The multiprocessors for which products are planned: those of an H200, which has that
+/// architecture and which the costs of kernels were measured on. The host's cores, which run the
+/// blocks, would make a kernel's choice differ by machine.
 pub(crate) const PLANNED_MULTIPROCESSORS: u32 = 132;
 
 /// A simulated device: a memory of its own.

@@ -53,7 +53,8 @@ pub struct Style {
     pub theme: Theme,
     /// The colours of [`Format::Table`].
     pub colours: Colours,
-    /// The characters of a line, where [`Format::Table`] breaks wide grids into several; `None`: it breaks none.
+    /// The characters of a line, where [`Format::Table`] breaks wide grids into several; `None`: it
+    /// breaks none.
     pub width: Option<usize>,
     /// Whether indices count from 1, as Julia's do.
     pub one_based: bool,
@@ -67,7 +68,8 @@ impl Style {
 }
 
 impl Format {
-    /// The format that a file's suffix names: `.svg`, `.tex` (TikZ), `.typ` (Typst) or `.txt` (MoYe's text).
+    /// The format that a file's suffix names: `.svg`, `.tex` (TikZ), `.typ` (Typst) or `.txt`
+    /// (MoYe's text).
     ///
     /// # Errors
     /// Where it is none of these.

@@ -1,12 +1,14 @@
-//! Where everything in a picture stands: boxes and lines of text with coordinates, which SVG, TikZ and Typst draw alike.
+//! Where everything in a picture stands: boxes and lines of text with coordinates, which SVG, TikZ
+//! and Typst draw alike.
 //!
-//! Lengths are in CSS pixels (1/96 inch), from the upper left corner. Text is set in a fixed-width face, whose letters
-//! are taken to be wider than in any common one ([`ADVANCE`]), so nothing is clipped where another face stands in.
+//! Lengths are in CSS pixels (1/96 inch), from the upper left corner. Text is set in a fixed-width
+//! face, whose letters are taken to be wider than in any common one ([`ADVANCE`]), so nothing is
+//! clipped where another face stands in.
 
 use super::scene::{Cell, Fill, Grid, Heading, Label, Mark, Scene};
 
-/// The width of a letter over the size of the font: 0.60 to 0.602 in DejaVu, Liberation, Courier and Consolas-like
-/// faces, 0.525 in Computer Modern.
+/// The width of a letter over the size of the font: 0.60 to 0.602 in DejaVu, Liberation, Courier
+/// and Consolas-like faces, 0.525 in Computer Modern.
 const ADVANCE: f64 = 0.62;
 const MARGIN: f64 = 16.0;
 const GAP: f64 = 28.0;
@@ -191,8 +193,8 @@ fn lines_height(lines: usize) -> f64 {
     if lines == 0 { 0.0 } else { lines as f64 * CAPTION_SIZE * LINE + 6.0 }
 }
 
-/// The text in lines of at most `width` characters, broken after spaces, commas and colons, or anywhere in a word
-/// that is longer.
+/// The text in lines of at most `width` characters, broken after spaces, commas and colons, or
+/// anywhere in a word that is longer.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;

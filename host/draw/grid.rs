@@ -6,14 +6,15 @@ use moye_device::layout::{IntTuple, Layout, coordinate_of, try_coordinate_of};
 
 /// The grid of a layout's indices, with the coordinates as headings.
 ///
-/// Mode 0 goes down the rows and mode 1 along the columns. A layout of rank 1 is one row; of a higher rank, all modes
-/// after the first go along the columns together, the second fastest. Where a mode is nested, its headings say the
-/// hierarchical coordinate too. Colours run from light to strong with the index, so they show the order in memory. A
-/// layout of coordinates (strides such as `1@0`) shows coordinates.
+/// Mode 0 goes down the rows and mode 1 along the columns. A layout of rank 1 is one row; of a
+/// higher rank, all modes after the first go along the columns together, the second fastest. Where
+/// a mode is nested, its headings say the hierarchical coordinate too. Colours run from light to
+/// strong with the index, so they show the order in memory. A layout of coordinates (strides such
+/// as `1@0`) shows coordinates.
 ///
 /// # Errors
-/// Where the layout has more than [`MAX_CELLS`](super::MAX_CELLS) elements, or has strides that make no
-/// coordinate, such as integers beside strides along basis vectors.
+/// Where the layout has more than [`MAX_CELLS`](super::MAX_CELLS) elements, or has strides that
+/// make no coordinate, such as integers beside strides along basis vectors.
 ///
 /// ```
 /// use moye::draw::{self, Label};
@@ -57,8 +58,8 @@ impl Frame {
         Ok(Self { rows, columns })
     }
 
-    /// The integer coordinate of a cell. Modes after the first are counted together, so the cells are in the layout's
-    /// own order, column by column.
+    /// The integer coordinate of a cell. Modes after the first are counted together, so the cells
+    /// are in the layout's own order, column by column.
     pub fn linear(&self, row: usize, column: usize) -> i64 {
         (column * self.rows.len() + row) as i64
     }
@@ -87,7 +88,8 @@ fn headings(modes: &[IntTuple]) -> Vec<Heading> {
     (0..extent).map(heading).collect()
 }
 
-/// The hierarchical coordinate of `rest` within `shape`; what is left of it counts in the modes that follow.
+/// The hierarchical coordinate of `rest` within `shape`; what is left of it counts in the modes
+/// that follow.
 fn coordinate_text(shape: &IntTuple, rest: &mut i64) -> String {
     if let Some(extent) = shape.as_int() {
         let digit = *rest % extent;
@@ -114,8 +116,8 @@ impl<'a> Values<'a> {
         Ok(Self(layout))
     }
 
-    /// The label of an element, and the number that its colour shows: of a coordinate the last one, which tells the columns
-    /// of an identity layout apart.
+    /// The label of an element, and the number that its colour shows: of a coordinate the last one,
+    /// which tells the columns of an identity layout apart.
     fn at(&self, coord: i64) -> (Label, i64) {
         if !self.0.is_coordinate() {
             let index = self.0.at(coord);

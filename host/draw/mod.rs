@@ -1,7 +1,8 @@
 //! Pictures of layouts, of thread-value layouts and of what is made of them.
 //!
-//! A function for each kind of picture makes a [`Scene`]: grids of labelled, coloured cells. [`Scene::render`] writes it
-//! in a [`Format`]: SVG, LaTeX (TikZ), Typst, a table for the terminal, or the text of MoYe's and CuTe's `print_layout`.
+//! A function for each kind of picture makes a [`Scene`]: grids of labelled, coloured cells.
+//! [`Scene::render`] writes it in a [`Format`]: SVG, LaTeX (TikZ), Typst, a table for the terminal,
+//! or the text of MoYe's and CuTe's `print_layout`.
 //!
 //! ```
 //! use moye::draw::{self, Format, Style};

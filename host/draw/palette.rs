@@ -1,12 +1,14 @@
 //! The colours of pictures, for light and dark pages.
 //!
-//! The 32 categories were chosen in OKLCH: candidates are all colours of sRGB with nine lightnesses (light: 0.66 to 0.96,
-//! dark: 0.22 to 0.52), nine chromas up to 0.18, and hues every 15 degrees, whose contrast with the ink is at least 5.1.
-//! Their distance is the least of four in OKLab: as seen with normal vision, with protanopia, with deuteranopia and with
-//! tritanopia (the matrices of Machado, Oliveira and Fernandes, 2009, in linear light). Annealing takes 32 of them and
-//! orders them, such that any two differ, and that threads that stand side by side in the usual layouts, whose numbers
-//! differ by 1, 2, 4, 8 or 16, are far apart. Dichromats see lightness and one axis of colour, so it is mostly by
-//! lightness that neighbours differ for them. `tests/draw` holds the distances.
+//! The 32 categories were chosen in OKLCH: candidates are all colours of sRGB with nine lightnesses
+//! (light: 0.66 to 0.96, dark: 0.22 to 0.52), nine chromas up to 0.18, and hues every 15 degrees,
+//! whose contrast with the ink is at least 5.1. Their distance is the least of four in OKLab: as
+//! seen with normal vision, with protanopia, with deuteranopia and with tritanopia (the matrices of
+//! Machado, Oliveira and Fernandes, 2009, in linear light). Annealing takes 32 of them and orders
+//! them, such that any two differ, and that threads that stand side by side in the usual layouts,
+//! whose numbers differ by 1, 2, 4, 8 or 16, are far apart. Dichromats see lightness and one axis
+//! of colour, so it is mostly by lightness that neighbours differ for them. `tests/draw` holds the
+//! distances.
 //!
 //! The ramp has hue 245 and a lightness and chroma that change by equal steps.
 

@@ -1,7 +1,9 @@
-//! The text forms of `print_layout` in MoYe and CuTe: a table of `+---+` and `|` with the layout in the first line.
+//! The text forms of `print_layout` in MoYe and CuTe: a table of `+---+` and `|` with the layout in
+//! the first line.
 //!
-//! Both are the same but for the space that Julia prints after a comma. A column is as wide as the layout's cosize in
-//! digits; it is wider, where theirs runs out of line, for larger column numbers, negative indices and other labels.
+//! Both are the same but for the space that Julia prints after a comma. A column is as wide as the
+//! layout's cosize in digits; it is wider, where theirs runs out of line, for larger column
+//! numbers, negative indices and other labels.
 
 use super::format::Style;
 use super::scene::{Grid, Scene};

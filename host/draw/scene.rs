@@ -1,5 +1,5 @@
-//! What a picture shows, before any format: grids of labelled, coloured cells. Every kind of picture makes a
-//! [`Scene`], and every renderer draws one.
+//! What a picture shows, before any format: grids of labelled, coloured cells. Every kind of
+//! picture makes a [`Scene`], and every renderer draws one.
 
 use moye_device::layout::IntTuple;
 
@@ -32,8 +32,8 @@ pub struct Grid {
     pub caption: String,
     /// What stands below it, one paragraph each.
     pub notes: Vec<String>,
-    /// One more than the largest index, where the cells are a layout's indices. `print_layout`'s columns are as wide
-    /// as this number.
+    /// One more than the largest index, where the cells are a layout's indices. `print_layout`'s
+    /// columns are as wide as this number.
     pub cosize: Option<i64>,
     rows: Vec<Heading>,
     columns: Vec<Heading>,
@@ -143,8 +143,8 @@ impl Cell {
 }
 
 impl Label {
-    /// The label in lines, with indices counted from `base`. Banks count from 0 always: it is what hardware calls
-    /// them.
+    /// The label in lines, with indices counted from `base`. Banks count from 0 always: it is what
+    /// hardware calls them.
     pub fn lines(&self, base: i64) -> Vec<String> {
         match self {
             Self::Empty => Vec::new(),

@@ -63,8 +63,9 @@ impl Memory {
     }
 }
 
-/// What a swizzle does: on the left the indices without it, on the right those with it. The colours follow the bits that
-/// the swizzle changes, so they stand in order on the left and permuted on the right.
+/// What a swizzle does: on the left the indices without it, on the right those with it. The colours
+/// follow the bits that the swizzle changes, so they stand in order on the left and permuted on the
+/// right.
 ///
 /// # Errors
 /// Where the layout has too many elements.
@@ -99,16 +100,19 @@ pub fn swizzle(composed: &ComposedLayout) -> Result<Scene, DrawError> {
     Ok(Scene::pair(composed.to_string(), description, before, after))
 }
 
-/// The bank of shared memory that each element falls in, for elements of `bits` bits: 32 banks of 32-bit words.
+/// The bank of shared memory that each element falls in, for elements of `bits` bits: 32 banks of
+/// 32-bit words.
 ///
-/// `access` is what a warp reads or writes by one instruction: it maps (thread, value) to an element's linear coordinate
-/// in the layout; the values of a thread make its vector of up to 128 bits. Its elements have strong borders, and those
-/// whose bank has to serve several words at a time a filled corner. 128-bit accesses go by quarter warps, 64-bit ones by
-/// half warps; threads that read the same word do not conflict.
+/// `access` is what a warp reads or writes by one instruction: it maps (thread, value) to an
+/// element's linear coordinate in the layout; the values of a thread make its vector of up to 128
+/// bits. Its elements have strong borders, and those whose bank has to serve several words at a
+/// time a filled corner. 128-bit accesses go by quarter warps, 64-bit ones by half warps; threads
+/// that read the same word do not conflict.
 ///
 /// # Errors
-/// Where the layout has too many elements or negative indices, the element size is no power of two up to 128, or the
-/// access has more than 32 threads, reaches outside the layout, or its vectors are not contiguous and aligned.
+/// Where the layout has too many elements or negative indices, the element size is no power of two
+/// up to 128, or the access has more than 32 threads, reaches outside the layout, or its vectors
+/// are not contiguous and aligned.
 ///
 /// ```
 /// use moye::draw;

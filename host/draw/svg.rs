@@ -9,8 +9,8 @@ use std::fmt::Write;
 use svg::node::element::{Description, Element, Group, Polygon, Rectangle, Title};
 use svg::{Document, Node};
 
-/// Every cell is a `<g class="cell">` with `data-panel`, `data-row`, `data-column` and what it holds (`data-index`,
-/// `data-thread` and `data-value`, ...), so that scripts can find it.
+/// Every cell is a `<g class="cell">` with `data-panel`, `data-row`, `data-column` and what it
+/// holds (`data-index`, `data-thread` and `data-value`, ...), so that scripts can find it.
 pub fn svg(scene: &Scene, style: &Style) -> String {
     let drawing = place(scene, style.base());
     let (width, height) = (drawing.width, drawing.height);

@@ -1,7 +1,8 @@
 //! Tables of box-drawing characters for the terminal.
 //!
-//! Panels stand as in the picture where the line is wide enough, and one below the other where it is not. A grid that is
-//! wider than the line is broken between columns into several tables, each with its headings.
+//! Panels stand as in the picture where the line is wide enough, and one below the other where it
+//! is not. A grid that is wider than the line is broken between columns into several tables, each
+//! with its headings.
 
 use super::format::{Colours, Style};
 use super::geometry::wrap;

@@ -1,4 +1,5 @@
-//! Pictures of thread-value layouts, and of what is made of them: tiled copies and matrix instructions.
+//! Pictures of thread-value layouts, and of what is made of them: tiled copies and matrix
+//! instructions.
 
 use super::error::{DrawError, check_cells};
 use super::scene::{Cell, Fill, Grid, Heading, Label, Panel, Scene};
@@ -6,9 +7,10 @@ use moye_device::layout::{Basis, Layout, Leaf, try_make_layout_tv};
 
 /// A tile with, in each element, the thread (T) and the value (V) that hold it, coloured by thread.
 ///
-/// `tv` maps (thread, value) to an index in the tile of `tile` = (rows, columns) elements, counted down the columns, or
-/// to coordinates in it (strides such as `1@0`). `threads` gives thread ids to the thread indices (an atom's `thr_id`);
-/// without it they are the same. An element that several pairs hold shows the first, and how many others there are.
+/// `tv` maps (thread, value) to an index in the tile of `tile` = (rows, columns) elements, counted
+/// down the columns, or to coordinates in it (strides such as `1@0`). `threads` gives thread ids to
+/// the thread indices (an atom's `thr_id`); without it they are the same. An element that several
+/// pairs hold shows the first, and how many others there are.
 ///
 /// # Errors
 /// Where a value lies outside the tile, or there are too many cells.
@@ -35,8 +37,8 @@ pub fn thread_value(tv: &Layout, tile: [i64; 2], threads: Option<&Layout>) -> Re
     Ok(Scene::single(tv.to_string(), description, grid))
 }
 
-/// A tiled copy: the tile that is read on the left, the tile that is written on the right, each with the thread and
-/// value that move the element.
+/// A tiled copy: the tile that is read on the left, the tile that is written on the right, each
+/// with the thread and value that move the element.
 ///
 /// # Errors
 /// As [`thread_value`], for either.
@@ -53,9 +55,9 @@ pub fn tiled_copy(source: &Layout, destination: &Layout, tile: [i64; 2]) -> Resu
     Ok(Scene::pair(title, description, left, right))
 }
 
-/// The tiled copy of a thread layout over a value layout (`make_tiled_copy` with an atom that gives each thread the same
-/// values to read and to write). A tile of one mode is one row; of more than two, all modes after the first go along the
-/// columns.
+/// The tiled copy of a thread layout over a value layout (`make_tiled_copy` with an atom that gives
+/// each thread the same values to read and to write). A tile of one mode is one row; of more than
+/// two, all modes after the first go along the columns.
 ///
 /// # Errors
 /// Where the two make no thread-value layout, or as [`tiled_copy`].
@@ -73,10 +75,11 @@ pub fn tiled_copy_of(threads: &Layout, values: &Layout) -> Result<Scene, DrawErr
     tiled_copy(&copy.layout, &copy.layout, [rows, copy.tile.size() / rows])
 }
 
-/// A matrix instruction, as CuTe draws it: A (M x K) on the left, B (K x N) above, C (M x N) in the corner between them.
+/// A matrix instruction, as CuTe draws it: A (M x K) on the left, B (K x N) above, C (M x N) in the
+/// corner between them.
 ///
-/// `a`, `b` and `c` map (thread, value) to an index in the M x K, N x K and M x N tiles, counted along the first extent;
-/// `threads` gives thread ids to the thread indices.
+/// `a`, `b` and `c` map (thread, value) to an index in the M x K, N x K and M x N tiles, counted
+/// along the first extent; `threads` gives thread ids to the thread indices.
 ///
 /// # Errors
 /// As [`thread_value`], for any of them.
@@ -112,7 +115,8 @@ fn thread_count(tv: &Layout) -> i64 {
 struct Holders {
     rows: i64,
     columns: i64,
-    /// For each element, row by row: the first holder (thread id, value), and how many others there are.
+    /// For each element, row by row: the first holder (thread id, value), and how many others there
+    /// are.
     cells: Vec<Option<(i64, i64, usize)>>,
 }
 

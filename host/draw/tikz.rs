@@ -1,4 +1,5 @@
-//! LaTeX: a document of class `standalone` with a TikZ picture, for `\includestandalone` or on its own.
+//! LaTeX: a document of class `standalone` with a TikZ picture, for `\includestandalone` or on its
+//! own.
 
 use super::format::{Style, Theme};
 use super::geometry::{Anchor, CORNER, Drawing, PlacedCell, PlacedText, Tone, place};

@@ -31,8 +31,8 @@ pub trait Draw {
     fn draw(&self) -> Result<Scene, DrawError>;
 }
 
-/// The source on the left, the destination on the right. A tile of one mode is one row; of more than two, all modes after
-/// the first go along the columns.
+/// The source on the left, the destination on the right. A tile of one mode is one row; of more
+/// than two, all modes after the first go along the columns.
 impl Draw for CopyTiling {
     fn draw(&self) -> Result<Scene, DrawError> {
         let rows = if self.tile.rank() < 2 { 1 } else { self.tile.mode(0).size() };

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 
-/// What the driver returned for a call that failed: `CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access ...`.
+/// What the driver returned for a call that failed:
+/// `CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access ...`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverCode(i32);
 
@@ -32,7 +33,8 @@ impl DriverCode {
         self.0
     }
 
-    /// Whether it says that a kernel went wrong while it ran. No call on the GPU succeeds in this process after it.
+    /// Whether it says that a kernel went wrong while it ran. No call on the GPU succeeds in this
+    /// process after it.
     pub const fn is_kernel_fault(self) -> bool {
         matches!(self.0, 700 | 702 | 710 | 714..=719)
     }
@@ -54,8 +56,8 @@ thread_local! {
 
 /// The code behind an error of `cust`.
 ///
-/// `cust` folds the codes that it has no name for into one, so the number is taken from the call itself, the last one
-/// on this thread that failed.
+/// `cust` folds the codes that it has no name for into one, so the number is taken from the call
+/// itself, the last one on this thread that failed.
 pub fn of(error: CudaError) -> DriverCode {
     match error {
         CudaError::UnknownError => DriverCode(LAST.get()),
@@ -80,7 +82,8 @@ pub fn known(code: c_int) -> CUresult {
             | 800..=809 | 900..=911
     );
     if named {
-        // SAFETY: the enum of 32 bits has a variant for each of these numbers (CUDA 11.4's `cuda.h`).
+        // SAFETY: the enum of 32 bits has a variant for each of these numbers (CUDA 11.4's
+        // `cuda.h`).
         unsafe { std::mem::transmute::<c_int, CUresult>(code) }
     } else {
         CUresult::CUDA_ERROR_UNKNOWN

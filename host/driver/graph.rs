@@ -1,4 +1,5 @@
-//! The update of an executable graph, whose result a newer driver may give by a number that `cust`'s enum lacks.
+//! The update of an executable graph, whose result a newer driver may give by a number that
+//! `cust`'s enum lacks.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
@@ -19,7 +20,8 @@ fn reason(result: c_int) -> Option<&'static str> {
     })
 }
 
-/// Gives an executable graph the parameters of another graph; an error is the code, and the reason where the graphs differ.
+/// Gives an executable graph the parameters of another graph; an error is the code, and the reason
+/// where the graphs differ.
 ///
 /// # Safety
 /// Both are alive and of the context that is current.
@@ -32,8 +34,9 @@ pub unsafe fn update(
     let (mut node, mut result) = (null_mut(), 0);
     let code = match UPDATE.address() {
         Ok(address) => {
-            // SAFETY: the driver's function of this name has this signature ("CUDA Driver API", "Graph Management"); the places
-            // for its results may be written; the caller's contract.
+            // SAFETY: the driver's function of this name has this signature ("CUDA Driver API",
+            // "Graph Management"); the places for its results may be written; the caller's
+            // contract.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Update>(address)(executable, graph, &mut node, &mut result)
             })

@@ -1,7 +1,8 @@
-//! Launches that say more than extents: clusters of blocks, and a start before the kernel in front has ended.
+//! Launches that say more than extents: clusters of blocks, and a start before the kernel in front
+//! has ended.
 //!
-//! The driver's call for them (`cuLaunchKernelEx`, CUDA 11.8) is newer than `cust`'s bindings. The structures are those of NVIDIA's
-//! "CUDA Driver API", `CUlaunchConfig` and `CUlaunchAttribute`.
+//! The driver's call for them (`cuLaunchKernelEx`, CUDA 11.8) is newer than `cust`'s bindings. The
+//! structures are those of NVIDIA's "CUDA Driver API", `CUlaunchConfig` and `CUlaunchAttribute`.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
@@ -14,7 +15,8 @@ const CLUSTER_DIMENSION: c_int = 4;
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`
 const PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
 
-/// `CUlaunchAttribute`: a number, and a union of 64 bytes of which these attributes use the first words.
+/// `CUlaunchAttribute`: a number, and a union of 64 bytes of which these attributes use the first
+/// words.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Attribute {
@@ -59,8 +61,8 @@ pub struct Extents {
 /// Launches a function.
 ///
 /// # Safety
-/// The context of the function and the stream is current; `parameters` are the addresses of the function's parameters, in order;
-/// the kernel's own contract.
+/// The context of the function and the stream is current; `parameters` are the addresses of the
+/// function's parameters, in order; the kernel's own contract.
 pub unsafe fn launch(
     function: CUfunction,
     extents: &Extents,
@@ -90,8 +92,9 @@ pub unsafe fn launch(
     };
     let code = match LAUNCH.address() {
         Ok(address) => {
-            // SAFETY: the driver's function of this name has this signature (CUDA Driver API, "Execution Control"), and reads the
-            // configuration and the parameters during the call; its contract is the caller's.
+            // SAFETY: the driver's function of this name has this signature (CUDA Driver API,
+            // "Execution Control"), and reads the configuration and the parameters during the call;
+            // its contract is the caller's.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Launch>(address)(
                     &raw const config,

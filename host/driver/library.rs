@@ -18,7 +18,8 @@ static MISSING: Mutex<Option<&'static str>> = Mutex::new(None);
 
 /// Opens the driver's library, or says why it cannot be opened.
 pub fn open() -> Result<&'static Library, &'static str> {
-    // SAFETY: the driver's initialisers are those of an installed system library, which every CUDA program runs.
+    // SAFETY: the driver's initialisers are those of an installed system library, which every CUDA
+    // program runs.
     let opened = LIBRARY.get_or_init(|| unsafe { Library::new(FILE) }.map_err(|error| reason(&error)));
     opened.as_ref().map_err(String::as_str)
 }
@@ -46,8 +47,8 @@ impl Symbol {
         Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// The function's address; the code of `SHARED_OBJECT_INIT_FAILED` where there is no library, that of
-    /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` where the library has no such function.
+    /// The function's address; the code of `SHARED_OBJECT_INIT_FAILED` where there is no library,
+    /// that of `SHARED_OBJECT_SYMBOL_NOT_FOUND` where the library has no such function.
     #[inline]
     pub fn address(&self) -> Result<*mut c_void, CUresult> {
         let known = self.address.load(Ordering::Relaxed);

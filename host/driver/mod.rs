@@ -1,7 +1,7 @@
 //! The CUDA driver, opened when it is first used.
 //!
-//! A binary that links this crate depends on no library of CUDA and starts on a machine without a driver;
-//! [`available`] says whether there is one.
+//! A binary that links this crate depends on no library of CUDA and starts on a machine without a
+//! driver; [`available`] says whether there is one.
 
 mod code;
 pub(crate) mod graph;

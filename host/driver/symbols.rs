@@ -1,8 +1,9 @@
 //! The driver's functions, bound at their first call.
 //!
-//! `cust` declares them as foreign functions. They are defined here instead: each definition looks up the function of
-//! the same name in the driver's library, keeps its address, and passes the arguments on. The list holds all that
-//! `cust` 0.3.2 names and what this crate needs besides. See NVIDIA's "CUDA Driver API" for what they do.
+//! `cust` declares them as foreign functions. They are defined here instead: each definition looks
+//! up the function of the same name in the driver's library, keeps its address, and passes the
+//! arguments on. The list holds all that `cust` 0.3.2 names and what this crate needs besides. See
+//! NVIDIA's "CUDA Driver API" for what they do.
 
 use super::code::known;
 use super::library::Symbol;
@@ -17,11 +18,13 @@ macro_rules! forward {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $type),*) -> CUresult {
             static SYMBOL: Symbol = Symbol::new(stringify!($name));
-            // The code comes back as a number: a newer driver may return one that the enum has no variant for.
+            // The code comes back as a number: a newer driver may return one that the enum has no
+            // variant for.
             type Function = unsafe extern "C" fn($($type),*) -> c_int;
             match SYMBOL.address() {
-                // SAFETY: the driver's function of this name has this signature, checked above against `cust`'s
-                // bindings but for the result, an enum of 32 bits; its contract is the caller's.
+                // SAFETY: the driver's function of this name has this signature, checked above
+                // against `cust`'s bindings but for the result, an enum of 32 bits; its contract is
+                // the caller's.
                 Ok(address) => known(unsafe { std::mem::transmute::<*mut c_void, Function>(address)($($arg),*) }),
                 Err(code) => known(code as c_int),
             }

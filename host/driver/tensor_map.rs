@@ -1,4 +1,5 @@
-//! Tensor maps in the driver's form: `cuTensorMapEncodeTiled`, CUDA 12.0, which `cust`'s bindings do not have.
+//! Tensor maps in the driver's form: `cuTensorMapEncodeTiled`, CUDA 12.0, which `cust`'s bindings
+//! do not have.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
@@ -31,8 +32,9 @@ pub fn encode(map: &TensorMap) -> Result<[u64; 16], DriverCode> {
     let mut encoded = Encoded([0; 16]);
     let code = match ENCODE.address() {
         Ok(address) => {
-            // SAFETY: the driver's function of this name has this signature (CUDA Driver API, "Tensor Map Object Management");
-            // the arrays have as many values as there are dimensions, and the tensor's address is kept and not followed.
+            // SAFETY: the driver's function of this name has this signature (CUDA Driver API,
+            // "Tensor Map Object Management"); the arrays have as many values as there are
+            // dimensions, and the tensor's address is kept and not followed.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Encode>(address)(
                     &raw mut encoded,

@@ -8,7 +8,8 @@ use thiserror::Error;
 #[derive(Clone, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// The text is no expression, what is written as a layout is none, or an operation was given what it does not take.
+    /// The text is no expression, what is written as a layout is none, or an operation was given
+    /// what it does not take.
     #[error("column {column}: {reason}")]
     At {
         /// The column of the offending character or call, counted from 1 in characters.
@@ -31,8 +32,8 @@ impl fmt::Debug for EvalError {
 }
 
 impl EvalError {
-    /// The error with the column of the call that it comes from, where it does not say one itself. What an operation
-    /// says itself names its operands, which tell more than a column.
+    /// The error with the column of the call that it comes from, where it does not say one itself.
+    /// What an operation says itself names its operands, which tell more than a column.
     pub(super) fn at(self, column: usize) -> Self {
         match self {
             Self::Call(reason) => Self::At { column, reason },

@@ -13,8 +13,8 @@
 //! list       := [ expression { "," expression } [ "," ] ]
 //! ```
 //!
-//! Spaces are free. Integers may be written as CuTe prints static ones (`_4`). A layout may stand as CuTe prints it,
-//! with a pointer or an origin before it (`printed`).
+//! Spaces are free. Integers may be written as CuTe prints static ones (`_4`). A layout may stand
+//! as CuTe prints it, with a pointer or an origin before it (`printed`).
 
 use std::vec::Drain;
 
@@ -34,9 +34,9 @@ pub(super) const DEEPEST: usize = 64;
 /// The value of an expression.
 ///
 /// # Errors
-/// Where the text is no expression, or a layout in it is none (the error names the column and what was expected there),
-/// where an operation is given what it does not take, or where it has no answer (the error is its own, with the
-/// operands).
+/// Where the text is no expression, or a layout in it is none (the error names the column and what
+/// was expected there), where an operation is given what it does not take, or where it has no
+/// answer (the error is its own, with the operands).
 ///
 /// ```
 /// let value = moye::eval::evaluate("coalesce(composition((6,2):(8,2), (4,3):(3,1)))").unwrap();
@@ -54,7 +54,8 @@ pub fn evaluate(text: &str) -> Result<Value, EvalError> {
     Ok(reader.pop())
 }
 
-/// Values are large: those that wait stand on a stack of their own, so that nested calls need little of the program's.
+/// Values are large: those that wait stand on a stack of their own, so that nested calls need
+/// little of the program's.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -82,7 +83,8 @@ impl Reader<'_> {
             if !is_layout || !self.eat("(") {
                 return Ok(());
             }
-            // A call is of the whole composition before it: `A o B(c)` is the index that A gives to that of B.
+            // A call is of the whole composition before it: `A o B(c)` is the index that A gives to
+            // that of B.
             let count = self.list(")")?;
             self.apply(count, start, column)?;
         }
@@ -186,7 +188,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how many.
+    /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how
+    /// many.
     pub(super) fn list(&mut self, close: &str) -> Result<usize, EvalError> {
         if self.depth == DEEPEST {
             return Err(
@@ -229,8 +232,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes a layout that was pushed last out of the parentheses around it. By itself `(L)` is a tiler of one mode; before
-    /// a call or `o` only the layout has a meaning.
+    /// Takes a layout that was pushed last out of the parentheses around it. By itself `(L)` is a
+    /// tiler of one mode; before a call or `o` only the layout has a meaning.
     fn unwrap(&mut self) {
         while let Some(Value::List(values)) = self.values.last_mut()
             && let [Value::Layout(_) | Value::Composed(_) | Value::Swizzle(_) | Value::List(_)] =
@@ -274,7 +277,8 @@ impl Reader<'_> {
         matches!(self.values.as_slice(), [.., Value::Swizzle(_), Value::Tuple(offset)] if offset.is_int())
     }
 
-    /// Whether a layout and an integer were pushed last: an offset if another `o` follows, otherwise a tiler.
+    /// Whether a layout and an integer were pushed last: an offset if another `o` follows,
+    /// otherwise a tiler.
     fn is_integer_after_layout(&self) -> bool {
         matches!(
             self.values.as_slice(),
@@ -282,8 +286,8 @@ impl Reader<'_> {
         )
     }
 
-    /// Reads the layout after an offset, which was pushed last and of which only 0 has a meaning here: CuTe prints
-    /// `A o offset o B` with layouts for A too.
+    /// Reads the layout after an offset, which was pushed last and of which only 0 has a meaning
+    /// here: CuTe prints `A o offset o B` with layouts for A too.
     fn offset_between_layouts(&mut self, place: usize) -> Result<(), EvalError> {
         let offset = self.pop();
         if !matches!(&offset, Value::Tuple(offset) if offset.leaf(0) == Leaf::Int(0)) {
@@ -304,8 +308,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What the layout that was pushed first answers to the values that were pushed after it: its value at this coordinate, or
-    /// the slice where there are wildcards, as CuTe has it. A single value is the coordinate itself.
+    /// What the layout that was pushed first answers to the values that were pushed after it: its
+    /// value at this coordinate, or the slice where there are wildcards, as CuTe has it. A single
+    /// value is the coordinate itself.
     fn apply(&mut self, count: usize, start: usize, column: usize) -> Result<(), EvalError> {
         if count != 1 {
             self.tuple(count, column)?;
@@ -317,8 +322,9 @@ impl Reader<'_> {
         }
     }
 
-    /// The value of the layout that was pushed first at the coordinate that was pushed after it. An error speaks of the
-    /// call as it is written, and not of an operation that the text does not have.
+    /// The value of the layout that was pushed first at the coordinate that was pushed after it. An
+    /// error speaks of the call as it is written, and not of an operation that the text does not
+    /// have.
     fn call_layout(&mut self, start: usize) -> Result<(), EvalError> {
         let written = match self.values.as_slice() {
             [.., layout, Value::Tuple(coord)] if coord.is_int() => format!("{layout}({coord})"),
@@ -458,8 +464,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The error of a layout or a swizzle that is written out from `place` on, with the column of that in it which does
-    /// not fit, or where its numbers are expressions themselves, its own.
+    /// The error of a layout or a swizzle that is written out from `place` on, with the column of
+    /// that in it which does not fit, or where its numbers are expressions themselves, its own.
     pub(super) fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
         let written = &self.text[place..self.at];
         let read = [

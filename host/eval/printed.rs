@@ -1,12 +1,16 @@
 //! What CuTe prints around a layout: pointers, origins of coordinates, tensors.
 //!
-//! CuTe C++ prints a tensor as a pointer and its layout, `gmem_ptr[32b](0x7f..) o (_32,_4):(_1,32)`, a layout of
-//! shared memory with `smem_ptr[16b](unset)` in place of an offset, and a tensor of coordinates with its origin,
-//! `ArithTuple(0,_0) o (4,3):(_1@0,_1@1)`, or `counting_iter(0) o 12:1`. Operands of `wgmma` and `tcgen05.mma` in shared
-//! memory have no pointer but descriptors, `GMMA::DescriptorIterator o (_1,_2,_4):(_0,_64,_2)`. The Python DSL prints `tensor<ptr<f16, smem, align<16>> o (8,64):(64,1)>`,
-//! and with values `tensor(raw_ptr(0x..: f32, gmem, align<4>) o (4,3):(1,4), data= ...`. The layout is what counts: an
-//! address says nothing of it. Only a swizzle beside a pointer says more: it swizzles bytes, so it is converted to
-//! elements of the pointer's type, as CuTe's `as_position_independent_swizzle_layout` does.
+//! CuTe C++ prints a tensor as a pointer and its layout,
+//! `gmem_ptr[32b](0x7f..) o (_32,_4):(_1,32)`, a layout of shared memory with
+//! `smem_ptr[16b](unset)` in place of an offset, and a tensor of coordinates with its origin,
+//! `ArithTuple(0,_0) o (4,3):(_1@0,_1@1)`, or `counting_iter(0) o 12:1`. Operands of `wgmma` and
+//! `tcgen05.mma` in shared memory have no pointer but descriptors,
+//! `GMMA::DescriptorIterator o (_1,_2,_4):(_0,_64,_2)`. The Python DSL prints
+//! `tensor<ptr<f16, smem, align<16>> o (8,64):(64,1)>`, and with values
+//! `tensor(raw_ptr(0x..: f32, gmem, align<4>) o (4,3):(1,4), data= ...`. The layout is what counts:
+//! an address says nothing of it. Only a swizzle beside a pointer says more: it swizzles bytes, so
+//! it is converted to elements of the pointer's type, as CuTe's
+//! `as_position_independent_swizzle_layout` does.
 
 use moye_device::layout::{Leaf, Swizzle};
 
@@ -23,7 +27,8 @@ struct Pointer {
 }
 
 impl Reader<'_> {
-    /// Reads a layout as it is printed, with a pointer, an origin, or all of a tensor around it, or any layout.
+    /// Reads a layout as it is printed, with a pointer, an origin, or all of a tensor around it, or
+    /// any layout.
     pub(super) fn printed(&mut self, start: usize) -> Result<(), EvalError> {
         let place = self.start();
         if let Some(pointer) = self.pointer()? {
@@ -43,7 +48,8 @@ impl Reader<'_> {
             ("tensor", Some(b'<' | b'(')) => self.tensor(place),
             _ => {
                 self.layout()?;
-                // A pointer that swizzles is printed without a space: `Sw<3,4,3>_smem_ptr[16b](0x7f..)`.
+                // A pointer that swizzles is printed without a space:
+                // `Sw<3,4,3>_smem_ptr[16b](0x7f..)`.
                 let is_swizzle = matches!(self.values.last(), Some(Value::Swizzle(_)));
                 if is_swizzle && self.text[self.at..].starts_with('_') {
                     self.at += 1;
@@ -57,8 +63,8 @@ impl Reader<'_> {
         }
     }
 
-    /// After a swizzle and `o`: reads a pointer in place of an offset, if there is one, and the layout after it.
-    /// Returns whether there was one.
+    /// After a swizzle and `o`: reads a pointer in place of an offset, if there is one, and the
+    /// layout after it. Returns whether there was one.
     pub(super) fn pointer_as_offset(&mut self, start: usize) -> Result<bool, EvalError> {
         if !matches!(self.values.last(), Some(Value::Swizzle(_))) {
             return Ok(false);
@@ -70,8 +76,8 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Whether an origin of zeros was pushed last, which the Python DSL prints before a layout of coordinates. Shapes
-    /// have no extents of 0.
+    /// Whether an origin of zeros was pushed last, which the Python DSL prints before a layout of
+    /// coordinates. Shapes have no extents of 0.
     pub(super) fn is_zero_origin(&self) -> bool {
         let Some(Value::Tuple(tuple)) = self.values.last() else { return false };
         let is_zero = |i| matches!(tuple.leaf(i), Leaf::Int(0));
@@ -160,8 +166,8 @@ impl Reader<'_> {
         Err(self.expected(if open == '(' { "`)`" } else { "`>`" }))
     }
 
-    /// Reads the origin of a tensor of coordinates after its name of `name` bytes, and the layout. Layouts have no
-    /// origin, so it must be 0.
+    /// Reads the origin of a tensor of coordinates after its name of `name` bytes, and the layout.
+    /// Layouts have no origin, so it must be 0.
     fn origin(&mut self, name: usize, place: usize) -> Result<(), EvalError> {
         self.at += name + "(".len();
         let count = self.list(")")?;

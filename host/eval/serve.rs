@@ -12,8 +12,9 @@ const LONGEST_LINE: u64 = 1024 * 1024;
 
 /// Answers each line of `input` by a line of `output`, in order, until the input ends.
 ///
-/// A line that is no request is answered by an error, as is an empty one and one of more than 1 MiB, and the next is read. Answers are
-/// written when many have gathered or no further line has arrived: a peer that waits for an answer gets it at once.
+/// A line that is no request is answered by an error, as is an empty one and one of more than 1
+/// MiB, and the next is read. Answers are written when many have gathered or no further line has
+/// arrived: a peer that waits for an answer gets it at once.
 ///
 /// # Errors
 /// Where reading or writing fails.

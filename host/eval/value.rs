@@ -9,7 +9,8 @@ use super::error::EvalError;
 
 /// What an expression or an argument is, and what an operation answers.
 ///
-/// Its text form is read back as the same value (tables of more integers than a tuple holds excepted).
+/// Its text form is read back as the same value (tables of more integers than a tuple holds
+/// excepted).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// `true` or `false`.
@@ -22,7 +23,8 @@ pub enum Value {
     Swizzle(Swizzle),
     /// A swizzle after an offset after a layout: `Sw<3,3,3> o 0 o (8,64):(64,1)`.
     Composed(ComposedLayout),
-    /// Several values, among them others than tuples: a tiler by mode, or an answer of several parts.
+    /// Several values, among them others than tuples: a tiler by mode, or an answer of several
+    /// parts.
     List(Vec<Value>),
     /// The values of a function, one after another.
     Table(Vec<IntTuple>),

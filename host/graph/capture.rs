@@ -22,7 +22,8 @@ pub(crate) fn not_captured(call: &'static str) -> Result<()> {
     if CAPTURES.get() == 0 { Ok(()) } else { Err(Error::Captured { call }) }
 }
 
-/// Whether a launch that may begin before the one in front of it ends can be captured: from CUDA 12.3 on.
+/// Whether a launch that may begin before the one in front of it ends can be captured: from CUDA
+/// 12.3 on.
 pub(crate) fn takes_dependent_launches() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| driver::version().is_ok_and(|version| version >= (12, 3)))
@@ -54,7 +55,8 @@ impl Running {
     fn begin(gpu: &'static Gpu, stream: &Stream) -> Result<Self> {
         gpu.bind()?;
         let raw = stream.raw(gpu);
-        // A call of this thread that the driver calls unsafe, such as the load of a kernel, is allowed.
+        // A call of this thread that the driver calls unsafe, such as the load of a kernel, is
+        // allowed.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream is alive and of the context that is current.
         check(unsafe { sys::cuStreamBeginCapture_v2(raw, mode) })
@@ -93,12 +95,14 @@ impl Drop for Running {
 impl Device {
     /// Captures what `work` launches on the given stream, in a graph, and runs none of it.
     ///
-    /// The stream is a new one, made for the capture. Other streams take part where they [wait](Stream::wait) for an event of
-    /// it, and it waits for one of theirs. Operations of this crate such as [`Matmul`](crate::Matmul) take the given stream;
-    /// their workspace belongs to the graph. Kernels that were not launched before are loaded during the capture.
+    /// The stream is a new one, made for the capture. Other streams take part where they
+    /// [wait](Stream::wait) for an event of it, and it waits for one of theirs. Operations of this
+    /// crate such as [`Matmul`](crate::Matmul) take the given stream; their workspace belongs to
+    /// the graph. Kernels that were not launched before are loaded during the capture.
     ///
-    /// Transfers, waits for the host and [`fill_bytes`](crate::Buffer::fill_bytes) take effect at once and cannot be captured:
-    /// they are errors. Memory may be allocated; a buffer that `work` drops is freed at once, so that the graph must not use it.
+    /// Transfers, waits for the host and [`fill_bytes`](crate::Buffer::fill_bytes) take effect at
+    /// once and cannot be captured: they are errors. Memory may be allocated; a buffer that `work`
+    /// drops is freed at once, so that the graph must not use it.
     ///
     /// On the simulator the launches are recorded, and a launch of the graph runs them.
     ///

@@ -56,7 +56,8 @@ impl Graph {
             Captured::Gpu { gpu, raw, stream } => {
                 gpu.bind()?;
                 let mut executable = null_mut();
-                // SAFETY: the graph is alive, and the place for the result may be written. Without flags.
+                // SAFETY: the graph is alive, and the place for the result may be written. Without
+                // flags.
                 check(unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, *raw, 0) })
                     .map_err(|code| gpu.error_of_code("cuGraphInstantiate", code))?;
                 Executable::Gpu { gpu, raw: executable, stream: stream.clone() }
@@ -71,7 +72,8 @@ impl Drop for Graph {
         if let Captured::Gpu { gpu, raw, .. } = &self.kind
             && gpu.bind().is_ok()
         {
-            // SAFETY: the driver gave it to this one alone; what was instantiated of it does not need it.
+            // SAFETY: the driver gave it to this one alone; what was instantiated of it does not
+            // need it.
             let _ = unsafe { sys::cuGraphDestroy(*raw) };
         }
     }
@@ -86,7 +88,8 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// A graph that can be launched, made by [`Graph::instantiate`]. It keeps the memory that operations took for it.
+/// A graph that can be launched, made by [`Graph::instantiate`]. It keeps the memory that
+/// operations took for it.
 pub struct GraphExec {
     device: Device,
     kind: Executable,
@@ -106,14 +109,16 @@ impl GraphExec {
         &self.device
     }
 
-    /// Launches all of it on a stream, and returns while it runs. Launches of one graph run one after the other, whatever the streams.
+    /// Launches all of it on a stream, and returns while it runs. Launches of one graph run one
+    /// after the other, whatever the streams.
     ///
     /// # Errors
-    /// [`Error::StreamOfOtherDevice`], [`Error::Captured`] while a graph is captured, the driver's own, and on the simulator the faults of its kernels.
+    /// [`Error::StreamOfOtherDevice`], [`Error::Captured`] while a graph is captured, the driver's
+    /// own, and on the simulator the faults of its kernels.
     ///
     /// # Safety
-    /// The contract of each captured launch holds now: the buffers are alive until the graph has ended, and are used on other streams as
-    /// [`Device::launch`] says.
+    /// The contract of each captured launch holds now: the buffers are alive until the graph has
+    /// ended, and are used on other streams as [`Device::launch`] says.
     pub unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
         if stream.device() != &self.device {
             return Err(Error::StreamOfOtherDevice {
@@ -126,7 +131,8 @@ impl GraphExec {
             (Executable::Gpu { gpu, raw, .. }, _) => {
                 gpu.bind()?;
                 gpu.launched("a graph");
-                // SAFETY: both are alive and of the context that is current; the rest is the caller's contract.
+                // SAFETY: both are alive and of the context that is current; the rest is the
+                // caller's contract.
                 check(unsafe { sys::cuGraphLaunch(*raw, stream.raw(gpu)) })
                     .map_err(|code| gpu.error_of_code("cuGraphLaunch", code))
             }
@@ -135,11 +141,12 @@ impl GraphExec {
         }
     }
 
-    /// Takes the arguments and grids of another graph of the same launches, which is faster than to instantiate that one.
+    /// Takes the arguments and grids of another graph of the same launches, which is faster than to
+    /// instantiate that one.
     ///
     /// # Errors
-    /// [`Error::GraphUpdate`] where the other has other launches, and this one stays as it was; [`Error::GraphOfOtherDevice`];
-    /// the driver's own.
+    /// [`Error::GraphUpdate`] where the other has other launches, and this one stays as it was;
+    /// [`Error::GraphOfOtherDevice`]; the driver's own.
     pub fn update(&mut self, graph: &Graph) -> Result<()> {
         if graph.device != self.device {
             return Err(Error::GraphOfOtherDevice {
@@ -158,7 +165,8 @@ impl GraphExec {
                 // SAFETY: both are alive.
                 match unsafe { driver::graph::update(*raw, *graph) } {
                     Ok(()) => {
-                        // The memory of the old launches is freed when they have ended: the driver waits.
+                        // The memory of the old launches is freed when they have ended: the driver
+                        // waits.
                         *stream = other.clone();
                         Ok(())
                     }

@@ -1,6 +1,7 @@
 //! CUDA graphs: the launches of a piece of work, captured once and launched as a whole.
 //!
-//! - [`capture`]: [`Device::capture`](crate::Device::capture), and what may not be called meanwhile;
+//! - [`capture`]: [`Device::capture`](crate::Device::capture), and what may not be called
+//!   meanwhile;
 //! - [`executable`]: [`Graph`] and [`GraphExec`];
 //! - [`recording`]: the same on the simulator.
 

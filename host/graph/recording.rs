@@ -29,7 +29,8 @@ impl Recording {
         let kernel = *kernel;
         let run = move |simulator: &Simulator| {
             simulator.run(kernel.name(), grid, kernel.shared_bytes(), &|| {
-                // SAFETY: this runs inside a simulated thread; the kernel's contract is that of `add`.
+                // SAFETY: this runs inside a simulated thread; the kernel's contract is that of
+                // `add`.
                 unsafe { kernel.call(parameters) }
             })
         };

@@ -1,4 +1,5 @@
-//! Streams and slices of [`cudarc`] 0.19: its slices as buffers here, buffers from here as its slices, on one stream.
+//! Streams and slices of [`cudarc`] 0.19: its slices as buffers here, buffers from here as its
+//! slices, on one stream.
 //!
 //! ```no_run
 //! # #[cfg(feature = "matmul-f32")] {
@@ -25,8 +26,8 @@
 //! # }
 //! ```
 //!
-//! The version of CUDA and how its libraries are found are `cudarc`'s features: name those that you want in your own dependency
-//! on it. cuBLAS is not among what this crate's feature switches on.
+//! The version of CUDA and how its libraries are found are `cudarc`'s features: name those that you
+//! want in your own dependency on it. cuBLAS is not among what this crate's feature switches on.
 
 use crate::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Error, Result, Stream};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
@@ -36,7 +37,8 @@ use std::sync::Arc;
 
 /// A stream of `cudarc`, to launch on: it derefs to [`Stream`].
 ///
-/// It keeps the workspaces of what is launched on it, so keep it instead of making one for each call.
+/// It keeps the workspaces of what is launched on it, so keep it instead of making one for each
+/// call.
 #[derive(Debug)]
 pub struct CudarcStream {
     // Dropped before what it borrows.
@@ -62,22 +64,25 @@ impl CudarcStream {
         &self.cuda
     }
 
-    /// A view of a slice, to be read. The stream waits for what has written the slice on other streams.
+    /// A view of a slice, to be read. The stream waits for what has written the slice on other
+    /// streams.
     ///
     /// # Errors
     /// As for [`Buffer::from_raw_parts`].
     ///
     /// # Safety
-    /// The launches that use the view go to this stream, before the view is dropped: `cudarc` orders other uses of the slice
-    /// after them.
+    /// The launches that use the view go to this stream, before the view is dropped: `cudarc`
+    /// orders other uses of the slice after them.
     pub unsafe fn read<'a, T: Element>(&'a self, slice: &'a impl DevicePtr<T>) -> Result<Reading<'a, T>> {
         let (address, order) = slice.device_ptr(&self.cuda);
-        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the caller's contract.
+        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the
+        // caller's contract.
         let view = unsafe { Buffer::from_raw_parts(address, slice.len(), self.stream.device())? };
         Ok(Reading { view, _order: order })
     }
 
-    /// A view of a slice, to be written. The stream waits for what has read or written the slice on other streams.
+    /// A view of a slice, to be written. The stream waits for what has read or written the slice on
+    /// other streams.
     ///
     /// # Errors
     /// As for [`Buffer::from_raw_parts`].
@@ -90,7 +95,8 @@ impl CudarcStream {
     ) -> Result<Writing<'a, T>> {
         let len = slice.len();
         let (address, order) = slice.device_ptr_mut(&self.cuda);
-        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the caller's contract.
+        // SAFETY: the slice is borrowed, and frees its memory in the order of the stream; the
+        // caller's contract.
         let view = unsafe { Buffer::from_raw_parts(address, len, self.stream.device())? };
         Ok(Writing { view, _order: order })
     }
@@ -101,7 +107,8 @@ impl CudarcStream {
     /// [`Error::WrongDevice`] for a buffer of another device.
     ///
     /// # Safety
-    /// What uses the slice goes to this stream, and is ordered with what uses the buffer on other streams.
+    /// What uses the slice goes to this stream, and is ordered with what uses the buffer on other
+    /// streams.
     pub unsafe fn lend<'a, T: Element>(&self, buffer: &'a mut Buffer<T>) -> Result<Lent<'a, T>> {
         if buffer.device() != self.stream.device() {
             return Err(Error::WrongDevice {

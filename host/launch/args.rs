@@ -34,8 +34,9 @@ pub trait KernelArgs<P: Params> {
     fn pass(self, check: &mut dyn FnMut(usize, &Device) -> Result<()>) -> Result<P>;
 }
 
-/// A parameter is passed as it is: a number of exactly its type, a struct, or an address that the caller vouches for where the borrow of a
-/// buffer would be in the way (a kernel that works in place takes the same buffer twice).
+/// A parameter is passed as it is: a number of exactly its type, a struct, or an address that the
+/// caller vouches for where the borrow of a buffer would be in the way (a kernel that works in
+/// place takes the same buffer twice).
 impl<P: KernelParam> KernelArg<P> for P {
     fn device(&self) -> Option<&Device> {
         None

@@ -18,19 +18,22 @@ pub struct Grid {
     pub blocks: Dim3,
     /// Threads of a block.
     pub threads: Dim3,
-    /// Blocks of a cluster, which run at the same time and reach each other's shared memory (from sm_90 on).
+    /// Blocks of a cluster, which run at the same time and reach each other's shared memory (from
+    /// sm_90 on).
     pub cluster: Dim3,
     /// Whether the kernel may start before the one in front of it on its stream has ended.
     pub dependent: bool,
 }
 
 impl Grid {
-    /// A grid of `blocks` blocks with `threads` threads each; either is a number, a pair or a triple.
+    /// A grid of `blocks` blocks with `threads` threads each; either is a number, a pair or a
+    /// triple.
     pub fn new(blocks: impl Into<Dim3>, threads: impl Into<Dim3>) -> Self {
         Self { blocks: blocks.into(), threads: threads.into(), cluster: Dim3::new(1, 1, 1), dependent: false }
     }
 
-    /// The same grid with its blocks in clusters of `cluster` blocks, 8 at most; the extents of the grid are multiples of it.
+    /// The same grid with its blocks in clusters of `cluster` blocks, 8 at most; the extents of the
+    /// grid are multiples of it.
     ///
     /// ```
     /// use moye::Grid;
@@ -42,12 +45,13 @@ impl Grid {
         Self { cluster: cluster.into(), ..self }
     }
 
-    /// The same grid, for a kernel that may start before the one in front of it on its stream has ended (programmatic
-    /// dependent launch, of kernels compiled for sm_90 or later; for others it makes no difference): its blocks take
-    /// multiprocessors as those of the other leave them.
+    /// The same grid, for a kernel that may start before the one in front of it on its stream has
+    /// ended (programmatic dependent launch, of kernels compiled for sm_90 or later; for others it
+    /// makes no difference): its blocks take multiprocessors as those of the other leave them.
     ///
-    /// The kernel then executes `griddepcontrol.wait` before it touches any memory that
-    /// a kernel in front of it touches ([`overlap_launches`](moye_device::arch::overlap_launches) does): one that does not is launched against its contract.
+    /// The kernel then executes `griddepcontrol.wait` before it touches any memory that a kernel in
+    /// front of it touches ([`overlap_launches`](moye_device::arch::overlap_launches) does): one
+    /// that does not is launched against its contract.
     #[must_use]
     pub fn dependent(self) -> Self {
         Self { dependent: true, ..self }
@@ -58,7 +62,8 @@ impl Grid {
         self.cluster != Dim3::new(1, 1, 1)
     }
 
-    /// Checks the extents against what every device takes, and the threads against a kernel's launch bounds.
+    /// Checks the extents against what every device takes, and the threads against a kernel's
+    /// launch bounds.
     pub(super) fn check(&self, kernel: &'static str, bounds: LaunchBounds) -> Result<()> {
         let Self { blocks, threads, cluster, .. } = self;
         for (extent, value, limit) in [

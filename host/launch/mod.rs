@@ -18,24 +18,28 @@ use cust::sys;
 use moye_device::kernel::{Kernel, Params};
 
 impl Device {
-    /// Launches one of the kernels that this crate ships on the default stream, and returns while it runs (on the simulator,
-    /// when it is done). The simulator takes any kernel; on a GPU, those of other crates are launched by
-    /// [`Module::launch`].
+    /// Launches one of the kernels that this crate ships on the default stream, and returns while
+    /// it runs (on the simulator, when it is done). The simulator takes any kernel; on a GPU, those
+    /// of other crates are launched by [`Module::launch`].
     ///
-    /// The compiler checks the arguments against the kernel's parameters. A fault of the kernel is returned here by the
-    /// simulator, and on a GPU by the next call that waits for it ([`Device::synchronize`], a download).
+    /// The compiler checks the arguments against the kernel's parameters. A fault of the kernel is
+    /// returned here by the simulator, and on a GPU by the next call that waits for it
+    /// ([`Device::synchronize`], a download).
     ///
     /// # Errors
-    /// A grid or a block that the device or the kernel's launch bounds do not allow, a buffer of another device, more
-    /// shared memory than a block can have; what can go wrong when the kernels are loaded; the driver's own.
+    /// A grid or a block that the device or the kernel's launch bounds do not allow, a buffer of
+    /// another device, more shared memory than a block can have; what can go wrong when the kernels
+    /// are loaded; the driver's own.
     ///
     /// # Safety
-    /// The kernel's own contract holds for these arguments: it reads and writes only within the buffers it was given
-    /// (lengths and strides passed as numbers are right), and expects this grid.
+    /// The kernel's own contract holds for these arguments: it reads and writes only within the
+    /// buffers it was given (lengths and strides passed as numbers are right), and expects this
+    /// grid.
     ///
-    /// The call returns while the kernel runs, and its borrows end with it. Until the kernel has ended, no other stream
-    /// writes what it reads, or reads or writes what it writes, be it in a launch or in a call that is safe in itself, such
-    /// as [`copy`](crate::copy) on the default stream. Transfers, and the drop of a buffer, wait by themselves.
+    /// The call returns while the kernel runs, and its borrows end with it. Until the kernel has
+    /// ended, no other stream writes what it reads, or reads or writes what it writes, be it in a
+    /// launch or in a call that is safe in itself, such as [`copy`](crate::copy) on the default
+    /// stream. Transfers, and the drop of a buffer, wait by themselves.
     pub unsafe fn launch<P: Params>(
         &self,
         kernel: &Kernel<P>,
@@ -102,7 +106,8 @@ pub(crate) unsafe fn launch<P: Params>(
                 return Ok(());
             }
             simulator.run(name, grid, kernel.shared_bytes(), &|| {
-                // SAFETY: this runs inside a simulated thread, and the caller keeps the kernel's contract.
+                // SAFETY: this runs inside a simulated thread, and the caller keeps the kernel's
+                // contract.
                 unsafe { kernel.call(parameters) }
             })
         }
@@ -139,8 +144,9 @@ pub(crate) unsafe fn launch<P: Params>(
             }
             parameters
                 .with_addresses(|addresses| {
-                    // SAFETY: the addresses are of the parameters that the kernel declares, in order, and the driver has
-                    // copied them when the call returns. The rest is the caller's contract.
+                    // SAFETY: the addresses are of the parameters that the kernel declares, in
+                    // order, and the driver has copied them when the call returns. The rest is the
+                    // caller's contract.
                     driver::check(unsafe {
                         sys::cuLaunchKernel(
                             function.function.to_raw(),

@@ -16,12 +16,12 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::memory::Element;
 
-/// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`, 8-bit floats times their scales
-/// ([`Matmul::scale_a`]).
+/// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`, 8-bit floats times their
+/// scales ([`Matmul::scale_a`]).
 ///
-/// Matrices may have any strides, so any may be transposed; those that no kernel can read where they lie are rearranged
-/// first, in memory that the call takes from the device and gives back. The kernel is chosen from the shapes and the
-/// device.
+/// Matrices may have any strides, so any may be transposed; those that no kernel can read where
+/// they lie are rearranged first, in memory that the call takes from the device and gives back. The
+/// kernel is chosen from the shapes and the device.
 ///
 /// ```
 /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -90,9 +90,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
 
     /// The factor of the product; 1 by default.
     ///
-    /// With 0 or -0 the product is left out, as in BLAS: neither `a` and `b` nor their scales are read, so
-    /// that NaN and infinities in them do not reach `c`, which becomes `activation(beta * c + bias)`. K of 0
-    /// does the same, whatever `alpha` is.
+    /// With 0 or -0 the product is left out, as in BLAS: neither `a` and `b` nor their scales are
+    /// read, so that NaN and infinities in them do not reach `c`, which becomes
+    /// `activation(beta * c + bias)`. K of 0 does the same, whatever `alpha` is.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -128,8 +128,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Factor`] where [`Operand::Scalar`] cannot represent it: a finite number that would become
-    /// infinite, a number other than 0 that would become 0, or, for integers, any but a whole number of 32 bits.
+    /// [`Error::Factor`] where [`Operand::Scalar`] cannot represent it: a finite number that would
+    /// become infinite, a number other than 0 that would become 0, or, for integers, any but a
+    /// whole number of 32 bits.
     pub fn try_alpha(self, alpha: f64) -> Result<Self> {
         Ok(self.alpha(T::Scalar::checked("alpha", alpha, T::NAME)?))
     }
@@ -172,9 +173,10 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { activation, ..self }
     }
 
-    /// `count` products instead of one: the matrices given are the first, and the next of `a`, `b` and `c` follow after
-    /// `strides` elements. A stride of 0 in `a` or `b` takes the same matrix every time. Those of `c` follow each other, or lie between
-    /// its rows or columns, as in (M, batches, N), and share no element.
+    /// `count` products instead of one: the matrices given are the first, and the next of `a`, `b`
+    /// and `c` follow after `strides` elements. A stride of 0 in `a` or `b` takes the same matrix
+    /// every time. Those of `c` follow each other, or lie between its rows or columns, as in (M,
+    /// batches, N), and share no element.
     pub fn batch(self, count: usize, strides: [usize; 3]) -> Self {
         Self { batch: Some(Batch { count, strides }), ..self }
     }
@@ -184,8 +186,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { forced: Forced { tile: Some((m, n)), ..self.forced }, ..self }
     }
 
-    /// Takes this kernel alone; [`Matmul::kernels`] tells which there are. Operands that it cannot read as they lie are rearranged first,
-    /// if it wants K contiguous in both, and refused otherwise.
+    /// Takes this kernel alone; [`Matmul::kernels`] tells which there are. Operands that it cannot
+    /// read as they lie are rearranged first, if it wants K contiguous in both, and refused
+    /// otherwise.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -204,16 +207,17 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { forced: Forced { kernel: Some(name), ..self.forced }, ..self }
     }
 
-    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best. Kernels that know one number of parts
-    /// alone (those of small tiles by `wgmma` on Hopper: 1, or 2 where a cluster's blocks have a part each) are taken where it is that, or
-    /// where a tile is asked for that has no others (64 x 128).
+    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best.
+    /// Kernels that know one number of parts alone (those of small tiles by `wgmma` on Hopper: 1,
+    /// or 2 where a cluster's blocks have a part each) are taken where it is that, or where a tile
+    /// is asked for that has no others (64 x 128).
     pub fn split_k(self, splits: u32) -> Self {
         Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
     }
 
-    /// Takes the tile and the parts of K that were measured to be the fastest for this problem on this device, where there is
-    /// such a choice and [`Matmul::tile`] and [`Matmul::split_k`] force none. A choice of a tile that no kernel has any more
-    /// counts as none.
+    /// Takes the tile and the parts of K that were measured to be the fastest for this problem on
+    /// this device, where there is such a choice and [`Matmul::tile`] and [`Matmul::split_k`] force
+    /// none. A choice of a tile that no kernel has any more counts as none.
     #[cfg(feature = "tune")]
     pub fn tuned(self, tuning: &'a Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
@@ -226,7 +230,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Problem::new::<T, U>([self.a.shape(), self.b.shape(), c.shape()], batches, self.precision)
     }
 
-    /// The tiles of C, M x N, of the kernels for these elements and this way of summing that a device can run.
+    /// The tiles of C, M x N, of the kernels for these elements and this way of summing that a
+    /// device can run.
     pub fn tiles(&self, device: &Device) -> Vec<(u32, u32)> {
         super::element::tiles::<T>(self.precision, super::hopper::is_there(device))
     }
@@ -239,9 +244,11 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// Computes it on the default stream of a device.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] where shapes, the bias, scales or the batches do not fit, [`Error::MatrixTooLarge`] where M, N or K
-    /// is over 2,147,483,391 (2^31 - 257), [`Error::Unsupported`] for a GELU or SiLU of integers, a tile or kernel that there is not, and
-    /// 8-bit floats on another GPU than Hopper, [`Error::WrongDevice`], [`Error::OutOfMemory`], and those of [`Device::launch`].
+    /// [`Error::ShapeMismatch`] where shapes, the bias, scales or the batches do not fit,
+    /// [`Error::MatrixTooLarge`] where M, N or K is over 2,147,483,391 (2^31 - 257),
+    /// [`Error::Unsupported`] for a GELU or SiLU of integers, a tile or kernel that there is not,
+    /// and 8-bit floats on another GPU than Hopper, [`Error::WrongDevice`], [`Error::OutOfMemory`],
+    /// and those of [`Device::launch`].
     pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<()> {
         // SAFETY: as for `matmul`: the default stream has its work in order.
         unsafe { self.run_on(&device.default_stream(), c) }
@@ -259,7 +266,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         unsafe { run::run(&self.request(stream.device(), c)?, stream, c) }
     }
 
-    /// The name of the kernel that would multiply, in how many parts of K, and what is rearranged before.
+    /// The name of the kernel that would multiply, in how many parts of K, and what is rearranged
+    /// before.
     ///
     /// # Errors
     /// As for [`Matmul::run`], as far as they do not need the launch.
@@ -305,8 +313,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
 }
 
 impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
-    /// Multiplies the sums by factors of `a` that lie in the device's memory, so that who quantised it need not tell the host: a
-    /// single one, or one for each row of `a` (as it is multiplied), or one for each row of each batch. An element of the product is
+    /// Multiplies the sums by factors of `a` that lie in the device's memory, so that who quantised
+    /// it need not tell the host: a single one, or one for each row of `a` (as it is multiplied),
+    /// or one for each row of each batch. An element of the product is
     /// `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
     ///
     /// With an `alpha` of 0 neither the scales nor the matrices are read.
@@ -344,7 +353,8 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
         Self { scales: [Some(scale.into()), b], ..self }
     }
 
-    /// As [`Matmul::scale_a`], for `b`: a single factor, or one for each column of `b`, or one for each column of each batch.
+    /// As [`Matmul::scale_a`], for `b`: a single factor, or one for each column of `b`, or one for
+    /// each column of each batch.
     pub fn scale_b(self, scale: impl Into<BufferSlice<'a, f32>>) -> Self {
         let [a, _] = self.scales;
         Self { scales: [a, Some(scale.into())], ..self }
@@ -352,7 +362,8 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
 }
 
 impl<U: Output<f32>> Matmul<'_, f32, U> {
-    /// Takes tensor cores, which look at 10 bits of each fraction: several times as fast, and as exact as f16.
+    /// Takes tensor cores, which look at 10 bits of each fraction: several times as fast, and as
+    /// exact as f16.
     pub fn tf32(self) -> Self {
         Self { precision: Precision::Tf32, ..self }
     }

@@ -1,9 +1,10 @@
 //! What a product would cost with one kernel, in microseconds.
 //!
-//! The model knows six things: what a kernel does where it has enough to do (measured), how many rounds of blocks there are
-//! and how full the last one is, what is won and paid where its tiles are cut along K, that a block's first tiles only fill its pipeline,
-//! how fast small tiles get what they load, and what passes over memory cost that rearrange an operand or add up the parts of K. It is
-//! wrong by tens of percents and right about factors, which is what a choice needs.
+//! The model knows six things: what a kernel does where it has enough to do (measured), how many
+//! rounds of blocks there are and how full the last one is, what is won and paid where its tiles
+//! are cut along K, that a block's first tiles only fill its pipeline, how fast small tiles get
+//! what they load, and what passes over memory cost that rearrange an operand or add up the parts
+//! of K. It is wrong by tens of percents and right about factors, which is what a choice needs.
 
 use super::element::{Clusters, Operand, Variant};
 use super::hopper;
@@ -19,10 +20,11 @@ const BANDWIDTH: f64 = 3.0e6;
 const MEASURED_ON: f64 = 132.0;
 /// Tiles along K that fill a pipeline by `mma.sync` and empty it.
 const FILL: f64 = 6.0;
-/// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than memory moves, since a block asks for
-/// no more than its stages hold, and waits.
+/// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than
+/// memory moves, since a block asks for no more than its stages hold, and waits.
 const STREAM: f64 = 3.0e6;
-/// The same of small tiles, a block for each: of what the L2 cache keeps from call to call, and of more than that.
+/// The same of small tiles, a block for each: of what the L2 cache keeps from call to call, and of
+/// more than that.
 const STREAM_OF_SMALL: [f64; 2] = [6.5e6, 4.0e6];
 /// The part of that which blocks reach where they are fewer than this part of the multiprocessors.
 const STREAM_ALONE: f64 = 0.75;
@@ -32,9 +34,11 @@ const UNHIDDEN: f64 = 0.1;
 const CACHED: f64 = 48e6;
 /// What a multiprocessor gets from the L2 cache, in bytes a microsecond, where all ask.
 const INGEST: f64 = 9.6e4;
-/// How much longer that takes where rows of operands begin within lines of the L2 cache, at multiples of 32 bytes or anywhere.
+/// How much longer that takes where rows of operands begin within lines of the L2 cache, at
+/// multiples of 32 bytes or anywhere.
 const ACROSS_LINES: [f64; 2] = [1.35, 2.1];
-/// How much longer a step takes then of larger tiles, where no other block asks for the same at the same time.
+/// How much longer a step takes then of larger tiles, where no other block asks for the same at the
+/// same time.
 const ACROSS_LINES_ALONE: [f64; 2] = [1.1, 1.4];
 /// Operations of a multiprocessor's tensor cores in a microsecond, at their full clock.
 const TENSOR_CORES: f64 = 7.5e6;
@@ -42,31 +46,38 @@ const TENSOR_CORES: f64 = 7.5e6;
 const FIRST: f64 = 1.8;
 /// What it costs a block to write 64 x 64 sums.
 const WRITE: f64 = 0.15;
-/// What it costs to begin a block that takes another one's place, and a pair that takes the place of two.
+/// What it costs to begin a block that takes another one's place, and a pair that takes the place
+/// of two.
 const NEXT: [f64; 2] = [1.5, 4.0];
 /// What a block that has one tile alone need not do.
 const SAVED_ONCE: f64 = 0.7;
 /// What it costs to begin and to end blocks of a persistent grid together, as clusters.
 const TOGETHER: f64 = 0.3;
-/// What it costs a pair of blocks to exchange 64 x 64 sums; of more, so much for their number to the power of 1.5.
+/// What it costs a pair of blocks to exchange 64 x 64 sums; of more, so much for their number to
+/// the power of 1.5.
 const EXCHANGE: f64 = 0.3;
-/// The part of its time for a step that a block needs where few others run: then neither memory nor power is short.
+/// The part of its time for a step that a block needs where few others run: then neither memory nor
+/// power is short.
 const STEP_ALONE: f64 = 0.6;
 /// The same of blocks that have one large tile each.
 const STEP_ALONE_ONCE: f64 = 0.7;
-/// The part of the multiprocessors that such kernels were measured to be of use from, and what they are taken to cost below.
+/// The part of the multiprocessors that such kernels were measured to be of use from, and what they
+/// are taken to cost below.
 const FEWEST_ONCE: f64 = 0.4;
 /// See [`FEWEST_ONCE`].
 const TOO_FEW: f64 = 1e6;
-/// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a microsecond and multiprocessor.
+/// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a
+/// microsecond and multiprocessor.
 const PIECES: f64 = 4.0e4;
-/// The same of what a run leaves before its last piece, and goes on: it was fitted to where 8192^3 of f16 and of 8-bit floats is fastest.
+/// The same of what a run leaves before its last piece, and goes on: it was fitted to where 8192^3
+/// of f16 and of 8-bit floats is fastest.
 const PIECES_OF_RUNS: f64 = 1.75e4;
 /// What tiles are cut for: less would be within the model's error, and takes memory.
 const WORTH: f64 = 0.995;
 /// The most even pieces of a tile.
 const MOST_PIECES: u32 = 8;
-/// The lengths of even pieces that are tried beside runs: as if all clusters had as much, and so many longer ones, up to a quarter or so longer.
+/// The lengths of even pieces that are tried beside runs: as if all clusters had as much, and so
+/// many longer ones, up to a quarter or so longer.
 const MOST_MORE: u32 = 8;
 
 /// What the L2 cache keeps of what is rearranged, and of where it goes, in bytes.
@@ -182,8 +193,9 @@ fn streamed(question: &Question) -> f64 {
     of(&question.operands[0], m) + of(&question.operands[1], n)
 }
 
-/// What a kernel costs that has a block for each tile, or a cluster whose blocks have a part of K each, of so many steps for a tile, which
-/// cost so much on tensor cores alone. It waits for what it loads.
+/// What a kernel costs that has a block for each tile, or a cluster whose blocks have a part of K
+/// each, of so many steps for a tile, which cost so much on tensor cores alone. It waits for what
+/// it loads.
 fn parts_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
@@ -213,7 +225,8 @@ fn parts_cost<T: Operand>(
     product.max(stream) + UNHIDDEN * product.min(stream) + rounds * exchange
 }
 
-/// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how its last tiles are cut.
+/// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how
+/// its last tiles are cut.
 fn persistent_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
@@ -227,7 +240,8 @@ fn persistent_cost<T: Operand>(
         * u64::from(n.div_ceil(tile_n))
         * u64::from(splits)
         * u64::from(question.batches);
-    // Where few run, most of the chip is idle, and each has more of memory and power; in turn, one of two waits for the other anyway.
+    // Where few run, most of the chip is idle, and each has more of memory and power; in turn, one
+    // of two waits for the other anyway.
     let of_busy = |busy: f64| {
         let step =
             if variant.whole { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
@@ -244,7 +258,8 @@ fn persistent_cost<T: Operand>(
     if variant.whole || splits > 1 || rest == 0 || too_many {
         return whole;
     }
-    // A last round that is not full is shared. Whoever comes last leaves its own piece and takes all, one after the other.
+    // A last round that is not full is shared. Whoever comes last leaves its own piece and takes
+    // all, one after the other.
     let bytes = f64::from(tile_m * tile_n) * 4.0;
     let shared = cuts(rest, clusters, steps as u32).map(|(cut, clusters_of, pieces_of_runs)| {
         let pieces = cut.most_pieces(steps as u32);
@@ -261,8 +276,8 @@ fn persistent_cost<T: Operand>(
     if best.0 < WORTH * whole.0 { best } else { whole }
 }
 
-/// Ways to cut `rest` tiles of so many stages for so many clusters, more than that: with how many of them have something to do, and how many pieces
-/// all runs have.
+/// Ways to cut `rest` tiles of so many stages for so many clusters, more than that: with how many
+/// of them have something to do, and how many pieces all runs have.
 fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u32)> {
     let most = (clusters / rest).min(all).min(MOST_PIECES);
     // Stages of tails are counted in 32 bits.
@@ -271,7 +286,8 @@ fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u
         let whole = all.div_ceil(even);
         let alone = Cut { tiles: rest, even: all.div_ceil(whole), stages: whole, run: 0 };
         let left = clusters - rest * even;
-        // As long as if all were dealt out equally, and some more, for what it takes to leave the pieces of a run.
+        // As long as if all were dealt out equally, and some more, for what it takes to leave the
+        // pieces of a run.
         let equal = (u64::from(rest) * u64::from(all) / u64::from(clusters)) as u32;
         let runs = (0..=MOST_MORE).filter_map(move |more| {
             let stages = equal.max(1) + more * equal.div_ceil(4 * MOST_MORE);
@@ -285,7 +301,8 @@ fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u
     })
 }
 
-/// The pieces that all runs have of so many tails that follow each other: where a tail ends or a run does, a piece ends.
+/// The pieces that all runs have of so many tails that follow each other: where a tail ends or a
+/// run does, a piece ends.
 fn pieces_of_runs(tails: u32, tail: u32, run: u32) -> u32 {
     let (all, mut a, mut b) = (tails * tail, tail, run);
     while b > 0 {

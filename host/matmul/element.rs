@@ -12,7 +12,8 @@ use moye_device::number::{F8E4M3, F8E5M2};
 use moye_sim::TensorElement;
 use std::fmt;
 
-/// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`, and on Hopper alone `F8E4M3` and `F8E5M2`.
+/// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`, and on Hopper alone `F8E4M3`
+/// and `F8E5M2`.
 ///
 /// ```compile_fail
 /// fn product<T: moye::Operand>() {}
@@ -23,8 +24,8 @@ use std::fmt;
     note = "operands have elements f16, bf16, f32, f64, i8, F8E4M3 or F8E5M2"
 )]
 pub trait Operand: Element + sealed::Sealed {
-    /// What `alpha`, `beta` and the activation are computed in: `f32` for all floats of up to 32 bits, `f64`, `i32` for
-    /// integers.
+    /// What `alpha`, `beta` and the activation are computed in: `f32` for all floats of up to 32
+    /// bits, `f64`, `i32` for integers.
     type Scalar: Scalar + Convertible<Self::Scalar> + Factor;
     /// The narrower type of result: the operands' own, `i32` for integers, `bf16` for 8-bit floats.
     #[doc(hidden)]
@@ -53,8 +54,8 @@ impl Float8 for F8E4M3 {}
 #[cfg(feature = "matmul-f8")]
 impl Float8 for F8E5M2 {}
 
-/// An element type of the result for operands `T`: the operands' own (`i32` for `i8`, `bf16` for 8-bit floats), or `f32` for half
-/// precision and 8-bit floats.
+/// An element type of the result for operands `T`: the operands' own (`i32` for `i8`, `bf16` for
+/// 8-bit floats), or `f32` for half precision and 8-bit floats.
 #[diagnostic::on_unimplemented(
     message = "the product of matrices of `{T}` cannot be written as `{Self}`",
     note = "f16 and bf16 give their own type or f32, f32 gives f32, f64 gives f64, i8 gives i32, F8E4M3 and F8E5M2 give bf16 or f32"
@@ -105,28 +106,33 @@ pub struct Variant<T: Operand> {
     pub majors: [Major; 2],
     /// How it sums.
     pub precision: Precision,
-    /// The tile of C that a block computes, as the kernel counts its rows and columns, and of K at a time.
+    /// The tile of C that a block computes, as the kernel counts its rows and columns, and of K at
+    /// a time.
     pub tile: [u32; 3],
     /// Whether it is taken by its name alone: where there is one that is always faster.
     pub named: bool,
     /// Blocks that a multiprocessor has at a time.
     pub per_multiprocessor: u32,
-    /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes: the `sgemm` kernels.
+    /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes:
+    /// the `sgemm` kernels.
     pub plain: bool,
-    /// Whether it reads an operand with K contiguous by pairs, of plain kernels: others read numbers by themselves.
+    /// Whether it reads an operand with K contiguous by pairs, of plain kernels: others read
+    /// numbers by themselves.
     pub turned: bool,
-    /// Whether all of its tiles are whole, of those with a persistent grid: the ping-pong kernels and those by `mma.sync` share none by pieces
-    /// of K.
+    /// Whether all of its tiles are whole, of those with a persistent grid: the ping-pong kernels
+    /// and those by `mma.sync` share none by pieces of K.
     pub whole: bool,
     /// Whether a block has one tile and ends, of those of large tiles.
     pub once: bool,
-    /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others rearranged: kernels whose large tiles
-    /// share no operand.
+    /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others
+    /// rearranged: kernels whose large tiles share no operand.
     pub lines: bool,
-    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an H200's.
+    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an
+    /// H200's.
     pub rate: f64,
-    /// What a tile of a kernel by `wgmma` costs beside its product, as steps along K; where a block has one tile, half of what it costs to fill
-    /// the pipeline and to empty it; of a plain kernel all of that. It was fitted together with the rate.
+    /// What a tile of a kernel by `wgmma` costs beside its product, as steps along K; where a block
+    /// has one tile, half of what it costs to fill the pipeline and to empty it; of a plain kernel
+    /// all of that. It was fitted together with the rate.
     pub fill: f64,
 }
 
@@ -146,7 +152,8 @@ pub enum Code<T: Operand> {
 pub enum Clusters {
     /// So many have tiles of C below each other, and B in common: a persistent grid.
     Rows(u32),
-    /// So many have the same tile, and a part of K each: a cluster for each tile, or, with one, a block.
+    /// So many have the same tile, and a part of K each: a cluster for each tile, or, with one, a
+    /// block.
     Parts(u32),
 }
 
@@ -212,7 +219,8 @@ impl<T: Operand> Code<T> {
     }
 }
 
-/// The kernels for these elements and this way of summing, those by TMA only where `wgmma` is there.
+/// The kernels for these elements and this way of summing, those by TMA only where `wgmma` is
+/// there.
 pub(super) fn variants<T: Operand>(
     precision: Precision,
     wgmma: bool,
@@ -237,7 +245,8 @@ pub(super) fn tiles<T: Operand>(precision: Precision, wgmma: bool) -> Vec<(u32, 
 }
 
 impl<T: Operand> Variant<T> {
-    /// Which mode of A and of B is contiguous. Plain kernels compute the transposed product, so that their `a` is B.
+    /// Which mode of A and of B is contiguous. Plain kernels compute the transposed product, so
+    /// that their `a` is B.
     pub fn majors_of_operands(&self) -> [Major; 2] {
         let [first, second] = self.majors;
         if self.plain { [second, first] } else { [first, second] }
@@ -366,11 +375,13 @@ macro_rules! variants {
     };
 }
 
-/// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
-/// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
-/// or 256 x 128 by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
-/// 192 x 192 with a block for each, and 128 x 256 by `mma.sync` whose stages TMA fills; `few`: 64 x 64, and in
-/// pairs; and what a type has besides.
+/// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of
+/// 128 x 256 and 128 x 128, and by `mma.sync` with 256 x 128 and 64 x 64, with the rates of the
+/// first and the third; `tn`: with K contiguous in both, a block of 128 x 256 or 256 x 128 by
+/// itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that
+/// share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and 192 x 192 with a block for each,
+/// and 128 x 256 by `mma.sync` whose stages TMA fills; `few`: 64 x 64, and in pairs; and what a
+/// type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+

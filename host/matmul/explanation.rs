@@ -6,14 +6,15 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The kernel; `None` where nothing is multiplied: M, N, K, the number of batches or `alpha` is 0.
+    /// The kernel; `None` where nothing is multiplied: M, N, K, the number of batches or `alpha`
+    /// is 0.
     pub kernel: Option<&'static str>,
     /// The tile of C of a block, M x N.
     pub tile: (u32, u32),
     /// The parts that K is cut into.
     pub splits: u32,
-    /// The last tiles, each of which several blocks sum up in pieces of K, where a last round of tiles would leave many
-    /// multiprocessors idle; of kernels with clusters, tiles of a cluster.
+    /// The last tiles, each of which several blocks sum up in pieces of K, where a last round of
+    /// tiles would leave many multiprocessors idle; of kernels with clusters, tiles of a cluster.
     pub shared_tiles: u32,
     /// None of those has more pieces than so many.
     pub pieces: u32,

@@ -9,8 +9,8 @@ pub trait Factor: Sized {
     /// What to do about a number that it cannot represent.
     const WAY_OUT: &'static str;
 
-    /// The nearest number of the type; `None` where a finite value would become infinite or a value other
-    /// than 0 would become 0, and, for integers, where it is not the value itself.
+    /// The nearest number of the type; `None` where a finite value would become infinite or a value
+    /// other than 0 would become 0, and, for integers, where it is not the value itself.
     fn of(value: f64) -> Option<Self>;
 
     /// [`Factor::of`], or an error.

@@ -40,7 +40,8 @@ pub(super) fn is_there(device: &Device) -> bool {
     device.arch() == Arch::new(9, 0)
 }
 
-/// Whether TMA can load an operand whose rows are `leading` elements apart: no row lies twice, and none too far.
+/// Whether TMA can load an operand whose rows are `leading` elements apart: no row lies twice, and
+/// none too far.
 pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
     let bytes = |stride: i64| u64::try_from(stride).ok().and_then(|stride| stride.checked_mul(view.bytes));
     let fits = |stride: i64, count: u32| {
@@ -49,8 +50,8 @@ pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
     fits(leading, others) && (others <= 1 || leading > 0) && fits(view.batch, view.batches)
 }
 
-/// The map of a matrix: `along` elements of each of `across` rows, of each of `parts`. Strides in elements; where there is but one
-/// of something, its stride is of no meaning.
+/// The map of a matrix: `along` elements of each of `across` rows, of each of `parts`. Strides in
+/// elements; where there is but one of something, its stride is of no meaning.
 fn map(
     stream: &Stream,
     (element, address): (TensorElement, u64),
@@ -111,7 +112,8 @@ fn map_of_operand(
     let extents = [block, across, blocks, batches].map(u64::from);
     let strides = [row, u64::from(ROW), part];
     let fields = Fields::new(element, address, &extents, &strides, &[inner, outer, boxes.at_once, 1]);
-    // What lies beside a box's rows is in the same stage: asked for twice, it would pass the L2 cache's halves twice.
+    // What lies beside a box's rows is in the same stage: asked for twice, it would pass the L2
+    // cache's halves twice.
     new_map(stream, fields, TensorPromotion::B128)
 }
 
@@ -123,7 +125,8 @@ pub(super) struct Target {
     pub wide: bool,
     /// Whether a tensor map may write it: addresses and strides are multiples of 16 bytes.
     pub aligned: bool,
-    /// Whether what lies between the end of a row and the next multiple of 16 bytes may be written too.
+    /// Whether what lies between the end of a row and the next multiple of 16 bytes may be written
+    /// too.
     pub padded: bool,
     /// Parts, batches or splits of them, and their distance in elements.
     pub parts: (u32, i64),
@@ -132,7 +135,8 @@ pub(super) struct Target {
 /// Launches a product of `arguments.batches` batches.
 ///
 /// # Safety
-/// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
+/// As for the kernel: what the arguments and views name is in the device's memory, and may be read
+/// and written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
     (kernel, boxes, blocks): (&TmaProduct<T>, [Boxes; 2], Clusters),
@@ -169,8 +173,9 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let element = if target.wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
     let (parts, part) = target.parts;
     let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
-    // An H200 stores whole pieces of 16 bytes, also where a row ends within one (seen). Where what is behind is ours, the map says that they are
-    // written whole, whatever with: so whoever reads them by such pieces reads nothing that nobody wrote.
+    // An H200 stores whole pieces of 16 bytes, also where a row ends within one (seen). Where what
+    // is behind is ours, the map says that they are written whole, whatever with: so whoever reads
+    // them by such pieces reads nothing that nobody wrote.
     let columns = if target.padded { n.next_multiple_of((ALIGN / element.bytes()) as u32) } else { n };
     let whole = (u64::from(columns) * element.bytes()).is_multiple_of(ALIGN);
     let too_far = m > 1 && far(arguments.ldc) || parts > 1 && far(part);
@@ -211,18 +216,21 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     };
     let threads = kernel.bounds().threads.unwrap_or(384);
     let grid = Grid::new(clusters * cluster, threads).clusters(cluster).dependent();
-    // SAFETY: the caller's contract; the kernel waits for those in front of it, also for the sums and counters of pieces.
+    // SAFETY: the caller's contract; the kernel waits for those in front of it, also for the sums
+    // and counters of pieces.
     let launched = unsafe { stream.launch(kernel, grid, (&a, &b, &c, arguments, sharing)) };
     // The simulator has ended, a GPU's counters stay.
     drop(counters);
     launched
 }
 
-/// Launches a product of `arguments.batches` batches, each with so many tiles: of a kernel whose blocks have a tile each. Each operand comes with its own
-/// extent along M or N: tiles may hang over it.
+/// Launches a product of `arguments.batches` batches, each with so many tiles: of a kernel whose
+/// blocks have a tile each. Each operand comes with its own extent along M or N: tiles may hang
+/// over it.
 ///
 /// # Safety
-/// As for the kernel: what the arguments and views name is in the device's memory, and may be read and written.
+/// As for the kernel: what the arguments and views name is in the device's memory, and may be read
+/// and written.
 pub(super) unsafe fn launch_loaded<T: Operand>(
     stream: &Stream,
     (kernel, boxes): (&LoadedProduct<T>, [SgemmBox; 2]),
@@ -230,7 +238,8 @@ pub(super) unsafe fn launch_loaded<T: Operand>(
     operands: [(&View, u32); 2],
     arguments: Arguments<T, T::Narrow, T::Scalar>,
 ) -> Result<()> {
-    // Of f32, the only elements that have such kernels: what operands are called otherwise is rounded to tf32 on its way.
+    // Of f32, the only elements that have such kernels: what operands are called otherwise is
+    // rounded to tf32 on its way.
     debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of what is computed in");
     let map = |(view, extent): (&View, u32), of: SgemmBox, leading: i64, address: u64| {
         let (along, across, inner, outer, swizzle) = match of.major {
@@ -273,7 +282,8 @@ pub(super) fn bytes_of_pieces(pieces: u32, cluster: u32, tile: (u32, u32)) -> u6
     u64::from(pieces) * u64::from(cluster) * u64::from(tile.0) * u64::from(tile.1) * 4
 }
 
-/// Rows of a consuming warpgroup, at least: so a block has no more counters of a tile than there are of these.
+/// Rows of a consuming warpgroup, at least: so a block has no more counters of a tile than there
+/// are of these.
 const ROWS_OF_WARPGROUP: u32 = 64;
 
 /// Whether there are counters for so many shared tiles.

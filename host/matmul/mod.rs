@@ -29,8 +29,8 @@ use crate::{Error, Result};
 
 /// Computes `c = a * b` on a device, on the default stream: [`Matmul`] with nothing else asked for.
 ///
-/// The matrices may have any strides, so any of them may be transposed. Where there is nothing to add up (`a` has no
-/// columns), `c` becomes 0.
+/// The matrices may have any strides, so any of them may be transposed. Where there is nothing to
+/// add up (`a` has no columns), `c` becomes 0.
 ///
 /// ```
 /// use moye::{Device, Matrix, MatrixMut, matmul};
@@ -56,9 +56,10 @@ pub fn matmul<T: Operand, U: Output<T>>(
     b: &Matrix<'_, T>,
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
-    // SAFETY: the default stream runs its launches one after the other, a transfer waits for those before it and holds up
-    // those after it, and the memory of a dropped buffer is freed when they have ended. Whoever launches on another stream
-    // has promised that nothing else, this call included, meets that launch's data before it has ended.
+    // SAFETY: the default stream runs its launches one after the other, a transfer waits for those
+    // before it and holds up those after it, and the memory of a dropped buffer is freed when they
+    // have ended. Whoever launches on another stream has promised that nothing else, this call
+    // included, meets that launch's data before it has ended.
     unsafe { matmul_on(&device.default_stream(), a, b, c) }
 }
 
@@ -68,9 +69,10 @@ pub fn matmul<T: Operand, U: Output<T>>(
 /// As for [`Matmul::run`].
 ///
 /// # Safety
-/// The call returns while the product is computed, and its borrows end with it. Until the work has ended, no other stream
-/// (the default one counts) may write the elements of `a` or `b`, or read or write those of `c`, be it in a launch or in a
-/// call that is safe in itself, such as [`matmul`]. [`Stream::synchronize`] waits for it, and so does every transfer.
+/// The call returns while the product is computed, and its borrows end with it. Until the work has
+/// ended, no other stream (the default one counts) may write the elements of `a` or `b`, or read or
+/// write those of `c`, be it in a launch or in a call that is safe in itself, such as [`matmul`].
+/// [`Stream::synchronize`] waits for it, and so does every transfer.
 pub unsafe fn matmul_on<T: Operand, U: Output<T>>(
     stream: &Stream,
     a: &Matrix<'_, T>,

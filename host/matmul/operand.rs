@@ -40,15 +40,16 @@ impl View {
         Self { mn: self.k, k: self.mn, ..self }
     }
 
-    /// A view that lies the same way in another place: all places that begin alike within lines of the L2 cache
-    /// are one.
+    /// A view that lies the same way in another place: all places that begin alike within lines of
+    /// the L2 cache are one.
     pub fn anywhere(self) -> Self {
         let address = self.address % LINE;
         Self { address, end: address + self.end.saturating_sub(self.address), ..self }
     }
 
-    /// The leading dimension with which a kernel for this major reads it where it lies; `None` where it must be rearranged
-    /// first: its elements are not contiguous along that mode, or its rows do not start at multiples of `align` bytes.
+    /// The leading dimension with which a kernel for this major reads it where it lies; `None`
+    /// where it must be rearranged first: its elements are not contiguous along that mode, or its
+    /// rows do not start at multiples of `align` bytes.
     pub fn leading(&self, major: Major, extent_mn: u32, extent_k: u32, align: u64) -> Option<i64> {
         let (unit, leading, extent, others) = match major {
             Major::K => (self.k, self.mn, extent_k, extent_mn),
@@ -57,8 +58,8 @@ impl View {
         let contiguous = unit == 1 || extent <= 1;
         let aligned = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(align);
         let starts = self.address.is_multiple_of(align) && aligned(self.batch);
-        // Whole accesses are made at the end of a row too, and leave out what is behind it; those of the last row must not
-        // reach past the end of the buffer.
+        // Whole accesses are made at the end of a row too, and leave out what is behind it; those
+        // of the last row must not reach past the end of the buffer.
         let rows = i64::from(others.max(1) - 1) * leading + i64::from(self.batches.max(1) - 1) * self.batch;
         let last = rows as u64 * self.bytes + (u64::from(extent) * self.bytes).next_multiple_of(align);
         let inside = last <= self.end.saturating_sub(self.address);

@@ -1,4 +1,5 @@
-//! Which kernel computes a product, and how K is cut: by what the choices would [cost](super::cost).
+//! Which kernel computes a product, and how K is cut: by what the choices would
+//! [cost](super::cost).
 
 use super::cost::{Begins, padding_cost, product_cost, rearrangement_cost};
 use super::element::{Clusters, Code, Major, Operand, Precision, Variant, variants};
@@ -76,9 +77,10 @@ impl<T: Operand> Plan<T> {
     }
 }
 
-/// M and N as the product's kernel takes them. One that writes C by words of 16 bytes is fast where both end with a word. They may, where
-/// the operand is rearranged along that mode, whose rows end with zeros then, and C goes to a workspace. One whose operands TMA loads, zeros where there
-/// are none, has whole tiles alone: where there are none, C goes to a workspace that has room for them.
+/// M and N as the product's kernel takes them. One that writes C by words of 16 bytes is fast where
+/// both end with a word. They may, where the operand is rearranged along that mode, whose rows end
+/// with zeros then, and C goes to a workspace. One whose operands TMA loads, zeros where there are
+/// none, has whole tiles alone: where there are none, C goes to a workspace that has room for them.
 fn whole_words<T: Operand>(
     variant: &Variant<T>,
     leading: [Option<i64>; 2],
@@ -107,8 +109,9 @@ fn word_of<T>() -> u32 {
     (ROW_ALIGN as usize / size_of::<T>()) as u32
 }
 
-/// Whether blocks at an edge have no whole tile, or none that ends with a word, of plain kernels: they ask at each step for what lies in the matrices,
-/// or, where TMA loads, C goes to a workspace. In terms of these C has M contiguous, and N is the caller's M.
+/// Whether blocks at an edge have no whole tile, or none that ends with a word, of plain kernels:
+/// they ask at each step for what lies in the matrices, or, where TMA loads, C goes to a workspace.
+/// In terms of these C has M contiguous, and N is the caller's M.
 fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: [u32; 2]) -> bool {
     let (tile_of_columns, tile_of_rows) = variant.tile_of_operands();
     let [of_columns, of_rows] = extents;
@@ -119,16 +122,19 @@ fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: 
     variant.plain && !(whole_rows && whole_columns)
 }
 
-/// How much longer a product takes then: 1023 x 1025 x 1027 beside 1000^3 1.5 times as long, 4095 x 4097 x 4103 beside 4096^3 1.2 times.
+/// How much longer a product takes then: 1023 x 1025 x 1027 beside 1000^3 1.5 times as long, 4095 x
+/// 4097 x 4103 beside 4096^3 1.2 times.
 const ASKED: f64 = 1.3;
 
-/// How much more a workspace with whole tiles may have than C where nobody asks for the kernel: few rows would take a hundred times as much memory.
+/// How much more a workspace with whole tiles may have than C where nobody asks for the kernel: few
+/// rows would take a hundred times as much memory.
 const MOST_PADDED: f64 = 2.0;
 
 /// The numbers of parts that are tried.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// The cheapest way, or `None` where the caller's choices leave none. See [`remembered`](super::remembered).
+/// The cheapest way, or `None` where the caller's choices leave none. See
+/// [`remembered`](super::remembered).
 pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
     let tile_fits = |variant: &&Variant<T>| {
         question.forced.tile.is_none_or(|(m, n)| variant.tile[0] == m && variant.tile[1] == n)
@@ -143,13 +149,14 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
             .filter_map(move |variant| with(question, variant, fewer))
     };
     let cheapest = ways(false).min_by(|a, b| a.cost.total_cmp(&b.cost));
-    // Where no kernel of the tile has K in so many parts, the one that has it in most of those that have it in fewer.
+    // Where no kernel of the tile has K in so many parts, the one that has it in most of those that
+    // have it in fewer.
     let parts = |plan: &Plan<T>| plan.variant.kernel.clusters().parts();
     cheapest.or_else(|| if question.forced.kernel.is_some() { None } else { ways(true).max_by_key(parts) })
 }
 
-/// The best way with one kernel, which may have K in fewer parts than are asked for if `fewer` says so; `None` where an operand does not
-/// lie as it must, nor can be rearranged so.
+/// The best way with one kernel, which may have K in fewer parts than are asked for if `fewer` says
+/// so; `None` where an operand does not lie as it must, nor can be rearranged so.
 fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bool) -> Option<Plan<T>> {
     let [m, n, k] = question.extents;
     let mut leading = [None; 2];
@@ -157,7 +164,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
     let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
-        // Plain kernels copy what has K contiguous number by number, or by pairs, and need no more than that; TMA does.
+        // Plain kernels copy what has K contiguous number by number, or by pairs, and need no more
+        // than that; TMA does.
         let align = match variant.plain && major == Major::K && !variant.kernel.is_tma() {
             true => view.bytes * if variant.turned { 2 } else { 1 },
             false => 16,
@@ -175,7 +183,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
             within = within.max(Begins::of(view, leading, others));
         }
         if leading[i].is_none() {
-            // On tensor cores what must be rearranged anyway is taken by the kernels that want K contiguous.
+            // On tensor cores what must be rearranged anyway is taken by the kernels that want K
+            // contiguous.
             if major == Major::Mn && !variant.plain {
                 return None;
             }
@@ -283,7 +292,8 @@ pub(super) mod tests {
         assert_eq!(name(rows_of(2112, 256)).0, "wgmma_f16_tn_alone", "rows of 33 lines");
         assert_ne!(name(rows_of(2056, 256)).0, "wgmma_f16_tn_alone", "rows end within a line");
         assert_ne!(name(rows_of(2048, 256 + 64)).0, "wgmma_f16_tn_alone", "rows begin within a line");
-        // Of tiles of either kind those that fill their rounds, where operands must be rearranged: 544 and 528 for 132 multiprocessors.
+        // Of tiles of either kind those that fill their rounds, where operands must be rearranged:
+        // 544 and 528 for 132 multiprocessors.
         for (m, n, kernel) in [(4095, 4097, "wgmma_f16_tn_256x128"), (4097, 4095, "wgmma_f16_tn_alone")] {
             let odd = Question { extents: [m, n, 4103], ..question(m, n, 4103) };
             let operands = odd.operands.map(|view| View { mn: 4103, ..view });
@@ -380,7 +390,8 @@ pub(super) mod tests {
             });
             Question { operands, ..question }
         };
-        // As they were the faster ones on an H200, or as fast: int8 has 8192 x 8192 x 1024 by 128 x 128, 8-bit floats either.
+        // As they were the faster ones on an H200, or as fast: int8 has 8192 x 8192 x 1024 by 128 x
+        // 128, 8-bit floats either.
         for ([m, n, k], wide) in [
             ([8192, 8192, 8192], true),
             ([4096, 4096, 16384], true),
@@ -498,7 +509,8 @@ pub(super) mod tests {
             assert_eq!(plan.leading.map(|leading| leading.is_some()), [true; 2], "{plan:?}");
             (plan.apart, plan.whole_words([m, n]))
         };
-        // Tiles are of 128 rows and 256 columns. Along N words of C end, along M boxes begin where M is contiguous.
+        // Tiles are of 128 rows and 256 columns. Along N words of C end, along M boxes begin where
+        // M is contiguous.
         for (kernel, lie, m) in [
             ("sgemm_nt_tma", [false, false], 132),
             ("sgemm_nn_tma", [true, false], 131),

@@ -152,8 +152,8 @@ impl<T: Operand> Problem<T> {
         Ok(Some(straight.turned()))
     }
 
-    /// The same problem, with C row-major if it has a contiguous axis at all: where that is along M, `c^T = b^T * a^T` is
-    /// computed instead, the same elements with M and N exchanged.
+    /// The same problem, with C row-major if it has a contiguous axis at all: where that is along
+    /// M, `c^T = b^T * a^T` is computed instead, the same elements with M and N exchanged.
     fn turned(self) -> Self {
         let Self { extents: [m, n, k], operands: [a, b], c, bias: (bias, bias_m, bias_n), .. } = self;
         let [scale_a, scale_b] = self.scales;
@@ -177,9 +177,10 @@ impl<T: Operand> Problem<T> {
         }
     }
 
-    /// The same problem, with a K of 0 where `alpha` is 0: as in BLAS, A, B and their scales are not read,
-    /// so that NaN and infinities in them do not reach C. With a K of 0 the finishing kernel does not read
-    /// `alpha`. The plan is made before, so that `alpha` does not decide whether a forced kernel is accepted.
+    /// The same problem, with a K of 0 where `alpha` is 0: as in BLAS, A, B and their scales are
+    /// not read, so that NaN and infinities in them do not reach C. With a K of 0 the finishing
+    /// kernel does not read `alpha`. The plan is made before, so that `alpha` does not decide
+    /// whether a forced kernel is accepted.
     pub fn without_a_product_times_zero(self) -> Self {
         let [m, n, k] = self.extents;
         let k = if self.alpha == T::Scalar::ZERO { 0 } else { k };
@@ -216,8 +217,9 @@ fn batches_fit(name: &str, shape: Shape, len: usize, count: usize, stride: usize
     Err(Error::ShapeMismatch { operation: OPERATION, detail })
 }
 
-/// Checks that no two batches of C have an element in common: they follow each other, or lie between its rows or columns, so that each
-/// distance is more than all that smaller ones reach over.
+/// Checks that no two batches of C have an element in common: they follow each other, or lie
+/// between its rows or columns, so that each distance is more than all that smaller ones reach
+/// over.
 fn batches_of_c_are_apart(shape: Shape, count: usize, stride: usize) -> Result<()> {
     let Shape { rows, cols, row_stride, col_stride } = shape;
     if count <= 1 || shape.cosize() <= stride as u128 {

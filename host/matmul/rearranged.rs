@@ -82,7 +82,8 @@ pub(super) fn row_of(extent: u32, bytes: u64) -> u64 {
     u64::from(extent).next_multiple_of(ROW_ALIGN / bytes.min(ROW_ALIGN))
 }
 
-/// Elements of a row of a rearranged operand: it begins with a line of the L2 cache, so that whole lines are read.
+/// Elements of a row of a rearranged operand: it begins with a line of the L2 cache, so that whole
+/// lines are read.
 pub(super) fn packed_row_of(extent: u32, bytes: u64) -> u64 {
     u64::from(extent).next_multiple_of((LINE / bytes).max(1))
 }
@@ -100,7 +101,8 @@ pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
 pub(super) enum Ends {
     /// With their last element.
     Elements,
-    /// With a word of 16 bytes, which kernels read as a whole, so with zeros: rows of a workspace, which have that much room.
+    /// With a word of 16 bytes, which kernels read as a whole, so with zeros: rows of a workspace,
+    /// which have that much room.
     Words,
 }
 
@@ -125,14 +127,16 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// How the move turns numbers of 4 bytes round, by words of 16 bytes on both sides; `None` where it does something else, or words do not begin there.
+    /// How the move turns numbers of 4 bytes round, by words of 16 bytes on both sides; `None`
+    /// where it does something else, or words do not begin there.
     fn turn(&self) -> Option<Turn> {
         let Self { from, to, extents: (k, rows), batches } = *self;
         let in_words = |view: &View, line: i64| {
             let words = |stride: i64| (stride as u64).wrapping_mul(view.bytes).is_multiple_of(WORD);
             view.address.is_multiple_of(WORD) && words(line) && (batches == 1 || words(view.batch))
         };
-        // As they are named here, the columns of what is read are contiguous, and the rows of what is written.
+        // As they are named here, the columns of what is read are contiguous, and the rows of what
+        // is written.
         let turned = from.bytes == 4 && from.mn == 1 && to.k == 1;
         (turned && batches <= MAX_Y && in_words(&from, from.k) && in_words(&to, to.mn)).then(|| Turn {
             src: Global::from_address(from.address),
@@ -171,7 +175,8 @@ impl Move {
 /// Copies operands to the workspace, one launch for both where that can be.
 ///
 /// # Safety
-/// All lie in memory that is there, up to whole words of 16 bytes of each row that is written, and do not overlap.
+/// All lie in memory that is there, up to whole words of 16 bytes of each row that is written, and
+/// do not overlap.
 pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Result<()> {
     let turns: Option<Vec<Turn>> = moves.iter().map(Move::turn).collect();
     let both = match turns.as_deref() {
@@ -243,13 +248,14 @@ pub(super) unsafe fn rearrange(
 const WORD: u64 = 16;
 /// The longest line that is copied by words, in bytes.
 const LONGEST: u64 = (1 << 32) - 4096;
-/// Lines of elements of more than 2 bytes that are shorter than this, in bytes, are copied by tiles.
+/// Lines of elements of more than 2 bytes that are shorter than this, in bytes, are copied by
+/// tiles.
 const SHORT: u64 = 512;
 /// The most runs of all lines.
 const MOST_RUNS: u64 = (1 << 32) - 8;
 
-/// Whether `k` elements lie beside each other on both sides, so that they are lines of bytes, and are written by whole words: lines of a
-/// workspace begin at multiples of 128 bytes.
+/// Whether `k` elements lie beside each other on both sides, so that they are lines of bytes, and
+/// are written by whole words: lines of a workspace begin at multiples of 128 bytes.
 fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
     let line = u64::from(k) * from.bytes;
     let counted = line <= LONGEST && u64::from(lines) * u64::from(runs_of(line as u32)) <= MOST_RUNS;
@@ -260,7 +266,8 @@ fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
     from.k == 1 && to.k == 1 && aligned && counted && long
 }
 
-/// [`rearrange`] of up to [`MAX_Y`] batches with strides of any kind, by the kernel for elements of this size.
+/// [`rearrange`] of up to [`MAX_Y`] batches with strides of any kind, by the kernel for elements of
+/// this size.
 ///
 /// # Safety
 /// As for [`rearrange`]; `B` is as large as an element.
@@ -283,7 +290,8 @@ unsafe fn rearrange_by<B: Element>(
 /// A kernel that copies between any strides.
 type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 
-/// Copies one matrix that [lies in lines](lie_in_lines), or two of as many batches, at most [`MAX_Y`]: as bytes, whose words are cut out of two.
+/// Copies one matrix that [lies in lines](lie_in_lines), or two of as many batches, at most
+/// [`MAX_Y`]: as bytes, whose words are cut out of two.
 ///
 /// # Safety
 /// As for [`rearrange`], for both.

@@ -1,8 +1,9 @@
 //! Plans that were made before.
 //!
-//! A plan weighs a few hundred ways, which takes longer than a small product does on a GPU; and a program multiplies the same shapes
-//! again and again. So each thread keeps the plans that it has made. What a plan does not depend on, where a matrix lies but for its
-//! alignment, is taken out of the question in front of it, so that the answer is the same whether it is remembered or not.
+//! A plan weighs a few hundred ways, which takes longer than a small product does on a GPU; and a
+//! program multiplies the same shapes again and again. So each thread keeps the plans that it has
+//! made. What a plan does not depend on, where a matrix lies but for its alignment, is taken out of
+//! the question in front of it, so that the answer is the same whether it is remembered or not.
 
 use super::element::Operand;
 use super::plan::{self, Plan, Question};

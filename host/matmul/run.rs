@@ -1,4 +1,5 @@
-//! A product step by step: planned, its operands rearranged where they must be, multiplied, finished.
+//! A product step by step: planned, its operands rearranged where they must be, multiplied,
+//! finished.
 
 use super::element::{Code, Major, Operand, Output};
 use super::explanation::Explanation;
@@ -35,9 +36,10 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     let layout = Layout::of::<T, U>(&problem, &plan)?;
     let workspace = Workspace::new(stream, layout.bytes as usize)?;
     let base = workspace.as_ref().map_or(0, Workspace::address);
-    // SAFETY: the matrices lie within their buffers (`Matrix::new`, `Problem::of`), and the workspace is as large as `layout`
-    // says; `c`, borrowed mutably, shares no element with the others and holds none twice. The stream runs what is launched
-    // here in order. The caller answers for other streams.
+    // SAFETY: the matrices lie within their buffers (`Matrix::new`, `Problem::of`), and the
+    // workspace is as large as `layout` says; `c`, borrowed mutably, shares no element with the
+    // others and holds none twice. The stream runs what is launched here in order. The caller
+    // answers for other streams.
     unsafe { launch::<T, U>(&problem, &plan, &layout, base, stream) }
 }
 
@@ -139,8 +141,9 @@ fn planned<T: Operand, U: Element>(
     })
 }
 
-/// Whether a kernel with a persistent grid takes all batches at once, so that a plan may have it share the last tiles of all: of
-/// several launches the last one may have fewer tiles than are shared.
+/// Whether a kernel with a persistent grid takes all batches at once, so that a plan may have it
+/// share the last tiles of all: of several launches the last one may have fewer tiles than are
+/// shared.
 fn in_one_launch([m, n, _]: [u32; 3], batches: u32, [tile_m, tile_n, _]: [u32; 3], splits: u32) -> bool {
     let tiles = u64::from(m.div_ceil(tile_m)) * u64::from(n.div_ceil(tile_n)) * u64::from(splits);
     hopper::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
@@ -305,8 +308,9 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
                 Code::Blocks(kernel) => {
                     let threads = kernel.bounds().threads.unwrap_or(256);
                     let grid = Grid::new((tiles, count * plan.splits), threads);
-                    // Blocks that begin early go where others have ended. Where there are too few for nearly all places they would
-                    // crowd there, and leave the rest of the chip idle.
+                    // Blocks that begin early go where others have ended. Where there are too few
+                    // for nearly all places they would crowd there, and leave the rest of the chip
+                    // idle.
                     let places = variant.per_multiprocessor * stream.device().properties().multiprocessors;
                     let fills =
                         16 * u64::from(tiles) * u64::from(count * plan.splits) >= 15 * u64::from(places);

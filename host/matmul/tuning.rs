@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// The format of the file that this version writes and reads.
 const FORMAT: u32 = 1;
 
-/// Which tile and how many parts of K were the fastest, by problem and device: what `moye tune` measures and writes.
+/// Which tile and how many parts of K were the fastest, by problem and device: what `moye tune`
+/// measures and writes.
 ///
 /// [`Matmul::tuned`](crate::Matmul::tuned) obeys it, and nothing else does.
 ///
@@ -44,7 +45,8 @@ pub struct Tuning {
     devices: BTreeMap<String, BTreeMap<Problem, Choice>>,
 }
 
-/// What of a product decides which choice is the fastest. A product and its transposed one are the same problem.
+/// What of a product decides which choice is the fastest. A product and its transposed one are the
+/// same problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Problem {
@@ -158,7 +160,8 @@ impl Tuning {
         let text = fs::read_to_string(path)
             .map_err(|error| wrong(format!("cannot be read: {error}; `moye tune` writes one")))?;
         let file: File = serde_json::from_str(&text).map_err(|error| {
-            // What another version wrote may have other entries too, so its number is looked for first.
+            // What another version wrote may have other entries too, so its number is looked for
+            // first.
             match serde_json::from_str::<serde_json::Value>(&text).map(|file| file["format"].as_u64()) {
                 Ok(Some(format)) if format != u64::from(FORMAT) => wrong(other_format(format)),
                 _ => wrong(format!("is no file of `moye tune`: {error}; tune again")),
@@ -205,8 +208,8 @@ impl Tuning {
         })
     }
 
-    /// Where `moye tune` keeps its file: `moye/tuning.json` in the user's folder of configuration (`$XDG_CONFIG_HOME` or
-    /// `~/.config` on Unix); `None` where the user has no home.
+    /// Where `moye tune` keeps its file: `moye/tuning.json` in the user's folder of configuration
+    /// (`$XDG_CONFIG_HOME` or `~/.config` on Unix); `None` where the user has no home.
     pub fn default_path() -> Option<PathBuf> {
         let folder = etcetera::choose_base_strategy().ok()?.config_dir();
         Some(folder.join("moye").join("tuning.json"))

@@ -30,8 +30,8 @@ impl Shape {
             (_, 1) => row_stride == 0,
             (1, _) => col_stride == 0,
             _ if row_stride == 0 || col_stride == 0 => true,
-            // i rows and j columns lead to the same place where i * row_stride = j * col_stride; the least such i and j
-            // are the strides without their common divisor.
+            // i rows and j columns lead to the same place where i * row_stride = j * col_stride;
+            // the least such i and j are the strides without their common divisor.
             _ => {
                 let divisor = gcd(row_stride, col_stride);
                 col_stride / divisor < rows && row_stride / divisor < cols
@@ -46,7 +46,8 @@ impl Shape {
             return 0;
         }
         let offset = |extent: usize, stride: usize| (extent as u128 - 1) * stride as u128;
-        // Each product is less than 2^128 - 2^65, and only one of a pair that large could overflow the sum.
+        // Each product is less than 2^128 - 2^65, and only one of a pair that large could overflow
+        // the sum.
         offset(self.rows, self.row_stride)
             .saturating_add(offset(self.cols, self.col_stride))
             .saturating_add(1)
@@ -57,10 +58,11 @@ impl Shape {
         Self { rows: self.cols, cols: self.rows, row_stride: self.col_stride, col_stride: self.row_stride }
     }
 
-    /// The strides as kernels take them: 0 along an axis with one element at most, and where the matrix has none.
+    /// The strides as kernels take them: 0 along an axis with one element at most, and where the
+    /// matrix has none.
     ///
-    /// Nothing is read or written past the matrix's edge, but threads there compute addresses too, so a stride that leads
-    /// to no element, and may be of any size, must not reach them.
+    /// Nothing is read or written past the matrix's edge, but threads there compute addresses too,
+    /// so a stride that leads to no element, and may be of any size, must not reach them.
     pub fn strides(&self) -> (i64, i64) {
         let empty = self.rows == 0 || self.cols == 0;
         // A stride that leads to an element is less than the buffer's length, which fits.

@@ -23,7 +23,8 @@ pub struct Matrix<'a, T: Element> {
     shape: Shape,
 }
 
-/// A matrix to be written: a range of a buffer with extents and strides, no two elements at the same place.
+/// A matrix to be written: a range of a buffer with extents and strides, no two elements at the
+/// same place.
 #[derive(Debug)]
 pub struct MatrixMut<'a, T: Element> {
     data: BufferSliceMut<'a, T>,
@@ -31,7 +32,8 @@ pub struct MatrixMut<'a, T: Element> {
 }
 
 impl<'a, T: Element> Matrix<'a, T> {
-    /// A matrix whose element `(i, j)` is element `i * strides.0 + j * strides.1` of `data`. A stride may be 0.
+    /// A matrix whose element `(i, j)` is element `i * strides.0 + j * strides.1` of `data`. A
+    /// stride may be 0.
     ///
     /// # Errors
     /// [`Error::MatrixBounds`](crate::Error::MatrixBounds) where it reaches past the end of `data`.
@@ -73,7 +75,8 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     ///
     /// # Errors
     /// [`Error::MatrixBounds`](crate::Error::MatrixBounds) where it reaches past the end of `data`,
-    /// [`Error::MatrixOverlap`](crate::Error::MatrixOverlap) where two elements have the same place.
+    /// [`Error::MatrixOverlap`](crate::Error::MatrixOverlap) where two elements have the same
+    /// place.
     pub fn new(
         data: impl Into<BufferSliceMut<'a, T>>,
         rows: usize,

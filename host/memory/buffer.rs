@@ -32,8 +32,8 @@ impl Device {
         Ok(buffer)
     }
 
-    /// A buffer of `len` elements of unspecified values. On the simulator all their bytes are 0xFF, which makes every
-    /// float a NaN, so that a result that depends on them shows.
+    /// A buffer of `len` elements of unspecified values. On the simulator all their bytes are 0xFF,
+    /// which makes every float a NaN, so that a result that depends on them shows.
     ///
     /// # Errors
     /// The device has not that much memory, or no address space has.
@@ -58,8 +58,8 @@ impl Device {
 }
 
 impl<T: Element> Buffer<T> {
-    /// A view of `len` elements at a device address that another library has allocated. It reads and writes that memory,
-    /// and does not free it.
+    /// A view of `len` elements at a device address that another library has allocated. It reads
+    /// and writes that memory, and does not free it.
     ///
     /// On the simulator the memory is that of another buffer of the same simulator.
     ///
@@ -76,14 +76,16 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ForeignAlignment`] for an address that is no multiple of the element's size, [`Error::ForeignMemory`] for
-    /// memory of another device or of none, [`Error::BufferTooLarge`], [`Error::SimulatedMemory`] where no allocation of the
-    /// simulator has all of the elements; the driver's own.
+    /// [`Error::ForeignAlignment`] for an address that is no multiple of the element's size,
+    /// [`Error::ForeignMemory`] for memory of another device or of none, [`Error::BufferTooLarge`],
+    /// [`Error::SimulatedMemory`] where no allocation of the simulator has all of the elements; the
+    /// driver's own.
     ///
     /// # Safety
-    /// The `len` elements at `address` are allocated in global memory that the device's context may access, until this
-    /// buffer has been dropped and the work that uses it has ended. Until then nothing else writes what is read through
-    /// the buffer, or reads or writes what is written through it, but in the order of the same stream.
+    /// The `len` elements at `address` are allocated in global memory that the device's context may
+    /// access, until this buffer has been dropped and the work that uses it has ended. Until then
+    /// nothing else writes what is read through the buffer, or reads or writes what is written
+    /// through it, but in the order of the same stream.
     pub unsafe fn from_raw_parts(address: u64, len: usize, device: &Device) -> Result<Self> {
         if !address.is_multiple_of(T::BYTES as u64) {
             return Err(Error::ForeignAlignment { address, element: T::NAME, bytes: T::BYTES });
@@ -164,7 +166,8 @@ impl<T: Element> Buffer<T> {
     /// Copies all elements to `destination`. Waits for the launches before it.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], the driver's own, and the fault of a kernel that was launched before.
+    /// [`Error::LengthMismatch`], the driver's own, and the fault of a kernel that was launched
+    /// before.
     pub fn download_into(&self, destination: &mut [T]) -> Result<()> {
         self.read(0..self.len, destination)
     }

@@ -17,7 +17,8 @@ impl Counters {
     /// How many there are.
     pub const COUNT: u32 = 4096;
 
-    /// Those of a stream. On a GPU a launch uses them when those before it in the stream have ended.
+    /// Those of a stream. On a GPU a launch uses them when those before it in the stream have
+    /// ended.
     pub fn of(stream: &Stream) -> Result<Self> {
         let (device, count) = (stream.device(), Self::COUNT as usize);
         match (&device.0, stream.recorded()) {

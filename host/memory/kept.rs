@@ -93,8 +93,8 @@ impl Kept {
     /// Gives the memory back when the stream's work has ended.
     ///
     /// # Safety
-    /// The stream is the one that keeps it, of the context that is current; nothing is launched on it any more. `captured` says whether it
-    /// is one of a capture, whose graphs have been dropped.
+    /// The stream is the one that keeps it, of the context that is current; nothing is launched on
+    /// it any more. `captured` says whether it is one of a capture, whose graphs have been dropped.
     pub unsafe fn free(&mut self, stream: sys::CUstream, captured: bool) {
         let workspace = self.workspace.get_mut().unwrap_or_else(PoisonError::into_inner);
         let workspaces = workspace.smaller.drain(..).chain([std::mem::take(&mut workspace.address)]);
@@ -118,7 +118,8 @@ fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> R
     }
     let raw = stream.raw(gpu);
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the stream is alive and of the context that is current; the place for the result may be written.
+    // SAFETY: the stream is alive and of the context that is current; the place for the result may
+    // be written.
     check(unsafe { sys::cuStreamIsCapturing(raw, &mut status) })
         .map_err(|code| gpu.error_of_code("cuStreamIsCapturing", code))?;
     if status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
@@ -134,7 +135,8 @@ fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> R
 /// Frees what [`alloc`] allocated for the stream.
 ///
 /// # Safety
-/// Nothing that is launched from now on uses it. The stream is alive and of the context that is current.
+/// Nothing that is launched from now on uses it. The stream is alive and of the context that is
+/// current.
 unsafe fn free(address: u64, stream: sys::CUstream, captured: bool) {
     // After a kernel's fault the driver refuses, and the process has lost the GPU anyway.
     // SAFETY: the caller's contract. Without a stream the driver waits for the work that uses it.
@@ -142,8 +144,8 @@ unsafe fn free(address: u64, stream: sys::CUstream, captured: bool) {
         unsafe { if captured { sys::cuMemFree_v2(address) } else { sys::cuMemFreeAsync(address, stream) } };
 }
 
-/// Tells the driver once for each GPU to keep what is freed: by default it gives it back to the system at every wait for a
-/// stream, and asks for it anew.
+/// Tells the driver once for each GPU to keep what is freed: by default it gives it back to the
+/// system at every wait for a stream, and asks for it anew.
 pub(super) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static TOLD: AtomicU64 = AtomicU64::new(0);

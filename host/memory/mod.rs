@@ -27,6 +27,7 @@ fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
 
 /// The bytes of elements that are to be overwritten.
 fn bytes_of_mut<T: Element>(elements: &mut [T]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: every byte pattern is a value of the element (`Element`), and `raw` writes only bytes with a value.
+    // SAFETY: every byte pattern is a value of the element (`Element`), and `raw` writes only bytes
+    // with a value.
     unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }
 }

@@ -34,7 +34,8 @@ impl Memory {
             Backend::Sim(simulator) => Ok(Self::Sim(simulator.memory().alloc(bytes, label())?)),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
-                // SAFETY: the memory is reached only through the driver, and kernels, whose launch is unsafe.
+                // SAFETY: the memory is reached only through the driver, and kernels, whose launch
+                // is unsafe.
                 let pointer = unsafe { cuda_malloc::<u8>(bytes) }.map_err(|error| {
                     if driver::of(error) != DriverCode::OUT_OF_MEMORY {
                         return gpu.error("cuMemAlloc", error);
@@ -104,15 +105,16 @@ impl Memory {
             Self::Gpu { gpu, address, .. } => {
                 gpu.bind()?;
                 let to = address + offset as u64;
-                // SAFETY: the range lies within the allocation, and `source` is readable. The driver has copied it when
-                // the call returns.
+                // SAFETY: the range lies within the allocation, and `source` is readable. The
+                // driver has copied it when the call returns.
                 check(unsafe { sys::cuMemcpyHtoD_v2(to, source.as_ptr().cast(), source.len()) })
                     .map_err(|code| gpu.error_of_code("cuMemcpyHtoD", code))
             }
         }
     }
 
-    /// Copies the bytes at `offset`, which the caller has checked to exist, to the host; fills all of `destination`.
+    /// Copies the bytes at `offset`, which the caller has checked to exist, to the host; fills all
+    /// of `destination`.
     pub fn read(&self, offset: usize, destination: &mut [MaybeUninit<u8>]) -> Result<()> {
         match self {
             _ if destination.is_empty() => Ok(()),
@@ -163,9 +165,9 @@ impl Drop for Memory {
         if let Self::Gpu { gpu, address, is_borrowed: false } = self
             && gpu.bind().is_ok()
         {
-            // The driver waits for the kernels that use the memory. After a kernel's fault it refuses, and the process
-            // has lost the GPU anyway.
-            // SAFETY: allocated in `new`, freed once.
+            // The driver waits for the kernels that use the memory. After a kernel's fault it
+            // refuses, and the process has lost the GPU anyway. SAFETY: allocated in `new`, freed
+            // once.
             let _ = unsafe { cuda_free(DevicePointer::<u8>::from_raw(*address)) };
         }
     }

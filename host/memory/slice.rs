@@ -18,7 +18,8 @@ pub struct BufferSlice<'a, T: Element> {
 /// A range of a buffer's elements, to be read and written.
 #[derive(Debug)]
 pub struct BufferSliceMut<'a, T: Element> {
-    // Shared, as two halves of a split range have one buffer; nobody else has the range while this lives.
+    // Shared, as two halves of a split range have one buffer; nobody else has the range while this
+    // lives.
     buffer: &'a Buffer<T>,
     range: Range<usize>,
     exclusive: PhantomData<&'a mut [T]>,
@@ -40,7 +41,8 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// Two ranges: the elements before the one at `middle`, and the others.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) where there are fewer than `middle` elements.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) where there are fewer than `middle`
+    /// elements.
     pub fn split_at(self, middle: usize) -> Result<(Self, Self)> {
         checked(..middle, self.len())?;
         let Range { start, end } = self.range;
@@ -121,7 +123,8 @@ macro_rules! reading {
             /// Copies all elements to `destination`. Waits for the launches before it.
             ///
             /// # Errors
-            /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), the driver's own, and the fault of a kernel that was launched before.
+            /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), the driver's own, and the
+            /// fault of a kernel that was launched before.
             pub fn download_into(&self, destination: &mut [T]) -> Result<()> {
                 self.buffer.read(self.range.clone(), destination)
             }

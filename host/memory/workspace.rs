@@ -9,7 +9,8 @@ use crate::stream::Stream;
 use cust::sys;
 use std::sync::MutexGuard;
 
-/// Bytes that the launches of a call may use, aligned to 256. Until it is dropped no other thread's call gets those of the same stream.
+/// Bytes that the launches of a call may use, aligned to 256. Until it is dropped no other thread's
+/// call gets those of the same stream.
 pub(crate) struct Workspace<'a>(Memory<'a>);
 
 enum Memory<'a> {
@@ -46,7 +47,8 @@ impl<'a> Workspace<'a> {
         gpu.bind()?;
         keep_freed_memory(device, gpu.index())?;
         let mut address = 0;
-        // SAFETY: the address may be written, the stream is alive and of the context that is current.
+        // SAFETY: the address may be written, the stream is alive and of the context that is
+        // current.
         check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu)) })
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
         Ok(Some(Self(Memory::Once { stream, address })))

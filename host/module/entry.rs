@@ -20,8 +20,9 @@ struct EntryParam {
 impl EntryParams {
     /// Reads what a PTX text declares for the entry point of this name; `None` where there is none.
     ///
-    /// The syntax is `.entry NAME (.param .TYPE name, .param .u64 .ptr .align 8 name, .param .align 8 .b8 name[16])`, with
-    /// the list left out where it is empty ("Kernel Function Parameters" in NVIDIA's "PTX ISA").
+    /// The syntax is `.entry NAME (.param .TYPE name, .param .u64 .ptr .align 8 name, .param .align
+    /// 8 .b8 name[16])`, with the list left out where it is empty ("Kernel Function Parameters" in
+    /// NVIDIA's "PTX ISA").
     pub fn of(text: &str, name: &str) -> Option<Self> {
         declarations(text).find(|(found, _)| found == name).map(|(_, params)| params)
     }
@@ -37,7 +38,8 @@ impl EntryParams {
 
     /// Whether a kernel with these parameters can be launched by this entry point.
     ///
-    /// A pointer and an integer of 64 bits are the same to PTX, and so are signed and unsigned numbers.
+    /// A pointer and an integer of 64 bits are the same to PTX, and so are signed and unsigned
+    /// numbers.
     pub fn accept(&self, kernel: &[ParamType]) -> bool {
         self.0.len() == kernel.len() && self.0.iter().zip(kernel).all(|(entry, kernel)| entry.accepts(kernel))
     }
@@ -59,7 +61,8 @@ fn declarations(text: &str) -> impl Iterator<Item = (String, EntryParams)> {
 }
 
 impl EntryParam {
-    /// Reads `.param .u64 .ptr .align 8 name`. What cannot be read has no bytes, and so fits no kernel.
+    /// Reads `.param .u64 .ptr .align 8 name`. What cannot be read has no bytes, and so fits no
+    /// kernel.
     fn read(param: &str) -> Self {
         let (kind, bits) = param
             .split_whitespace()

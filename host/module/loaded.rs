@@ -13,12 +13,13 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The modules that a GPU has loaded. They stay loaded until the process ends, as the GPU stays open.
+/// The modules that a GPU has loaded. They stay loaded until the process ends, as the GPU stays
+/// open.
 #[derive(Default)]
 pub(crate) struct Cache(Mutex<Vec<(Ptx, Slot<&'static Loaded>)>>);
 
-/// A place for what the driver compiles. Its own lock is held meanwhile: who wants the same waits, so that it is compiled once,
-/// and nobody else does. It stays empty where that failed.
+/// A place for what the driver compiles. Its own lock is held meanwhile: who wants the same waits,
+/// so that it is compiled once, and nobody else does. It stays empty where that failed.
 type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// A loaded module and the functions looked up in it.
@@ -49,8 +50,8 @@ pub(crate) struct GpuFunction {
     pub attributes: KernelAttributes,
     /// What its PTX says that it takes.
     pub params: EntryParams,
-    /// Whether it is compiled for an architecture whose kernels can wait for those in front of them (`griddepcontrol`): one for
-    /// an older one is launched when those have ended, on any GPU.
+    /// Whether it is compiled for an architecture whose kernels can wait for those in front of them
+    /// (`griddepcontrol`): one for an older one is launched when those have ended, on any GPU.
     pub waits: bool,
 }
 
@@ -105,7 +106,8 @@ impl Loaded {
         Ok(Self { ptx, compiled, functions: Mutex::default() })
     }
 
-    /// The kernel of this name, for blocks with so much dynamic shared memory; looked up at the first call.
+    /// The kernel of this name, for blocks with so much dynamic shared memory; looked up at the
+    /// first call.
     pub fn function(
         &'static self,
         gpu: &'static Gpu,
@@ -224,7 +226,8 @@ fn compiler_log(text: &CString) -> String {
     // A value that fits a pointer is passed in its place.
     let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
     let mut module = std::ptr::null_mut();
-    // SAFETY: the text ends in a zero byte, the log has the length given for it, and the arrays have two entries.
+    // SAFETY: the text ends in a zero byte, the log has the length given for it, and the arrays
+    // have two entries.
     let taken = unsafe {
         sys::cuModuleLoadDataEx(
             &mut module,

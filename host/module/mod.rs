@@ -50,14 +50,15 @@ pub struct Module {
 impl Device {
     /// Loads the kernels of a crate: compiles the PTX text that fits the GPU, once in a process.
     ///
-    /// Those that this crate ships are compiled one by one, each when it is launched (or its attributes asked for) for the first
-    /// time, which is then when errors come: a program launches few of them, and all take a driver that has not compiled
-    /// them before longer than 10 s. Each is taken from the best text that has it: on Hopper from the one for sm_90a, and what
-    /// that one leaves out from the one for sm_80.
+    /// Those that this crate ships are compiled one by one, each when it is launched (or its
+    /// attributes asked for) for the first time, which is then when errors come: a program launches
+    /// few of them, and all take a driver that has not compiled them before longer than 10 s. Each
+    /// is taken from the best text that has it: on Hopper from the one for sm_90a, and what that
+    /// one leaves out from the one for sm_80.
     ///
     /// # Errors
-    /// No text of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`], [`Error::PtxVersion`],
-    /// [`Error::PtxRefused`].
+    /// No text of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`],
+    /// [`Error::PtxVersion`], [`Error::PtxRefused`].
     pub fn load(&self, ptx: &Ptx) -> Result<Module> {
         let loaded = match &self.0 {
             Backend::Sim(_) => None,
@@ -66,7 +67,8 @@ impl Device {
         Ok(Module { device: self.clone(), ptx: *ptx, loaded })
     }
 
-    /// What the driver's compiler made of one of the kernels that this crate ships; `None` on the simulator.
+    /// What the driver's compiler made of one of the kernels that this crate ships; `None` on the
+    /// simulator.
     ///
     /// # Errors
     /// As for a launch.
@@ -89,8 +91,8 @@ impl Module {
         &self.device
     }
 
-    /// Launches a kernel of this module on the device's default stream, and returns while it runs (on the simulator,
-    /// when it is done).
+    /// Launches a kernel of this module on the device's default stream, and returns while it runs
+    /// (on the simulator, when it is done).
     ///
     /// # Errors
     /// As for [`Device::launch`]; the module has no such kernel.
@@ -110,7 +112,8 @@ impl Module {
     /// Launches a kernel of this module on a stream of the device.
     ///
     /// # Errors
-    /// As for [`Device::launch`]; the module has no such kernel, or the stream is of another device.
+    /// As for [`Device::launch`]; the module has no such kernel, or the stream is of another
+    /// device.
     ///
     /// # Safety
     /// As for [`Device::launch`].
@@ -148,9 +151,9 @@ impl Module {
         Ok(function)
     }
 
-    /// Whether the simulator may run the kernel. It has the kernel's body in the program, but is held to what a GPU
-    /// would find in the PTX, where there is any. Launched without a module of its own, another package's kernel is not
-    /// looked for among the shipped ones.
+    /// Whether the simulator may run the kernel. It has the kernel's body in the program, but is
+    /// held to what a GPU would find in the PTX, where there is any. Launched without a module of
+    /// its own, another package's kernel is not looked for among the shipped ones.
     pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
         let others = self.ptx.name() == SHIPPED_PTX.name() && kernel.package() != SHIPPED_PACKAGE;
         if others || self.ptx.is_empty() {
@@ -160,8 +163,8 @@ impl Module {
         self.check_params(kernel, &entry)
     }
 
-    /// Checks that the entry point found by the kernel's name takes what the kernel takes. The package is no help: a
-    /// module also has the kernels of the packages that its own depends on.
+    /// Checks that the entry point found by the kernel's name takes what the kernel takes. The
+    /// package is no help: a module also has the kernels of the packages that its own depends on.
     fn check_params<P: Params>(&self, kernel: &Kernel<P>, entry: &EntryParams) -> Result<()> {
         if entry.accept(kernel.params()) {
             return Ok(());

@@ -1,10 +1,12 @@
-//! PTX packed kernel by kernel: a program carries a tenth of the text, and unpacks what it launches.
+//! PTX packed kernel by kernel: a program carries a tenth of the text, and unpacks what it
+//! launches.
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// A packed text, as `moye_build::PtxSet::pack` writes it: architecture, packed bytes, what stands in front of the entry points, and these.
+/// A packed text, as `moye_build::PtxSet::pack` writes it: architecture, packed bytes, what stands
+/// in front of the entry points, and these.
 pub(crate) type PackedImage = (&'static str, &'static [u8], Part, &'static [Entry]);
 /// The name of an entry point, what it declares up to its body, and where it is.
 pub(crate) type Entry = (&'static str, &'static str, Part);
@@ -18,7 +20,8 @@ fn unpack(bytes: &[u8], (start, end, length): Part) -> String {
     String::from_utf8(text).expect("it was text")
 }
 
-/// The text with one of its entry points alone, and what that one declares; `None` where it has none of that name.
+/// The text with one of its entry points alone, and what that one declares; `None` where it has
+/// none of that name.
 pub(crate) fn only(
     (_, bytes, preamble, entries): &PackedImage,
     kernel: &str,

@@ -21,7 +21,8 @@ pub struct Ptx {
 }
 
 impl Ptx {
-    /// PTX texts with the architecture of each: `("sm_80", ".version 7.0 ...")`. `name` stands in messages.
+    /// PTX texts with the architecture of each: `("sm_80", ".version 7.0 ...")`. `name` stands in
+    /// messages.
     pub const fn new(name: &'static str, images: &'static [(&'static str, &'static str)]) -> Self {
         Self { name, images, packed: &[] }
     }
@@ -48,16 +49,17 @@ impl Ptx {
         self.name
     }
 
-    /// Pairs of architecture and text. Those of this crate are packed, and unpacked at the first call, all of them.
+    /// Pairs of architecture and text. Those of this crate are packed, and unpacked at the first
+    /// call, all of them.
     pub fn images(&self) -> &'static [(&'static str, &'static str)] {
         if self.packed.is_empty() { self.images } else { packed::whole(self.packed) }
     }
 
-    /// The text that fits `arch` best: the newest that runs there, one for exactly this architecture (`sm_90a`) before
-    /// one for it and later ones (`sm_90`).
+    /// The text that fits `arch` best: the newest that runs there, one for exactly this
+    /// architecture (`sm_90a`) before one for it and later ones (`sm_90`).
     ///
-    /// A module is loaded from this one. The kernels that this crate ships are looked up one by one, and those that it lacks in the
-    /// text that fits next best.
+    /// A module is loaded from this one. The kernels that this crate ships are looked up one by
+    /// one, and those that it lacks in the text that fits next best.
     pub fn image_for(&self, arch: Arch) -> Option<(&'static str, &'static str)> {
         self.images_for(arch).first().copied()
     }
@@ -79,8 +81,8 @@ impl Ptx {
         if archs.is_empty() { "no architecture".to_owned() } else { archs.join(", ") }
     }
 
-    /// The parameters of the entry point of this name, where a text declares one. All texts that do have the same ones; some
-    /// kernels are there for some architectures only.
+    /// The parameters of the entry point of this name, where a text declares one. All texts that do
+    /// have the same ones; some kernels are there for some architectures only.
     pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
         let mut packed = self.packed.iter().flat_map(|(_, _, _, entries)| *entries);
         match packed.find(|(name, ..)| *name == kernel) {
@@ -106,8 +108,8 @@ fn fitting<I: Copy>(images: &[I], arch: Arch, of: impl Fn(&I) -> &'static str) -
     fitting.into_iter().map(|(_, image)| image).collect()
 }
 
-/// The parameters of all entry points of a text, which is read once: a launch on the simulator asks, and texts may have
-/// megabytes.
+/// The parameters of all entry points of a text, which is read once: a launch on the simulator
+/// asks, and texts may have megabytes.
 fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
     type Declared = Arc<HashMap<String, EntryParams>>;
     /// By where a text begins, and its length.
@@ -118,8 +120,8 @@ fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
         .clone()
 }
 
-/// The [`Ptx`](crate::Ptx) that this crate's build script compiled with `moye_build::PtxBuilder`, by the name of the crate
-/// with kernels (with `_` for `-`).
+/// The [`Ptx`](crate::Ptx) that this crate's build script compiled with `moye_build::PtxBuilder`,
+/// by the name of the crate with kernels (with `_` for `-`).
 ///
 /// ```ignore
 /// static KERNELS: moye::Ptx = moye::include_ptx!("my_kernels");
@@ -143,7 +145,8 @@ pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The first CUDA version whose driver takes PTX of a version, from the release history in NVIDIA's "PTX ISA".
+/// The first CUDA version whose driver takes PTX of a version, from the release history in NVIDIA's
+/// "PTX ISA".
 pub(crate) fn cuda_for(version: (u32, u32)) -> (u32, u32) {
     match version {
         (7, minor) => (11, minor),

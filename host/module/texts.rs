@@ -1,6 +1,7 @@
 //! Packed texts of a PTX that run on an architecture: a kernel is looked up in one after the other.
 //!
-//! A text may so leave out what an older architecture's has just as well: compiling it again would take the build time for nothing.
+//! A text may so leave out what an older architecture's has just as well: compiling it again would
+//! take the build time for nothing.
 
 use super::entry::EntryParams;
 use super::packed::{PackedImage, only};
@@ -38,7 +39,8 @@ impl Texts {
 }
 
 impl KernelText {
-    /// Whether it can wait for the kernels in front of it: by the text that it is from, whatever runs it.
+    /// Whether it can wait for the kernels in front of it: by the text that it is from, whatever
+    /// runs it.
     pub fn waits(&self) -> bool {
         can_wait(self.image)
     }

@@ -62,7 +62,8 @@ class Torch:
             # DLPack in PyTorch before 2.9 has no 8-bit floats.
             dtype = str(array.dtype).removeprefix("torch.")
             array = array.view(torch.uint8)
-        # -1: no synchronisation, as the work goes to the tensor's own stream. On the host there are no streams.
+        # -1: no synchronisation, as the work goes to the tensor's own stream. On the host there are
+        # no streams.
         return Operand.from_dlpack(array.detach(), -1 if array.is_cuda else None, dtype)
 
     @staticmethod
@@ -88,7 +89,8 @@ class Other:
     @staticmethod
     def operand(array, name, stream):
         device, _ = array.__dlpack_device__()
-        # The producer makes this stream wait for what computes the array: by default the legacy default stream, 1.
+        # The producer makes this stream wait for what computes the array: by default the legacy
+        # default stream, 1.
         wait = None if device in (1, 3) else (1 if not stream else stream)
         return Operand.from_dlpack(array, wait)
 

@@ -167,7 +167,8 @@ unsafe fn gathered<T: Element>(address: usize, view: Batched, strides: [usize; 3
 /// Writes elements in row-major order to host memory.
 ///
 /// # Safety
-/// The elements at `address` with these extents and strides may be written, and nothing else uses them.
+/// The elements at `address` with these extents and strides may be written, and nothing else uses
+/// them.
 unsafe fn scattered<T: Element>(address: usize, view: Batched, elements: &[T]) {
     let first = std::ptr::with_exposed_provenance_mut::<T>(address);
     let [batches, rows, columns] = view.shape;

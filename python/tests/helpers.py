@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 
-# The largest relative error of a product, by the type of its result. Operands are small integers divided by powers of two, so that most of
-# the error is that of the last rounding.
+# The largest relative error of a product, by the type of its result. Operands are small integers
+# divided by powers of two, so that most of the error is that of the last rounding.
 TOLERANCES = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "float64": 1e-14, "int32": 0.0}
 
 

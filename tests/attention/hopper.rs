@@ -1,4 +1,5 @@
-//! The kernels for Hopper by way of the call: which of them serves, and random shapes against float64 on the simulator and a GPU.
+//! The kernels for Hopper by way of the call: which of them serves, and random shapes against
+//! float64 on the simulator and a GPU.
 
 use crate::case::{Case, Order};
 use crate::check::Kernels;
@@ -9,7 +10,8 @@ use crate::reference::{Errors, row};
 use half::{bf16, f16};
 use moye::{Arch, Attention, AttentionElement, Device, Heads, HeadsMut};
 
-/// A case of what the kernels for Hopper serve, with keys and values that a mask may hide and that are no numbers.
+/// A case of what the kernels for Hopper serve, with keys and values that a mask may hide and that
+/// are no numbers.
 fn random_case(random: &mut Random, most: usize) -> Case {
     let d = random.of(&[64, 128, 256]);
     let group = random.of(&[1, 2, 4]);
@@ -29,7 +31,8 @@ fn random_case(random: &mut Random, most: usize) -> Case {
     case
 }
 
-/// Runs a case by the call, and asserts that a kernel for Hopper serves it and that all results are within their bounds.
+/// Runs a case by the call, and asserts that a kernel for Hopper serves it and that all results are
+/// within their bounds.
 fn check<T: Kernels + AttentionElement>(device: &Device, case: &Case, seed: u64) {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let Case { batches, heads, q_length, k_length, d, .. } = *case;

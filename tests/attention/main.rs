@@ -1,4 +1,5 @@
-//! Attention by the library: the call and its errors on the simulator, and many random shapes of every option on a GPU.
+//! Attention by the library: the call and its errors on the simulator, and many random shapes of
+//! every option on a GPU.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! Options of the call: each gives what a call without it gives of operands that were changed instead.
+//! Options of the call: each gives what a call without it gives of operands that were changed
+//! instead.
 
 use crate::random::Random;
 use half::bf16;

@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Saves an array as float16: numbers of 16 bits under the other type's descriptor, which has as many letters.
+/// Saves an array as float16: numbers of 16 bits under the other type's descriptor, which has as
+/// many letters.
 fn save_half(folder: &Path, name: &str, array: &Array4<f64>) {
     save(folder, name, &array.map(|&x| f16::from_f64(x).to_bits()));
     let mut bytes = fs::read(folder.join(name)).unwrap();

@@ -119,7 +119,8 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("--sizes <SIZES>"));
 }
 
-/// A file by hand, as `moye tune` writes it: the simulator is a device as any other to those that obey it.
+/// A file by hand, as `moye tune` writes it: the simulator is a device as any other to those that
+/// obey it.
 #[test]
 fn a_product_of_files_obeys_the_choice_for_its_problem() {
     let folder = TempDir::new().unwrap();

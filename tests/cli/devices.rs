@@ -62,7 +62,8 @@ fn products_and_transposes_of_files_on_a_gpu_are_those_of_ndarray() {
 fn the_kernel_that_the_simulator_runs_does_not_depend_on_the_hosts_cores() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
-    // Few tiles and a long K: how it is cut depends on the multiprocessors that there are for the parts.
+    // Few tiles and a long K: how it is cut depends on the multiprocessors that there are for the
+    // parts.
     save(folder, "a.npy", &matrix(64, 2048, false));
     save(folder, "b.npy", &matrix(2048, 100, false));
     let kernel = |threads: &str| {

@@ -38,7 +38,8 @@ fn program(file: &Path, script: &str) {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What it says with a variable that leads nowhere: the line that begins with `name` and how to mend it.
+/// What it says with a variable that leads nowhere: the line that begins with `name` and how to
+/// mend it.
 #[cfg(unix)]
 #[rstest]
 #[case("MOYE_PTXAS", "ptxas", "missing  MOYE_PTXAS names ", "set MOYE_PTXAS to the program, or unset it")]

@@ -16,7 +16,8 @@ fn whole(rows: usize, cols: usize, fortran: bool) -> Array2<f64> {
     Array2::from_shape_fn((rows, cols).set_f(fortran), |(i, j)| ((5 * i + 3 * j) % 7) as f64 - 3.0)
 }
 
-/// Elements that a file may have: how they are written and read, with and without help of `ndarray-npy`.
+/// Elements that a file may have: how they are written and read, with and without help of
+/// `ndarray-npy`.
 trait OfFile: Sized {
     const NAME: &'static str;
     fn save(folder: &Path, name: &str, matrix: &Array2<f64>);

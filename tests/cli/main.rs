@@ -416,16 +416,17 @@ fn a_link_to_nothing_is_followed_only_by_force() {
     assert!(said.starts_with("cannot write circle.npy: "), "{said}");
 }
 
-/// Starts minutes of work on the simulator in a folder and waits until the place of the result is taken, before which
-/// the signals are handled.
+/// Starts minutes of work on the simulator in a folder and waits until the place of the result is
+/// taken, before which the signals are handled.
 #[cfg(unix)]
 fn long_work(folder: &Path, ignored: &str) -> std::process::Child {
     use std::os::unix::process::CommandExt;
     save(folder, "a.npy", &Array2::<f32>::zeros((2048, 2048)));
     let work = command(folder, &["matmul", "a.npy", "a.npy", "-o", "c.npy"]);
     let mut bash = Command::new("bash");
-    // What these tests were started with may be ignored, as a shell's background jobs ignore Ctrl-C; bash leaves that as it is.
-    // SAFETY: between the fork and the new program only `signal` is called, which may be.
+    // What these tests were started with may be ignored, as a shell's background jobs ignore
+    // Ctrl-C; bash leaves that as it is. SAFETY: between the fork and the new program only `signal`
+    // is called, which may be.
     unsafe {
         bash.pre_exec(|| {
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {

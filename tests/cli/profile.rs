@@ -1,4 +1,5 @@
-//! `moye profile`: text, JSON and a page of HTML of the program's own operations, and what it refuses.
+//! `moye profile`: text, JSON and a page of HTML of the program's own operations, and what it
+//! refuses.
 
 use super::{failed, moye, succeeded};
 use std::fs;

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
-/// Multiplies random matrices on the simulator, which takes a moment; the standard error goes to `stderr`.
+/// Multiplies random matrices on the simulator, which takes a moment; the standard error goes to
+/// `stderr`.
 fn matmul(folder: &Path, stderr: Stdio) -> Output {
     let mut work = command(folder, &["matmul"]);
     work.env("TERM", "xterm").env_remove("NO_COLOR").stdout(Stdio::piped()).stderr(stderr);

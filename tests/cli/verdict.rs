@@ -1,4 +1,5 @@
-//! The program's check of its own result: right products are not accused, also at the ends of a type's range.
+//! The program's check of its own result: right products are not accused, also at the ends of a
+//! type's range.
 
 use crate::{load, moye, save, stdout, succeeded};
 use ndarray::{Array2, array};

@@ -24,12 +24,14 @@ fn found(found: Option<Ptxas>) -> Option<Ptxas> {
     found
 }
 
-/// Tells what is skipped where there is no assembler. With `MOYE_REQUIRE_PTXAS=1` that is a failure.
+/// Tells what is skipped where there is no assembler. With `MOYE_REQUIRE_PTXAS=1` that is a
+/// failure.
 pub fn lacking(skipped: &str) {
     let reason =
         format!("{skipped}: there is no ptxas for it (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
     let required = std::env::var_os("MOYE_REQUIRE_PTXAS").is_some_and(|value| value == "1");
     assert!(!required, "MOYE_REQUIRE_PTXAS=1, but {reason}");
-    // Not `eprintln!`, whose words a test that passes keeps to itself. Where nobody can be told, the tests still run.
+    // Not `eprintln!`, whose words a test that passes keeps to itself. Where nobody can be told,
+    // the tests still run.
     let _ = writeln!(std::io::stderr(), "{reason}");
 }

@@ -137,9 +137,11 @@ pub fn rng(parts: &[usize]) -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-/// The sum of products, by several sums beside each other: one alone would wait for each of its additions.
+/// The sum of products, by several sums beside each other: one alone would wait for each of its
+/// additions.
 ///
-/// Loops by hand: most of what tests compute is this, and iterators are calls where little is optimised.
+/// Loops by hand: most of what tests compute is this, and iterators are calls where little is
+/// optimised.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len(), "vectors of one length");
     let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());

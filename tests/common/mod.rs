@@ -41,8 +41,8 @@ impl On {
         }
     }
 
-    /// Whether `MOYE_DEVICE` leaves it in: `sim` is the simulator alone, `gpu` the GPU alone, for tools under which the other would
-    /// take long.
+    /// Whether `MOYE_DEVICE` leaves it in: `sim` is the simulator alone, `gpu` the GPU alone, for
+    /// tools under which the other would take long.
     fn is_asked_for(self) -> bool {
         match std::env::var("MOYE_DEVICE").as_deref() {
             Ok("sim") => self == Self::Sim,
@@ -64,8 +64,9 @@ fn is_required() -> bool {
     std::env::var_os("MOYE_REQUIRE_GPU").is_some_and(|v| v == "1")
 }
 
-/// Whether `MOYE_WATCHED=1` says that a tool looks at each access of a kernel, as `compute-sanitizer` does, which takes a hundred times as long: a test may have
-/// fewer of many random shapes then, or fewer turns of the same loop.
+/// Whether `MOYE_WATCHED=1` says that a tool looks at each access of a kernel, as
+/// `compute-sanitizer` does, which takes a hundred times as long: a test may have fewer of many
+/// random shapes then, or fewer turns of the same loop.
 pub fn is_watched() -> bool {
     std::env::var_os("MOYE_WATCHED").is_some_and(|v| v == "1")
 }
@@ -89,8 +90,8 @@ fn open_gpu() -> Option<Device> {
     }
 }
 
-/// Tells why tests are skipped, once in a process. Unlike `eprintln!`, whose words a test that passes keeps to itself, this
-/// is always seen.
+/// Tells why tests are skipped, once in a process. Unlike `eprintln!`, whose words a test that
+/// passes keeps to itself, this is always seen.
 pub fn say_once(said: &Once, reason: &str) {
     said.call_once(|| say(reason));
 }
@@ -109,7 +110,8 @@ pub static SCALE: Kernel<(Global<f32>, GlobalMut<f32>, f32, u32)> = Kernel::new(
     0,
     |(x, y, factor, n)| {
         for i in 0..u64::from(n) {
-            // SAFETY: the launch vouches for `n` elements; addresses of the simulator are those of the host.
+            // SAFETY: the launch vouches for `n` elements; addresses of the simulator are those of
+            // the host.
             unsafe {
                 let value = *((x.address() + 4 * i) as *const f32);
                 *((y.address() + 4 * i) as *mut f32) = factor * value;

@@ -1,5 +1,5 @@
-//! Products `C (M, N) = A (M, K) * B (N, K)` by a kernel, against a float64 reference, exactly for integers, over shapes that
-//! fill their tiles, hang over them and barely exist.
+//! Products `C (M, N) = A (M, K) * B (N, K)` by a kernel, against a float64 reference, exactly for
+//! integers, over shapes that fill their tiles, hang over them and barely exist.
 
 use super::matrix::rng;
 use super::{devices, say};
@@ -132,7 +132,8 @@ pub fn check<T: Number, U: Number>(
     check_of::<T, U>(load, kernel, check, shapes, |a, b| a * b);
 }
 
-/// As [`check`], where A and B have the elements `T`, which a byte may hold several of, and C sums `product` of them.
+/// As [`check`], where A and B have the elements `T`, which a byte may hold several of, and C sums
+/// `product` of them.
 pub fn check_of<T: Operand, U: Number>(
     load: impl Fn(&Device) -> Option<Module>,
     kernel: &Product<T::Stored, U>,

@@ -1,4 +1,5 @@
-//! PTX for assemblers: the text of single kernels, and what NVIDIA's "PTX ISA" says of architectures.
+//! PTX for assemblers: the text of single kernels, and what NVIDIA's "PTX ISA" says of
+//! architectures.
 
 /// The text of one kernel of a module, from its `.visible` to its closing brace.
 pub fn kernel_text(module: &'static str, kernel: &str) -> &'static str {

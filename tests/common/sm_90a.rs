@@ -19,7 +19,8 @@ pub fn module(text: &str) -> Module {
     module
 }
 
-/// ptxas, where there is one, takes every kernel, with nothing in local memory and without a warning.
+/// ptxas, where there is one, takes every kernel, with nothing in local memory and without a
+/// warning.
 pub fn assembles(text: &str) {
     let arch = "sm_90a".parse().unwrap();
     let Some(ptxas) = assembler::ptxas_for(arch) else { return };

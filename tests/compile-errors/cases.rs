@@ -1,6 +1,7 @@
 //! What must not compile, with what the compiler says of it. Launches are in `tests/launch-errors`.
 //!
-//! After a change of the compiler, `TRYBUILD=overwrite cargo test -p moye-compile-errors` writes the messages anew.
+//! After a change of the compiler, `TRYBUILD=overwrite cargo test -p moye-compile-errors` writes
+//! the messages anew.
 
 #[test]
 fn wrong_kernels_layouts_pipelines_and_tilings_do_not_compile() {
@@ -12,8 +13,8 @@ fn wrong_kernels_layouts_pipelines_and_tilings_do_not_compile() {
     cases.compile_fail("kernels/*.rs");
     cases.compile_fail("layouts/*.rs");
     cases.compile_fail("pipelines/*.rs");
-    // What a generic function asserts of its layouts is found when it is compiled for them. A case that passes makes all be
-    // compiled to the end, where they would only be checked otherwise.
+    // What a generic function asserts of its layouts is found when it is compiled for them. A case
+    // that passes makes all be compiled to the end, where they would only be checked otherwise.
     cases.pass("fits.rs");
     cases.compile_fail("tilings/*.rs");
 }

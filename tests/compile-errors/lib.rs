@@ -1,1 +1,2 @@
-//! Nothing: the programs that must not compile are compiled by the test, and a package needs a library.
+//! Nothing: the programs that must not compile are compiled by the test, and a package needs a
+//! library.

@@ -74,7 +74,8 @@ fn nearest<T: Half>(sum: i128, exponent: i32) -> T {
     T::of_bits(sign | bits.min(infinity) as u16)
 }
 
-/// `a * b + c` rounded once, where the integers here are wide enough to tell; what IEEE says of zeros, infinities and NaNs.
+/// `a * b + c` rounded once, where the integers here are wide enough to tell; what IEEE says of
+/// zeros, infinities and NaNs.
 fn fused<T: Half>(a: T, b: T, c: T) -> Option<T> {
     let special = a.to_f64() * b.to_f64() + c.to_f64();
     let (Some(a), Some(b), Some(c)) = (parts(a), parts(b), parts(c)) else {
@@ -117,7 +118,8 @@ fn relu<T: Half>(value: T) -> T {
     if value.to_f64() <= 0.0 { T::of_bits(0) } else { value }
 }
 
-/// Triples of bits: every pattern as each operand, with others of similar size, so that sums have something to round.
+/// Triples of bits: every pattern as each operand, with others of similar size, so that sums have
+/// something to round.
 fn triples() -> Vec<[u16; 3]> {
     let random = random(11, 3 << 16);
     (0..3 << 16)

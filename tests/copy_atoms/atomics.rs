@@ -1,4 +1,5 @@
-//! Atomic operations by 64 threads on four cells. Values are chosen so that no order of the threads changes the result.
+//! Atomic operations by 64 threads on four cells. Values are chosen so that no order of the threads
+//! changes the result.
 
 use crate::support::{Bits, SM_80, SM_90, on_each, poisoned, random};
 use half::{bf16, f16};
@@ -124,8 +125,8 @@ fn minimum_maximum_and_bits() {
         [shared_atom_min_s64 shared_atom_max_s64 shared_atom_and_s64 shared_atom_or_s64 shared_atom_xor_s64]);
 }
 
-/// Cells of 64 threads, exchanged for `values`, all or those with `expected` in them: what is in the cells then and, behind
-/// them, what was taken out.
+/// Cells of 64 threads, exchanged for `values`, all or those with `expected` in them: what is in
+/// the cells then and, behind them, what was taken out.
 #[track_caller]
 fn exchanges<T: Bits + PartialEq>(
     exchange: &Exchange<T>,
@@ -192,7 +193,8 @@ fn exchanges_hand_out_what_was_there() {
     exchanges(&kernels::shared_exch_b64, &kernels::shared_cas_b64, |r| r);
     exchanges(&kernels::shared_exch_s32, &kernels::shared_cas_s32, |r| r as i32);
     exchanges(&kernels::shared_exch_s64, &kernels::shared_cas_s64, |r| r as i64);
-    // The instruction compares bit for bit: of random bits some are NaN, which no comparison of numbers finds equal.
+    // The instruction compares bit for bit: of random bits some are NaN, which no comparison of
+    // numbers finds equal.
     exchanges(&kernels::atom_exch_f32, &kernels::atom_cas_f32, f32_of);
     exchanges(&kernels::atom_exch_f64, &kernels::atom_cas_f64, f64_of);
     exchanges(&kernels::shared_exch_f32, &kernels::shared_cas_f32, f32_of);
@@ -208,7 +210,8 @@ fn nothing_is_lost_in_exchanges_of_many_threads() {
         let words = output.download().unwrap();
         let name = module.device().name();
         assert_eq!(words[0], 64, "every thread added 1 on {name}");
-        // What was put in comes out once each: 0 from the start, and all numbers but the one that is left.
+        // What was put in comes out once each: 0 from the start, and all numbers but the one that
+        // is left.
         let mut seen = words[1..].to_vec();
         seen.sort_unstable();
         assert_eq!(seen, (0..=64).collect::<Vec<u32>>(), "numbers put in and taken out on {name}");

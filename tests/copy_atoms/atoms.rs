@@ -34,7 +34,8 @@ fn half_word(all: &[u32], registers: usize, lane: i64, bit: i64) -> u16 {
     (all[lane as usize * registers + bit as usize / 32] >> (bit % 32)) as u16
 }
 
-/// Which `(lane, bit)` of the source side holds what the destination side has at `(lane, bit)`, by the layouts.
+/// Which `(lane, bit)` of the source side holds what the destination side has at `(lane, bit)`, by
+/// the layouts.
 fn source_of(layouts: &BitLayouts, lane: i64, bit: i64) -> (i64, i64) {
     let place = layouts.dst.at_coord([lane, bit]);
     let (lanes, bits) = (layouts.src.extent(0), layouts.src.extent(1));

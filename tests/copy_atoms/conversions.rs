@@ -1,13 +1,13 @@
-//! Conversions: every 16-bit input; f32 inputs with every upper half; and to 16-bit floats every result, and between any two
-//! neighbouring ones the place where rounding turns.
+//! Conversions: every 16-bit input; f32 inputs with every upper half; and to 16-bit floats every
+//! result, and between any two neighbouring ones the place where rounding turns.
 
 use crate::support::{SM_80, SM_90, binary, random, unary};
 use half::{bf16, f16};
 use moye_device::arch::{Bf16x2, F16x2};
 use moye_kernels_copy as kernels;
 
-/// Every upper half of an f32 with four lower halves, among them half of the last bit of f16, tf32 and bf16 and its
-/// neighbours.
+/// Every upper half of an f32 with four lower halves, among them half of the last bit of f16, tf32
+/// and bf16 and its neighbours.
 fn floats() -> Vec<f32> {
     const LOW: [u32; 16] = [
         0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x5000, 0x7000, 0x7FFF, 0x8000, 0x8001, 0x9000,
@@ -26,8 +26,9 @@ fn floats() -> Vec<f32> {
     all
 }
 
-/// Every number of a 16-bit float format, and half way to the next one with the f32 before and after it: wherever the nearest
-/// number becomes another one, up to the one that becomes an infinity.
+/// Every number of a 16-bit float format, and half way to the next one with the f32 before and
+/// after it: wherever the nearest number becomes another one, up to the one that becomes an
+/// infinity.
 fn turns(to_f32: impl Fn(u16) -> f32) -> Vec<f32> {
     let of = |bits: u16| {
         let value = to_f32(bits);
@@ -109,7 +110,8 @@ fn every_f16_and_bf16_keeps_its_value_as_f32() {
     unary(&SM_80, &kernels::cvt_f32_of_bf16, &bf16s, bf16::to_f32);
 }
 
-/// f32 with the 13 low bits rounded off: `half` is what is added before they are cut, at most a carry into the exponent.
+/// f32 with the 13 low bits rounded off: `half` is what is added before they are cut, at most a
+/// carry into the exponent.
 fn tf32(value: f32, half: impl Fn(u32) -> u32) -> f32 {
     if value.is_finite() {
         f32::from_bits((value.to_bits() + half(value.to_bits())) & !0x1FFF)

@@ -1,4 +1,5 @@
-//! Loads and stores with hints, prefetches and mbarriers: they change when data move and never which.
+//! Loads and stores with hints, prefetches and mbarriers: they change when data move and never
+//! which.
 
 use crate::support::{Bits, SM_80, on_each, poisoned, random, unary};
 use moye::{Global, GlobalMut, Grid, Kernel};

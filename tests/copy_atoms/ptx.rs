@@ -1,4 +1,5 @@
-//! The PTX of each kernel has its instruction once, and ptxas takes it for the oldest architecture that has it.
+//! The PTX of each kernel has its instruction once, and ptxas takes it for the oldest architecture
+//! that has it.
 
 use crate::common::assembler;
 use crate::common::ptx::{before, kernel_text, version_of};
@@ -76,7 +77,8 @@ fn every_kernel_has_its_instruction_once_and_nothing_like_it() {
     }
 }
 
-/// Kernels of several instructions each, which other tests are of: a load and a store have no type for bf16 to f32.
+/// Kernels of several instructions each, which other tests are of: a load and a store have no type
+/// for bf16 to f32.
 const OF_SEVERAL: &[&str] = &[
     "cvt_f32_of_bf16",
     "every_parameter",
@@ -91,7 +93,8 @@ const OF_SEVERAL: &[&str] = &[
     "structs",
 ];
 
-/// Whether an instruction moves data, other than from register to register and from the parameters, or computes with floats.
+/// Whether an instruction moves data, other than from register to register and from the parameters,
+/// or computes with floats.
 fn is_like_an_atom(instruction: &str) -> bool {
     let moves = [
         "ld.",
@@ -122,7 +125,8 @@ fn is_like_an_atom(instruction: &str) -> bool {
             || types.iter().any(|name| instruction.contains(name)))
 }
 
-/// The loads and stores with which a kernel takes its inputs and leaves its results, beside its own instruction.
+/// The loads and stores with which a kernel takes its inputs and leaves its results, beside its own
+/// instruction.
 struct Frame {
     loads: usize,
     stores: usize,
@@ -199,12 +203,13 @@ fn ptxas_takes_every_kernel_for_the_architecture_it_is_compiled_for() {
     }
 }
 
-/// Kernels of packed elements, which several threads write by atomic operations on words, with the oldest architecture and
-/// PTX version that have those, from NVIDIA's "PTX ISA".
+/// Kernels of packed elements, which several threads write by atomic operations on words, with the
+/// oldest architecture and PTX version that have those, from NVIDIA's "PTX ISA".
 const OLDER: &[(&str, u32, (u32, u32))] =
     &[("reverse_s4", 12, (1, 2)), ("reverse_u4", 12, (1, 2)), ("reverse_b1", 12, (1, 2))];
 
-/// A module of one kernel for an architecture and a PTX version: its text, and the shared memory that it may name.
+/// A module of one kernel for an architecture and a PTX version: its text, and the shared memory
+/// that it may name.
 fn alone(module: &'static str, kernel: &str, arch: u32, (major, minor): (u32, u32)) -> String {
     format!(
         ".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n.extern .shared .align 1024 .b8 moye_shared[];\n{}",
@@ -234,7 +239,8 @@ fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
             .filter(|line| line.split_whitespace().any(|word| word == instruction))
             .collect();
         let [line] = lines[..] else { panic!("{kernel} has {instruction} once: {lines:?}") };
-        // `[to], [from], bytes` and, where there is one, the register that says how many of them there are to read.
+        // `[to], [from], bytes` and, where there is one, the register that says how many of them
+        // there are to read.
         let operands: Vec<&str> = line.trim_end_matches([';', ' ', '}']).split(", ").map(str::trim).collect();
         assert_eq!(operands.get(2), Some(&bytes), "{kernel}: {line}");
         assert_eq!(operands.len(), if kernel.contains("zfill") { 4 } else { 3 }, "{kernel}: {line}");
@@ -243,8 +249,8 @@ fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
     assert_eq!(checked, 52, "each of four kinds in four forms, and with three prefetches in three");
 }
 
-/// The oldest architecture that any assembler at hand has: that of CUDA 12. What is older still (shuffles and votes sm_30,
-/// loads and stores everything) is assembled for it.
+/// The oldest architecture that any assembler at hand has: that of CUDA 12. What is older still
+/// (shuffles and votes sm_30, loads and stores everything) is assembled for it.
 const OLDEST_OF_PTXAS: u32 = 50;
 
 /// A kernel, its module, the oldest architecture, the oldest PTX version.

@@ -12,8 +12,8 @@ pub static SM_80: Ptx = Ptx::new("moye-kernels-copy", moye_kernels_copy::PTX_SM_
 /// The kernels that need sm_90.
 pub static SM_90: Ptx = Ptx::new("moye-kernels-copy (sm_90)", moye_kernels_copy::PTX_SM_90);
 
-/// The devices that can run the kernels of `ptx`, each with them loaded: the simulator first, then the GPU where there is
-/// one that is new enough.
+/// The devices that can run the kernels of `ptx`, each with them loaded: the simulator first, then
+/// the GPU where there is one that is new enough.
 pub fn modules(ptx: &Ptx) -> Vec<Module> {
     let fits = |device: &Device| !device.is_gpu() || ptx.image_for(device.arch()).is_some();
     devices().into_iter().filter(fits).map(|device| device.load(ptx).unwrap()).collect()
@@ -24,7 +24,8 @@ pub trait Bits: Element + std::fmt::Debug {
     /// All bits, the lowest first.
     fn bits(self) -> u128;
 
-    /// Whether the two are the same: equal bits, or NaN both (each half for itself where there are two).
+    /// Whether the two are the same: equal bits, or NaN both (each half for itself where there are
+    /// two).
     fn same(self, other: Self) -> bool {
         self.bits() == other.bits()
     }
@@ -97,8 +98,8 @@ pub fn per_element(count: usize) -> Grid {
     Grid::new((count as u32).div_ceil(256), 256)
 }
 
-/// Runs `launch` on every device that can: the simulator's results must be the wanted ones, and every other device's must
-/// be the simulator's.
+/// Runs `launch` on every device that can: the simulator's results must be the wanted ones, and
+/// every other device's must be the simulator's.
 #[track_caller]
 pub fn on_each<U: Bits>(
     ptx: &Ptx,

@@ -173,7 +173,8 @@ fn swizzled_pictures_show_the_indices_on_both_sides() {
     }
 }
 
-/// The words that a bank serves at once, counted from the definition: all addresses of the phase's bytes.
+/// The words that a bank serves at once, counted from the definition: all addresses of the phase's
+/// bytes.
 fn passes(indices: &[Vec<i64>], bits: i64) -> usize {
     let width = indices[0].len() as i64 * bits;
     let lanes = (1024 / width).min(32) as usize;

@@ -1,4 +1,5 @@
-//! The colours: contrast of every label, and how far colours lie apart for readers with and without colour blindness.
+//! The colours: contrast of every label, and how far colours lie apart for readers with and without
+//! colour blindness.
 
 use moye::draw::{DARK, LIGHT, Palette, Rgb};
 use palette::color_difference::Wcag21RelativeContrast;
@@ -16,8 +17,8 @@ fn themes() -> [(&'static str, &'static Palette); 2] {
     [("light", &LIGHT), ("dark", &DARK)]
 }
 
-/// What protanopes, deuteranopes and tritanopes see, by Machado, Oliveira and Fernandes (2009), at full severity, in
-/// linear light.
+/// What protanopes, deuteranopes and tritanopes see, by Machado, Oliveira and Fernandes (2009), at
+/// full severity, in linear light.
 const VIEWS: [(&str, [[f64; 3]; 3]); 4] = [
     ("normal vision", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     (

@@ -4,7 +4,8 @@ use super::common::{cells, class, number, parsed, scenes, svg};
 use moye::draw::{self, Scene};
 use roxmltree::{Document, Node};
 
-/// Wider than a letter in DejaVu Sans Mono (0.602), Liberation Mono and Courier (0.6), Menlo (0.602), Consolas (0.55).
+/// Wider than a letter in DejaVu Sans Mono (0.602), Liberation Mono and Courier (0.6), Menlo
+/// (0.602), Consolas (0.55).
 const ADVANCE: f64 = 0.61;
 
 /// Left, top, right, bottom.

@@ -1,5 +1,5 @@
-//! TikZ and Typst: the same cells and texts in the same places as in SVG, in documents that are whole; and where a
-//! compiler for them is installed, that it takes every kind.
+//! TikZ and Typst: the same cells and texts in the same places as in SVG, in documents that are
+//! whole; and where a compiler for them is installed, that it takes every kind.
 
 use super::common::{cells, number, parsed, scenes, svg};
 use expect_test::expect_file;
@@ -211,7 +211,8 @@ fn runs(program: &str, arguments: &[&str], what: &str) -> bool {
     runs
 }
 
-/// Compiles the pictures in a folder of their own by a command line for each file, and looks for the pages.
+/// Compiles the pictures in a folder of their own by a command line for each file, and looks for
+/// the pages.
 fn compiled(format: Format, suffix: &str, command: impl Fn(&str) -> Command) {
     let folder = tempfile::tempdir().unwrap();
     for (name, scene) in to_compile() {

@@ -71,7 +71,8 @@ use rstest::rstest;
 #[case("4:2(3)", "6")]
 #[case("():()()", "0")]
 #[case("composed_layout((1,0,2), 0, (4,4):(4,1))(1,0)", "5")]
-// A call is of the whole composition: 2:3 at 1. It was of `2:1` once, and composed with the index 1.
+// A call is of the whole composition: 2:3 at 1. It was of `2:1` once, and composed with the
+// index 1.
 #[case("(8,3):(3,1) o 2:1(1)", "3")]
 #[case("(6,2):(8,2) o (4,3):(3,1)(2,1)", "10")]
 #[case("(6,2):(8,2) o (4,3):(3,1)(_,1) o 2:1", "2:24")]
@@ -165,7 +166,8 @@ fn expressions_have_values(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(again.to_string(), expected, "the answer to {text} reads back as itself");
 }
 
-/// What CuTe C++ prints of pointers, tensors and layouts (`print`, `print_tensor`), and what the Python DSL does.
+/// What CuTe C++ prints of pointers, tensors and layouts (`print`, `print_tensor`), and what the
+/// Python DSL does.
 #[rstest]
 #[case("gmem_ptr[32b](0x7f2b40000000) o (_32,_4,1024):(_1,5120,20480)", "(32,4,1024):(1,5120,20480)")]
 #[case("smem_ptr[16b](unset) o (_8,_64):(_64,_1)", "(8,64):(64,1)")]

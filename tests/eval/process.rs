@@ -75,7 +75,8 @@ fn a_peer_that_waits_gets_each_answer_at_once() {
     });
     for i in 1..20 {
         writeln!(requests, "{{\"op\":\"size\",\"args\":[[{i},3]]}}").expect("a listener");
-        // The second half of the request that follows stays out: what is ready must not wait for it.
+        // The second half of the request that follows stays out: what is ready must not wait for
+        // it.
         write!(requests, "{{\"op\":\"size\",").expect("a listener");
         let answer =
             received.recv_timeout(Duration::from_secs(30)).expect("an answer before the next request");

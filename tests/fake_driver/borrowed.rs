@@ -1,5 +1,5 @@
-//! Contexts, streams, events and memory of another library: used where they are, and never destroyed. The stand-in notes
-//! each call with its handles.
+//! Contexts, streams, events and memory of another library: used where they are, and never
+//! destroyed. The stand-in notes each call with its handles.
 
 use crate::common::{PTX, SCALE, one_thread};
 use crate::{driver, with_driver};

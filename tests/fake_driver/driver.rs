@@ -1,5 +1,5 @@
-//! A stand-in for NVIDIA's driver: as much of `libcuda.so.1` as a matrix product asks for, on a machine without one.
-//! `FAKE_DRIVER` says what is wrong with it.
+//! A stand-in for NVIDIA's driver: as much of `libcuda.so.1` as a matrix product asks for, on a
+//! machine without one. `FAKE_DRIVER` says what is wrong with it.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -39,7 +39,8 @@ fn note_load(image: *const c_char) {
     note("FAKE_DRIVER_LOADS", &names.join(" "));
 }
 
-/// Whether the text has the kernel that `FAKE_DRIVER_REFUSED` names, and the file `FAKE_DRIVER_GO` is not there yet.
+/// Whether the text has the kernel that `FAKE_DRIVER_REFUSED` names, and the file `FAKE_DRIVER_GO`
+/// is not there yet.
 fn refuses(image: *const c_char) -> bool {
     let (Ok(refused), Some(go)) = (std::env::var("FAKE_DRIVER_REFUSED"), std::env::var_os("FAKE_DRIVER_GO")) else {
         return false;
@@ -66,7 +67,8 @@ pub struct LaunchAttribute {
     value: [u32; 16],
 }
 
-/// Compiles the kernel that `FAKE_DRIVER_SLOW` names until the file `FAKE_DRIVER_GO` is there; a code where it never comes.
+/// Compiles the kernel that `FAKE_DRIVER_SLOW` names until the file `FAKE_DRIVER_GO` is there; a
+/// code where it never comes.
 fn slow_load(image: *const c_char) -> c_int {
     let (Ok(slow), Some(go)) = (std::env::var("FAKE_DRIVER_SLOW"), std::env::var_os("FAKE_DRIVER_GO")) else {
         return 0;

@@ -1,5 +1,5 @@
-//! Kernels that each do one thing wrong. They are there for the simulator alone, and compiled to no PTX: on a GPU most of them
-//! would write anywhere, hang, or do nothing that could be seen.
+//! Kernels that each do one thing wrong. They are there for the simulator alone, and compiled to no
+//! PTX: on a GPU most of them would write anywhere, hang, or do nothing that could be seen.
 #![allow(clippy::missing_safety_doc, reason = "there is no safe way to launch them")]
 
 use moye_device::arch::*;

@@ -1,8 +1,9 @@
-//! What a kernel can do wrong, each by a kernel that does it, launched as any other on `Device::sim()`: the fault's kind, and
-//! that the message names kernel, block, thread, line and values.
+//! What a kernel can do wrong, each by a kernel that does it, launched as any other on
+//! `Device::sim()`: the fault's kind, and that the message names kernel, block, thread, line and
+//! values.
 //!
-//! Left out are what ends only after minutes with a device's own limits (`FaultKind::NoProgress`) and what is the host's fault
-//! (`FaultKind::NoStack`): the simulator's own tests have both.
+//! Left out are what ends only after minutes with a device's own limits (`FaultKind::NoProgress`)
+//! and what is the host's fault (`FaultKind::NoStack`): the simulator's own tests have both.
 
 mod kernels;
 mod pipelines;
@@ -233,7 +234,8 @@ fn check(fault: &Fault, kernel: &Faulty, kind: Kind, thread: u32, parts: &[&str]
     for part in parts {
         assert!(text.contains(part), "`{part}` is missing: {text}");
     }
-    // The kernel's own line, where an instruction of it is at fault; that is so but for what shows when a thread or a block ends.
+    // The kernel's own line, where an instruction of it is at fault; that is so but for what shows
+    // when a thread or a block ends.
     let ends = matches!(fault.kind, FaultKind::BulkCopiesLeft { .. } | FaultKind::BulkLoadsLeft { .. });
     match fault.location {
         Some(location) => {

@@ -1,5 +1,6 @@
-//! What a kernel can do wrong with a [`Pipeline`](moye_device::pipeline::Pipeline) that its types do not catch, each by a kernel that
-//! does it on `Device::sim()`. What they catch does not compile: `tests/compile-errors/pipelines`.
+//! What a kernel can do wrong with a [`Pipeline`](moye_device::pipeline::Pipeline) that its types
+//! do not catch, each by a kernel that does it on `Device::sim()`. What they catch does not
+//! compile: `tests/compile-errors/pipelines`.
 
 use crate::fault;
 use moye::Grid;
@@ -38,8 +39,9 @@ enum Wrong {
     AnnouncesTooMuch,
 }
 
-/// A block of three warps, where a stage waits for the release of `WARPS`: the first one's first lane fills stages, the second one's first
-/// lane copies each to `x`, and the third only does wrong.
+/// A block of three warps, where a stage waits for the release of `WARPS`: the first one's first
+/// lane fills stages, the second one's first lane copies each to `x`, and the third only does
+/// wrong.
 ///
 /// # Safety
 /// `x` has a stage's words.
@@ -84,7 +86,8 @@ unsafe fn ring<const WARPS: u32>(x: GlobalMut<u32>, wrong: Wrong) {
             }
         }
         if wrong == Wrong::ReadsWithoutAWait && warp != 1 {
-            // The third warp knows what the producer does: that the copies were issued, not that they have come.
+            // The third warp knows what the producer does: that the copies were issued, not that
+            // they have come.
             sync_barrier(1, 64);
             if warp == 2 && lane == 0 {
                 x.write(0, stage_at(0).read(0));

@@ -51,7 +51,8 @@ impl Case {
         self.boxes.iter().product::<u32>() as usize
     }
 
-    /// For each element of the box that begins at `start`, its index in the buffer, where it lies in the tensor.
+    /// For each element of the box that begins at `start`, its index in the buffer, where it lies
+    /// in the tensor.
     fn elements(&self, start: &[i32]) -> Vec<Option<usize>> {
         let index = |at: usize| {
             let mut rest = at as i64;
@@ -266,7 +267,8 @@ fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
                 let context = format!("{columns} words, {swizzle:?} at {start:?} on {}", device.name());
                 let mut loaded = device.upload(&image).unwrap();
                 let arguments = (&map, 4 * columns * ROWS, &mut loaded, words, start[0], start[1]);
-                // SAFETY: the buffer has as many words as are told, among which the box is; the map's tensor lives.
+                // SAFETY: the buffer has as many words as are told, among which the box is; the
+                // map's tensor lives.
                 unsafe { module.launch(&kernels::load_2d_over, Grid::new(1, 128), arguments) }.unwrap();
                 let got = loaded.download().unwrap();
                 for y in 0..ROWS {
@@ -404,7 +406,8 @@ fn bytes_are_added_as_numbers() {
     }
 }
 
-/// A tensor of 64 x 10 numbers, and boxes of 16 x 4 that are added to it: within it, and over its far edges.
+/// A tensor of 64 x 10 numbers, and boxes of 16 x 4 that are added to it: within it, and over its
+/// far edges.
 fn adds_boxes<T: Element>(device: &Device, element: TensorElement, number: impl Fn(i32) -> T) {
     const EXTENTS: [usize; 2] = [64, 10];
     const BOX: [usize; 2] = [16, 4];
@@ -454,7 +457,8 @@ fn boxes_are_added_as_the_numbers_of_their_maps() {
     }
 }
 
-/// A tensor of 16 x 6 numbers, and a box of 16 x 4 over an edge of it: what lies outside is a NaN. Which one, NVIDIA does not say.
+/// A tensor of 16 x 6 numbers, and a box of 16 x 4 over an edge of it: what lies outside is a NaN.
+/// Which one, NVIDIA does not say.
 fn fills<T: Element>(
     device: &Device,
     element: TensorElement,
@@ -500,7 +504,8 @@ fn outside_of_the_tensor_are_nans_where_the_map_says_so() {
     }
 }
 
-/// A box has `ceil(extent / stride)` elements along a dimension, which lie `stride` apart in the tensor.
+/// A box has `ceil(extent / stride)` elements along a dimension, which lie `stride` apart in the
+/// tensor.
 #[test]
 fn loads_leave_out_elements_by_the_strides_of_the_map() {
     const EXTENTS: [i32; 3] = [12, 7, 9];

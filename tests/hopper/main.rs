@@ -1,5 +1,5 @@
-//! What sm_90a brings, instruction by instruction, in the simulator and on a GPU that has it: barriers, clusters, bulk copies,
-//! tensor copies, `wgmma`.
+//! What sm_90a brings, instruction by instruction, in the simulator and on a GPU that has it:
+//! barriers, clusters, bulk copies, tensor copies, `wgmma`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -13,7 +13,8 @@ use moye_kernels_wgmma::{self as kernels, TILE_M, TILE_N, tile};
 
 type MajorKernel = Kernel<(Global<u32>, Global<u32>, GlobalMut<u32>)>;
 
-/// How A lies in shared memory, where it comes to the instruction from there; `None` where it does from registers.
+/// How A lies in shared memory, where it comes to the instruction from there; `None` where it does
+/// from registers.
 type InShared = Option<ComposedLayout>;
 
 fn product<M: WgmmaAtom<A: TestNumber, B: TestNumber, D: TestNumber>>(

@@ -26,7 +26,8 @@ impl<T: TestNumber> Matrix<T> {
         self.elements.len() / self.rows
     }
 
-    /// The words of the matrix as it lies in shared memory; a layout of elements of one bit counts bytes.
+    /// The words of the matrix as it lies in shared memory; a layout of elements of one bit counts
+    /// bytes.
     pub fn image(&self, layout: &ComposedLayout) -> Vec<u32> {
         let per = if T::WIDTH < 8 { 8 / T::WIDTH } else { 1 };
         let bits = T::WIDTH * per;
@@ -159,8 +160,9 @@ fn whole(pairs: impl Iterator<Item = (f64, f64)>) -> i64 {
     pairs.map(|(a, b)| a as i64 * b as i64).sum()
 }
 
-/// How far a result may be: of the simulator, which adds exact products in f64 and rounds to `D` after each instruction; and of
-/// a GPU, for which [`MmaSum::bound`] says what is assumed of hardware.
+/// How far a result may be: of the simulator, which adds exact products in f64 and rounds to `D`
+/// after each instruction; and of a GPU, for which [`MmaSum::bound`] says what is assumed of
+/// hardware.
 fn bound<D: TestNumber>(run: Run, bits: usize, k: usize, magnitude: f64) -> f64 {
     if run.inputs == Inputs::Small {
         return 0.0;

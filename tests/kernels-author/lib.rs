@@ -1,4 +1,5 @@
-//! Kernels of the tests of what a kernel's author writes: slices, fragments by rows and columns, reductions, conversions.
+//! Kernels of the tests of what a kernel's author writes: slices, fragments by rows and columns,
+//! reductions, conversions.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "CuTe's names")]

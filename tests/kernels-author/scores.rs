@@ -1,4 +1,5 @@
-//! One tile of attention, all of it in registers: `O = softmax(scale Q K^T) V`, of 64 rows and columns each.
+//! One tile of attention, all of it in registers: `O = softmax(scale Q K^T) V`, of 64 rows and
+//! columns each.
 
 use core::ops::Add;
 use half::{bf16, f16};
@@ -19,7 +20,8 @@ tiled_mma! {
 }
 
 /// # Safety
-/// The four hold 64 rows of 64 numbers each, one after the other, and `o` overlaps none of the others.
+/// The four hold 64 rows of 64 numbers each, one after the other, and `o` overlaps none of the
+/// others.
 #[inline(always)]
 unsafe fn scores<T: Element, M: StaticTiledMma<Atom: moye_device::algorithm::AddsInPlace<C = f32>>>(
     (q, k, v, o): (Global<T>, Global<T>, Global<T>, GlobalMut<T>),

@@ -1,5 +1,5 @@
-//! The same product twice, its operands in swizzled shared memory, a stage known at run time, steps along K by constants: once
-//! sliced by `at`, once by `slice_last` and `part_last`.
+//! The same product twice, its operands in swizzled shared memory, a stage known at run time, steps
+//! along K by constants: once sliced by `at`, once by `slice_last` and `part_last`.
 
 use half::f16;
 use moye_device::algorithm::{copy, copy_tiled, gemm_tiled};
@@ -37,7 +37,8 @@ macro_rules! product {
         /// `c = a b^T` of tile `stage` of the two that lie side by side in `a` and `b`.
         ///
         /// # Safety
-        /// `a` and `b` hold 64 rows of 128 numbers at multiples of 16 bytes, `c` 64 rows of 64; `stage` is 0 or 1.
+        /// `a` and `b` hold 64 rows of 128 numbers at multiples of 16 bytes, `c` 64 rows of 64;
+        /// `stage` is 0 or 1.
         #[kernel(threads = Mma::THREADS, shared = Storage)]
         pub unsafe fn $name(a: Global<f16>, b: Global<f16>, c: GlobalMut<f32>, stage: u32) {
             let thread = thread_idx().x;

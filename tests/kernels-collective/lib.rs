@@ -1,5 +1,5 @@
-//! Kernels of the tests of collectives: a scheduler, a mainloop, an epilogue and a sink each. `ampere`
-//! is by `cp.async` and `mma.sync`, `hopper` by TMA and `wgmma`.
+//! Kernels of the tests of collectives: a scheduler, a mainloop, an epilogue and a sink each.
+//! `ampere` is by `cp.async` and `mma.sync`, `hopper` by TMA and `wgmma`.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "CuTe's names")]

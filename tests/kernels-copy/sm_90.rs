@@ -1,4 +1,5 @@
-//! What needs sm_90: `stmatrix`, the roundings of tf32 to even and towards 0, atomic sums of bf16 pairs.
+//! What needs sm_90: `stmatrix`, the roundings of tf32 to even and towards 0, atomic sums of bf16
+//! pairs.
 
 use crate::cells::{global, shared};
 use crate::support::{RowStorage, row_address, unary};
@@ -13,8 +14,8 @@ unary! {
     cvt_tf32_rn_relu: f32 => f32 = f32_to_tf32_rn_relu;
 }
 
-/// The warp stores `N` matrices, lane `l` having words `N * l` on of `input` as its registers; then lane `l < 8 * N`
-/// writes row `l` to words `4 * l` on of `output`.
+/// The warp stores `N` matrices, lane `l` having words `N * l` on of `input` as its registers; then
+/// lane `l < 8 * N` writes row `l` to words `4 * l` on of `output`.
 #[inline(always)]
 unsafe fn store<A, const N: usize>(input: Global<u32>, output: GlobalMut<u32>)
 where

@@ -71,8 +71,8 @@ pub fn index() -> u32 {
     block_idx().x * block_dim().x + thread_idx().x
 }
 
-/// Where lane `lane` keeps its row of 16 bytes in shared memory, from `base` on: rows scattered and apart, within
-/// [`ROW_BYTES`] bytes.
+/// Where lane `lane` keeps its row of 16 bytes in shared memory, from `base` on: rows scattered and
+/// apart, within [`ROW_BYTES`] bytes.
 #[inline(always)]
 pub fn row_address(base: u32, lane: u32) -> u32 {
     base + lane * 7 % 32 * 48

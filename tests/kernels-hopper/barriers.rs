@@ -13,15 +13,17 @@ static_layout! {
 /// What kernels of 64 threads have.
 pub type SlotStorage = SharedArray<u32, Slots>;
 
-/// Thread `i` of a block of 64 writes `source[i]` into shared memory and arrives; after the wait it takes what the next thread
-/// wrote to `output[i]`; all that `rounds` times, on the next 64 elements each.
+/// Thread `i` of a block of 64 writes `source[i]` into shared memory and arrives; after the wait it
+/// takes what the next thread wrote to `output[i]`; all that `rounds` times, on the next 64
+/// elements each.
 macro_rules! by_parity {
     ($($name:ident $wait:expr;)*) => { $(
         #[kernel(threads = 64, shared = SlotStorage)]
         pub unsafe fn $name(source: Global<u32>, output: GlobalMut<u32>, rounds: u32) {
             let thread = thread_idx().x;
             let wait = $wait;
-            // SAFETY: `source` and `output` have 64 elements for each round, and the kernel declares its storage.
+            // SAFETY: `source` and `output` have 64 elements for each round, and the kernel
+            // declares its storage.
             unsafe {
                 let slots = Shared::<u32>::from_address(shared_base());
                 let barrier = slots.offset(64).address();
@@ -51,7 +53,8 @@ by_parity! {
     mbarrier_test_parity |barrier, parity| unsafe { while !mbarrier_test_wait_parity(barrier, parity) {} };
 }
 
-/// A block of 128: the upper half writes, and arrives at barrier 3; the lower half waits there and reads.
+/// A block of 128: the upper half writes, and arrives at barrier 3; the lower half waits there and
+/// reads.
 #[kernel(threads = 128, shared = SlotStorage)]
 pub unsafe fn named_barrier(source: Global<u32>, output: GlobalMut<u32>) {
     let thread = thread_idx().x;
@@ -68,7 +71,8 @@ pub unsafe fn named_barrier(source: Global<u32>, output: GlobalMut<u32>) {
     }
 }
 
-/// A block of 384: one warpgroup gives registers to the other two; each thread writes the sum of its numbers.
+/// A block of 384: one warpgroup gives registers to the other two; each thread writes the sum of
+/// its numbers.
 #[kernel(threads = 384, min_blocks = 1)]
 pub unsafe fn set_registers(source: Global<u32>, output: GlobalMut<u32>) {
     let thread = thread_idx().x;

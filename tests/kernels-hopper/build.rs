@@ -1,4 +1,5 @@
-//! Compiles these kernels to PTX for sm_90a, which alone has all of their instructions; `st.async` is of PTX 8.1.
+//! Compiles these kernels to PTX for sm_90a, which alone has all of their instructions; `st.async`
+//! is of PTX 8.1.
 
 fn main() {
     moye_build::PtxBuilder::new(".")

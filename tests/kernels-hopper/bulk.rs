@@ -36,7 +36,8 @@ fn for_each(words: u32, f: impl Fn(u32)) {
     }
 }
 
-/// One thread issues `load`; then all write the tile to `output`, word by word as it lies in shared memory.
+/// One thread issues `load`; then all write the tile to `output`, word by word as it lies in shared
+/// memory.
 #[inline(always)]
 unsafe fn loaded(bytes: u32, output: GlobalMut<u32>, load: impl Fn(u32, u32)) {
     let (tile, barrier) = storage();
@@ -56,7 +57,8 @@ unsafe fn loaded(bytes: u32, output: GlobalMut<u32>, load: impl Fn(u32, u32)) {
     }
 }
 
-/// All threads write `source` into the tile, word by word as it is to lie in shared memory; then one thread issues `store`.
+/// All threads write `source` into the tile, word by word as it is to lie in shared memory; then
+/// one thread issues `store`.
 #[inline(always)]
 unsafe fn stored(bytes: u32, source: Global<u32>, store: impl Fn(u32)) {
     let (tile, _) = storage();
@@ -112,8 +114,8 @@ tensors! {
     5 load_5d store_5d add_5d prefetch_5d: c0 c1 c2 c3 c4;
 }
 
-/// `words` words of `image` into shared memory by threads, a box of `bytes` bytes over them, and the words back: what is not the box's is
-/// as it was.
+/// `words` words of `image` into shared memory by threads, a box of `bytes` bytes over them, and
+/// the words back: what is not the box's is as it was.
 #[kernel(threads = 128, shared = TileStorage)]
 pub unsafe fn load_2d_over(map: TensorMap, bytes: u32, image: GlobalMut<u32>, words: u32, c0: i32, c1: i32) {
     let (tile, barrier) = storage();
@@ -188,7 +190,8 @@ pub unsafe fn load_bytes_policy(source: Global<u32>, bytes: u32, output: GlobalM
     }
 }
 
-/// Words of `source` into shared memory by threads, and from there to `output`; waits only until they are read.
+/// Words of `source` into shared memory by threads, and from there to `output`; waits only until
+/// they are read.
 #[kernel(threads = 128, shared = TileStorage)]
 pub unsafe fn store_bytes(source: Global<u32>, bytes: u32, output: GlobalMut<u32>) {
     let (tile, _) = storage();
@@ -219,12 +222,14 @@ pub unsafe fn store_bytes_policy(source: Global<u32>, bytes: u32, output: Global
     }
 }
 
-/// Words of `source`, doubled, to `output` by threads, from there into shared memory by a bulk copy, and plus 1 back again: the fence is
-/// between what threads have written to global memory and the copy that reads it.
+/// Words of `source`, doubled, to `output` by threads, from there into shared memory by a bulk
+/// copy, and plus 1 back again: the fence is between what threads have written to global memory and
+/// the copy that reads it.
 #[kernel(threads = 128, shared = TileStorage)]
 pub unsafe fn through_global(source: Global<u32>, bytes: u32, output: GlobalMut<u32>) {
     let (tile, barrier) = storage();
-    // SAFETY: the kernel's own contract; what the copy reads is written again behind the wait for it.
+    // SAFETY: the kernel's own contract; what the copy reads is written again behind the wait for
+    // it.
     unsafe {
         for_each(bytes / 4, |at| output.write(at.into(), 2 * source.read(at.into())));
         fence_proxy_async_global();

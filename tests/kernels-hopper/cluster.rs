@@ -5,7 +5,8 @@ use moye_device::arch::*;
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut, Shared, TensorMap};
 
-/// Each block writes where it is: its number in the cluster and how many there are, its index and their extents.
+/// Each block writes where it is: its number in the cluster and how many there are, its index and
+/// their extents.
 #[kernel(threads = 32)]
 pub unsafe fn cluster_place(output: GlobalMut<u32>) {
     let (block, grid) = (block_idx(), grid_dim());
@@ -20,8 +21,8 @@ pub unsafe fn cluster_place(output: GlobalMut<u32>) {
     }
 }
 
-/// Thread `i` of each block of 64 writes a word of `W` into the shared memory of the next block, and another thread of that
-/// block reads it from there, by an address of the cluster.
+/// Thread `i` of each block of 64 writes a word of `W` into the shared memory of the next block,
+/// and another thread of that block reads it from there, by an address of the cluster.
 #[inline(always)]
 unsafe fn exchange<W: ClusterWord>(value: impl Fn(u32) -> W, write: impl Fn(u32, W)) {
     let (thread, rank, size) = (thread_idx().x, cluster_rank(), cluster_size());
@@ -77,11 +78,13 @@ pub unsafe fn cluster_u128(output: GlobalMut<u32>) {
     }
 }
 
-/// Every block's mbarrier waits for one arrival of each block of the cluster; what they wrote before is there then.
+/// Every block's mbarrier waits for one arrival of each block of the cluster; what they wrote
+/// before is there then.
 #[kernel(threads = 64, shared = SlotStorage)]
 pub unsafe fn cluster_mbarrier(output: GlobalMut<u32>, rounds: u32) {
     let (thread, rank, size) = (thread_idx().x, cluster_rank(), cluster_size());
-    // SAFETY: the kernel declares its storage; `output` has a word for each block and each of its peers in each round.
+    // SAFETY: the kernel declares its storage; `output` has a word for each block and each of its
+    // peers in each round.
     unsafe {
         let slots = Shared::<u32>::from_address(shared_base());
         let barrier = slots.offset(64).address();
@@ -125,7 +128,8 @@ unsafe fn quarters(
             mbarrier_init(barrier, 1);
             fence_mbarrier_init();
         }
-        // Between the mbarrier's making and an arrival, also of the same thread, racecheck wants a barrier.
+        // Between the mbarrier's making and an arrival, also of the same thread, racecheck wants a
+        // barrier.
         sync_threads();
         if thread == 0 {
             mbarrier_arrive_expect_tx(barrier, 256);
@@ -156,12 +160,13 @@ pub unsafe fn multicast_bytes_policy(source: Global<u32>, output: GlobalMut<u32>
     unsafe { quarters(source, output, || Some(CachePolicy::new(L2Evict::Last))) }
 }
 
-/// The same with boxes of a tensor of one dimension; a block tells the next one's mbarrier what is to
-/// come.
+/// The same with boxes of a tensor of one dimension; a block tells the next one's mbarrier what is
+/// to come.
 #[kernel(threads = 64, shared = SlotStorage)]
 pub unsafe fn multicast_tensor(map: TensorMap, output: GlobalMut<u32>) {
     let (thread, rank, size) = (thread_idx().x, cluster_rank(), cluster_size());
-    // SAFETY: the map's boxes have 32 words, of which two fit; `output` has 64 words for each block.
+    // SAFETY: the map's boxes have 32 words, of which two fit; `output` has 64 words for each
+    // block.
     unsafe {
         let slots = Shared::<u32>::from_address(shared_base());
         let barrier = slots.offset(64).address();
@@ -220,8 +225,9 @@ pub unsafe fn copy_to_cluster(output: GlobalMut<u32>) {
     }
 }
 
-/// In each of `rounds`, 64 threads send 256 bytes in words of `W` to the next block by asynchronous stores; another thread of that block
-/// reads each word after the phase of the mbarrier that counts the bytes.
+/// In each of `rounds`, 64 threads send 256 bytes in words of `W` to the next block by asynchronous
+/// stores; another thread of that block reads each word after the phase of the mbarrier that counts
+/// the bytes.
 #[inline(always)]
 unsafe fn send<W: AsyncWord + ClusterWord>(
     rounds: u32,
@@ -260,8 +266,8 @@ unsafe fn send<W: AsyncWord + ClusterWord>(
     }
 }
 
-/// Kernels that [`send`] words of a type: `output[64 * (blocks * round + block) + i]` is of the thread that read it, its 32-bit words
-/// one after another.
+/// Kernels that [`send`] words of a type: `output[64 * (blocks * round + block) + i]` is of the
+/// thread that read it, its 32-bit words one after another.
 macro_rules! senders {
     ($($(#[$doc:meta])* $name:ident: $word:ty, |$stamp:ident| $value:expr, |$got:ident| $words:expr;)*) => { $(
         $(#[$doc])*

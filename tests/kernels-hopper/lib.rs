@@ -1,4 +1,5 @@
-//! Kernels of the tests of Hopper's instructions: each has its instruction once, so that the PTX can be searched for it.
+//! Kernels of the tests of Hopper's instructions: each has its instruction once, so that the PTX
+//! can be searched for it.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(

@@ -18,13 +18,15 @@ static_layout! {
 /// What the kernel keeps in shared memory; its array is the first part. One warp releases a stage.
 pub type RingStorage = (SharedArray<u32, Ring>, PipelineStorage<STAGES, Warps<1>>);
 
-/// A block of three warps: one loads `source`, 32 words a stage, and the other two read runs of stages in turn, the first warp's
-/// first. `runs` are the lengths of `count` runs. Each reader writes the words to `output`, times 2, and the second one's plus 1.
+/// A block of three warps: one loads `source`, 32 words a stage, and the other two read runs of
+/// stages in turn, the first warp's first. `runs` are the lengths of `count` runs. Each reader
+/// writes the words to `output`, times 2, and the second one's plus 1.
 #[kernel(threads = 96, shared = RingStorage)]
 pub unsafe fn readers_in_turn(source: Global<u32>, runs: Global<u32>, count: u32, output: GlobalMut<u32>) {
     let (warp, lane) = (thread_idx().x / 32, lane_id());
-    // SAFETY: the kernel declares its storage, of which the ring is at the start; `source` and `output` have 32 words for each stage of
-    // all runs. Each warp goes one way. A turn is given behind the wait for the last stage of a run.
+    // SAFETY: the kernel declares its storage, of which the ring is at the start; `source` and
+    // `output` have 32 words for each stage of all runs. Each warp goes one way. A turn is given
+    // behind the wait for the last stage of a run.
     unsafe {
         let (_, pipeline) = <RingStorage as moye_device::memory::SharedStorage>::take();
         let ring = Shared::<u32>::from_address(shared_base());
@@ -60,8 +62,10 @@ pub unsafe fn readers_in_turn(source: Global<u32>, runs: Global<u32>, count: u32
                     let end = stage + stages;
                     while stage < end {
                         let full = consumer.wait();
-                        // The lane that arrives for the warp reads: `compute-sanitizer --tool racecheck` knows what is in front of an
-                        // arrival of the arriving thread alone, not of those that have met it at a barrier of the warp.
+                        // The lane that arrives for the warp reads:
+                        // `compute-sanitizer --tool racecheck` knows what is in front of an arrival
+                        // of the arriving thread alone, not of those that have met it at a barrier
+                        // of the warp.
                         if lane == 0 {
                             let mut at = 0;
                             while at < WORDS {

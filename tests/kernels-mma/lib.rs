@@ -1,4 +1,5 @@
-//! Kernels of the tests of matrix instructions: for each atom one, under the atom's name, that executes it once.
+//! Kernels of the tests of matrix instructions: for each atom one, under the atom's name, that
+//! executes it once.
 //!
 //! Those that need sm_89 are in a PTX of their own, which the feature `sm_89` selects.
 #![no_std]
@@ -20,8 +21,8 @@ pub const PTX_SM_80: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_80
 #[cfg(not(target_arch = "nvptx64"))]
 pub const PTX_SM_89: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sm_89/moye_kernels_mma.rs"));
 
-/// Each warp, one to a block, takes its lanes' registers of A, B and C from memory, lane by lane, executes the atom once,
-/// and writes those of D.
+/// Each warp, one to a block, takes its lanes' registers of A, B and C from memory, lane by lane,
+/// executes the atom once, and writes those of D.
 ///
 /// # Safety
 /// The pointers lead to the registers of as many warps as there are blocks, of 32 threads.

@@ -1,7 +1,9 @@
-//! Kernels of known accesses, good and bad. What the simulator's profile says of each is compared with the counters of a GPU.
+//! Kernels of known accesses, good and bad. What the simulator's profile says of each is compared
+//! with the counters of a GPU.
 //!
-//! Each block has 128 threads. A kernel of loads ends with one store of each thread to its own word, so that the loads are not
-//! removed; a kernel of shared memory writes all of it first, without conflicts.
+//! Each block has 128 threads. A kernel of loads ends with one store of each thread to its own
+//! word, so that the loads are not removed; a kernel of shared memory writes all of it first,
+//! without conflicts.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(unused_braces, reason = "each kernel has the same form")]
@@ -56,7 +58,8 @@ macro_rules! profiled {
             $(#[$doc])*
             ///
             /// # Safety
-            /// Both buffers have [`WORDS`] words, and the grid has [`BLOCKS`] blocks of [`THREADS`] threads.
+            /// Both buffers have [`WORDS`] words, and the grid has [`BLOCKS`] blocks of [`THREADS`]
+            /// threads.
             #[kernel(threads = THREADS, shared = SharedArray<u32, Smem>)]
             pub unsafe fn $name(x: Global<u32>, y: GlobalMut<u32>) {
                 let $t = thread_idx().x;
@@ -65,7 +68,8 @@ macro_rules! profiled {
                 let $x = x.address() + 65536 * u64::from(block_idx().x);
                 let $y = y.address() + 4 * thread;
                 let $s = shared_base();
-                // SAFETY: all addresses are within 64 KiB of the block's part, or within the shared memory.
+                // SAFETY: all addresses are within 64 KiB of the block's part, or within the shared
+                // memory.
                 unsafe { $body }
             }
         )*

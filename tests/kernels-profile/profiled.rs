@@ -1,6 +1,8 @@
-//! `profiled`: prints what the simulator's profile says of each kernel, as CSV; or launches each once on GPU 0, for `ncu`.
+//! `profiled`: prints what the simulator's profile says of each kernel, as CSV; or launches each
+//! once on GPU 0, for `ncu`.
 //!
-//! `profiled expect > expected.csv` needs no GPU. `profiled launch` is what `ncu.py` beside this file runs under `ncu`.
+//! `profiled expect > expected.csv` needs no GPU. `profiled launch` is what `ncu.py` beside this
+//! file runs under `ncu`.
 
 use moye::profile::Counts;
 use moye::{Device, Grid, Ptx, Result, include_ptx};

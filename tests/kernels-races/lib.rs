@@ -1,8 +1,8 @@
-//! Kernels with one fault each, and the same kernels without it: what the simulator says of each is held beside what
-//! compute-sanitizer says on a GPU (`racecheck.py`).
+//! Kernels with one fault each, and the same kernels without it: what the simulator says of each is
+//! held beside what compute-sanitizer says on a GPU (`racecheck.py`).
 //!
-//! A launch has two blocks of 64 threads. A kernel does what its faulty twin leaves out where `right` holds. It ends with a
-//! store of each thread to its own word, so that no load is removed.
+//! A launch has two blocks of 64 threads. A kernel does what its faulty twin leaves out where
+//! `right` holds. It ends with a store of each thread to its own word, so that no load is removed.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(unused_braces, reason = "each kernel has the same form")]
@@ -54,12 +54,13 @@ macro_rules! raced {
             $(#[$doc])*
             ///
             /// # Safety
-            /// The buffer has [`WORDS`] words, and the grid has [`BLOCKS`] blocks of [`THREADS`] threads.
+            /// The buffer has [`WORDS`] words, and the grid has [`BLOCKS`] blocks of [`THREADS`]
+            /// threads.
             #[kernel(threads = THREADS, shared = SharedArray<u32, Smem>)]
             pub unsafe fn $name(data: GlobalMut<u32>, right: bool) {
                 let ($t, $s, $data, $right) = (thread_idx().x, shared_base(), data.address(), right);
-                // SAFETY: all addresses of the right kernel are within the buffer, or within the shared memory; what the
-                // other one does is for the tools to say.
+                // SAFETY: all addresses of the right kernel are within the buffer, or within the
+                // shared memory; what the other one does is for the tools to say.
                 unsafe {
                     let value: u32 = $body;
                     u32::store_global($data + 2048 + 4 * u64::from(block_idx().x * THREADS + $t), value)

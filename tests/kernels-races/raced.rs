@@ -1,5 +1,5 @@
-//! `raced list` names the kernels; `raced NAME right|faulty` launches one on GPU 0, for compute-sanitizer; `raced simulate`
-//! prints what the simulator says of each, as CSV.
+//! `raced list` names the kernels; `raced NAME right|faulty` launches one on GPU 0, for
+//! compute-sanitizer; `raced simulate` prints what the simulator says of each, as CSV.
 
 use moye::{Device, Grid, Ptx, Result, include_ptx};
 use moye_kernels_races::{BLOCKS, KERNELS, THREADS, WORDS};
@@ -11,7 +11,8 @@ fn launch(device: &Device, name: &str, right: bool) -> Result<()> {
     let kernel = KERNELS.iter().find(|kernel| kernel.name() == name).expect("a name of the list");
     let module = device.load(&PTX)?;
     let mut data = device.upload(&vec![0_u32; WORDS])?;
-    // SAFETY: the buffer and the grid are those that the kernels expect; what a faulty one does is to be seen.
+    // SAFETY: the buffer and the grid are those that the kernels expect; what a faulty one does is
+    // to be seen.
     unsafe { module.launch(kernel, Grid::new(BLOCKS, THREADS), (&mut data, right)) }?;
     device.synchronize()
 }

@@ -1,5 +1,6 @@
-//! Kernels of the tests of tiled copies and tiled MMAs: products whose every step goes by them, in many configurations, and
-//! a grid of copies alone, copies of every width and by the instructions of a warp, and single multiply-adds.
+//! Kernels of the tests of tiled copies and tiled MMAs: products whose every step goes by them, in
+//! many configurations, and a grid of copies alone, copies of every width and by the instructions
+//! of a warp, and single multiply-adds.
 //!
 //! Those that need sm_90 are in a PTX of their own, which the feature `sm_90` selects.
 #![cfg_attr(

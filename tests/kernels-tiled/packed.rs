@@ -1,5 +1,6 @@
-//! Tensors of elements smaller than a byte: copied by words between all memories, ragged at their edges, and read and written one
-//! by one, with rows that start within a byte and threads that share bytes.
+//! Tensors of elements smaller than a byte: copied by words between all memories, ragged at their
+//! edges, and read and written one by one, with rows that start within a byte and threads that
+//! share bytes.
 
 use moye_device::algorithm::{copy, copy_tiled, transform};
 use moye_device::arch::{block_idx, sync_threads, thread_idx};
@@ -40,11 +41,13 @@ pub struct Problem {
     pub dst_strides: [i64; 2],
 }
 
-/// One tile by words of 32 bits into shared memory, from there to registers, and to the destination by the widest words that
-/// rows at multiples of 2 bytes allow. N is contiguous; the source's rows start at multiples of 4 bytes.
+/// One tile by words of 32 bits into shared memory, from there to registers, and to the destination
+/// by the widest words that rows at multiples of 2 bytes allow. N is contiguous; the source's rows
+/// start at multiples of 4 bytes.
 ///
 /// # Safety
-/// The matrices lie inside their buffers; the kernel declares the storage and has the threads of `C`.
+/// The matrices lie inside their buffers; the kernel declares the storage and has the threads of
+/// `C`.
 #[inline(always)]
 unsafe fn by_words<T: Scalar + Storable, C>(problem: Problem)
 where
@@ -59,7 +62,8 @@ where
     let slice = C::get_slice(thread);
     let t_g_src = slice.partition_s(g_src); // (CPY, CPY_M, CPY_N)
     let mut t_g_dst = slice.partition_d(g_dst); // (CPY, CPY_M, CPY_N)
-    // SAFETY: the caller's contract; each thread has its bytes to itself, and its fragment is filled before it is read.
+    // SAFETY: the caller's contract; each thread has its bytes to itself, and its fragment is
+    // filled before it is read.
     unsafe {
         let smem = PackedArray::<T, Smem>::take(); // (BLK_M, BLK_N)
         let mut t_s = slice.partition_d(smem); // (CPY, CPY_M, CPY_N)
@@ -71,7 +75,8 @@ where
     }
 }
 
-/// An element for each thread, read alone and written where others write into the same byte; any strides.
+/// An element for each thread, read alone and written where others write into the same byte; any
+/// strides.
 ///
 /// # Safety
 /// The matrices lie inside their buffers, whose sizes are multiples of 4 bytes.
@@ -87,7 +92,8 @@ unsafe fn by_elements<T: Scalar + Storable>(problem: Problem) {
     unsafe { t_dst.set_shared_byte(0, t_src.get(0)) };
 }
 
-/// A row for each thread, element by element; any strides of the source, and rows of the destination that start at bytes.
+/// A row for each thread, element by element; any strides of the source, and rows of the
+/// destination that start at bytes.
 ///
 /// # Safety
 /// The matrices lie inside their buffers.
@@ -103,8 +109,8 @@ unsafe fn by_rows<T: Scalar + Storable>(problem: Problem) {
     unsafe { transform(&t_src, &mut t_dst, |x| x) };
 }
 
-/// A tile of 8 x 16 turned round in shared memory, and the values of what is there then: `values[i + 8 j]` is that of element
-/// `(7 - i, 15 - j)`.
+/// A tile of 8 x 16 turned round in shared memory, and the values of what is there then:
+/// `values[i + 8 j]` is that of element `(7 - i, 15 - j)`.
 ///
 /// # Safety
 /// The buffers have 128 elements, rows of the source contiguous; the kernel declares the storage.

@@ -1,5 +1,5 @@
-//! The product that all configurations share: global to shared memory by a tiled copy, from there on in one of three ways to
-//! the tiled MMA, and the accumulator back to global memory.
+//! The product that all configurations share: global to shared memory by a tiled copy, from there
+//! on in one of three ways to the tiled MMA, and the accumulator back to global memory.
 
 use crate::operand::Operand;
 use moye_device::algorithm::{ReadBy, WrittenBy, clear, copy, copy_tiled, gemm_tiled};
@@ -12,8 +12,8 @@ use moye_device::tensor::{
     Strided, Tensor, UnitStride,
 };
 
-/// The operands of a product `C (M, N) = A (M, K) * B (N, K)`, K the fast axis of A and B and N that of C; extents and leading
-/// dimensions in elements, those of A and B multiples of 16 bytes.
+/// The operands of a product `C (M, N) = A (M, K) * B (N, K)`, K the fast axis of A and B and N
+/// that of C; extents and leading dimensions in elements, those of A and B multiples of 16 bytes.
 pub struct Problem<G: Config> {
     pub a: Global<<G::Operand as Operand>::Stored>,
     pub b: Global<<G::Operand as Operand>::Stored>,
@@ -71,11 +71,13 @@ type SumsOf<G, L> = Fragment<<G as Config>::Sum, AccumulatorOf<L, <G as Config>:
 type Sums<G> = SumsOf<G, <G as Config>::TileC>;
 type AtomOf<G> = <<G as Config>::Mma as StaticTiledMma>::Atom;
 
-/// One block's tile of C. For each tile along K, when it is in shared memory, `multiply` adds its product to the sums that
-/// `sums` gave, which `store` takes at the end. `multiply` is made once, of the tiles in shared memory.
+/// One block's tile of C. For each tile along K, when it is in shared memory, `multiply` adds its
+/// product to the sums that `sums` gave, which `store` takes at the end. `multiply` is made once,
+/// of the tiles in shared memory.
 ///
 /// # Safety
-/// The matrices lie inside their buffers; the kernel declares `Storage<G>` and is launched with the threads of `G::Mma`.
+/// The matrices lie inside their buffers; the kernel declares `Storage<G>` and is launched with the
+/// threads of `G::Mma`.
 #[inline(always)]
 unsafe fn over_tiles<G: Config, L: StaticLayout, M: FnMut(&mut SumsOf<G, L>)>(
     problem: Problem<G>,
@@ -107,7 +109,8 @@ unsafe fn over_tiles<G: Config, L: StaticLayout, M: FnMut(&mut SumsOf<G, L>)>(
     let mut t_r_c = sums(g_c); // (MMA, MMA_M, MMA_N)
     let mut multiply = multiply(s_a, s_b);
     for k_tile in 0..g_a.tiles() {
-        // SAFETY: tiles are read after the wait for them and a barrier, and overwritten after another.
+        // SAFETY: tiles are read after the wait for them and a barrier, and overwritten after
+        // another.
         unsafe {
             copy_tiled(G::Load::default(), &t_g_a.tile(k_tile), &mut t_s_a);
             copy_tiled(G::Load::default(), &t_g_b.tile(k_tile), &mut t_s_b);
@@ -124,7 +127,8 @@ unsafe fn over_tiles<G: Config, L: StaticLayout, M: FnMut(&mut SumsOf<G, L>)>(
 /// One block's tile of C, with operands in fragments that tiled copies fill.
 ///
 /// # Safety
-/// The matrices lie inside their buffers; the kernel declares `Storage<G>` and is launched with the threads of `G::Mma`.
+/// The matrices lie inside their buffers; the kernel declares `Storage<G>` and is launched with the
+/// threads of `G::Mma`.
 #[inline(always)]
 pub unsafe fn product<G: Config>(problem: Problem<G>)
 where
@@ -139,8 +143,8 @@ where
 {
     let thread = thread_idx().x;
     let mma = G::Mma::get_slice(thread);
-    // SAFETY: the caller's contract; fragments are copied to before each product, and each element of C belongs to one
-    // thread.
+    // SAFETY: the caller's contract; fragments are copied to before each product, and each element
+    // of C belongs to one thread.
     unsafe {
         over_tiles::<G, _, _>(
             problem,
@@ -189,8 +193,8 @@ where
     }
 }
 
-/// [`product`] with fragments that are made of the tiled MMA's partitions, filled by the widest copies that these allow, and
-/// sums that a tiled copy takes as its source.
+/// [`product`] with fragments that are made of the tiled MMA's partitions, filled by the widest
+/// copies that these allow, and sums that a tiled copy takes as its source.
 ///
 /// # Safety
 /// As [`product`].

@@ -1,5 +1,5 @@
-//! Products whose results go elsewhere than what they are added to, or are made up of it: one block's tile of 32 x 16 x 12, all
-//! matrices down their columns.
+//! Products whose results go elsewhere than what they are added to, or are made up of it: one
+//! block's tile of 32 x 16 x 12, all matrices down their columns.
 
 use half::f16;
 use moye_device::algorithm::{clear, copy, gemm_tiled, gemm_tiled_into, transform};
@@ -57,7 +57,8 @@ unsafe fn into<T>(
     let (g_c, g_d) = (tile::<TileC, _>(c), tile::<TileC, _>(d)); // (BLK_M, BLK_N)
     let t_g_a = mma.partition_a(tile::<TileA, _>(a)); // (MMA, MMA_M, MMA_K)
     let t_g_b = mma.partition_b(tile::<TileB, _>(b)); // (MMA, MMA_N, MMA_K)
-    // SAFETY: the caller's contract; fragments are read after they were written, each element of D belongs to one thread.
+    // SAFETY: the caller's contract; fragments are read after they were written, each element of D
+    // belongs to one thread.
     unsafe {
         let mut t_r_c = mma.partition_fragment_c(&g_c); // (MMA, MMA_M, MMA_N)
         let mut t_r_d = mma.partition_fragment_d(&g_d); // (MMA, MMA_M, MMA_N)

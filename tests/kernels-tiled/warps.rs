@@ -1,5 +1,6 @@
-//! Tiled copies by the instructions of a warp, `ldmatrix` and `stmatrix`: a tile goes through shared memory and the registers of
-//! the tiled copy's threads, and arrives in global memory as it was.
+//! Tiled copies by the instructions of a warp, `ldmatrix` and `stmatrix`: a tile goes through
+//! shared memory and the registers of the tiled copy's threads, and arrives in global memory as it
+//! was.
 
 use half::f16;
 use moye_device::algorithm::{CopyDestination, CopySource, copy, copy_tiled};
@@ -44,10 +45,12 @@ fn tile<P: GlobalPointer>(pointer: P) -> GlobalTensor<P, WholeTiles<UnitStride<0
     Matrix::new(pointer, extents, WholeTiles(UnitStride(EXTENT))).local_tile::<Tile, _>((0, 0))
 }
 
-/// Shared memory to registers by `C`, and what they have in `C`'s parts of the destination to global memory.
+/// Shared memory to registers by `C`, and what they have in `C`'s parts of the destination to
+/// global memory.
 ///
 /// # Safety
-/// Both buffers hold the tile; the kernel has the threads of `C`, at least a warp, and declares `SharedArray<_, M>`.
+/// Both buffers hold the tile; the kernel has the threads of `C`, at least a warp, and declares
+/// `SharedArray<_, M>`.
 #[inline(always)]
 pub(crate) unsafe fn loads<C, M>(src: Global<C::Element>, dst: GlobalMut<C::Element>)
 where
@@ -58,8 +61,8 @@ where
 {
     let thread = thread_idx().x;
     let slice = C::get_slice(thread);
-    // SAFETY: the caller's contract; the tile is read after a barrier, and fragments after they were written. Who holds an
-    // element too writes the same.
+    // SAFETY: the caller's contract; the tile is read after a barrier, and fragments after they
+    // were written. Who holds an element too writes the same.
     unsafe {
         let smem = SharedArray::<C::Element, M>::take(); // (BLK_M, BLK_N)
         if thread < EXTENT as u32 {

@@ -1,5 +1,6 @@
-//! Copies that take the widest access that both tensors, the elements and the alignment allow, with an atom that caps it, and
-//! by `cp.async`: a tile of columns from global to shared memory and on to global memory, a column for each of 32 threads.
+//! Copies that take the widest access that both tensors, the elements and the alignment allow, with
+//! an atom that caps it, and by `cp.async`: a tile of columns from global to shared memory and on
+//! to global memory, a column for each of 32 threads.
 
 use half::{bf16, f16};
 use moye_device::algorithm::{copy, copy_async, copy_tiled};
@@ -26,11 +27,12 @@ static_layout! {
     pub Threads = layout!((1, COLUMNS));
 }
 
-/// A column of each thread, in and out, by copies without an atom, into shared memory by `cp.async` where that is asked for.
-/// Everything exists, so nothing is checked.
+/// A column of each thread, in and out, by copies without an atom, into shared memory by `cp.async`
+/// where that is asked for. Everything exists, so nothing is checked.
 ///
 /// # Safety
-/// Both matrices hold a tile and lie as their strides say; the kernel has 32 threads and declares `SharedArray<T, L>`.
+/// Both matrices hold a tile and lie as their strides say; the kernel has 32 threads and declares
+/// `SharedArray<T, L>`.
 #[inline(always)]
 unsafe fn without_atom<const ASYNC: bool, T: Element, L: StaticLayout>(
     src: Global<T>,
@@ -42,8 +44,8 @@ unsafe fn without_atom<const ASYNC: bool, T: Element, L: StaticLayout>(
     let g_src = Matrix::new(src, shape, WholeTiles(from)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
     let g_dst = Matrix::new(dst, shape, WholeTiles(to)).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
     let t_g_src = g_src.local_partition::<Threads>(thread); // (THR_M, THR_N)
-    // SAFETY: the caller's contract; each thread has its column to itself, also in shared memory, and reads what comes by
-    // `cp.async` after the wait.
+    // SAFETY: the caller's contract; each thread has its column to itself, also in shared memory,
+    // and reads what comes by `cp.async` after the wait.
     unsafe {
         let mut t_s = SharedArray::<T, L>::take().local_partition::<Threads>(thread); // (THR_M, THR_N)
         if ASYNC {
@@ -84,8 +86,9 @@ unsafe fn with_atom<const BITS: usize, C, L>(
     }
 }
 
-/// `name: element, strides of the source, stride of a column in shared memory, strides of the destination`, the atom where
-/// there is one, and the bits of an access into shared memory and out of it. A source that is read across its rows is marked.
+/// `name: element, strides of the source, stride of a column in shared memory, strides of the
+/// destination`, the atom where there is one, and the bits of an access into shared memory and out
+/// of it. A source that is read across its rows is marked.
 macro_rules! copies {
     ($($name:ident $(($across:ident))?: $t:ident, $from:expr, $column:literal, $to:expr $(, $atom:ty)? => $into:literal, $out:literal;)+) => {
         $(
@@ -109,7 +112,8 @@ macro_rules! copies {
             }
         )+
 
-        /// Gives the macro `$then` all copies: `name: element, bits of an access into shared memory, and out of it`.
+        /// Gives the macro `$then` all copies:
+        /// `name: element, bits of an access into shared memory, and out of it`.
         #[macro_export]
         macro_rules! for_each_widest {
             ($then:ident) => { $then! { $($name $(($across))?: $t, $into, $out;)+ } };
@@ -193,8 +197,9 @@ copies! {
     f16_capped_64_to_4: f16, at::<16>(), 24, at::<4>(), Capped<64> => 64, 32;
 }
 
-/// `name: element, strides of the source, stride of a column in shared memory`, and the bits of a `cp.async`, 0 where none can
-/// move the elements. On the way out everything allows 16 bytes but what shared memory does not.
+/// `name: element, strides of the source, stride of a column in shared
+/// memory`, and the bits of a `cp.async `, 0 where none can move the elements. On the way out
+/// everything allows 16 bytes but what shared memory does not.
 macro_rules! async_copies {
     ($($name:ident $(($across:ident))?: $t:ident, $from:expr, $column:literal => $into:literal;)+) => {
         $(

@@ -68,7 +68,8 @@ pub unsafe fn fill(address: u32, source: Global<u32>, bytes: u32) {
     }
 }
 
-/// The accumulators from `c`, those after one product to `d`: for each block and thread its registers.
+/// The accumulators from `c`, those after one product to `d`: for each block and thread its
+/// registers.
 ///
 /// # Safety
 /// Both have as many words; shared memory holds the operands of the descriptors, fenced.
@@ -92,12 +93,12 @@ pub unsafe fn multiply<M: WgmmaAtom>(a: M::OperandA, b: u64, c: Global<u32>, d: 
     }
 }
 
-/// Each block takes its operands from memory as they are to lie in shared memory, K-major without a swizzle (or A in
-/// registers), executes the atom once, and writes the registers of D.
+/// Each block takes its operands from memory as they are to lie in shared memory, K-major without a
+/// swizzle (or A in registers), executes the atom once, and writes the registers of D.
 ///
 /// # Safety
-/// The pointers lead to as much for each block, of 128 threads: `a` to the tile or four registers for each thread, `c` and
-/// `d` to the registers of each thread.
+/// The pointers lead to as much for each block, of 128 threads: `a` to the tile or four registers
+/// for each thread, `c` and `d` to the registers of each thread.
 #[inline(always)]
 pub unsafe fn execute<M: WgmmaAtom<OperandA: Fetch>>(
     a: Global<u32>,

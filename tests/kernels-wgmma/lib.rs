@@ -1,5 +1,5 @@
-//! Kernels of the tests of `wgmma`: for each atom one, under the atom's name, that executes it once, and some more for the
-//! ways in which operands can lie in shared memory.
+//! Kernels of the tests of `wgmma`: for each atom one, under the atom's name, that executes it
+//! once, and some more for the ways in which operands can lie in shared memory.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_upper_case_globals, non_snake_case, reason = "kernels have the names of atoms")]

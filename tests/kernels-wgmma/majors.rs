@@ -1,5 +1,5 @@
-//! The ways in which operands can lie in shared memory: majors, swizzles, and several instructions along M, N and K of one
-//! tile, with A there or in registers; and negated operands.
+//! The ways in which operands can lie in shared memory: majors, swizzles, and several instructions
+//! along M, N and K of one tile, with A there or in registers; and negated operands.
 
 use crate::execute::{B_OFFSET, Storage, fill};
 use moye_device::arch::wgmma::{
@@ -22,8 +22,8 @@ pub const fn tile(rows: i64, bits: i64, major: Major, swizzle: SwizzleBytes) -> 
     shared_memory_atom(major, swizzle, bits).tile_to_shape(IntTuple::flat(&[rows, 1024 / bits]))
 }
 
-/// D = A B of a 128 x 128 tile, of 128 bytes of K: the operands as they lie in shared memory, then for each block, instruction
-/// along M and N, and thread the registers of D.
+/// D = A B of a 128 x 128 tile, of 128 bytes of K: the operands as they lie in shared memory, then
+/// for each block, instruction along M and N, and thread the registers of D.
 #[inline(always)]
 unsafe fn product<M: WgmmaAtom<OperandA = u64>>(
     operands: (SharedOperand, SharedOperand),
@@ -32,7 +32,8 @@ unsafe fn product<M: WgmmaAtom<OperandA = u64>>(
     d: GlobalMut<u32>,
 ) {
     let (a_operand, b_operand) = operands;
-    // SAFETY: the kernels' own contract: 128 rows of 128 bytes each of A and B for each block, and D's registers.
+    // SAFETY: the kernels' own contract: 128 rows of 128 bytes each of A and B for each block, and
+    // D's registers.
     unsafe {
         fill(shared_base(), a, 128 * 128);
         fill(shared_base() + B_OFFSET, b, 128 * 128);
@@ -72,7 +73,8 @@ unsafe fn product_of_registers<M: WgmmaAtom<OperandA = [u32; 4]>>(
     b: Global<u32>,
     d: GlobalMut<u32>,
 ) {
-    // SAFETY: the kernels' own contract: A's registers, 128 rows of 128 bytes of B, and D's registers, of one block.
+    // SAFETY: the kernels' own contract: A's registers, 128 rows of 128 bytes of B, and D's
+    // registers, of one block.
     unsafe {
         fill(shared_base() + B_OFFSET, b, 128 * 128);
         fence_proxy_async_shared();
@@ -157,7 +159,8 @@ majors! {
     negated_both_e5m2_f16 SM90_64x128x32_F16E5M2E5M2_SS_TN<true, true>, K B128, K B128;
 }
 
-/// All of N = 128: in more parts of the tile the loop over K is left a loop, and A lies in local memory.
+/// All of N = 128: in more parts of the tile the loop over K is left a loop, and A lies in local
+/// memory.
 macro_rules! registers {
     ($($name:ident $atom:ty, $b_major:ident $b_swizzle:ident;)*) => {
         $(
@@ -171,7 +174,8 @@ macro_rules! registers {
             }
         )*
 
-        /// Calls the macro with each of the kernels that have A in registers: name, atom, and how B lies.
+        /// Calls the macro with each of the kernels that have A in registers: name, atom, and how B
+        /// lies.
         #[macro_export]
         macro_rules! for_each_of_registers {
             ($each:ident) => { $each! { $($name $atom, $b_major $b_swizzle;)* } };

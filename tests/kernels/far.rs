@@ -1,6 +1,6 @@
-//! Elements whose offsets no 32-bit number holds: past 2^31 elements from the start of their matrix. On a GPU they are really
-//! there. The simulator's memory is the host's, and too small; there the address that such an element would have is read from
-//! the fault that tells of it.
+//! Elements whose offsets no 32-bit number holds: past 2^31 elements from the start of their
+//! matrix. On a GPU they are really there. The simulator's memory is the host's, and too small;
+//! there the address that such an element would have is read from the fault that tells of it.
 
 use super::common::{gpu, say};
 use half::f16;
@@ -12,7 +12,8 @@ use moye::{
 use moye_device::number::Scalar;
 use rstest::rstest;
 
-/// An offset in elements; a multiple of 8, as the leading dimensions of the kernels on tensor cores are.
+/// An offset in elements; a multiple of 8, as the leading dimensions of the kernels on tensor cores
+/// are.
 const FAR: i64 = (1 << 31) + (1 << 12);
 
 type Move = Kernel<super::MoveParams>;
@@ -104,13 +105,15 @@ fn a_product_on_tensor_cores_addresses_a_row_past_2_31(#[values(0, 1, 2)] far: u
     assert_eq!(faulted_at(launched), address::<f16>(data[far].address()));
 }
 
-/// Elements of a buffer with room for one matrix whose last row or column is past 2^31, and a second one behind its first.
+/// Elements of a buffer with room for one matrix whose last row or column is past 2^31, and a
+/// second one behind its first.
 const LEN: usize = (1 << 31) + (1 << 22);
 
 /// Where the second one starts.
 const SECOND: usize = 1 << 20;
 
-/// A matrix in a buffer of `LEN` elements: lines of neighbours, so far apart that the last one starts past 2^31.
+/// A matrix in a buffer of `LEN` elements: lines of neighbours, so far apart that the last one
+/// starts past 2^31.
 #[derive(Clone, Copy, Debug)]
 struct Lines {
     start: usize,

@@ -1,5 +1,5 @@
-//! Rows of rearranged matrices end with whole words where that is asked for: zeros stand behind their elements, and nothing else
-//! changes.
+//! Rows of rearranged matrices end with whole words where that is asked for: zeros stand behind
+//! their elements, and nothing else changes.
 
 use crate::common::On;
 use crate::common::matrix::rng;
@@ -12,7 +12,8 @@ use rstest::rstest;
 /// What stands where nobody writes.
 const POISON: u8 = 0xA5;
 
-/// Expects the bytes of `rows` lines, `line` bytes apart: each that of `of`, zeros up to `written`, and poison.
+/// Expects the bytes of `rows` lines, `line` bytes apart: each that of `of`, zeros up to `written`,
+/// and poison.
 fn expect(
     got: &[u8],
     rows: usize,
@@ -32,7 +33,8 @@ fn expect(
     }
 }
 
-/// Lines of random bytes, and room for them elsewhere, both with more between their lines and batches than they need.
+/// Lines of random bytes, and room for them elsewhere, both with more between their lines and
+/// batches than they need.
 struct Realigned {
     before: Vec<u8>,
     shift: usize,
@@ -70,7 +72,8 @@ impl Realigned {
         Self { before, shift, between, src, dst, lines }
     }
 
-    /// Expects each byte where it belongs, zeros behind each line as far as is written, and poison in between.
+    /// Expects each byte where it belongs, zeros behind each line as far as is written, and poison
+    /// in between.
     fn expect(&self) {
         assert_eq!(self.src.download().unwrap(), self.before, "what was read is as it was");
         let Lines { lines: rows, bytes, written, .. } = self.lines;
@@ -92,7 +95,8 @@ fn realign(device: &Device, first: &Realigned, second: Option<&Realigned>) {
     let other = second.map_or(Lines::NONE, |second| second.lines);
     let blocks = (first.lines.blocks() + other.blocks()) as u32;
     let grid = Grid::new((blocks, first.lines.batches.max(other.batches)), 256);
-    // SAFETY: all lines lie in their buffers, each of which is another, and begin in those that are written at multiples of 16.
+    // SAFETY: all lines lie in their buffers, each of which is another, and begin in those that are
+    // written at multiples of 16.
     unsafe { device.launch(&kernels::realign, grid, (first.lines, other)) }.unwrap();
 }
 
@@ -170,7 +174,8 @@ fn rows_are_packed_with_zeros_up_to_what_is_written(
     pack::<u64>(&device, &kernels::pack_u64, extents);
 }
 
-/// Batches of `rows x k` numbers with K contiguous, and room for them turned round, both with more between their lines and batches than they need.
+/// Batches of `rows x k` numbers with K contiguous, and room for them turned round, both with more
+/// between their lines and batches than they need.
 struct Turned {
     extents: [usize; 3],
     before: Vec<u32>,
@@ -204,7 +209,8 @@ impl Turned {
         Self { extents: [rows, k, batches], before, src, dst, lines, between, turn }
     }
 
-    /// Expects each number where it belongs, zeros behind the last row up to a word, and poison in between.
+    /// Expects each number where it belongs, zeros behind the last row up to a word, and poison in
+    /// between.
     fn expect(&self) {
         let ([rows, k, _], [src_row, dst_k]) = (self.extents, self.lines);
         assert_eq!(self.src.download().unwrap(), self.before, "what was read is as it was");
@@ -236,7 +242,8 @@ fn two_matrices_are_turned_round_by_one_launch(
     let other = second.as_ref().map_or(Turn::NONE, |second| second.turn);
     let tiles = (first.turn.tiles() + other.tiles()) as u32;
     let grid = Grid::new((tiles, first.turn.batches.max(other.batches)), 256);
-    // SAFETY: each lies in a buffer of its own, whose lines and batches begin at multiples of 16 bytes.
+    // SAFETY: each lies in a buffer of its own, whose lines and batches begin at multiples of 16
+    // bytes.
     unsafe { device.launch(&kernels::turn_u32, grid, (first.turn, other)) }.unwrap();
     first.expect();
     if let Some(second) = second {

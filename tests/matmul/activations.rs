@@ -1,4 +1,5 @@
-//! Activations of what is far from zero, infinite and not a number, by every kernel, in parts of K, and by way of `alpha`.
+//! Activations of what is far from zero, infinite and not a number, by every kernel, in parts of K,
+//! and by way of `alpha`.
 
 use crate::Setup;
 use crate::asked;
@@ -11,7 +12,8 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar, Tf32};
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 
-/// Two values of each power of two would do for a formula: these are around what its parts have as limits.
+/// Two values of each power of two would do for a formula: these are around what its parts have as
+/// limits.
 const VALUES: [f64; 32] = [
     f64::NEG_INFINITY,
     f64::INFINITY,
@@ -47,7 +49,8 @@ const VALUES: [f64; 32] = [
     96.0,
 ];
 
-/// What an activation is of a value, in float64, and how many units it may be off by for the exponent that it has inside.
+/// What an activation is of a value, in float64, and how many units it may be off by for the
+/// exponent that it has inside.
 fn expected(activation: Activation, x: f64) -> (f64, f64) {
     let t = match activation {
         Activation::Gelu => 1.595_769_121_605_731 * (x + 0.044_715 * x.powi(3)),
@@ -73,7 +76,8 @@ fn steps<U: moye::Element>() -> (f64, f64) {
     }
 }
 
-/// Every column of C is `alpha` times one of [`VALUES`], as T has it: A has ones in front, and B has the values there.
+/// Every column of C is `alpha` times one of [`VALUES`], as T has it: A has ones in front, and B
+/// has the values there.
 fn check<T, U>(
     device: &Device,
     (kernel, splits): (Option<&'static str>, Option<u32>),

@@ -9,8 +9,8 @@ use rstest::rstest;
 /// From row to row, from column to column, and from batch to batch of C, in elements.
 type Strides = (usize, usize, usize);
 
-/// A product of whole numbers whose C lies so, with all that stands between its elements poisoned, in parts of K or in one, and by kernels
-/// of large and of small tiles, where the device has them.
+/// A product of whole numbers whose C lies so, with all that stands between its elements poisoned,
+/// in parts of K or in one, and by kernels of large and of small tiles, where the device has them.
 fn check<U: Output<f16> + Copy + Into<f64>>(
     device: &Device,
     (m, n, k): (usize, usize, usize),

@@ -116,8 +116,9 @@ impl Scaled for f32 {}
 impl Scaled for f64 {}
 impl Scaled for i8 {}
 
-/// What a GPU's sums of 8-bit floats may be off by, relative in norm: it keeps 14 bits of them (see `moye_sim`'s `MmaSum::bound`), and
-/// cuts off the rest of up to a unit in the last place at each of `k / 32` steps.
+/// What a GPU's sums of 8-bit floats may be off by, relative in norm: it keeps 14 bits of them (see
+/// `moye_sim`'s `MmaSum::bound`), and cuts off the rest of up to a unit in the last place at each
+/// of `k / 32` steps.
 fn of_hardware<T: Scaled>(device: &Device, k: usize) -> f64 {
     if T::SCALED && device.is_gpu() { (k.div_ceil(32) + 1) as f64 * 2f64.powi(-13) } else { 0.0 }
 }
@@ -207,8 +208,8 @@ impl Case {
 
 /// Runs the case, and compares all of C, and what lies between its elements.
 ///
-/// `setup` chooses the way of summing; `bound` is the largest error in norm that is let pass, 0 for an exact result, beside what
-/// hardware that keeps less than f32 makes.
+/// `setup` chooses the way of summing; `bound` is the largest error in norm that is let pass, 0 for
+/// an exact result, beside what hardware that keeps less than f32 makes.
 pub fn check<T, U>(
     device: &Device,
     case: &Case,

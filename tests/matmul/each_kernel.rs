@@ -11,8 +11,8 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
 use rstest::rstest;
 
-/// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B. Kernels of `sgemm` write columns, others
-/// rows.
+/// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B.
+/// Kernels of `sgemm` write columns, others rows.
 pub fn lies(kernel: &str, between: usize) -> [Lie; 3] {
     let order =
         ["tn", "nt", "nn", "tt"].into_iter().find(|order| kernel.split('_').any(|part| part == *order));
@@ -29,8 +29,10 @@ where
 {
     for device in devices() {
         for kernel in asked(setup, &device, |product, device| product.kernels(device)) {
-            // Rows of whole pieces of 16 bytes in A and B. More than a tile of 64; few rows and columns, many stages of K, which are for small
-            // tiles; more rows than a tile of 256, whose warpgroups have them below each other twice; a ring of stages filled more than twice.
+            // Rows of whole pieces of 16 bytes in A and B. More than a tile of 64; few rows and
+            // columns, many stages of K, which are for small tiles; more rows than a tile of 256,
+            // whose warpgroups have them below each other twice; a ring of stages filled more than
+            // twice.
             let shapes = [
                 (true, (80, 144, 208)),
                 (kernel.contains("_64x64"), (16, 32, 1936)),
@@ -50,7 +52,8 @@ where
                     beta: 3.0,
                     bias: Some(i == 0),
                     activation: Activation::Relu,
-                    // A second one begins at no multiple of 16 bytes, so that operands must be such that can be rearranged.
+                    // A second one begins at no multiple of 16 bytes, so that operands must be such
+                    // that can be rearranged.
                     batches: if kernel.contains("_tn") { 2 } else { 1 },
                     ..Case::new(shape, lies(kernel, 5))
                 };
@@ -58,7 +61,8 @@ where
                 if !kernel.starts_with("wgmma") && !kernel.ends_with("_tma") {
                     continue;
                 }
-                // In registers, where C is not read: rows of C that TMA stores or that are whole words, and others.
+                // In registers, where C is not read: rows of C that TMA stores or that are whole
+                // words, and others.
                 let smooth = |activation| if kernel.contains("_s8_") { Activation::Relu } else { activation };
                 for (between, offset, bias, activation) in [
                     (8, 0, true, smooth(Activation::Gelu)),
@@ -107,7 +111,8 @@ fn of_256_x_128_writes_f32_below_each_other() {
     wide("wgmma_f16_tn_256x128");
 }
 
-/// Kernels by `mma.sync` that TMA feeds: parts of K, batches, and biases of columns, in f16 and in f32, by pieces and by strips.
+/// Kernels by `mma.sync` that TMA feeds: parts of K, batches, and biases of columns, in f16 and in
+/// f32, by pieces and by strips.
 #[rstest]
 fn by_mma_sync_and_tma_in_parts_and_batches(
     #[values(None, Some(3))] splits: Option<u32>,
@@ -131,8 +136,8 @@ fn by_mma_sync_and_tma_in_parts_and_batches(
     }
 }
 
-/// Kernels of small tiles, and those with a block for each, move a tile inside that would hang over the edge, where C is not read: the bias is
-/// then that of the rows and columns that it has.
+/// Kernels of small tiles, and those with a block for each, move a tile inside that would hang over
+/// the edge, where C is not read: the bias is then that of the rows and columns that it has.
 fn moved<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -195,8 +200,9 @@ fn of_eight_bits_is_right() {
     each::<F8E5M2, f32>(2e-6, |product| product);
 }
 
-/// Whole tiles of 256 x 128 and of 128 x 256, with fewer steps of K than are begun ahead and with more, whole ones and others; tiles that
-/// move back from the edge, and tiles that hang over it; in parts and batches. What lies behind a row's end is no zero.
+/// Whole tiles of 256 x 128 and of 128 x 256, with fewer steps of K than are begun ahead and with
+/// more, whole ones and others; tiles that move back from the edge, and tiles that hang over it; in
+/// parts and batches. What lies behind a row's end is no zero.
 #[test]
 fn of_f32_that_turn_an_operand_round_take_any_k() {
     for device in devices() {
@@ -204,7 +210,8 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
             let whole = [1_usize, 15, 16, 17, 32, 33, 48, 49, 64, 66].map(|k| (256, 256, k));
             let other = [(260, 272, 40), (100, 60, 70), (128, 256, 99)];
             for (i, shape) in whole.into_iter().chain(other).enumerate() {
-                // Rows of A and columns of B that begin with pairs, every second one at no multiple of 16 bytes.
+                // Rows of A and columns of B that begin with pairs, every second one at no multiple
+                // of 16 bytes.
                 let between = (6 - shape.2 % 4) % 4;
                 let [a, b, c] = lies(kernel, 0);
                 let (lies_of, turned) = match kernel {
@@ -220,7 +227,8 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
                     offsets,
                     behind: 4,
                     alpha: 2.0,
-                    // Batches of whole words: gaps of sixteen elements, or five, with which they begin anywhere and are rearranged.
+                    // Batches of whole words: gaps of sixteen elements, or five, with which they
+                    // begin anywhere and are rearranged.
                     batches: 1 + i % 2,
                     splits: if shape.2 > 60 { Some(2) } else { None },
                     ..Case::new(shape, lies_of)
@@ -234,7 +242,8 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
     }
 }
 
-/// Whole tiles of 256 x 128 as they lie, of which the last one along K is multiplied part by part: alone, behind one that ends within it, and behind others.
+/// Whole tiles of 256 x 128 as they lie, of which the last one along K is multiplied part by part:
+/// alone, behind one that ends within it, and behind others.
 #[test]
 fn of_f32_as_they_lie_take_any_k() {
     for device in devices() {
@@ -264,9 +273,10 @@ fn f32_by_tma(device: &moye::Device) -> Vec<&'static str> {
     found
 }
 
-/// Whole tiles of 256 x 128 that TMA loads, with fewer steps of K than there are stages and with more, whole ones and others; tiles that move back from
-/// the edge, and a C that has none that is whole; in parts and batches, with C's columns contiguous and its rows, so that either operand is one for all batches.
-/// Rows that begin at no multiple of 16 bytes are rearranged.
+/// Whole tiles of 256 x 128 that TMA loads, with fewer steps of K than there are stages and with
+/// more, whole ones and others; tiles that move back from the edge, and a C that has none that is
+/// whole; in parts and batches, with C's columns contiguous and its rows, so that either operand is
+/// one for all batches. Rows that begin at no multiple of 16 bytes are rearranged.
 #[test]
 fn of_f32_that_tma_loads_take_any_k() {
     for device in devices() {
@@ -276,7 +286,8 @@ fn of_f32_that_tma_loads_take_any_k() {
             let other =
                 [(128, 256, 48), (300, 520, 40), (100, 60, 300), (260, 256, 100), (1, 1, 1), (131, 263, 37)];
             let [a, b, c] = lies(kernel, 0);
-            // The same to the kernel of the transposed product: A and B change places, and with them rows and columns.
+            // The same to the kernel of the transposed product: A and B change places, and with
+            // them rows and columns.
             let turned = [b, a, c].map(|lie| match lie {
                 Lie::Rows(between) => Lie::Columns(between),
                 Lie::Columns(between) => Lie::Rows(between),
@@ -301,7 +312,8 @@ fn of_f32_that_tma_loads_take_any_k() {
     }
 }
 
-/// Extents that are no words, of operands that are rearranged for it: their rows end with zeros, and C is in a workspace, in parts and batches.
+/// Extents that are no words, of operands that are rearranged for it: their rows end with zeros,
+/// and C is in a workspace, in parts and batches.
 #[test]
 fn of_f32_take_extents_that_end_within_words() {
     for device in devices() {
@@ -322,7 +334,8 @@ fn of_f32_take_extents_that_end_within_words() {
     }
 }
 
-/// Step 7 of the ladder, the pipeline by `mma.sync`, over thousands of tiles along K, which are one part.
+/// Step 7 of the ladder, the pipeline by `mma.sync`, over thousands of tiles along K, which are one
+/// part.
 fn long<T>(kernel: &'static str, bound: impl Fn(usize) -> f64, setup: Setup<T, T>)
 where
     T: Scaled + Number + Output<T>,
@@ -339,8 +352,9 @@ where
     }
 }
 
-/// The bound is that of rounding the result, and of what tensor cores cut off at each step, always towards zero: up to 2^-23 of a
-/// partial sum, which is two thirds of the whole in the mean, for 16 elements of f16 and bf16 and for 8 of tf32.
+/// The bound is that of rounding the result, and of what tensor cores cut off at each step, always
+/// towards zero: up to 2^-23 of a partial sum, which is two thirds of the whole in the mean, for 16
+/// elements of f16 and bf16 and for 8 of tf32.
 #[test]
 fn by_mma_sync_adds_up_a_very_long_k() {
     let cut = |k: usize, per_step: f64| k as f64 / per_step * 2f64.powi(-23) * 2.0 / 3.0;

@@ -1,4 +1,5 @@
-//! Sums of whole numbers are exact in whatever order they are added up, so that every kernel gives the bits of the reference.
+//! Sums of whole numbers are exact in whatever order they are added up, so that every kernel gives
+//! the bits of the reference.
 
 use crate::case::{Lie, Scaled};
 use crate::common::devices;
@@ -32,7 +33,8 @@ where
     U: Output<T> + Number,
 {
     let poison = if U::BYTES == 2 { 0xFFFF } else { u32::MAX };
-    // Sums stay within 2^8, and so whole in bf16. More rows than a tile has, and few rows and columns with many stages of K.
+    // Sums stay within 2^8, and so whole in bf16. More rows than a tile has, and few rows and
+    // columns with many stages of K.
     for (m, n, k) in [(136, 72, 208), (16, 32, 904)] {
         let mut rng = rng(&[m, n, k]);
         let mut whole = |count| -> Vec<i8> {

@@ -1,5 +1,5 @@
-//! With `alpha` or K of 0 the product is left out: nothing of A, B and their scales reaches C, for every kernel, with split-K, batches, a bias
-//! and an activation. `beta * c` keeps its bits.
+//! With `alpha` or K of 0 the product is left out: nothing of A, B and their scales reaches C, for
+//! every kernel, with split-K, batches, a bias and an activation. `beta * c` keeps its bits.
 
 use crate::Setup;
 use crate::asked;
@@ -12,7 +12,8 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar};
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 
-/// M and N: more than a block of the kernel that finishes C, in both, and multiples of 16 bytes, which TMA wants of those that are contiguous.
+/// M and N: more than a block of the kernel that finishes C, in both, and multiples of 16 bytes,
+/// which TMA wants of those that are contiguous.
 const EXTENTS: (usize, usize) = (24, 144);
 const BATCHES: usize = 2;
 
@@ -117,7 +118,8 @@ where
     }
 }
 
-/// Bytes whose repetition is not a number in all floats (-1 in i8), and one that is near the end of the range of most.
+/// Bytes whose repetition is not a number in all floats (-1 in i8), and one that is near the end of
+/// the range of most.
 const BYTES: [u8; 2] = [0xFF, 0x7F];
 
 fn alpha_of_zero<T, U>(setup: Setup<T, U>)
@@ -139,7 +141,8 @@ where
             lies: [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)],
         };
         for (i, &kernel) in kernels.iter().enumerate() {
-            // What a kernel would do in registers, by rows, by words and not, and by another kernel.
+            // What a kernel would do in registers, by rows, by words and not, and by another
+            // kernel.
             for (bias, relu, beta, between) in
                 [(false, false, 1.0, 0), (true, false, 0.0, 16), (true, true, -2.0, 3), (false, true, 1.0, 5)]
             {
@@ -160,7 +163,8 @@ where
         if kernels.is_empty() {
             continue;
         }
-        // Parts of K, operands that would be rearranged first, a C that is written by way of a workspace.
+        // Parts of K, operands that would be rearranged first, a C that is written by way of a
+        // workspace.
         for (i, splits) in [None, Some(1), Some(3)].into_iter().enumerate() {
             for lies in [
                 [Lie::Rows(1), Lie::Columns(3), Lie::Columns(0)],

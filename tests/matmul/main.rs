@@ -1,5 +1,6 @@
-//! `Matmul` on the simulator and the GPU where there is one: every element type and way of summing, every orientation of the
-//! three matrices, everything that can be asked of the sums, against float64.
+//! `Matmul` on the simulator and the GPU where there is one: every element type and way of summing,
+//! every orientation of the three matrices, everything that can be asked of the sums, against
+//! float64.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -32,7 +33,8 @@ type Setup<T, U> = for<'a> fn(Matmul<'a, T, U>) -> Matmul<'a, T, U>;
 const SHAPES: [(usize, usize, usize); 7] =
     [(1, 1, 1), (2, 3, 5), (64, 64, 64), (17, 40, 33), (130, 70, 9), (65, 129, 100), (1, 90, 130)];
 
-/// Every tile of the kernels for this way of summing, on every device, for all orientations of the matrices.
+/// Every tile of the kernels for this way of summing, on every device, for all orientations of the
+/// matrices.
 fn all_orientations<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -60,8 +62,9 @@ where
     }
 }
 
-/// Products with a whole tile or more of each kernel along M, N and K, and a part of one: the loop over whole tiles, and blocks that
-/// move back from the edge, or may not, since rows would start elsewhere than at 16 bytes or C is read.
+/// Products with a whole tile or more of each kernel along M, N and K, and a part of one: the loop
+/// over whole tiles, and blocks that move back from the edge, or may not, since rows would start
+/// elsewhere than at 16 bytes or C is read.
 fn more_than_a_tile<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -179,8 +182,8 @@ fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, 
     }
 }
 
-/// Of a stage of 64 along K as many instructions of 16 are issued as there is something for, in the first stage of a tile and in a later one, and where
-/// the other part of K ends with a whole stage.
+/// Of a stage of 64 along K as many instructions of 16 are issued as there is something for, in the
+/// first stage of a tile and in a later one, and where the other part of K ends with a whole stage.
 #[rstest]
 fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
     #[values(1, 16, 17, 32, 33, 48, 49, 64)] rest: usize,
@@ -213,7 +216,8 @@ fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
     }
 }
 
-/// Rows that start at multiples of 16 bytes and end within: what lies between them is neither added up nor written.
+/// Rows that start at multiples of 16 bytes and end within: what lies between them is neither added
+/// up nor written.
 fn ends_within_a_piece<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -245,8 +249,8 @@ fn rows_that_end_within_sixteen_bytes() {
     ends_within_a_piece::<F8E4M3, bf16>(4e-3, |product| product);
 }
 
-/// Rows of C that begin anywhere, more than a tile of them, each longer than what goes through shared memory at a time: what lies
-/// between them is as it was.
+/// Rows of C that begin anywhere, more than a tile of them, each longer than what goes through
+/// shared memory at a time: what lies between them is as it was.
 fn c_begins_anywhere<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -255,7 +259,8 @@ where
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
-            // Elements in front of C and between its rows: all begin in the middle of a word of two, or every second one.
+            // Elements in front of C and between its rows: all begin in the middle of a word of
+            // two, or every second one.
             for (i, (front, between)) in [(1, 1), (2, 6)].into_iter().enumerate() {
                 for lie in [Lie::Rows(between), Lie::Columns(between)] {
                     // 67 rows; a tile or the second half of one has one element alone.
@@ -284,14 +289,15 @@ fn rows_of_c_that_begin_anywhere() {
     c_begins_anywhere::<F8E4M3, bf16>(4e-3, |product| product);
 }
 
-/// Rows that begin at any byte are copied to where they begin with words of 16 bytes: of less than a word, of whole words and a rest, and
-/// of more than a warp copies at a time.
+/// Rows that begin at any byte are copied to where they begin with words of 16 bytes: of less than
+/// a word, of whole words and a rest, and of more than a warp copies at a time.
 #[test]
 fn operands_whose_rows_begin_at_any_byte() {
     for device in devices() {
         for front in 0..16 {
             for k in [1, 15, 16, 31, 33, 47, 2047, 2048, 2049, 4100] {
-                // From row to row the beginning moves on by 1 to 3 bytes, so that nine rows have most of them.
+                // From row to row the beginning moves on by 1 to 3 bytes, so that nine rows have
+                // most of them.
                 let between = 16 - k % 16 + 1 + front % 3;
                 let case = Case {
                     offsets: [front, (5 * front) % 16, 0],

@@ -1,4 +1,5 @@
-//! Products of few rows or columns: small tiles, with all of K or a part of it in each block of a cluster.
+//! Products of few rows or columns: small tiles, with all of K or a part of it in each block of a
+//! cluster.
 //!
 //! Operands are small whole numbers, so that every sum is exact in f32.
 
@@ -6,8 +7,9 @@ use crate::common::devices;
 use crate::shared_tiles::{compare, has_wgmma, whole};
 use moye::{Matmul, Matrix, MatrixMut};
 
-/// Shapes with few rows or columns: less than a stage of K, one stage more than there are parts, more than a ring of stages for each
-/// part, ragged ends, and more tiles than one. K ends within a row of a stage, within a stage behind its first row, and with a stage.
+/// Shapes with few rows or columns: less than a stage of K, one stage more than there are parts,
+/// more than a ring of stages for each part, ragged ends, and more tiles than one. K ends within a
+/// row of a stage, within a stage behind its first row, and with a stage.
 const SHAPES: [(usize, usize, usize); 11] = [
     (1, 128, 40),
     (9, 24, 1928),
@@ -57,7 +59,8 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                     1 => ["wgmma_f16_tn_64x64", "wgmma_f16_tt_64x64"],
                     _ => ["wgmma_f16_tn_64x64_k2", "wgmma_f16_tt_64x64_k2"],
                 };
-                // Rows of N that begin at no multiple of 16 bytes are rearranged, so that K is contiguous.
+                // Rows of N that begin at no multiple of 16 bytes are rearranged, so that K is
+                // contiguous.
                 let kernel = kernel[usize::from(across && n % 8 == 0)];
                 assert_eq!((plan.kernel, plan.splits), (Some(kernel), parts), "{what}");
                 c.fill_bytes(0xFF).unwrap();
@@ -88,15 +91,16 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
     }
 }
 
-/// A tile at the edge that is moved inside writes what its neighbour writes too. Where C is added to, each element is to be read before
-/// it is written, and once.
+/// A tile at the edge that is moved inside writes what its neighbour writes too. Where C is added
+/// to, each element is to be read before it is written, and once.
 #[test]
 fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
     for device in devices() {
         if !has_wgmma(&device) {
             continue;
         }
-        // Rows and columns behind whole tiles: fewer than half of one, more, and as many as there are no words of.
+        // Rows and columns behind whole tiles: fewer than half of one, more, and as many as there
+        // are no words of.
         for (m, n, k) in [(72, 136, 320), (136, 264, 136), (130, 77, 200), (140, 400, 330)] {
             let (a, b) = (whole(m * k, 3), whole(n * k, 4));
             let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
@@ -126,7 +130,8 @@ fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
     }
 }
 
-/// Blocks of K that come at once, in each batch; B is the same in all batches, or has its own in each.
+/// Blocks of K that come at once, in each batch; B is the same in all batches, or has its own in
+/// each.
 #[test]
 fn small_tiles_of_batches_have_their_own_rows() {
     const M: usize = 70;

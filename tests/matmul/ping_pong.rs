@@ -1,5 +1,5 @@
-//! Kernels whose warpgroups have whole tiles in turn: any number of tiles for each, of any number of stages, and all that can be asked
-//! of a product.
+//! Kernels whose warpgroups have whole tiles in turn: any number of tiles for each, of any number
+//! of stages, and all that can be asked of a product.
 
 use crate::case::{Case, Lie, Scale, check};
 use crate::common::devices;
@@ -18,8 +18,8 @@ use rstest::rstest;
 const TILE: (u32, u32) = (64, 256);
 const CLUSTER: u32 = 2;
 
-/// The kernel by itself, with as many clusters as are wanted: rows and columns of C by tiles of 128 x 256 of a cluster, and K by
-/// stages of 64, of which four are in shared memory at a time.
+/// The kernel by itself, with as many clusters as are wanted: rows and columns of C by tiles of 128
+/// x 256 of a cluster, and K by stages of 64, of which four are in shared memory at a time.
 #[rstest]
 // One tile for the first warpgroup, and none for the second.
 #[case::one_tile_of_one_stage((128, 256, 64), 1)]
@@ -55,7 +55,8 @@ fn any_number_of_tiles_for_each_warpgroup(#[case] shape: (u32, u32, u32), #[case
 fn cases() -> Vec<Case> {
     let rows = [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)];
     let of = |shape, lies| Case { tile: Some(TILE), ..Case::new(shape, lies) };
-    // Exactly a tile of a cluster; as little as there is; a row and a column more than a tile; C by columns; rows that begin anywhere.
+    // Exactly a tile of a cluster; as little as there is; a row and a column more than a tile; C by
+    // columns; rows that begin anywhere.
     let plain = [
         of((128, 256, 64), rows),
         of((1, 1, 1), rows),
@@ -99,8 +100,8 @@ fn whatever_is_asked_of_the_product() {
     }
 }
 
-/// Tiles of 128 x 128 of 8-bit elements, two instructions below each other: of a cluster 256 x 128, K by stages of 128, of which six are in
-/// shared memory at a time.
+/// Tiles of 128 x 128 of 8-bit elements, two instructions below each other: of a cluster 256 x 128,
+/// K by stages of 128, of which six are in shared memory at a time.
 fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
     let rows = [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)];
     let of = |shape, lies| Case { kernel: Some(kernel), ..Case::new(shape, lies) };
@@ -112,12 +113,14 @@ fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
         ..of(shape, [rows[0], rows[1], Lie::Rows(between)])
     };
     vec![
-        // Exactly a tile of a cluster, and the first one of its rows alone; as little as there is; a row and a column more than that.
+        // Exactly a tile of a cluster, and the first one of its rows alone; as little as there is;
+        // a row and a column more than that.
         of((256, 128, 128), rows),
         of((64, 128, 896), rows),
         of((1, 1, 1), rows),
         of((257, 129, 1), rows),
-        // C by columns; rows that begin anywhere, of both instructions; operands that are rearranged.
+        // C by columns; rows that begin anywhere, of both instructions; operands that are
+        // rearranged.
         of((257, 129, 129), [Lie::Rows(16), Lie::Columns(16), Lie::Columns(16)]),
         of((400, 150, 272), [Lie::Rows(0), Lie::Columns(0), Lie::Rows(3)]),
         of((200, 300, 130), [Lie::Columns(1), Lie::Rows(3), Lie::Rows(1)]),
@@ -156,7 +159,8 @@ fn whatever_is_asked_of_8_bit_elements() {
     }
 }
 
-/// More tiles than run at the same time, on the grid that a product has by itself: each cluster has two and three.
+/// More tiles than run at the same time, on the grid that a product has by itself: each cluster has
+/// two and three.
 #[test]
 fn more_tiles_than_clusters() {
     for device in devices() {

@@ -1,4 +1,5 @@
-//! 8-bit floats with scales, whatever they are one factor for, and what is said of scales that do not fit.
+//! 8-bit floats with scales, whatever they are one factor for, and what is said of scales that do
+//! not fit.
 
 use crate::case::{Case, Lie, Scale, check};
 use crate::common::devices;
@@ -18,7 +19,8 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
         for (i, a) in Scale::ANY.into_iter().enumerate() {
             for (j, b) in Scale::ANY.into_iter().enumerate() {
                 let number = 4 * i + j;
-                // Where C has M contiguous the transposed product is computed, and the scales change places.
+                // Where C has M contiguous the transposed product is computed, and the scales
+                // change places.
                 let of_c = if number % 3 == 0 { Lie::Columns(0) } else { Lie::Rows(16) };
                 let case = Case {
                     scales: [a, b],
@@ -73,7 +75,8 @@ fn scales_of_nothing_to_add_up_are_not_asked_for() {
     }
 }
 
-/// The text of the error of a product of an `a` of 3 x 4 and a `b` of 4 x 5 in 2 batches, changed by `change`.
+/// The text of the error of a product of an `a` of 3 x 4 and a `b` of 4 x 5 in 2 batches, changed
+/// by `change`.
 fn error_of(
     change: impl for<'a> Fn(Matmul<'a, F8E4M3, f32>, &'a Buffer<f32>) -> Matmul<'a, F8E4M3, f32>,
     scale: &Buffer<f32>,

@@ -1,6 +1,7 @@
 //! Tiles that several clusters sum up in pieces of K.
 //!
-//! Operands are small whole numbers, so that every sum is exact in f32 and any two ways to add it up give the same bits.
+//! Operands are small whole numbers, so that every sum is exact in f32 and any two ways to add it
+//! up give the same bits.
 
 use crate::common::matrix::{dot, rng};
 use crate::common::product::Number;
@@ -104,8 +105,8 @@ fn shared_tiles_have_the_sums_of_all_their_pieces() {
     }
 }
 
-/// Tiles of pairs of which 34 are left for 66, in one batch and in the last of two, with sums of integers and scaled ones too. The simulator has no time for
-/// as many.
+/// Tiles of pairs of which 34 are left for 66, in one batch and in the last of two, with sums of
+/// integers and scaled ones too. The simulator has no time for as many.
 #[test]
 fn half_of_a_round_is_dealt_out_to_all_clusters() {
     fn check<T: Number + Operand, U: Number + Output<T>>(
@@ -210,7 +211,8 @@ fn even(k: u32, tiles: u32, pieces: u32) -> Cut {
     Cut { tiles, even: pieces, stages: k.div_ceil(STAGE).div_ceil(pieces), run: 0 }
 }
 
-/// A launch of a kernel by itself: with clusters, and shared tiles and pieces that no device's plan has, or none.
+/// A launch of a kernel by itself: with clusters, and shared tiles and pieces that no device's plan
+/// has, or none.
 pub struct Launch<'d> {
     device: &'d Device,
     kernel: &'d Shared,
@@ -315,7 +317,8 @@ impl<'d> Launch<'d> {
         let [map_a, map_b, map_c] = &self.maps;
         let module = self.device.load(&SHIPPED_PTX).unwrap();
         let parameters = (map_a, map_b, map_c, self.arguments, self.sharing);
-        // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers are as large as `Sharing` says.
+        // SAFETY: the maps are of the matrices, in the kernel's boxes; the buffers are as large as
+        // `Sharing` says.
         unsafe { module.launch(self.kernel, self.grid, parameters) }
             .unwrap_or_else(|error| panic!("{:?} of {}: {error}", self.grid, self.device.name()));
         match &self.narrow {
@@ -350,7 +353,8 @@ pub fn launch(
     }
 }
 
-/// Of two warpgroups that share a tile one may find its piece to be the last and write, while the other leaves its own and ends.
+/// Of two warpgroups that share a tile one may find its piece to be the last and write, while the
+/// other leaves its own and ends.
 #[test]
 fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {
     for device in devices() {
@@ -386,8 +390,8 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
         if !has_wgmma(&device) {
             continue;
         }
-        // Pairs of blocks: one tile of six stages in three pieces and in six; one of three in two; all of four, of uneven pieces;
-        // two of two, by more clusters than have any.
+        // Pairs of blocks: one tile of six stages in three pieces and in six; one of three in two;
+        // all of four, of uneven pieces; two of two, by more clusters than have any.
         for (shape, clusters, (tiles, pieces)) in [
             ((130, 48, 384), 3, (1, 3)),
             ((100, 256, 384), 6, (1, 6)),
@@ -412,7 +416,8 @@ fn pieces_of_any_number_of_clusters_are_added_up_by_the_last() {
     }
 }
 
-/// A cluster with a run has a piece of one tile after the other: it leaves one, and goes on; or it is the last, writes C, and goes on.
+/// A cluster with a run has a piece of one tile after the other: it leaves one, and goes on; or it
+/// is the last, writes C, and goes on.
 #[rstest]
 fn clusters_with_runs_have_pieces_of_several_tiles(
     #[values(Written::Words, Written::NarrowWords, Written::Boxes, Written::NarrowBoxes)] written: Written,
@@ -425,7 +430,8 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
         // Rows that begin anywhere leave by words, and not by pieces.
         let odd = u32::from(written == Written::NarrowWords);
         let cuts = [
-            // Four tiles: one whole each, then heads of four stages of six, and two runs of two tails.
+            // Four tiles: one whole each, then heads of four stages of six, and two runs of two
+            // tails.
             (384, 6, cut(4, 1, 4, 4)),
             // Tails of four stages, runs of three: tiles of two and of three pieces.
             (584, 6, cut(2, 1, 6, 4)),
@@ -464,7 +470,8 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
     }
 }
 
-/// Whoever has a piece that is not the last to come leaves it, and goes on with the next one, whatever the order in which clusters run.
+/// Whoever has a piece that is not the last to come leaves it, and goes on with the next one,
+/// whatever the order in which clusters run.
 #[test]
 fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
     for device in devices() {
@@ -476,7 +483,8 @@ fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
         let cut = Cut { tiles: 2, even: 1, stages: 4, run: 4 };
         for written in [Written::Words, Written::Boxes] {
             let mut launch = Launch::new(&device, &wgmma_f16_tn, (128, 256, 2), (m, n, k), (3, cut), written);
-            // The first tile has four counters, of two blocks with two warpgroups each. Its pieces are told that one more is to come.
+            // The first tile has four counters, of two blocks with two warpgroups each. Its pieces
+            // are told that one more is to come.
             launch.counters.upload_from(&[&[u32::MAX; 4][..], &[0; 1020]].concat()).unwrap();
             let got = launch.run();
             let (rows, n, k) = (m as usize / 2, n as usize, k as usize);
@@ -490,7 +498,8 @@ fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
     }
 }
 
-/// Sums that are not exact are added up in the order of K, whoever comes last: a GPU has another order of clusters each time.
+/// Sums that are not exact are added up in the order of K, whoever comes last: a GPU has another
+/// order of clusters each time.
 #[test]
 fn tiles_of_three_pieces_have_the_same_bits_each_time() {
     for device in devices() {
@@ -514,15 +523,16 @@ fn tiles_of_three_pieces_have_the_same_bits_each_time() {
     }
 }
 
-/// The boxes of C lie in the last stage of a tile, while the next tile's stages are loaded: of one stage each, of as many as there
-/// are, of one more; and in front of a piece.
+/// The boxes of C lie in the last stage of a tile, while the next tile's stages are loaded: of one
+/// stage each, of as many as there are, of one more; and in front of a piece.
 #[test]
 fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
     for device in devices() {
         if !has_wgmma(&device) {
             continue;
         }
-        // Rows that begin anywhere are odd; others leave kernels with few rounds of tiles by pieces, and no boxes.
+        // Rows that begin anywhere are odd; others leave kernels with few rounds of tiles by
+        // pieces, and no boxes.
         for (written, odd) in [
             (Written::Words, 0),
             (Written::Words, 1),
@@ -539,7 +549,8 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
                 launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (328, 264 - odd, k), grid, written);
                 launch(&device, &matmul_f16_tn_tma, (128, 256, 1), (136, 520 - odd, k), grid, written);
             }
-            // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole; pieces and nothing else.
+            // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole;
+            // pieces and nothing else.
             let of = |rows: u32| (rows, 72 - odd, 200);
             let (one, both) = ((2, even(200, 1, 2)), (4, even(200, 2, 2)));
             launch(&device, &wgmma_f16_tn_alone, (128, 256, 1), of(600), one, written);

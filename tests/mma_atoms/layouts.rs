@@ -8,7 +8,8 @@ use std::path::Path;
 
 /// What CuTe says of its atoms, by name.
 fn cute() -> BTreeMap<String, Value> {
-    // A bundle for machines without cargo sets the variable too, and the folder that was compiled in is not there.
+    // A bundle for machines without cargo sets the variable too, and the folder that was compiled
+    // in is not there.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let path = Path::new(&package).join("tests/data/golden/cute_cpp.jsonl");
@@ -32,7 +33,8 @@ fn tuple(value: &Value) -> IntTuple {
     }
 }
 
-/// CuTe's layout. Two of its strides nest deeper than their shapes; those of the same integers are taken.
+/// CuTe's layout. Two of its strides nest deeper than their shapes; those of the same integers are
+/// taken.
 fn layout(value: &Value) -> Layout {
     let shape = tuple(&value["shape"]);
     Layout::try_new(shape, tuple(&value["stride"])).unwrap_or_else(|_| {
@@ -77,7 +79,8 @@ fn every_atom_of_cute_is_there_with_cutes_layouts() {
         assert_eq!(Value::from(atom.shape_mnk.to_vec()), line["shape_mnk"], "{name}");
         assert_eq!(atom.thr_id, layout(&line["thr_id"]), "{name}: threads");
         for (side, operand) in [("a", &atom.a), ("b", &atom.b), ("c", &atom.c), ("d", &atom.d)] {
-            // CuTe takes both operands of dp2a for 16-bit numbers, for which there is no instruction.
+            // CuTe takes both operands of dp2a for 16-bit numbers, for which there is no
+            // instruction.
             if (name.as_str(), side) != ("SM61_DP2A", "b") {
                 assert_eq!(
                     operand.element,

@@ -1,5 +1,5 @@
-//! Every MMA atom: its layouts are CuTe's, its PTX is one instruction; what it computes in the simulator is the plain triple loop,
-//! and on a GPU what it computes in the simulator.
+//! Every MMA atom: its layouts are CuTe's, its PTX is one instruction; what it computes in the
+//! simulator is the plain triple loop, and on a GPU what it computes in the simulator.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -38,7 +38,8 @@ const SHOWN: usize = 8;
 trait TestAtom: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber, D: TestNumber> {}
 impl<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber, D: TestNumber>> TestAtom for M {}
 
-/// The atom on every device: in the simulator against the triple loop, on a GPU against the simulator, of the same inputs.
+/// The atom on every device: in the simulator against the triple loop, on a GPU against the
+/// simulator, of the same inputs.
 fn computes_the_product<M: TestAtom>(kernel: &AtomKernel) {
     // The simulator always: a GPU is held against it.
     let (simulator, gpu) = (Device::sim(), gpu());

@@ -8,11 +8,13 @@ use rand::{Rng, RngExt};
 /// How elements are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Small whole numbers: products and all their sums are exact in every accumulator, so results have no error at all.
+    /// Small whole numbers: products and all their sums are exact in every accumulator, so results
+    /// have no error at all.
     Small,
     /// Floats in -1 to 1, and any bits of integers.
     Uniform,
-    /// Floats of both signs over nine powers of two, and integers at the ends of their range, where sums overflow.
+    /// Floats of both signs over nine powers of two, and integers at the ends of their range, where
+    /// sums overflow.
     Wide,
 }
 
@@ -35,8 +37,9 @@ pub trait TestNumber: Number {
     /// The value.
     fn value(self) -> Complex64;
 
-    /// Of a sum of this type: how often the product of two magnitudes bounds what one product of factors adds to it. Once for real
-    /// numbers, and for complex ones, whose parts are two of the four real products that the magnitudes' product has.
+    /// Of a sum of this type: how often the product of two magnitudes bounds what one product of
+    /// factors adds to it. Once for real numbers, and for complex ones, whose parts are two of the
+    /// four real products that the magnitudes' product has.
     const ADDENDS: f64 = 1.0;
 
     /// An upper bound of the magnitude of all that goes into the value.
@@ -140,8 +143,8 @@ impl TestNumber for Complex64 {
 }
 
 impl TestNumber for GaussComplex {
-    // The imaginary part is a difference of three sums: of (re + im) (re' + im'), which has the magnitudes' product, and of re re'
-    // and im im', which have at most as much together.
+    // The imaginary part is a difference of three sums: of (re + im) (re' + im'), which has the
+    // magnitudes' product, and of re re' and im im', which have at most as much together.
     const ADDENDS: f64 = 2.0;
     fn factor(inputs: Inputs, rng: &mut StdRng) -> Self {
         Self { t0: float(inputs, rng), t1: float(inputs, rng), t2: float(inputs, rng) }

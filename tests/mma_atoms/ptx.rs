@@ -1,5 +1,5 @@
-//! The PTX of each atom's kernel: its instruction, as often as the atom says, and nothing like it; and NVIDIA's assembler
-//! takes it for the oldest architecture that has it.
+//! The PTX of each atom's kernel: its instruction, as often as the atom says, and nothing like it;
+//! and NVIDIA's assembler takes it for the oldest architecture that has it.
 
 use crate::common::assembler;
 use crate::common::ptx::{before, kernel_text, version_of};
@@ -52,7 +52,8 @@ fn module(atoms: &[&MmaInfo], arch: u32, (major, minor): (u32, u32)) -> String {
     module
 }
 
-/// The assemblers by the architectures that are asked for; those of CUDA 12 have what is before sm_75.
+/// The assemblers by the architectures that are asked for; those of CUDA 12 have what is before
+/// sm_75.
 struct Assemblers(BTreeMap<u32, Option<Ptxas>>);
 
 impl Assemblers {

@@ -71,8 +71,9 @@ fn integer_sum<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber>>(
 
 /// How far the simulator's result may be from the triple loop's.
 ///
-/// Integers are exact; so are sums of small whole numbers, which every accumulator holds. Of floats both sides add exact products
-/// in f64, the triple loop without a fused step, and the simulator rounds the sum once, to the nearest number of the result's type.
+/// Integers are exact; so are sums of small whole numbers, which every accumulator holds. Of floats
+/// both sides add exact products in f64, the triple loop without a fused step, and the simulator
+/// rounds the sum once, to the nearest number of the result's type.
 pub fn simulator_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     if inputs == Inputs::Small || !is_float::<M>() {
         return 0.0;
@@ -83,8 +84,9 @@ pub fn simulator_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     sums + nearest::<M>(value)
 }
 
-/// How far the instruction's result on a GPU may be from the simulator's: [`MmaSum::bound`], which says what is assumed of
-/// hardware, of f32 sums with 24 bits, 14 for 8-bit floats, and 53 for f64; and the simulator's own error beside it.
+/// How far the instruction's result on a GPU may be from the simulator's: [`MmaSum::bound`], which
+/// says what is assumed of hardware, of f32 sums with 24 bits, 14 for 8-bit floats, and 53 for f64;
+/// and the simulator's own error beside it.
 pub fn gpu_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     if inputs == Inputs::Small || !is_float::<M>() {
         return 0.0;
@@ -103,13 +105,15 @@ pub fn gpu_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     hardware + below + sums + nearest::<M>(magnitude + sums)
 }
 
-/// `n u / (1 - n u)` with `u = 2^-p`: what `n` roundings to `p` bits one after the other may add up to.
+/// `n u / (1 - n u)` with `u = 2^-p`: what `n` roundings to `p` bits one after the other may add up
+/// to.
 fn gamma(n: usize, p: i32) -> f64 {
     let loss = n as f64 * 2_f64.powi(-p);
     loss / (1.0 - loss)
 }
 
-/// The real products of a sum: as many as k, and of complex numbers as many times as the atom has instructions.
+/// The real products of a sum: as many as k, and of complex numbers as many times as the atom has
+/// instructions.
 fn products<M: MmaAtom>() -> usize {
     M::SHAPE_MNK[2] as usize * M::INSTRUCTION_COUNT
 }

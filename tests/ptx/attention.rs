@@ -38,6 +38,7 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
         assert!(kernel.count("cp.async.bulk.tensor.4d.global") > 0, "{name}: {:?}", kernel.instructions);
         seen[2] += 1;
     }
-    // Seven head sizes of two types, with and without options; few rows; four kernels of two types for Hopper.
+    // Seven head sizes of two types, with and without options; few rows; four kernels of two types
+    // for Hopper.
     assert_eq!(seen, [28, 14, 8]);
 }

@@ -33,7 +33,8 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     }
     for t in ["f16", "bf16"] {
         for (order, a, b) in ORDERS {
-            // 64 elements along M or N a box, where these are contiguous; a block of a pair brings half of B's 256.
+            // 64 elements along M or N a box, where these are contiguous; a block of a pair brings
+            // half of B's 256.
             let boxes = [if a { 2 } else { 1 }, if b { 2 } else { 1 }];
             family.push((format!("wgmma_{t}_{order}"), half(t, 256), boxes));
             family.push((format!("wgmma_{t}_{order}_128x128"), half(t, 128), boxes));
@@ -45,8 +46,8 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     }
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
-        // 128 bytes of K, of one instruction or two below each other; of 16-bit numbers also the stages that K ends in behind one, two or three
-        // of them.
+        // 128 bytes of K, of one instruction or two below each other; of 16-bit numbers also the
+        // stages that K ends in behind one, two or three of them.
         let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
         let in_turn = name.ends_with("_64x256") || of_8_bits && name.ends_with("_128x128");
         let two = name.ends_with("_256x128") || of_8_bits && in_turn;
@@ -67,8 +68,9 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive.relaxed"), usize::from(pairs), "{name}");
         assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name} has no other");
-        // Pieces of shared tiles: a word of 16 bytes for four sums, left once, and taken in a loop over all pieces. Warpgroups that
-        // have whole tiles in turn share none, and one gives the turn to the other.
+        // Pieces of shared tiles: a word of 16 bytes for four sums, left once, and taken in a loop
+        // over all pieces. Warpgroups that have whole tiles in turn share none, and one gives the
+        // turn to the other.
         let words = match name {
             _ if in_turn => 0,
             _ if name.ends_with("_128x128") => 16,
@@ -78,7 +80,8 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("ld.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         let (fences, turns) = if in_turn { (0, 1) } else { (3, 0) };
-        // Blocks by themselves wait where they have computed their tile, those that load and those that multiply.
+        // Blocks by themselves wait where they have computed their tile, those that load and those
+        // that multiply.
         let (launches, waits) = (1, if pairs { 1 } else { 2 });
         for (what, count) in [
             ("setmaxnreg", 2),
@@ -112,8 +115,8 @@ fn results_of_16_bits_go_to_shared_memory_by_stmatrix() {
     }
 }
 
-/// The kernels of small tiles: name, instruction, parts of K, stages' rows of 128 bytes along K, dimensions of the maps of A and of B,
-/// and chunks of 64 x 64.
+/// The kernels of small tiles: name, instruction, parts of K, stages' rows of 128 bytes along K,
+/// dimensions of the maps of A and of B, and chunks of 64 x 64.
 struct OfParts {
     name: String,
     instruction: String,
@@ -177,8 +180,8 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
         let all = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor"));
         assert_eq!(loads, all, "{name} has no other: {:?}", kernel.instructions);
         assert_eq!(kernel.count(MULTICAST), 0, "{name}: {:?}", kernel.instructions);
-        // One barrier of the cluster, at the beginning, for which those who load and those who multiply wait. A thread that sends has 32
-        // sums of a chunk, eight words of 16 bytes.
+        // One barrier of the cluster, at the beginning, for which those who load and those who
+        // multiply wait. A thread that sends has 32 sums of a chunk, eight words of 16 bytes.
         let (arrivals, words) = if parts == 2 { (1, chunks * 8) } else { (0, 0) };
         for (what, count) in [
             ("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32", words),
@@ -189,8 +192,8 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
             ("griddepcontrol", 2),
             // Three consuming warpgroups have fewer registers than they need as the block begins.
             ("setmaxnreg", if name.ends_with("_192x192_once") { 2 } else { 0 }),
-            // Lanes exchange what becomes 16 bytes of C: of a chunk four registers at a time, four times with elements of 2 bytes, and two
-            // at a time, eight times, with those of 4.
+            // Lanes exchange what becomes 16 bytes of C: of a chunk four registers at a time, four
+            // times with elements of 2 bytes, and two at a time, eight times, with those of 4.
             ("shfl.sync.bfly", chunks * (4 * 4 + 8 * 2)),
         ] {
             assert_eq!(kernel.count(what), count, "{what}: {name}: {:?}", kernel.instructions);
@@ -207,8 +210,8 @@ fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
     for name in ["wgmma_e4m3_tn", "wgmma_e5m2_tn"] {
         assert_eq!(loads(name), plain + 64 + 2 + 1, "{name}");
     }
-    // Two instructions below each other, for each of which a thread asks for its 32 columns and two rows; int8 has no second type of bias
-    // either, so there are more than these.
+    // Two instructions below each other, for each of which a thread asks for its 32 columns and two
+    // rows; int8 has no second type of bias either, so there are more than these.
     let plain = loads("wgmma_s8_tn_128x128");
     for name in ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"] {
         assert!(loads(name) > plain + 2 * (32 + 2), "{name}: {}, and {plain} of int8", loads(name));

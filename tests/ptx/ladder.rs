@@ -12,8 +12,8 @@ const F16: &str = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
 
 /// The steps of the ladder in `kernels::ladder`: instructions with their counts.
 pub const LADDER: &[(&str, &[(&str, usize)])] = &[
-    // A thread of 256 has 64 sums over 8 elements along K. 4 of A and 4 of B a thread and tile, ahead of the loop and in it;
-    // 4 + 16 operands for 64 products.
+    // A thread of 256 has 64 sums over 8 elements along K. 4 of A and 4 of B a thread and tile,
+    // ahead of the loop and in it; 4 + 16 operands for 64 products.
     (
         "ladder_tiled",
         &[(FMA, 512), ("ld.global.b32", 16), ("st.shared.b32", 8), ("ld.shared.b32", 160), ("bar.sync", 2)],
@@ -34,7 +34,8 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
             ("ld.shared.b32", 160),
         ],
     ),
-    // 2 + 2 copies of 8 bytes, ahead and in the loop, through no register; 8 + 8 operands for 64 products.
+    // 2 + 2 copies of 8 bytes, ahead and in the loop, through no register; 8 + 8 operands for 64
+    // products.
     (
         "ladder_overlapped",
         &[
@@ -47,8 +48,8 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
             ("bar.sync", 2),
         ],
     ),
-    // Two tiles ahead and one in the loop, 2 + 2 copies each; one barrier ahead, one a tile; the operands of a tile's first
-    // step, 4 + 16, once ahead and once in the loop.
+    // Two tiles ahead and one in the loop, 2 + 2 copies each; one barrier ahead, one a tile; the
+    // operands of a tile's first step, 4 + 16, once ahead and once in the loop.
     (
         "ladder_double_buffered",
         &[
@@ -65,8 +66,8 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
         "ladder_tf32_ldmatrix",
         &[(TF32, 1), (LDMATRIX_X4, 1), (LDMATRIX_X2, 1), ("ld.shared", 0), (CP_ASYNC, 4)],
     ),
-    // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes a tile; fragments of 2 steps, of
-    // the first once more ahead.
+    // A warp has 64 x 64, 4 x 8 atoms, in 2 steps; 4 + 4 copies of 16 bytes a tile; fragments of 2
+    // steps, of the first once more ahead.
     (
         "ladder_tf32_nn",
         &[(TF32, 64), (LDMATRIX_X4, 3 * 4), ("ld.shared.b32", 3 * 16), (CP_ASYNC, 3 * 8), ("bar.sync", 2)],
@@ -77,7 +78,8 @@ pub const LADDER: &[(&str, &[(&str, usize)])] = &[
     ),
 ];
 
-/// The steps whose kernels have other places: the first, of which there are texts for both architectures, and the last.
+/// The steps whose kernels have other places: the first, of which there are texts for both
+/// architectures, and the last.
 const OTHERS: &[(&str, &[(&str, usize)])] = &[
     // A thread of 256 has 4 elements of a 32 x 32 tile.
     (
@@ -123,8 +125,9 @@ const OTHERS: &[(&str, &[(&str, usize)])] = &[
             ("bar.sync", 2),
         ],
     ),
-    // A warp has 64 x 64, 4 x 8 atoms, in 4 steps, and a step once more at an edge; fragments of those and of the first step ahead;
-    // 8 + 4 copies of 16 bytes a tile, of two ahead and of one in each loop.
+    // A warp has 64 x 64, 4 x 8 atoms, in 4 steps, and a step once more at an edge; fragments of
+    // those and of the first step ahead; 8 + 4 copies of 16 bytes a tile, of two ahead and of one
+    // in each loop.
     (
         "matmul_f16_tn",
         &[(F16, 4 * 32 + 32), (LDMATRIX_X4, 6 * (4 + 4)), (CP_ASYNC_L2, 4 * 12), ("st.global.v4.b32", 2)],

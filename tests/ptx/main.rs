@@ -1,5 +1,5 @@
-//! What the compiler made of the shipped kernels, for every architecture: nothing in local memory, no spills, no calls,
-//! and, family by family, the instructions that each kernel exists for.
+//! What the compiler made of the shipped kernels, for every architecture: nothing in local memory,
+//! no spills, no calls, and, family by family, the instructions that each kernel exists for.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -29,7 +29,8 @@ fn text(arch: &str) -> &'static str {
     text
 }
 
-/// The module for an architecture, read once, and only where a test asks for it: each may be a process of its own.
+/// The module for an architecture, read once, and only where a test asks for it: each may be a
+/// process of its own.
 fn module(arch: &str) -> &'static Module {
     fn read(arch: &str) -> Module {
         Module::parse(text(arch)).unwrap()
@@ -81,7 +82,8 @@ fn texts_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
     assert_eq!((module("sm_80").version, module("sm_90a").version), ((7, 0), (8, 1)));
 }
 
-/// A text has what its architecture alone runs, and not what is the same in an older one's or has faster kernels.
+/// A text has what its architecture alone runs, and not what is the same in an older one's or has
+/// faster kernels.
 #[test]
 fn what_hopper_alone_has_is_in_its_text_alone_and_what_it_has_faster_in_that_of_sm_80_alone() {
     let (old, new) = (names("sm_80"), names("sm_90a"));
@@ -153,7 +155,8 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
     assert_eq!(assembled.kernels.len(), module(arch).kernels.len(), "{arch}: a report for each kernel");
     for (name, usage) in &assembled.kernels {
         let allowed = match name.as_str() {
-            // The tile scheduler's state, once a row tile and outside the mainloop: three warpgroups have 160 registers a thread.
+            // The tile scheduler's state, once a row tile and outside the mainloop: three
+            // warpgroups have 160 registers a thread.
             "hopper_bf16_64" | "hopper_f16_64" => (48, 16),
             // Words of the options of scores, beside 128 accumulators.
             "forward_bf16_256_general" | "forward_f16_256_general" => (52, 8),
@@ -176,7 +179,8 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
 #[test]
 fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
     let empty = tempfile::TempDir::new().unwrap();
-    // A test of this program, in a process of its own, which finds nothing but in the usual place of a toolkit.
+    // A test of this program, in a process of its own, which finds nothing but in the usual place
+    // of a toolkit.
     let test = |required: &str| {
         let mut test = std::process::Command::new(std::env::current_exe().unwrap());
         for variable in ["MOYE_PTXAS", "CUDA_PATH", "CUDA_HOME"] {
@@ -200,8 +204,8 @@ fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
     assert!(!passed && said.contains("MOYE_REQUIRE_PTXAS=1, but "), "{said}");
 }
 
-/// What products are made of is launched to begin while the kernel in front still runs, where GPUs have that: what that one
-/// writes is not to be touched on any way that leads round the wait.
+/// What products are made of is launched to begin while the kernel in front still runs, where GPUs
+/// have that: what that one writes is not to be touched on any way that leads round the wait.
 #[test]
 fn whatever_may_begin_early_waits_before_it_touches_memory() {
     const FAMILIES: [&str; 10] = [
@@ -234,7 +238,8 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
     }
 }
 
-/// Whether a line of PTX is an instruction that reads or writes memory which other kernels see, or may.
+/// Whether a line of PTX is an instruction that reads or writes memory which other kernels see, or
+/// may.
 fn touches_memory(line: &str) -> bool {
     let (_, instruction) = unguarded(line);
     let is = |start| instruction.starts_with(start);

@@ -70,7 +70,8 @@ fn transposes_move_each_element_once_through_shared_memory(
     );
 }
 
-/// Sixteen words a thread, of whatever elements, and once in shared memory for tiles that are whole and others.
+/// Sixteen words a thread, of whatever elements, and once in shared memory for tiles that are whole
+/// and others.
 #[rstest]
 fn small_elements_are_transposed_by_words(
     #[values("sm_80", "sm_90a")] arch: &str,
@@ -100,7 +101,8 @@ fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [16, 16, 1]);
 }
 
-/// A word of 16 bytes of each of four rows, and of four columns; at an edge the numbers of a word one by one.
+/// A word of 16 bytes of each of four rows, and of four columns; at an edge the numbers of a word
+/// one by one.
 #[rstest]
 fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &str) {
     let kernel = function(arch, "turn_u32");
@@ -109,8 +111,8 @@ fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &s
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [0; 3]);
 }
 
-/// Four words of 16 bytes at a time and the one behind them, the next lane's by a shuffle of each register, and the rest of the line by
-/// bytes.
+/// Four words of 16 bytes at a time and the one behind them, the next lane's by a shuffle of each
+/// register, and the rest of the line by bytes.
 #[rstest]
 fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
     let kernel = function(arch, "realign");

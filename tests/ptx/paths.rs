@@ -1,12 +1,15 @@
-//! What a kernel may have done before it waits for the kernel in front: the ways from its entry through its branches.
+//! What a kernel may have done before it waits for the kernel in front: the ways from its entry
+//! through its branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 const WAIT: &str = "griddepcontrol.wait";
 
-/// The instructions of `body` that some way from the entry reaches without a `griddepcontrol.wait`, in the order of the text.
+/// The instructions of `body` that some way from the entry reaches without a `griddepcontrol.wait`,
+/// in the order of the text.
 ///
-/// Each branch that a predicate guards may go either way; a `brx.idx` goes to any label of its list.
+/// Each branch that a predicate guards may go either way; a `brx.idx` goes to any label of its
+/// list.
 pub fn reached_before_waiting(body: &str) -> Vec<&str> {
     let instructions = instructions(body);
     let labels = labels(&instructions);

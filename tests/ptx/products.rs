@@ -1,4 +1,5 @@
-//! Products by multiply-adds and by `mma.sync`: their instructions for each step, and what feeds them.
+//! Products by multiply-adds and by `mma.sync`: their instructions for each step, and what feeds
+//! them.
 
 use super::{FMA, ORDERS, TF32, function, kernel_text, module, text};
 use rstest::rstest;
@@ -10,7 +11,8 @@ fn the_matmuls_are_fma_over_fragments(
     #[values("matmul_f32_nt", "matmul_f32_nn", "matmul_f32_tt", "matmul_f32_tn")] name: &str,
 ) {
     let kernel = function(arch, name);
-    // 8 x 8 accumulators a thread, 8 steps along K in a tile, all unrolled; 16 elements read for 64 products.
+    // 8 x 8 accumulators a thread, 8 steps along K in a tile, all unrolled; 16 elements read for 64
+    // products.
     assert_eq!(kernel.count("fma.rn.f32"), 8 * 8 * 8, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("ld.shared"), 8 * (8 + 8), "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global"), 64, "{:?}", kernel.instructions);
@@ -26,7 +28,8 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
 ) {
     let kernel = function("sm_80", name);
     let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
-    // A warp has 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K for whole tiles; at an edge one step after the other.
+    // A warp has 64 x 64 of the tile, 4 x 8 atoms, in 4 steps along K for whole tiles; at an edge
+    // one step after the other.
     assert_eq!(kernel.count(&mma), (4 + 1) * 4 * 8, "{:?}", kernel.instructions);
     // 4 for A and 4 for B a step, and the first step ahead of the loop over whole tiles.
     assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), (4 + 1 + 1) * 8);
@@ -42,10 +45,12 @@ fn the_products_by_mma_whose_stages_tma_fills_multiply_all_the_time(
 ) {
     let kernel = function("sm_90a", name);
     let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
-    // A warp has 4 x 8 atoms in 4 steps of a stage: in the loop over stages, and of the last one behind it.
+    // A warp has 4 x 8 atoms in 4 steps of a stage: in the loop over stages, and of the last one
+    // behind it.
     assert_eq!(kernel.count(&mma), 2 * 4 * 4 * 8, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("mma"), kernel.count(&mma), "it has no other: {:?}", kernel.instructions);
-    // 4 for A and 4 for B a step: the first one ahead of the loop, four in it, of which one is the next stage's, and three behind it.
+    // 4 for A and 4 for B a step: the first one ahead of the loop, four in it, of which one is the
+    // next stage's, and three behind it.
     assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), (1 + 4 + 3) * 8);
     let loads = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor"));
     assert_eq!(loads, 2, "a box of A and one of B: {:?}", kernel.instructions);
@@ -54,14 +59,15 @@ fn the_products_by_mma_whose_stages_tma_fills_multiply_all_the_time(
     assert_eq!(kernel.count("bar.sync"), 1, "{:?}", kernel.instructions);
 }
 
-/// An arrival passes an `ldmatrix` that is on its way, unless its address is made of what that brings: so whoever fills the stage next would
-/// overwrite it.
+/// An arrival passes an `ldmatrix` that is on its way, unless its address is made of what that
+/// brings: so whoever fills the stage next would overwrite it.
 #[rstest]
 fn a_stage_that_ldmatrix_reads_is_released_behind_what_it_brought(
     #[values("matmul_f16_tn_tma", "matmul_bf16_tn_tma")] name: &str,
 ) {
     let text = kernel_text(text("sm_90a"), name);
-    // A producer's arrivals announce bytes, a consumer's do not: in the loop over stages, and of the last one behind it.
+    // A producer's arrivals announce bytes, a consumer's do not: in the loop over stages, and of
+    // the last one behind it.
     let releases: Vec<&str> = text
         .lines()
         .filter(|line| line.contains("mbarrier.arrive") && !line.contains("expect_tx"))
@@ -85,7 +91,8 @@ fn reads_in<'a>(text: &'a str, register: &'a str) -> (usize, BTreeSet<(&'a str, 
     (made_of.iter().filter(|(name, _)| name.starts_with("ldmatrix")).count(), made_of)
 }
 
-/// The instructions that a register of a kernel is made by, and those that make what they read: their names, and their operands behind what they write.
+/// The instructions that a register of a kernel is made by, and those that make what they read:
+/// their names, and their operands behind what they write.
 fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<(&'a str, &'a str)> {
     let registers = |operands: &'a str| {
         operands
@@ -128,7 +135,8 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
     #[case] parts: usize,
 ) {
     let kernel = function(arch, name);
-    // All steps of a whole tile; at an edge one after the other; and those of a last tile, which has its own sums by alpha.
+    // All steps of a whole tile; at an edge one after the other; and those of a last tile, which
+    // has its own sums by alpha.
     let (sums, last) = (sums_m * sums_n, if parts > 0 { LAST } else { 0 });
     let by_alpha = if parts > 0 { 2 } else { 1 };
     assert_eq!(kernel.count(FMA), (steps + 1 + last + by_alpha) * sums, "{:?}", kernel.instructions);
@@ -171,7 +179,8 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
     assert_eq!(kernel.count("st.global.v4.b32"), 3 * sums / 4, "{:?}", kernel.instructions);
 }
 
-/// Those that TMA loads: the warps that multiply copy nothing, and what others turn round goes through shared memory by words of 16 bytes.
+/// Those that TMA loads: the warps that multiply copy nothing, and what others turn round goes
+/// through shared memory by words of 16 bytes.
 #[rstest]
 #[case("sgemm_nt_tma", 6, 0, 16, (56, 224))]
 #[case("sgemm_nn_tma", 3, 1, LAST, (72, 216))]
@@ -184,7 +193,8 @@ fn warps_beside_those_that_multiply_load_and_turn_round(
     #[case] (few, many): (usize, usize),
 ) {
     let kernel = function("sm_90a", name);
-    // One loop over all tiles along K but the last, behind it the last step of the one in front of that, the last tile, and the factor of each sum.
+    // One loop over all tiles along K but the last, behind it the last step of the one in front of
+    // that, the last tile, and the factor of each sum.
     let (sums, steps, parts) = (16 * 8, 16, 4);
     assert_eq!(kernel.count(FMA), (steps + 2 + last) * sums, "{:?}", kernel.instructions);
     // Words of four rows and four numbers along K, 128 rows at a time.
@@ -300,7 +310,8 @@ const OTHERS: &[&str] = &[
     "matmul_f16_tn_tma", "matmul_bf16_tn_tma", "sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma",
 ];
 
-/// Four results of a thread: sums are read by words of 16 bytes, in the loop over the parts, and written as one access or two.
+/// Four results of a thread: sums are read by words of 16 bytes, in the loop over the parts, and
+/// written as one access or two.
 #[rstest]
 #[case("finish_f16", 2, ("st.global.v2.b32", 1), "cvt.rn.f16.f32")]
 #[case("finish_bf16", 2, ("st.global.v2.b32", 1), "cvt.rn.bf16.f32")]

@@ -30,8 +30,11 @@ fn comments(name: &str, text: &str, faults: &mut Vec<Fault>) {
         let is_whole_line = text[..at].trim().is_empty();
         in_fence = is_whole_line && in_fence != comment.starts_with("```");
         let limit = if is_whole_line { COMMENT } else { CODE };
-        // A mark after an odd number of quotes is a part of a string.
-        let is_text = is_whole_line || (mark == "//" && text[..at].matches('"').count() % 2 == 0);
+        // A mark after an odd number of quotes is a part of a string. The modes of a tensor stay
+        // on its line, as in CuTe: `// (CPY, CPY_M, CPY_K)`.
+        let is_after_code =
+            mark == "//" && text[..at].matches('"').count() % 2 == 0 && !comment.starts_with('(');
+        let is_text = is_whole_line || is_after_code;
         let columns = text.chars().count();
         if is_text && columns > limit && !in_fence && !is_unbreakable(comment) {
             faults.push(Fault::new(
@@ -112,6 +115,7 @@ mod tests {
         let words = "word ".repeat(20);
         assert_eq!(faults("a.rs", &format!("f(); // {words}\n")), [""; 0]);
         assert_eq!(faults("a.rs", &format!("f(); // {words}and more\n")).len(), 1);
+        assert_eq!(faults("a.rs", &format!("let {} = 1; // (CPY, CPY_M)\n", "tA".repeat(50))), [""; 0]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Debian's package `rust-src`, which depends on no machine and unpacks anywhere. It is fetched through apt with a state of
-//! its own, so the system's package lists and packages stay as they are, and no rights are needed.
+//! Debian's package `rust-src`, which depends on no machine and unpacks anywhere. It is fetched
+//! through apt with a state of its own, so the system's package lists and packages stay as they
+//! are, and no rights are needed.
 
 use crate::steps::quietly;
 use anyhow::{Context, Result, anyhow, bail};
@@ -76,7 +77,8 @@ impl Apt {
             "Acquire::Languages=none".to_owned(),
             "Acquire::Retries=2".to_owned(),
             "Acquire::http::Timeout=20".to_owned(),
-            // Without it, `update` succeeds where a list could not be fetched, and the package would seem unknown.
+            // Without it, `update` succeeds where a list could not be fetched, and the package
+            // would seem unknown.
             "APT::Update::Error-Mode=any".to_owned(),
         ];
         fs::write(folder.join("state/status"), "")?;
@@ -116,7 +118,8 @@ fn debian_mirror(etc: &Path) -> Option<String> {
     })
 }
 
-/// The second column of what `apt-cache madison` prints: `rust-src | 1.95.0+dfsg1-2~bpo13+1 | http://...`.
+/// The second column of what `apt-cache madison` prints:
+/// `rust-src | 1.95.0+dfsg1-2~bpo13+1 | http://...`.
 fn versions(madison: &str) -> Vec<&str> {
     madison.lines().filter_map(|line| Some(line.split('|').nth(1)?.trim())).collect()
 }

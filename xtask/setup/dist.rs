@@ -1,4 +1,5 @@
-//! The archive `rust-src` of Rust's own releases, which rustup installs: fetched with curl, unpacked with tar.
+//! The archive `rust-src` of Rust's own releases, which rustup installs: fetched with curl,
+//! unpacked with tar.
 
 use crate::steps::quietly;
 use anyhow::{Context, Result, bail};
@@ -8,8 +9,8 @@ use std::{env, fs};
 
 const SERVER: &str = "https://static.rust-lang.org";
 
-/// Fetches the archive into `work`, unpacks it, and gives its folder `library`. As for rustup, RUSTUP_DIST_SERVER names
-/// another server.
+/// Fetches the archive into `work`, unpacks it, and gives its folder `library`. As for rustup,
+/// RUSTUP_DIST_SERVER names another server.
 pub fn fetch(work: &Path, version: &str) -> Result<PathBuf> {
     let server = env::var("RUSTUP_DIST_SERVER").unwrap_or_else(|_| SERVER.to_owned());
     let url = format!("{}/dist/rust-src-{version}.tar.gz", server.trim_end_matches('/'));

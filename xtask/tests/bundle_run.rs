@@ -1,4 +1,5 @@
-//! The script `run` of a bundle: what it runs, how, and what it says of failures. The programs are stand-ins.
+//! The script `run` of a bundle: what it runs, how, and what it says of failures. The programs are
+//! stand-ins.
 #![cfg(unix)]
 
 use flate2::Compression;
@@ -12,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A bundle of two tests, an example and a benchmark; the test `second` ends with this code.
 fn bundle(name: &str, second: u8) -> (PathBuf, MutexGuard<'static, ()>) {
-    // One test at a time: a process that one starts while another writes a program would keep that open for writing, and
-    // what is open for writing cannot be run.
+    // One test at a time: a process that one starts while another writes a program would keep that
+    // open for writing, and what is open for writing cannot be run.
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

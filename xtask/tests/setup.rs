@@ -1,5 +1,6 @@
-//! `cargo xtask setup` on a machine that lacks the source of `core`: which place it takes it from, what it refuses, and that
-//! it does nothing twice; and what `cargo xtask test` does not fetch. Nothing is fetched from a network: the server is a folder, and apt's programs are stand-ins.
+//! `cargo xtask setup` on a machine that lacks the source of `core`: which place it takes it from,
+//! what it refuses, and that it does nothing twice; and what `cargo xtask test` does not fetch.
+//! Nothing is fetched from a network: the server is a folder, and apt's programs are stand-ins.
 #![cfg(unix)]
 
 use std::fs;
@@ -14,8 +15,8 @@ const VERSION: &str = "1.94.77";
 /// A machine: the programs that it has, what they were called with, a server, and a checkout.
 struct Machine {
     root: PathBuf,
-    /// One test at a time: a process that one starts while another writes a program would keep that open for writing, and
-    /// what is open for writing cannot be run.
+    /// One test at a time: a process that one starts while another writes a program would keep that
+    /// open for writing, and what is open for writing cannot be run.
     _alone: MutexGuard<'static, ()>,
 }
 

@@ -30,8 +30,8 @@ tiled_copy! {
     ToShared: TiledCopy<SM90_U32x4_STSM_N, bf16> = make_tiled_copy_c(&Boxes::MMA);
 }
 
-/// Stores a warpgroup's 64 x 256 accumulators from box `(row, column)` of C on, through its two boxes in turn. The last stores go on
-/// when it returns.
+/// Stores a warpgroup's 64 x 256 accumulators from box `(row, column)` of C on, through its two
+/// boxes in turn. The last stores go on when it returns.
 ///
 /// # Safety
 /// All threads of a warpgroup, in a block of three; the tensor is by [`StoreC`].
@@ -49,7 +49,8 @@ pub unsafe fn store_boxes(
     let boxes = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();
     for b in 0..4 {
         let sC = sC.slice_last(2 * warpgroup + b % 2); // (64, 64)
-        // SAFETY: the caller's contract; a box is written again when the store before the last has read it.
+        // SAFETY: the caller's contract; a box is written again when the store before the last has
+        // read it.
         unsafe {
             if thread == 0 {
                 bulk_wait_group_read::<1>();

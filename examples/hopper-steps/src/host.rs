@@ -158,7 +158,8 @@ pub static STEPS: [Step; 7] = [
 ];
 
 impl Step {
-    /// Whether the step takes this size: all extents are multiples of what its grid and its stages have.
+    /// Whether the step takes this size: all extents are multiples of what its grid and its stages
+    /// have.
     ///
     /// # Errors
     /// One is not.
@@ -190,11 +191,13 @@ impl Step {
             map(self.loads[1], &product.b, n, k).context("the tensor map of B")?,
         ];
         let [rows, columns] = [m / self.tile[0], n / self.tile[1]];
-        // Whole clusters: as many as the multiprocessors hold, or fewer where there are fewer tiles.
+        // Whole clusters: as many as the multiprocessors hold, or fewer where there are fewer
+        // tiles.
         let blocks = product.device.properties().multiprocessors / self.cluster * self.cluster;
         let persistent = blocks.clamp(self.cluster, rows * columns);
         let module = &product.module;
-        // SAFETY: the maps are of the matrices, by the step's boxes; C has m * n elements; the extents were checked.
+        // SAFETY: the maps are of the matrices, by the step's boxes; C has m * n elements; the
+        // extents were checked.
         unsafe {
             match self.entry {
                 Entry::Tiles(kernel) => {
@@ -225,7 +228,8 @@ fn map(tile: &TmaTile, matrix: &Buffer<bf16>, rows: u32, columns: u32) -> moye::
     TensorMap::new(device, &TensorMapFields { promotion: TensorPromotion::B256, ..*map.fields() })
 }
 
-/// Two matrices of random numbers from -1 to 1 and their product, on a device; some rows of it in float64.
+/// Two matrices of random numbers from -1 to 1 and their product, on a device; some rows of it in
+/// float64.
 pub struct Product {
     device: Device,
     module: Module,
@@ -267,10 +271,12 @@ impl Product {
         })
     }
 
-    /// Runs a step on a C of NaNs and compares what it wrote with the rows in float64: the norm of the difference over theirs.
+    /// Runs a step on a C of NaNs and compares what it wrote with the rows in float64: the norm of
+    /// the difference over theirs.
     ///
     /// # Errors
-    /// An element that nobody wrote, with its place; a size that the step does not take; the device's own.
+    /// An element that nobody wrote, with its place; a size that the step does not take; the
+    /// device's own.
     pub fn relative_error(&mut self, step: &Step) -> Result<f64> {
         self.c.fill_bytes(0xFF)?;
         step.launch(self)?;
@@ -304,7 +310,8 @@ impl Product {
 /// What a result may be off by in norm: rounding to bf16 takes about 0.0017.
 pub const TOLERANCE: f64 = 0.003;
 
-/// Whether a device runs the kernels: they are compiled for sm_90a, which Hopper alone is. The simulator runs them too.
+/// Whether a device runs the kernels: they are compiled for sm_90a, which Hopper alone is. The
+/// simulator runs them too.
 pub fn runs_on(device: &Device) -> bool {
     !device.is_gpu() || device.arch() == Arch::new(9, 0)
 }

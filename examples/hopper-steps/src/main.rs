@@ -1,4 +1,5 @@
-//! Checks the steps and measures them, on a Hopper GPU; where there is none, runs them in the simulator on a small problem.
+//! Checks the steps and measures them, on a Hopper GPU; where there is none, runs them in the
+//! simulator on a small problem.
 
 use anyhow::{Result, bail, ensure};
 use clap::Parser;
@@ -11,8 +12,8 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(version)]
 struct Options {
-    /// Extents, multiples of 256, 256 and 64 (may be repeated) [default: 4096x4096x4096 and 8192x8192x8192; in the simulator
-    /// 256x512x192].
+    /// Extents, multiples of 256, 256 and 64 (may be repeated) [default: 4096x4096x4096 and
+    /// 8192x8192x8192; in the simulator 256x512x192].
     #[arg(long, value_name = "MxNxK")]
     size: Vec<Size>,
     /// Rounds; in each, every step is timed once, and the median is told.

@@ -7,7 +7,8 @@ use moye_device::atom::{AccumulatorOf, StaticTiledMma, ThrMma};
 use moye_device::memory::GlobalMut;
 use moye_device::tensor::{Aligned, Fragment, Matrix, StaticLayout, UnitStride, WholeTiles};
 
-/// Rounds a thread's accumulators of a tile `L` and writes them to tile `tile` of C: words of two neighbours.
+/// Rounds a thread's accumulators of a tile `L` and writes them to tile `tile` of C: words of two
+/// neighbours.
 ///
 /// # Safety
 /// All threads of `mma`; C has this tile, in rows of `n` elements.

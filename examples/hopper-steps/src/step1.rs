@@ -1,5 +1,5 @@
-//! Step 1: TMA and `wgmma`, one after the other. A block of one warpgroup has a tile of 128 x 128: a stage is loaded, all wait,
-//! it is multiplied, all wait.
+//! Step 1: TMA and `wgmma`, one after the other. A block of one warpgroup has a tile of 128 x 128:
+//! a stage is loaded, all wait, it is multiplied, all wait.
 
 use crate::rows::store_tile;
 use crate::tile::{BLK_K, Load, Mbarrier, Smem};
@@ -27,11 +27,13 @@ type Storage = (SharedArray<bf16, Smem<128, 1>>, SharedArray<bf16, Smem<128, 1>>
 /// A grid of `(m / 128, n / 128)` blocks.
 ///
 /// # Safety
-/// The maps are of matrices (M, K) and (N, K) in memory of the device, by [`LoadAB`]; `c` has `m * n` elements.
+/// The maps are of matrices (M, K) and (N, K) in memory of the device, by [`LoadAB`]; `c` has
+/// `m * n` elements.
 #[kernel(threads = 128, shared = Storage)]
 pub unsafe fn step1(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u32) {
     let (thread, block) = (thread_idx().x, block_idx());
-    // SAFETY: the kernel declares its storage; a stage is read when its bytes have come, and overwritten when all have read it.
+    // SAFETY: the kernel declares its storage; a stage is read when its bytes have come, and
+    // overwritten when all have read it.
     unsafe {
         let (sA, sB, full) = Storage::take();
         let (sA, sB) = (sA.slice_last(0), sB.slice_last(0)); // (BLK_M, BLK_K), (BLK_N, BLK_K)

@@ -1,4 +1,5 @@
-//! Step 2: a producer and a ring. A warp of its own loads up to four stages ahead, and the warpgroup multiplies what is there.
+//! Step 2: a producer and a ring. A warp of its own loads up to four stages ahead, and the
+//! warpgroup multiplies what is there.
 
 use crate::rows::store_tile;
 pub use crate::step1::{BLK_M, BLK_N, LoadAB, Mma, TileC};

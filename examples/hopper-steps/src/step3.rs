@@ -1,4 +1,5 @@
-//! Step 3: tiles of 128 x 256. Two warpgroups multiply 64 x 256 each, with registers that the loading warpgroup gives away.
+//! Step 3: tiles of 128 x 256. Two warpgroups multiply 64 x 256 each, with registers that the
+//! loading warpgroup gives away.
 
 use crate::rows::store_tile;
 use crate::tile::{BLK_K, Load, Smem};
@@ -31,7 +32,8 @@ type Storage =
 /// A grid of `(m / 128, n / 256)` blocks.
 ///
 /// # Safety
-/// The maps are of matrices (M, K) and (N, K) in memory of the device, by [`LoadA`] and [`LoadB`]; `c` has `m * n` elements.
+/// The maps are of matrices (M, K) and (N, K) in memory of the device, by [`LoadA`] and [`LoadB`];
+/// `c` has `m * n` elements.
 #[kernel(threads = 384, min_blocks = 1, shared = Storage)]
 pub unsafe fn step3(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u32) {
     let (thread, block) = (thread_idx().x, block_idx());

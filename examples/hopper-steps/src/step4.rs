@@ -1,4 +1,5 @@
-//! Step 4: a persistent grid. Each block has one tile after the other, and the next one's stages are loaded while C is written.
+//! Step 4: a persistent grid. Each block has one tile after the other, and the next one's stages
+//! are loaded while C is written.
 
 use crate::rows::store_tile;
 use crate::step3::{BLK_M, BLK_N, LoadA, LoadB, Mma, STAGES, TileC};

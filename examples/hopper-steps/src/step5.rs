@@ -1,5 +1,5 @@
-//! Step 5: C through shared memory. `stmatrix` brings the accumulators into boxes there, and TMA stores them while the warpgroup goes
-//! on.
+//! Step 5: C through shared memory. `stmatrix` brings the accumulators into boxes there, and TMA
+//! stores them while the warpgroup goes on.
 
 use crate::boxes::{SmemC, StoreC, store_boxes};
 use crate::step3::{BLK_M, BLK_N, LoadA, LoadB, Mma, STAGES, TileC};
@@ -26,7 +26,8 @@ type Storage = (
 /// A grid of any number of blocks.
 ///
 /// # Safety
-/// The maps of A and B are as of [`step3`](crate::step3::step3); `c` is one of (M, N), by [`StoreC`].
+/// The maps of A and B are as of [`step3`](crate::step3::step3); `c` is one of (M, N), by
+/// [`StoreC`].
 #[kernel(threads = 384, min_blocks = 1, shared = Storage)]
 pub unsafe fn step5(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k: u32) {
     let thread = thread_idx().x;

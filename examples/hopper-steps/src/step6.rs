@@ -1,4 +1,5 @@
-//! Step 6: clusters. Two blocks whose tiles are one above the other need the same tile of B: each loads half of it, for both.
+//! Step 6: clusters. Two blocks whose tiles are one above the other need the same tile of B: each
+//! loads half of it, for both.
 
 use crate::boxes::{SmemC, StoreC, store_boxes};
 use crate::step3::{BLK_M, BLK_N, LoadA, Mma, STAGES, TileC};

@@ -11,7 +11,8 @@ use moye_device::tensor::{AllButLast, StaticLayout};
 /// What a stage has of K: a row of 128 bytes, which is swizzled as a whole.
 pub const BLK_K: u32 = 64;
 
-/// `STAGES` tiles of `ROWS` rows of 64 numbers, as `wgmma` reads them and TMA writes them: (ROWS, BLK_K, STAGES).
+/// `STAGES` tiles of `ROWS` rows of 64 numbers, as `wgmma` reads them and TMA writes them: (ROWS,
+/// BLK_K, STAGES).
 #[derive(Clone, Copy)]
 pub struct Smem<const ROWS: i64, const STAGES: i64>;
 
@@ -28,7 +29,8 @@ impl<const ROWS: i64, const STAGES: i64> StaticLayout for Smem<ROWS, STAGES> {
     const SWIZZLE: Swizzle = tiles(ROWS, STAGES).swizzle;
 }
 
-/// The copy of one such tile by TMA, of a matrix; with a cluster each of its blocks loads a part of the rows, for all.
+/// The copy of one such tile by TMA, of a matrix; with a cluster each of its blocks loads a part of
+/// the rows, for all.
 pub type Load<const ROWS: i64, const CLUSTER: u32 = 1> = TmaCopy<bf16, AllButLast<Smem<ROWS, 1>>, 2, CLUSTER>;
 
 /// An mbarrier: a kernel has no more than its address.

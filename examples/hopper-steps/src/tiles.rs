@@ -3,8 +3,8 @@
 /// Rows of tiles of a band.
 pub const BAND: u32 = 8;
 
-/// The tiles of one of many blocks: every so many of all, counted along the columns of bands of some rows of tiles. Blocks that
-/// run at the same time then share rows of A and columns of B.
+/// The tiles of one of many blocks: every so many of all, counted along the columns of bands of
+/// some rows of tiles. Blocks that run at the same time then share rows of A and columns of B.
 #[derive(Clone, Copy)]
 pub struct Tiles {
     next: u32,
@@ -15,7 +15,8 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Those of block `block` of `blocks`, where there are `rows` x `columns` tiles, in bands of `band` rows.
+    /// Those of block `block` of `blocks`, where there are `rows` x `columns` tiles, in bands of
+    /// `band` rows.
     #[inline(always)]
     pub fn new((block, blocks): (u32, u32), (rows, columns): (u32, u32), band: u32) -> Self {
         Self { next: block, step: blocks, rows, columns, band }

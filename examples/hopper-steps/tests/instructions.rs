@@ -1,4 +1,5 @@
-//! The PTX of each step has the instruction that it is there for, which the step before has not, and keeps its sums in registers.
+//! The PTX of each step has the instruction that it is there for, which the step before has not,
+//! and keeps its sums in registers.
 
 #[path = "../../../tests/common/assembler.rs"]
 mod assembler;

@@ -1,5 +1,5 @@
-//! The guide's page has its excerpts from the steps: what it adds stands in the step's files, what it takes away in those of the
-//! step before.
+//! The guide's page has its excerpts from the steps: what it adds stands in the step's files, what
+//! it takes away in those of the step before.
 
 use hopper_steps::host::{Entry, STEPS};
 use std::fs;

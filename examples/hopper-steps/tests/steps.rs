@@ -19,7 +19,8 @@ fn devices() -> Vec<Device> {
 fn is_right(index: usize) {
     let step = &STEPS[index];
     for device in devices() {
-        // Fewer stages than the ring has; a ring that goes round, and several tiles for a block; on a GPU several bands.
+        // Fewer stages than the ring has; a ring that goes round, and several tiles for a block; on
+        // a GPU several bands.
         let mut sizes = vec![Size { m: 256, n: 256, k: 64 }, Size { m: 768, n: 512, k: 448 }];
         if device.is_gpu() {
             sizes.push(Size { m: 5376, n: 4352, k: 576 });

@@ -16,7 +16,8 @@ pub enum Fast {
     K,
 }
 
-/// A kernel of step 1 that moves a matrix: pointers, the extents M and N, the strides of the source and of the destination.
+/// A kernel of step 1 that moves a matrix: pointers, the extents M and N, the strides of the source
+/// and of the destination.
 pub type Move = Kernel<(Global<f32>, GlobalMut<f32>, u32, u32, i64, i64, i64, i64)>;
 
 /// What a step is launched with: the tile of C of a block, and the block's threads.
@@ -25,7 +26,8 @@ pub struct Block {
     pub threads: u32,
 }
 
-/// The matrices of a product on a device, `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)` with M fast.
+/// The matrices of a product on a device, `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)` with
+/// M fast.
 pub struct Problem<T: Element> {
     pub a: Buffer<T>,
     pub b: Buffer<T>,
@@ -59,7 +61,8 @@ impl Number for f16 {
     }
 }
 
-/// Runs `c = a * b` by a step, with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, checks it and prints its speed.
+/// Runs `c = a * b` by a step, with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, checks it
+/// and prints its speed.
 pub fn run(step: &Step, block: Block, a_fast: Fast, b_fast: Fast) -> Result<()> {
     let Block { tile, threads } = block;
     run_by(step.name(), a_fast, b_fast, |device, problem: &mut Problem<f32>| {
@@ -84,7 +87,8 @@ pub fn run_move(kernel: &Move, transposes: bool) -> Result<()> {
     let leading = if transposes { n } else { m } as i64;
     let mut launch = || {
         let arguments = (&src, &mut dst, m as u32, n as u32, 1, m as i64, 1, leading);
-        // SAFETY: both buffers hold m * n elements, and these are the strides of column-major matrices.
+        // SAFETY: both buffers hold m * n elements, and these are the strides of column-major
+        // matrices.
         unsafe { device.launch(kernel, grid, arguments) }
     };
     launch()?; // The first launch also compiles the PTX for this GPU.
@@ -112,7 +116,8 @@ pub fn run_by<T: Number>(
     // On the simulator smaller, and ragged: nothing is a multiple of a tile.
     let (m, n, k) = if device.is_gpu() { (2048, 2048, 256) } else { (150, 200, 100) };
 
-    // Small whole numbers: exact in f32, in tf32 and in f16, sums included, so that the result can be checked for equality.
+    // Small whole numbers: exact in f32, in tf32 and in f16, sums included, so that the result can
+    // be checked for equality.
     let a_at = |i: usize, l: usize| ((i * 7 + l * 3) % 7) as f32 - 3.0;
     let b_at = |j: usize, l: usize| ((j * 5 + l * 11) % 5) as f32 - 2.0;
     let (a, lda) = stored(m, k, a_fast, a_at);
@@ -145,8 +150,8 @@ pub fn run_by<T: Number>(
     Ok(())
 }
 
-/// The elements of a matrix `(rows, k)` as they lie in memory, and the leading dimension, a multiple of 8: the least
-/// alignment that every step is content with.
+/// The elements of a matrix `(rows, k)` as they lie in memory, and the leading dimension, a
+/// multiple of 8: the least alignment that every step is content with.
 fn stored<T: Number>(rows: usize, k: usize, fast: Fast, at: impl Fn(usize, usize) -> f32) -> (Vec<T>, usize) {
     let leading = if fast == Fast::K { k } else { rows }.next_multiple_of(8);
     let mut elements = vec![T::of(0.0); leading * if fast == Fast::K { rows } else { k }];

@@ -1,7 +1,8 @@
 //! FlashAttention-2, forward: `O = softmax(scale Q K^T) V` for every head of every batch.
 //!
-//! A block has 64 rows of Q and goes through K and V by tiles of 64 rows, which `cp.async` brings while the tile before is
-//! multiplied. Scores, weights and results stay in the registers of four warps, each with 16 rows.
+//! A block has 64 rows of Q and goes through K and V by tiles of 64 rows, which `cp.async` brings
+//! while the tile before is multiplied. Scores, weights and results stay in the registers of four
+//! warps, each with 16 rows.
 
 use core::f32::consts::LOG2_E;
 use moye_device::prelude::*;
@@ -41,7 +42,8 @@ tiled_copy! {
 /// A grid of `(ceil(s / BLK), heads, batches)` blocks.
 ///
 /// # Safety
-/// The four are (batches, s, heads, D), contiguous, at multiples of 16 bytes. `o` overlaps none of the others.
+/// The four are (batches, s, heads, D), contiguous, at multiples of 16 bytes. `o` overlaps none of
+/// the others.
 #[kernel(
     threads = Mma::<T>::THREADS,
     shared = (sQ: SharedArray<T, Smem<D, 1>>, sK: SharedArray<T, Smem<D, 2>>, sV: SharedArray<T, Smem<D, 2>>),

@@ -1,5 +1,6 @@
-//! A product with an epilogue of your own, `c = gelu(a b + bias) * gate`, on the mainloop by `cp.async` and
-//! `mma.sync`. [`gated_tma`](crate::gated_tma) has the same epilogue on the mainloop by TMA and `wgmma`.
+//! A product with an epilogue of your own, `c = gelu(a b + bias) * gate`, on the mainloop by
+//! `cp.async` and `mma.sync`. [`gated_tma`](crate::gated_tma) has the same epilogue on the mainloop
+//! by TMA and `wgmma`.
 
 use moye_device::kernel::KernelParam;
 use moye_device::prelude::*;

@@ -1,5 +1,5 @@
-//! The epilogue of [`gated`](crate::gated) on Hopper's mainloop: TMA fills the stages, two warpgroups
-//! multiply by `wgmma`.
+//! The epilogue of [`gated`](crate::gated) on Hopper's mainloop: TMA fills the stages, two
+//! warpgroups multiply by `wgmma`.
 
 use crate::gated::Gated;
 use moye_device::atom::wgmma::{K_MAJOR, SM90_64x128x16_F32F16F16_SS};
@@ -26,9 +26,9 @@ impl WgmmaConfig for Config {
 /// A persistent grid of any number of blocks.
 ///
 /// # Safety
-/// As [`matmul_with`], with maps of boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; bias and gate have an
-/// element for each column and each element of C. `arguments.tensor_c` is 0: the rows of C are written
-/// without a map.
+/// As [`matmul_with`], with maps of boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; bias and gate
+/// have an element for each column and each element of C. `arguments.tensor_c` is 0: the rows of C
+/// are written without a map.
 #[kernel(threads = Config::THREADS, min_blocks = 1, shared = WgmmaStorage<Config>)]
 pub unsafe fn gated_tma(a: TensorMap, b: TensorMap, arguments: Arguments<f16, f16, f32>, epilogue: Gated) {
     matmul_with::<Config, Gated, { Config::CLUSTER }, { Config::STAGES }>(

@@ -1,4 +1,5 @@
-//! Kernels of a page each, on the public API alone: attention, reductions along rows, and a product with an epilogue of its own.
+//! Kernels of a page each, on the public API alone: attention, reductions along rows, and a product
+//! with an epilogue of its own.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "CuTe's names")]

@@ -6,8 +6,8 @@ use moye_device::prelude::*;
 /// A grid of `ceil(m / 4)` blocks.
 ///
 /// # Safety
-/// `x` and `y` hold `m` rows of `n` numbers, `ld` apart, and `w` has `n`; rows and `w` start at multiples of 16 bytes. `y` is
-/// `x` or overlaps neither.
+/// `x` and `y` hold `m` rows of `n` numbers, `ld` apart, and `w` has `n`; rows and `w` start at
+/// multiples of 16 bytes. `y` is `x` or overlaps neither.
 #[kernel(threads = Rows::<T>::THREADS, instances = (rmsnorm_f32<f32>, rmsnorm_bf16<bf16>))]
 pub unsafe fn rmsnorm<T: Element + Convert<f32>>(
     x: Global<T>,

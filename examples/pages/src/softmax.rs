@@ -16,8 +16,8 @@ tiled_copy! {
 /// A grid of `ceil(m / BLK_M)` blocks.
 ///
 /// # Safety
-/// `x` and `y` hold `m` rows of `n` numbers, `ld` apart, which start at multiples of 16 bytes; they are the same or do not
-/// overlap.
+/// `x` and `y` hold `m` rows of `n` numbers, `ld` apart, which start at multiples of 16 bytes; they
+/// are the same or do not overlap.
 #[kernel(threads = Rows::<T>::THREADS, instances = (softmax_f32<f32>, softmax_bf16<bf16>))]
 pub unsafe fn softmax<T: Element + Convert<f32>>(x: Global<T>, y: GlobalMut<T>, m: u32, n: u32, ld: i64)
 where

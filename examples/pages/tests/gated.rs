@@ -1,4 +1,5 @@
-//! The product with an epilogue of its own, by both mainloops, against sums in f64 on sizes that are no multiples of a tile.
+//! The product with an epilogue of its own, by both mainloops, against sums in f64 on sizes that
+//! are no multiples of a tile.
 
 use moye_device::half::f16;
 use moye_device::memory::{Global, GlobalMut, TensorMap};
@@ -48,7 +49,8 @@ fn map(boxes: Boxes, address: u64, [rows, k, ld]: [usize; 3]) -> TensorMap {
     TensorMap::from_words(map.encode())
 }
 
-/// The relative error of a product whose rows of C are `ldc` apart; what lies between them stays as it was.
+/// The relative error of a product whose rows of C are `ldc` apart; what lies between them stays as
+/// it was.
 fn relative_error(mainloop: Mainloop, (m, n, k): (usize, usize, usize), ldc: usize) -> f64 {
     let ld = k.next_multiple_of(8);
     let (a, b) = (numbers(m * ld, 1), numbers(n * ld, 2));
@@ -73,7 +75,8 @@ fn relative_error(mainloop: Mainloop, (m, n, k): (usize, usize, usize), ldc: usi
     match mainloop {
         Mainloop::CpAsync => {
             let blocks = (m.div_ceil(64) * n.div_ceil(64)) as u32;
-            // SAFETY: the matrices lie in their allocations, and rows of A and B start at multiples of 16 bytes.
+            // SAFETY: the matrices lie in their allocations, and rows of A and B start at multiples
+            // of 16 bytes.
             unsafe { gated.simulate(&memory, blocks, 128, (arguments, epilogue)) }.unwrap();
         }
         Mainloop::Tma => {
@@ -103,7 +106,8 @@ fn relative_error(mainloop: Mainloop, (m, n, k): (usize, usize, usize), ldc: usi
 
 #[test]
 fn a_gated_product_is_that_of_float64_by_both_mainloops_on_ragged_sizes() {
-    // Whole tiles, one that reaches beyond all extents, a single element, rows of C at odd addresses, and several tiles.
+    // Whole tiles, one that reaches beyond all extents, a single element, rows of C at odd
+    // addresses, and several tiles.
     for (shape, ldc) in [
         ((128, 128, 64), 128),
         ((60, 51, 88), 56),

@@ -21,8 +21,8 @@ pub struct Case {
     pub by_bytes: bool,
 }
 
-/// 16,384 tokens in all with 2048 columns of heads, as FlashAttention's figures are taken; then a token, and a few, against caches; a
-/// chunk of a prompt behind 8192 tokens.
+/// 16,384 tokens in all with 2048 columns of heads, as FlashAttention's figures are taken; then a
+/// token, and a few, against caches; a chunk of a prompt behind 8192 tokens.
 pub fn cases() -> Vec<Case> {
     const TOKENS: usize = 16384;
     let mut cases = Vec::new();

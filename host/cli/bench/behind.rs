@@ -4,7 +4,8 @@ use crate::cli::reference::{Function, activated};
 use moye::kernels::mma::Activation;
 use std::fmt;
 
-/// `activation(a * b + bias)`, where a bias is asked for: one number for each row of C, which is column-major, as cuBLASLt has it.
+/// `activation(a * b + bias)`, where a bias is asked for: one number for each row of C, which is
+/// column-major, as cuBLASLt has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behind {
     pub bias: bool,

@@ -1,7 +1,8 @@
 //! cuBLAS and cuBLASLt, opened at run time through `cudarc`: what the products are measured beside.
 //!
-//! The loader finds the libraries by name: in `LD_LIBRARY_PATH`, in the system's folders, or where `MOYE_CUBLAS` says, which
-//! names the library `libcublas.so.13` (or `.12`) or the folder that it lies in.
+//! The loader finds the libraries by name: in `LD_LIBRARY_PATH`, in the system's folders, or where
+//! `MOYE_CUBLAS` says, which names the library `libcublas.so.13` (or `.12`) or the folder that it
+//! lies in.
 
 use super::kind::Kind;
 use anyhow::{Result, anyhow, bail};
@@ -56,8 +57,8 @@ fn factors(kind: Kind) -> (*const c_void, *const c_void) {
     }
 }
 
-/// The types of operands, of C and of the factors, and the type computed in: the two libraries' bindings have enums of
-/// their own.
+/// The types of operands, of C and of the factors, and the type computed in: the two libraries'
+/// bindings have enums of their own.
 macro_rules! types {
     ($kind:expr, $of:ty, $by:ty) => {{
         type By = $by;
@@ -78,8 +79,8 @@ macro_rules! types {
 /// The environment variable that names cuBLAS.
 const VARIABLE: &str = "MOYE_CUBLAS";
 
-/// Opens the library of this name (`cublas`, `cublasLt`), so that `cudarc` finds it too: where a library is open already,
-/// the loader takes it for every request of its name. It stays open.
+/// Opens the library of this name (`cublas`, `cublasLt`), so that `cudarc` finds it too: where a
+/// library is open already, the loader takes it for every request of its name. It stays open.
 fn open(name: &str, named: Option<OsString>) -> Result<()> {
     if let Some(named) = named.filter(|named| !named.is_empty()) {
         let path = beside(Path::new(&named), name);
@@ -141,7 +142,8 @@ impl Peer {
     /// What launches this product, on the device's default stream.
     ///
     /// # Safety
-    /// The addresses are of dense matrices of these extents, C's of one that may be written, as long as the result is called.
+    /// The addresses are of dense matrices of these extents, C's of one that may be written, as
+    /// long as the result is called.
     pub unsafe fn prepare<'a>(&'a self, gemm: &Gemm) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
         let gemm = *gemm;
         Ok(match self {
@@ -192,7 +194,8 @@ impl Cublas {
         let [lda, ldb, ldc] = gemm.shapes().map(|(rows, _)| int(rows));
         let [a, b, c] = gemm.addresses;
         let (one, zero) = factors(gemm.kind);
-        // SAFETY: the caller's contract; the factors are of the type that this way of computing takes.
+        // SAFETY: the caller's contract; the factors are of the type that this way of computing
+        // takes.
         unsafe {
             cublas::result::gemm_ex(
                 self.handle,
@@ -227,8 +230,8 @@ impl Drop for Cublas {
     }
 }
 
-/// What cuBLASLt may take while it runs, in bytes: what NVIDIA recommends for Hopper (cuBLAS documentation,
-/// `cublasSetWorkspace`).
+/// What cuBLASLt may take while it runs, in bytes: what NVIDIA recommends for Hopper (cuBLAS
+/// documentation, `cublasSetWorkspace`).
 const WORKSPACE_BYTES: usize = 32 << 20;
 
 /// How cuBLASLt comes to its algorithm.
@@ -236,7 +239,8 @@ const WORKSPACE_BYTES: usize = 32 << 20;
 pub enum Choice {
     /// The one that its heuristic puts first, with a workspace.
     Heuristic,
-    /// `cublasLtMatmul` is given neither an algorithm nor a workspace, and chooses by itself, as PyTorch calls it for int8 (`torch._int_mm`).
+    /// `cublasLtMatmul` is given neither an algorithm nor a workspace, and chooses by itself, as
+    /// PyTorch calls it for int8 (`torch._int_mm`).
     Default,
 }
 
@@ -297,7 +301,8 @@ fn epilogue(gemm: &Gemm) -> Result<Option<cublaslt::sys::cublasLtEpilogue_t>> {
     })
 }
 
-/// A product that cuBLASLt has been told of, and has chosen an algorithm for if it was asked for one. Its few descriptors are left to the process's end.
+/// A product that cuBLASLt has been told of, and has chosen an algorithm for if it was asked for
+/// one. Its few descriptors are left to the process's end.
 struct Prepared<'a> {
     lt: &'a CublasLt,
     desc: cublaslt::sys::cublasLtMatmulDesc_t,
@@ -394,7 +399,8 @@ impl<'a> Prepared<'a> {
             Some(chosen) => (&raw const chosen.algo, self.lt.workspace.address(), WORKSPACE_BYTES),
             None => (ptr::null(), 0, 0),
         };
-        // SAFETY: the caller's contract; descriptors and algorithm were made for this product, and the workspace is ours, or there is none.
+        // SAFETY: the caller's contract; descriptors and algorithm were made for this product, and
+        // the workspace is ours, or there is none.
         unsafe {
             cublaslt::result::matmul(
                 self.lt.handle,
@@ -444,7 +450,8 @@ mod tests {
                 assert!(said.starts_with("MOYE_CUBLAS: ") && said.contains(file), "{said}");
             }
         }
-        // Where there is one, it opens; where there is none, `cudarc` is not asked for it, which would end the process.
+        // Where there is one, it opens; where there is none, `cudarc` is not asked for it, which
+        // would end the process.
         if let Err(error) = open("cublasLt", None) {
             assert!(
                 error.to_string().starts_with("there is no libcublasLt.so.13 or .12; install"),

@@ -1,4 +1,5 @@
-//! The time that the host takes for a call of a product, beside cuBLASLt's: while the device works, nothing waits for it.
+//! The time that the host takes for a call of a product, beside cuBLASLt's: while the device works,
+//! nothing waits for it.
 
 use super::cublas::{Gemm, Peer};
 use super::kind::{Kind, Majors};
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Calls that are timed together, fewer than a stream takes before a launch waits.
 const CALLS: u32 = 64;
-/// The products that are measured where none is named: one kernel, two, and operands that are rearranged first.
+/// The products that are measured where none is named: one kernel, two, and operands that are
+/// rearranged first.
 pub const CASES: [(Kind, Majors, Size); 6] = [
     (Kind::F16, Majors::TN, Size { m: 64, n: 4096, k: 4096 }),
     (Kind::F16, Majors::TN, Size::cube(2048)),

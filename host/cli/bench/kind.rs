@@ -23,7 +23,8 @@ pub enum Kind {
     F64,
     /// int8 with sums in int32
     I8,
-    /// float8_e4m3fn to bfloat16, with a scale for each operand and sums as tensor cores make them, in cuBLASLt too (FAST_ACCUM)
+    /// float8_e4m3fn to bfloat16, with a scale for each operand and sums as tensor cores make them,
+    /// in cuBLASLt too (FAST_ACCUM)
     E4m3,
 }
 
@@ -46,9 +47,10 @@ impl Kind {
         if matches!(self, Self::I8) { "TOP/s" } else { "TFLOP/s" }
     }
 
-    /// The relative error that products of random numbers stay below: that of rounding the result and, where it is more, that of
-    /// the sums: a walk of K roundings of f32, or what tensor cores cut off at each step, which adds up (1.2e-4 of f16 was seen at
-    /// K = 100,003). Of 8-bit floats tensor cores keep some 14 bits of a sum: nearly 2 % were reported at K = 4096 (DeepSeek-V3
+    /// The relative error that products of random numbers stay below: that of rounding the result
+    /// and, where it is more, that of the sums: a walk of K roundings of f32, or what tensor cores
+    /// cut off at each step, which adds up (1.2e-4 of f16 was seen at K = 100,003). Of 8-bit floats
+    /// tensor cores keep some 14 bits of a sum: nearly 2 % were reported at K = 4096 (DeepSeek-V3
     /// Technical Report, arXiv:2412.19437, section 3.3.2) of single elements.
     pub fn tolerance(self, k: usize) -> f64 {
         match self {
@@ -59,7 +61,8 @@ impl Kind {
             Self::Bf16 => 5e-3 + 4e-9 * k as f64,
             Self::F64 => 1e-13 + 1e-16 * (k as f64).sqrt(),
             Self::I8 => 0.0,
-            // Tensor cores cut the sums off at each step of 32: on an H200 0.065 were seen for 8192, 2^-12 for each.
+            // Tensor cores cut the sums off at each step of 32: on an H200 0.065 were seen for
+            // 8192, 2^-12 for each.
             Self::E4m3 => 5e-3 + 2f64.powi(-11) * (k as f64 / 32.0),
         }
     }
@@ -71,7 +74,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How A and B lie, as BLAS has it: whether each is transposed, with matrices column-major otherwise. C is column-major.
+/// How A and B lie, as BLAS has it: whether each is transposed, with matrices column-major
+/// otherwise. C is column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Majors {
     /// Whether K is A's contiguous axis; M otherwise.

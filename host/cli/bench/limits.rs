@@ -1,4 +1,5 @@
-//! What a machine can do at most, from facts: multiprocessors, clock, and operations that one multiprocessor does in a clock.
+//! What a machine can do at most, from facts: multiprocessors, clock, and operations that one
+//! multiprocessor does in a clock.
 
 use super::kind::Kind;
 use anyhow::{Context, Result};
@@ -41,14 +42,16 @@ impl Facts {
         })
     }
 
-    /// 10^12 operations a second of the instructions that the kernels use, `wgmma`, `mma.sync` or fused multiply-adds; `None` for
-    /// an architecture whose rates are not known here, or where the driver does not tell the clock.
+    /// 10^12 operations a second of the instructions that the kernels use, `wgmma`, `mma.sync` or
+    /// fused multiply-adds; `None` for an architecture whose rates are not known here, or where the
+    /// driver does not tell the clock.
     pub fn limit(&self, kind: Kind) -> Option<f64> {
         let rate = operations_per_clock(self.capability, kind)?;
         Some(f64::from(self.multiprocessors) * self.clock * rate / 1e12).filter(|&limit| limit > 0.0)
     }
 
-    /// The same by `mma.sync`, also where there is `wgmma`: there it does as much of f16 and bf16 as of f16 with sums in f16.
+    /// The same by `mma.sync`, also where there is `wgmma`: there it does as much of f16 and bf16
+    /// as of f16 with sums in f16.
     pub fn limit_by_mma_sync(&self, kind: Kind) -> Option<f64> {
         match (self.capability, kind) {
             ((9, 0), Kind::F16 | Kind::Bf16) => self.limit(Kind::F16Sums),
@@ -59,17 +62,19 @@ impl Facts {
 
 /// Operations (a multiply-add is two) that a multiprocessor does in a clock.
 ///
-/// - 8.0: NVIDIA A100 Tensor Core GPU Architecture whitepaper, table of peak rates: 108 multiprocessors at 1.41 GHz do
-///   312 TFLOP/s of f16 and bf16, 156 of tf32, 624 TOP/s of int8, 19.5 TFLOP/s of f64 on tensor cores and of f32.
-/// - 8.6: NVIDIA Ampere GA102 GPU Architecture whitepaper, RTX 3090: 82 at 1.695 GHz do 71 TFLOP/s of f16 with f32 sums (142
-///   with f16 sums), 35.6 of tf32, 35.6 of f32, 284 TOP/s of int8. Professional cards of the same architecture sum in f32 as
-///   fast as in f16.
-/// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz do 165.2 and 330.3 TFLOP/s of f16, 82.6 of tf32,
-///   82.6 of f32, 660.6 TOP/s of int8; likewise.
-/// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock, 2048 of tf32, 8192 of int8 and of 8-bit floats,
-///   by `wgmma`. f16 with sums in f16 goes by `mma.sync` here, which from registers alone gave 645 TFLOP/s of f16 on an H200 at
-///   1,980 MHz, 0.602 of that (docs/decisions/0007). f64 has `mma.sync` alone, 256 operations by the whitepaper; f32 does 256
-///   on 128 lanes.
+/// - 8.0: NVIDIA A100 Tensor Core GPU Architecture whitepaper, table of peak rates: 108
+///   multiprocessors at 1.41 GHz do 312 TFLOP/s of f16 and bf16, 156 of tf32, 624 TOP/s of int8,
+///   19.5 TFLOP/s of f64 on tensor cores and of f32.
+/// - 8.6: NVIDIA Ampere GA102 GPU Architecture whitepaper, RTX 3090: 82 at 1.695 GHz do 71 TFLOP/s
+///   of f16 with f32 sums (142 with f16 sums), 35.6 of tf32, 35.6 of f32, 284 TOP/s of int8.
+///   Professional cards of the same architecture sum in f32 as fast as in f16.
+/// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz do 165.2 and 330.3
+///   TFLOP/s of f16, 82.6 of tf32, 82.6 of f32, 660.6 TOP/s of int8; likewise.
+/// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock,
+///   2048 of tf32, 8192 of int8 and of 8-bit floats, by `wgmma`. f16 with sums in f16 goes by
+///   `mma.sync` here, which from registers alone gave 645 TFLOP/s of f16 on an H200 at 1,980 MHz,
+///   0.602 of that (docs/decisions/0007). f64 has `mma.sync` alone, 256 operations by the
+///   whitepaper; f32 does 256 on 128 lanes.
 fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
     const MMA_SYNC_OF_WGMMA: f64 = 0.602;
     Some(match (capability, kind) {

@@ -34,7 +34,8 @@ use std::time::{Duration, SystemTime};
 use suite::Goal;
 use timing::Plan;
 
-/// Products at these sizes where none is given: small ones to see launches, large ones to see the machine.
+/// Products at these sizes where none is given: small ones to see launches, large ones to see the
+/// machine.
 const SIZES: [usize; 5] = [512, 1024, 2048, 4096, 8192];
 /// Likewise copies and transposes.
 const MATRICES: [usize; 3] = [1024, 4096, 16384];
@@ -47,10 +48,12 @@ pub struct Bench {
     /// Types of products, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     types: Vec<Kind>,
-    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N), separated by commas; `tn` without it.
+    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N),
+    /// separated by commas; `tn` without it.
     #[arg(long, value_delimiter = ',', value_name = "ORDERS")]
     majors: Vec<Majors>,
-    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, whatever K is.
+    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, whatever K
+    /// is.
     #[arg(long, value_delimiter = ',', value_name = "SIZES")]
     sizes: Vec<Size>,
     /// The bytes of an element that is copied or transposed, separated by commas; 4 without it.
@@ -74,8 +77,8 @@ pub struct Bench {
     /// Throw everything out of the L2 cache before each launch, and time each by itself.
     #[arg(long)]
     flush_l2: bool,
-    /// How long the device rests before each batch of launches of 20 ms, in milliseconds: with a few hundred it runs at its full clock, which
-    /// its limit of power lowers otherwise.
+    /// How long the device rests before each batch of launches of 20 ms, in milliseconds: with a
+    /// few hundred it runs at its full clock, which its limit of power lowers otherwise.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     rest: u64,
     /// Take the tiles and parts of K that `moye tune` has kept in this file.
@@ -103,7 +106,8 @@ pub struct Bench {
 /// Which GPU to measure on.
 #[derive(Args)]
 pub struct GpuArgument {
-    /// The GPU, `gpu` or `gpu:N`. Without it the environment variable MOYE_DEVICE decides, and without that it is GPU 0.
+    /// The GPU, `gpu` or `gpu:N`. Without it the environment variable MOYE_DEVICE decides, and
+    /// without that it is GPU 0.
     #[arg(long, value_name = "GPU")]
     device: Option<DeviceChoice>,
 }
@@ -112,7 +116,8 @@ pub struct GpuArgument {
 enum What {
     /// Products of matrices
     Matmul,
-    /// Time that the host takes for a call of a product, beside cuBLASLt; --types, --majors and --sizes say of which products
+    /// Time that the host takes for a call of a product, beside cuBLASLt; --types, --majors and
+    /// --sizes say of which products
     Host,
     /// Copies, beside the driver's own of as many bytes
     Copy,
@@ -129,7 +134,8 @@ enum Against {
     Cublas,
     /// cuBLASLt with the algorithm that its heuristic puts first
     Cublaslt,
-    /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it: it looks for one in each call
+    /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it: it looks
+    /// for one in each call
     CublasltDefault,
     /// Nothing
     None,
@@ -143,7 +149,8 @@ pub enum Work {
         majors: Majors,
         size: Size,
     },
-    /// A product by `mma.sync` with K contiguous in both operands; the device [rests](suite::REST) before each batch if it says so.
+    /// A product by `mma.sync` with K contiguous in both operands; the device [rests](suite::REST)
+    /// before each batch if it says so.
     ByMmaSync {
         kind: Kind,
         size: Size,
@@ -201,7 +208,8 @@ impl GpuArgument {
             ),
         };
         Device::gpu(index).map_err(|reason| {
-            // What to do about it stands behind the semicolon, and offers the simulator, which is no way out here.
+            // What to do about it stands behind the semicolon, and offers the simulator, which is
+            // no way out here.
             let reason = reason.to_string();
             let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
             anyhow!("`moye {command}` needs a GPU: {reason}; run it on a machine with one and NVIDIA's driver (`moye doctor` looks)")

@@ -1,4 +1,5 @@
-//! Clocks, temperature and power of a GPU, by NVIDIA's management library (NVML), which is opened at run time.
+//! Clocks, temperature and power of a GPU, by NVIDIA's management library (NVML), which is opened
+//! at run time.
 
 use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
@@ -11,7 +12,8 @@ use std::fmt;
 /// A GPU that is watched.
 pub struct Monitor {
     library: Nvml,
-    /// The place on the bus, by which the library knows the GPU: it numbers GPUs otherwise than the driver may.
+    /// The place on the bus, by which the library knows the GPU: it numbers GPUs otherwise than the
+    /// driver may.
     bus: String,
 }
 

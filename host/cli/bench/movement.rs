@@ -120,7 +120,8 @@ fn turned_by((rows, cols): (usize, usize), bytes: usize) -> String {
     format!("{name}_u{}", 8 * bytes)
 }
 
-/// The kernel that copies column-major matrices whose columns, of so many bytes, follow each other without a gap.
+/// The kernel that copies column-major matrices whose columns, of so many bytes, follow each other
+/// without a gap.
 fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
     // What is a whole number of 64 KB is copied as lines of these.
     let long = column >= 16 * 2048 || (column * cols).is_multiple_of(16 * 4096);
@@ -131,7 +132,8 @@ fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
     }
 }
 
-/// The driver's own copy, on the device's default stream. Nothing is launched before the result is called.
+/// The driver's own copy, on the device's default stream. Nothing is launched before the result is
+/// called.
 fn driver_copy(
     measure: &Measure<'_>,
     to: u64,
@@ -140,7 +142,8 @@ fn driver_copy(
 ) -> Result<impl FnMut() -> Result<()> + use<>> {
     let stream = measure.device.default_stream().raw_handle()?;
     Ok(move || {
-        // SAFETY: both addresses are of buffers of at least `bytes` bytes that live on; the stream is the device's own.
+        // SAFETY: both addresses are of buffers of at least `bytes` bytes that live on; the stream
+        // is the device's own.
         let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.cast()) };
         if code == sys::CUresult::CUDA_SUCCESS {
             Ok(())

@@ -48,7 +48,8 @@ fn extent(row: &Row) -> f64 {
     }
 }
 
-/// Whether a product is far from a cube. Such have no line: of two with as many multiply-adds one may be much slower.
+/// Whether a product is far from a cube. Such have no line: of two with as many multiply-adds one
+/// may be much slower.
 fn is_flat(row: &Row) -> bool {
     let extents = [Some(row.m), Some(row.n), row.k].into_iter().flatten();
     let (least, most) =
@@ -56,8 +57,9 @@ fn is_flat(row: &Row) -> bool {
     most / 2 > least
 }
 
-/// The rows by panel and series, in the order in which they first occur. Products by an instruction that is not the chosen kernel's are the table's alone:
-/// they have a limit of their own, and maybe rests.
+/// The rows by panel and series, in the order in which they first occur. Products by an instruction
+/// that is not the chosen kernel's are the table's alone: they have a limit of their own, and maybe
+/// rests.
 fn panels(rows: &[Row]) -> Vec<Panel<'_>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for row in rows.iter().filter(|row| row.by.is_none()) {

@@ -69,7 +69,8 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
     /// The device has not the memory.
     pub fn with(mut self, device: &Device, behind: Behind) -> Result<Self> {
         if behind.bias {
-            // As large as the sums of numbers of [-1, 1) are, so that a bias that is left out shows.
+            // As large as the sums of numbers of [-1, 1) are, so that a bias that is left out
+            // shows.
             let large = (self.size.k as f64 / 9.0).sqrt().max(1.0);
             let mut random = fastrand::Rng::with_seed(4);
             let bias: Vec<_> =

@@ -38,7 +38,8 @@ pub struct Row {
     pub majors: Option<String>,
     /// What is computed behind a product: `bias, relu`, ...
     pub behind: Option<String>,
-    /// By which instruction a product is computed, where the kernel is not the one that is chosen: `mma.sync`.
+    /// By which instruction a product is computed, where the kernel is not the one that is chosen:
+    /// `mma.sync`.
     pub by: Option<String>,
     /// How long the device rested before each batch of launches, in milliseconds.
     pub rest_ms: u64,
@@ -84,7 +85,8 @@ pub struct Conditions {
     pub date: String,
     pub rounds: usize,
     pub flush_l2: bool,
-    /// How long the device rested before each batch of launches, in milliseconds, at least: some rows have more.
+    /// How long the device rested before each batch of launches, in milliseconds, at least: some
+    /// rows have more.
     pub rest_ms: u64,
     /// What was seen before.
     pub before: Seen,
@@ -287,7 +289,8 @@ pub mod tests {
     use super::*;
     use expect_test::{expect, expect_file};
 
-    /// Made-up results: products of two kinds at several sizes, with and without another side, and a copy.
+    /// Made-up results: products of two kinds at several sizes, with and without another side, and
+    /// a copy.
     pub fn made_up() -> (Conditions, Vec<Row>) {
         let figure =
             |median: f64| Figure { median, least: 0.75 * median, most: 1.25 * median, seconds: 1.0 / median };
@@ -358,7 +361,8 @@ pub mod tests {
         (conditions, rows)
     }
 
-    /// A file that results are held against. A bundle for other machines has it elsewhere than where it was compiled.
+    /// A file that results are held against. A bundle for other machines has it elsewhere than
+    /// where it was compiled.
     pub fn golden(name: &str) -> expect_test::ExpectFile {
         let folder =
             std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());

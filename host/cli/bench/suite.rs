@@ -1,4 +1,5 @@
-//! What is measured where nothing is named: the rows of the table of figures, with what is asked of each.
+//! What is measured where nothing is named: the rows of the table of figures, with what is asked of
+//! each.
 
 use super::Work;
 use super::kind::{Kind, Majors};
@@ -15,16 +16,18 @@ pub enum Goal {
     OfPeer(f64),
     /// So much.
     AtLeast(f64),
-    /// So many times the same kind's product of 4096 x 4096 x 4096 with K contiguous in both operands.
+    /// So many times the same kind's product of 4096 x 4096 x 4096 with K contiguous in both
+    /// operands.
     OfTn(f64),
 }
 
-/// How long the device rests before each batch of some products by `mma.sync`. What is asked of these is a part of what the instruction does at the full
-/// clock, which the limit of power lowers within tens of milliseconds (record 7).
+/// How long the device rests before each batch of some products by `mma.sync`. What is asked of
+/// these is a part of what the instruction does at the full clock, which the limit of power lowers
+/// within tens of milliseconds (record 7).
 pub const REST: Duration = Duration::from_millis(300);
 
-/// The kernel by `mma.sync` of a kind, with K contiguous in both operands: where there is `wgmma`, so that another one is chosen, that whose stages TMA
-/// fills.
+/// The kernel by `mma.sync` of a kind, with K contiguous in both operands: where there is `wgmma`,
+/// so that another one is chosen, that whose stages TMA fills.
 ///
 /// # Errors
 /// There is none.
@@ -39,7 +42,8 @@ pub fn by_mma_sync(kind: Kind, arch: Arch) -> Result<&'static str> {
     })
 }
 
-/// The rows: those of the tutorial's product and of f32, then the other types, then shapes, then copies.
+/// The rows: those of the tutorial's product and of f32, then the other types, then shapes, then
+/// copies.
 pub fn rows() -> Vec<(Work, Goal)> {
     let product = |kind, majors, size| Work::Matmul { kind, majors, size };
     let size = |m, n, k| Size { m, n, k };

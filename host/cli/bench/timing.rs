@@ -11,12 +11,15 @@ pub struct Plan {
     pub warm_up: Duration,
     /// Rounds; in each every side is timed once.
     pub rounds: usize,
-    /// Launches are batched until a batch takes about this long, so that the clock's own error vanishes.
+    /// Launches are batched until a batch takes about this long, so that the clock's own error
+    /// vanishes.
     pub batch: Duration,
-    /// Whether everything is thrown out of the L2 cache before each launch, which is timed by itself then.
+    /// Whether everything is thrown out of the L2 cache before each launch, which is timed by
+    /// itself then.
     pub flush_l2: bool,
-    /// How long the device rests before each batch. A GPU at its limit of power lowers its clock after some tens of milliseconds, and a
-    /// rest brings it back (300 ms in front of 20 ms did on an H200: record 7).
+    /// How long the device rests before each batch. A GPU at its limit of power lowers its clock
+    /// after some tens of milliseconds, and a rest brings it back (300 ms in front of 20 ms did on
+    /// an H200: record 7).
     pub rest: Duration,
 }
 
@@ -73,7 +76,8 @@ impl Times {
 /// One side: launches its work once, on the device's default stream.
 pub type Side<'a> = dyn FnMut() -> Result<()> + 'a;
 
-/// The times of each side, taken in turn; `watch` is called in every round while the device works for the first of them.
+/// The times of each side, taken in turn; `watch` is called in every round while the device works
+/// for the first of them.
 pub fn in_turn(
     device: &Device,
     plan: &Plan,

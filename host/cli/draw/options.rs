@@ -1,5 +1,5 @@
-//! Which options go with what is drawn. The parser knows what conflicts, but not all that an option needs: what stands beside
-//! the wrong picture would be read and left out silently.
+//! Which options go with what is drawn. The parser knows what conflicts, but not all that an option
+//! needs: what stands beside the wrong picture would be read and left out silently.
 
 use super::Draw;
 use anyhow::{Result, bail};

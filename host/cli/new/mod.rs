@@ -37,8 +37,8 @@ pub struct New {
     /// Name of the crate (default: the folder's).
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Checkout of moye that the crate depends on (default: the one that this program was built in, where that still exists, or else
-    /// the packages of crates.io).
+    /// Checkout of moye that the crate depends on (default: the one that this program was built in,
+    /// where that still exists, or else the packages of crates.io).
     #[arg(long, value_name = "CHECKOUT")]
     path: Option<PathBuf>,
 }

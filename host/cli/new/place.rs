@@ -4,7 +4,8 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The packages that the template names: package, its folder in a checkout, and what else its dependency says.
+/// The packages that the template names: package, its folder in a checkout, and what else its
+/// dependency says.
 const PACKAGES: [(&str, &str, &str); 4] = [
     ("moye", ".", ", default-features = false, optional = true"),
     ("moye-build", "builder", ", optional = true"),
@@ -22,7 +23,8 @@ pub enum Dependencies {
 }
 
 impl Dependencies {
-    /// Those of the checkout that is named, or else of the one that this program was built in, or else of crates.io.
+    /// Those of the checkout that is named, or else of the one that this program was built in, or
+    /// else of crates.io.
     pub fn find(named: Option<&Path>) -> Result<Self> {
         let built_in = Path::new(env!("CARGO_MANIFEST_DIR"));
         match named {

@@ -24,11 +24,13 @@ pub enum Kind {
     Bytes(usize),
     /// Texts, dates or objects of Python, by a word for them.
     Things(&'static str),
-    /// Records, with the subscripts that lead to the first field of real numbers, `['x']`, or arrays as elements.
+    /// Records, with the subscripts that lead to the first field of real numbers, `['x']`, or
+    /// arrays as elements.
     Record(Option<String>),
 }
 
-/// What NumPy calls numbers: the name; the letter and bytes; other names, as `numpy.dtype` takes them.
+/// What NumPy calls numbers: the name; the letter and bytes; other names, as `numpy.dtype` takes
+/// them.
 const NUMBERS: &[(&str, &str, &[&str])] = &[
     ("float16", "f2", &["half", "e"]),
     ("float32", "f4", &["single", "f"]),
@@ -98,8 +100,8 @@ impl Descriptor {
         }
     }
 
-    /// What to do in NumPy with `a`, the array as `numpy.load` reads it, for numbers of type `to`: what comes
-    /// after a semicolon.
+    /// What to do in NumPy with `a`, the array as `numpy.load` reads it, for numbers of type `to`:
+    /// what comes after a semicolon.
     pub fn conversion(&self, to: Dtype) -> String {
         let as_type = to.as_type();
         match &self.kind {
@@ -137,8 +139,9 @@ impl Descriptor {
 }
 
 impl Kind {
-    /// Whether elements of type `dtype` may be kept so: NumPy has no type of its own for some. What the user says
-    /// that bytes and integers are was asked before ([`NpyFile::dtype`](crate::cli::input::NpyFile::dtype)).
+    /// Whether elements of type `dtype` may be kept so: NumPy has no type of its own for some. What
+    /// the user says that bytes and integers are was asked before
+    /// ([`NpyFile::dtype`](crate::cli::input::NpyFile::dtype)).
     pub fn is_kept_for(&self, dtype: Dtype) -> bool {
         match self {
             Self::Number(held) => *held == dtype,
@@ -300,8 +303,9 @@ mod tests {
         }
     }
 
-    // Each was run in NumPy 2.4 with ml_dtypes 0.6, on an array that numpy.load made (that of float8_e5m2 on the
-    // array itself). `astype` alone raises on V1, V2 and records, and drops half of complex numbers.
+    // Each was run in NumPy 2.4 with ml_dtypes 0.6, on an array that numpy.load made (that of
+    // float8_e5m2 on the array itself). `astype` alone raises on V1, V2 and records, and drops half
+    // of complex numbers.
     #[test]
     fn the_advice_works_in_numpy() {
         for (descr, advice) in [

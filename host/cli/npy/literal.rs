@@ -1,7 +1,8 @@
 //! Python literals.
 //!
-//! What `ast.literal_eval` takes, as far as headers hold it, and Python 2's `3L`. An expression that is no
-//! literal of these kinds, `np.int64(3)` or `1.5`, is read as [`Value::Other`], so that messages can show it.
+//! What `ast.literal_eval` takes, as far as headers hold it, and Python 2's `3L`. An expression
+//! that is no literal of these kinds, `np.int64(3)` or `1.5`, is read as [`Value::Other`], so that
+//! messages can show it.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Requests from JSON.
 //!
-//! Values are large, and lists nest: the values that are read stand on a stack of their own, which is kept from
-//! request to request, so that nesting needs little of the program's stack and reading little memory.
+//! Values are large, and lists nest: the values that are read stand on a stack of their own, which
+//! is kept from request to request, so that nesting needs little of the program's stack and reading
+//! little memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,8 +25,8 @@ pub struct Stack {
     integers: Vec<i64>,
 }
 
-/// Reads the request of a line: leaves its arguments on the stack and returns its operation, or what is wrong with it,
-/// with the column.
+/// Reads the request of a line: leaves its arguments on the stack and returns its operation, or
+/// what is wrong with it, with the column.
 pub fn request<'a>(line: &'a [u8], stack: &mut Stack) -> Result<Cow<'a, str>, String> {
     stack.values.clear();
     stack.integers.clear();
@@ -54,7 +55,8 @@ pub fn request<'a>(line: &'a [u8], stack: &mut Stack) -> Result<Cow<'a, str>, St
     })
 }
 
-/// What is said of a number that serde_json reads as floating point: its value may differ from what the line says.
+/// What is said of a number that serde_json reads as floating point: its value may differ from what
+/// the line says.
 const NO_INTEGER: &str = "is no integer of 64 bits: it has a fraction or an exponent, or is beyond them";
 
 /// The longest reason that names what stands in the line, in bytes.
@@ -167,7 +169,8 @@ enum Read {
     Pushed,
 }
 
-/// A value: an integer, `null` for `_`, a list, a layout, a swizzle or a composed layout by its parts, or text.
+/// A value: an integer, `null` for `_`, a list, a layout, a swizzle or a composed layout by its
+/// parts, or text.
 struct Element<'s>(&'s mut Stack);
 
 impl Element<'_> {

@@ -52,7 +52,8 @@ pub struct Group {
     pub operations: &'static [Operation],
 }
 
-/// Declares operations: `name(parameter: Type, ...) = body, "what it does";`. The body is a `Result`.
+/// Declares operations: `name(parameter: Type, ...) = body, "what it does";`. The body is a
+/// `Result`.
 macro_rules! operations {
     ($($name:ident($($arg:ident: $ty:ty),*) = $body:expr, $about:literal;)+) => {
         &[$($crate::eval::operations::Operation {

@@ -32,7 +32,8 @@ fn clear(shape: &Value, stride: &mut Value) {
     }
 }
 
-/// Whether only the tuple around the single rest of a tiled divide or product differs, which CuTe keeps.
+/// Whether only the tuple around the single rest of a tiled divide or product differs, which CuTe
+/// keeps.
 pub fn same_form(line: &Value, result: &Value) -> bool {
     let is_tiled = matches!(line["op"].as_str(), Some("tiled_divide" | "tiled_product"));
     let unwrapped = |part: &str| {
@@ -139,8 +140,8 @@ pub fn common(line: &Value, result: &Value) -> Result<(), String> {
     }
 }
 
-/// How many elements are next to one another in both layouts that are asked about, by a search through all coordinates, as
-/// far as they make a layout.
+/// How many elements are next to one another in both layouts that are asked about, by a search
+/// through all coordinates, as far as they make a layout.
 pub fn most_common(line: &Value) -> Result<i64, String> {
     let (a, b) = (Function::of(&line["args"][0])?, Function::of(&line["args"][1])?);
     let places: HashMap<i64, i64> = (0..b.size()).rev().map(|coord| (b.at(coord), coord)).collect();
@@ -150,7 +151,8 @@ pub fn most_common(line: &Value) -> Result<i64, String> {
     {
         coords.push(coord);
     }
-    // A layout's values from one number on are those before it, moved: by whole runs of what is known.
+    // A layout's values from one number on are those before it, moved: by whole runs of what is
+    // known.
     let mut size = 1;
     while size < coords.len() {
         let step = coords[size];

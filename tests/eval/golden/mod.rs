@@ -13,7 +13,8 @@ use serde_json::Value;
 
 /// The lines of a file and the answers to them.
 fn asked(file: &str) -> Vec<(Value, Value)> {
-    // A bundle for machines without cargo sets the variable too, and the folder that was compiled in is not there.
+    // A bundle for machines without cargo sets the variable too, and the folder that was compiled
+    // in is not there.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let path = Path::new(&package).join("tests/data/golden").join(file);
@@ -82,7 +83,8 @@ fn pycute_requests_get_pycute_answers() {
     failures.none(lines.len());
 }
 
-/// Equal, but for the strides of extents of 1, and for the tuple around a single rest of a tiled divide or product.
+/// Equal, but for the strides of extents of 1, and for the tuple around a single rest of a tiled
+/// divide or product.
 fn same_answer(line: &Value, result: &Value) -> Result<(), String> {
     let expected = &line["result"];
     if without_unit_strides(result) != without_unit_strides(expected) && !same_form(line, result) {

@@ -174,7 +174,8 @@ fn rows_of_accumulators_take_one_instruction_an_element_and_pairs_are_converted_
         assert_eq!(kernel.count(single), 0, "{name}: {instructions:?}");
         // Two rows, by two shuffles, of the maximum and the sum.
         assert_eq!(kernel.count("shfl.sync.bfly"), 2 * 2 * 2, "{name}: {instructions:?}");
-        // The operands' 144 pairs are loaded as 288 numbers, the mask has some; pairs of P are used as they are converted.
+        // The operands' 144 pairs are loaded as 288 numbers, the mask has some; pairs of P are used
+        // as they are converted.
         assert!(kernel.count("or.b32") < 144 + 48, "{name}: {instructions:?}");
     }
 }

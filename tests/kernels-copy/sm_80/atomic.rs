@@ -122,7 +122,8 @@ macro_rules! exchange_shared {
         #[kernel(threads = 64, shared = Slots<$t>)]
         pub unsafe fn $name(values: Global<$t>, cells: GlobalMut<$t>, taken: GlobalMut<$t>) {
             let i = i64::from(index());
-            // SAFETY: 64 elements each; the kernel declares `Slots`, of which a thread touches its own alone.
+            // SAFETY: 64 elements each; the kernel declares `Slots`, of which a thread touches its
+            // own alone.
             unsafe {
                 let slot = Shared::<$t>::from_address(shared_base()).offset(i as i32);
                 slot.write(0, cells.read(i));
@@ -155,8 +156,8 @@ exchange_shared! {
     shared_exch_f64 shared_cas_f64 f64;
 }
 
-/// Each of 64 threads adds 1 to a counter in shared memory by compare and exchange, and takes part in a round of
-/// exchanges; the first writes the counter to `output[0]`.
+/// Each of 64 threads adds 1 to a counter in shared memory by compare and exchange, and takes part
+/// in a round of exchanges; the first writes the counter to `output[0]`.
 #[kernel(threads = 64, shared = CellStorage<u32>)]
 pub unsafe fn shared_exchanges(output: GlobalMut<u32>) {
     let i = index();

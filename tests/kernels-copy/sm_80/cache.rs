@@ -109,8 +109,9 @@ pub unsafe fn prefetched(input: Global<u32>, output: GlobalMut<u32>, count: u32)
     }
 }
 
-/// Thread `i` of a block of 64 copies `source[i]` through shared memory with a prefetch, and waits for all its copies; the same where
-/// `valid[i]` is not 0, by a predicate and by the number of bytes.
+/// Thread `i` of a block of 64 copies `source[i]` through shared memory with a prefetch, and waits
+/// for all its copies; the same where `valid[i]` is not 0, by a predicate and by the number of
+/// bytes.
 macro_rules! prefetching {
     ($($name:ident $predicated:ident $filled:ident $t:ty: $kind:ident $prefetch:ident;)*) => { $(
         #[kernel(threads = 64, shared = Slots<$t>)]

@@ -25,8 +25,8 @@ static_layout! {
 /// Shared memory for a word of each thread.
 pub type Slots<T> = SharedArray<T, PerThread>;
 
-/// Thread `i` of a block of 64 puts `source[i]` into its slot of shared memory by `store`; then it takes what the next
-/// thread put there by `load`, and writes that to `output[i]`.
+/// Thread `i` of a block of 64 puts `source[i]` into its slot of shared memory by `store`; then it
+/// takes what the next thread put there by `load`, and writes that to `output[i]`.
 #[inline(always)]
 unsafe fn around<T: Element>(
     source: Global<T>,
@@ -48,7 +48,8 @@ macro_rules! shared {
     ($($name:ident $t:ident;)*) => { $(
         #[kernel(threads = 64, shared = Slots<$t>)]
         pub unsafe fn $name(source: Global<$t>, output: GlobalMut<$t>) {
-            // SAFETY: the kernel's own contract; a slot is its thread's until the barrier, and read after it.
+            // SAFETY: the kernel's own contract; a slot is its thread's until the barrier, and read
+            // after it.
             unsafe {
                 around(
                     source,
@@ -84,8 +85,8 @@ pub unsafe fn shared_v2(source: Global<u64>, output: GlobalMut<u64>) {
     }
 }
 
-/// Thread `i` of a block of 64 copies `source[i]` into shared memory by `copy`, over what `before` has, and writes what is
-/// there then to `output[i]`.
+/// Thread `i` of a block of 64 copies `source[i]` into shared memory by `copy`, over what `before`
+/// has, and writes what is there then to `output[i]`.
 #[inline(always)]
 pub(super) unsafe fn through_shared<T: Element>(
     source: Global<T>,
@@ -105,7 +106,8 @@ pub(super) unsafe fn through_shared<T: Element>(
     }
 }
 
-/// An atom's copy, and the same where `valid[i]` is not 0: by a predicate, or by the number of bytes.
+/// An atom's copy, and the same where `valid[i]` is not 0: by a predicate, or by the number of
+/// bytes.
 macro_rules! cp_async {
     ($($plain:ident $predicated:ident $atom:ident $t:ident $by:ident $kind:ident;)*) => { $(
         #[kernel(threads = 64, shared = Slots<$t>)]
@@ -148,12 +150,13 @@ static_layout! {
     pub Three = layout!((64, 3));
 }
 
-/// Each of 64 threads copies three words into shared memory, in a group each, and takes every word when only the groups after
-/// its own may still be under way.
+/// Each of 64 threads copies three words into shared memory, in a group each, and takes every word
+/// when only the groups after its own may still be under way.
 #[kernel(threads = 64, shared = SharedArray<u32, Three>)]
 pub unsafe fn groups(source: Global<u32>, output: GlobalMut<u32>) {
     let thread = thread_idx().x;
-    // SAFETY: the buffers have three elements for each thread, and the kernel declares three slots for it.
+    // SAFETY: the buffers have three elements for each thread, and the kernel declares three slots
+    // for it.
     unsafe {
         let slot =
             |group: u32| Shared::<u32>::from_address(shared_base()).offset((thread + 64 * group) as i32);

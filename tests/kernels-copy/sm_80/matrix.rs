@@ -6,8 +6,8 @@ use moye_device::atom::copy::*;
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut, Shared};
 
-/// Each lane puts its row, words `4 * lane` on of `rows`, into shared memory; then the warp loads `N` matrices, and lane
-/// `l` writes its registers to words `N * l` on of `output`.
+/// Each lane puts its row, words `4 * lane` on of `rows`, into shared memory; then the warp loads
+/// `N` matrices, and lane `l` writes its registers to words `N * l` on of `output`.
 #[inline(always)]
 unsafe fn load<A, const N: usize>(rows: Global<u32>, output: GlobalMut<u32>)
 where
@@ -47,7 +47,8 @@ load! {
     ldsm_x4_trans SM75_U16x8_LDSM_T 4;
 }
 
-/// Lane `l` gives words `N * l` on of `input` as its registers and writes what it gets to the same words of `output`.
+/// Lane `l` gives words `N * l` on of `input` as its registers and writes what it gets to the same
+/// words of `output`.
 #[inline(always)]
 unsafe fn exchange<A, const N: usize>(input: Global<u32>, output: GlobalMut<u32>)
 where

@@ -1,7 +1,8 @@
 //! What sm_80 has.
 
 mod atomic;
-// What the compiler says of a constant it says before it looks at instructions: a test of the latter leaves these out.
+// What the compiler says of a constant it says before it looks at instructions: a test of the
+// latter leaves these out.
 #[cfg(not(all(target_arch = "nvptx64", feature = "no_hints")))]
 mod cache;
 mod convert;

@@ -11,8 +11,8 @@ use moye_device::{kernel, layout, static_layout};
 /// Elements of a run.
 pub const ELEMENTS: u32 = 256;
 
-/// `output[i] = input[255 - i]`, each thread an element, so that threads share bytes; and `values[i]` is the value of
-/// `input[i]`, to see that signs are kept.
+/// `output[i] = input[255 - i]`, each thread an element, so that threads share bytes; and
+/// `values[i]` is the value of `input[i]`, to see that signs are kept.
 #[inline(always)]
 unsafe fn reverse<T: Scalar>(input: Global<u8>, output: GlobalMut<u8>, values: GlobalMut<f32>) {
     let i = i64::from(index());
@@ -33,8 +33,8 @@ static_layout! {
 /// Shared memory for 256 elements of 4 bits.
 pub type PackedStorage = SharedArray<u8, Bytes>;
 
-/// The same through shared memory by 32 threads: words in, element by element turned round there, words out. Each thread
-/// has whole bytes to itself.
+/// The same through shared memory by 32 threads: words in, element by element turned round there,
+/// words out. Each thread has whole bytes to itself.
 #[inline(always)]
 unsafe fn reverse_in_shared<T: Scalar>(input: Global<u8>, output: GlobalMut<u8>) {
     let thread = i64::from(index());
@@ -48,7 +48,8 @@ unsafe fn reverse_in_shared<T: Scalar>(input: Global<u8>, output: GlobalMut<u8>)
             shared.write_word::<Word128>(thread * per_word, from.read_word(thread * per_word));
         }
         sync_threads();
-        // Each thread exchanges eight elements of the lower half, whole bytes, with their counterparts.
+        // Each thread exchanges eight elements of the lower half, whole bytes, with their
+        // counterparts.
         if thread < 16 {
             for i in 0..8 {
                 let (low, high) = (8 * thread + i, i64::from(ELEMENTS) - 1 - (8 * thread + i));

@@ -1,4 +1,5 @@
-//! A kernel of every type that may be passed, narrow beside wide, so that each is read where the launch put it.
+//! A kernel of every type that may be passed, narrow beside wide, so that each is read where the
+//! launch put it.
 
 use half::{bf16, f16};
 use moye_device::kernel;
@@ -98,7 +99,8 @@ pub unsafe fn structs(first: Scaled<u32, i64>, single: Single, output: GlobalMut
     }
 }
 
-/// Writes the sum of its parameters, which have names that the attribute's own locals have or might have, and one the kernel's.
+/// Writes the sum of its parameters, which have names that the attribute's own locals have or might
+/// have, and one the kernel's.
 #[kernel(threads = 1)]
 pub unsafe fn named_as_locals(
     named_as_locals: u64,

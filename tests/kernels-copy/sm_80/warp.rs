@@ -1,11 +1,12 @@
-//! Reductions, matches, votes and shuffles over a warp. But for shuffles by distances, lanes below 20 and the others work
-//! in two groups.
+//! Reductions, matches, votes and shuffles over a warp. But for shuffles by distances, lanes below
+//! 20 and the others work in two groups.
 
 use moye_device::arch::*;
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut};
 
-/// Lane `l` gives `input[l]`, and writes to `output[l]` what its group, the lanes below 20 or the others, makes of it.
+/// Lane `l` gives `input[l]`, and writes to `output[l]` what its group, the lanes below 20 or the
+/// others, makes of it.
 macro_rules! by_group {
     ($($name:ident: $from:ty => $to:ty = $function:expr;)*) => { $(
         #[kernel(threads = 32)]

@@ -2,8 +2,9 @@
 
 use moye_build::{BuildError, PtxBuilder};
 
-/// Compiles the kernels with `feature` (those of sm_80 without one) for `arch`, where they must not compile, and looks for what
-/// is said of it, which it returns. `ptx` is a target feature that names a PTX version; without it, it is the architecture's first.
+/// Compiles the kernels with `feature` (those of sm_80 without one) for `arch`, where they must not
+/// compile, and looks for what is said of it, which it returns. `ptx` is a target feature that
+/// names a PTX version; without it, it is the architecture's first.
 #[track_caller]
 fn check(arch: &str, ptx: Option<&str>, feature: Option<&str>, parts: &[&str]) -> String {
     let folder = env!("CARGO_TARGET_TMPDIR");

@@ -1,4 +1,5 @@
-//! The PTX of each kernel has its instructions once, and ptxas takes it for sm_90a without a warning.
+//! The PTX of each kernel has its instructions once, and ptxas takes it for sm_90a without a
+//! warning.
 
 #[path = "../../common/sm_90a.rs"]
 mod sm_90a;

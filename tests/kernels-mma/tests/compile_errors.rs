@@ -2,8 +2,8 @@
 
 use moye_build::{BuildError, PtxBuilder};
 
-/// What the compiler says of the kernels of sm_89, or of those of sm_80 and older without the feature, when they are compiled
-/// for something else.
+/// What the compiler says of the kernels of sm_89, or of those of sm_80 and older without the
+/// feature, when they are compiled for something else.
 fn error(arch: &str, ptx: &str, feature: Option<&str>) -> String {
     let folder = env!("CARGO_TARGET_TMPDIR");
     let mut builder = PtxBuilder::new(env!("CARGO_MANIFEST_DIR"))
@@ -36,7 +36,8 @@ fn an_older_gpu_is_a_compile_error_that_names_the_atom_and_what_it_needs() {
 
 #[test]
 fn an_older_ptx_version_is_a_compile_error_for_those_that_need_a_newer_one() {
-    // An architecture that has them all, with a version that other kernels of the tests are compiled for.
+    // An architecture that has them all, with a version that other kernels of the tests are
+    // compiled for.
     let message = error("sm_90a", "-Ctarget-feature=+ptx84", Some("sm_89"));
     assert!(message.contains("SM89_16x8x32_F16E4M3E4M3F16_TN"), "f16 accumulators need 8.7:\n{message}");
     assert!(!message.contains("SM89_16x8x32_F32E4M3E4M3F32_TN"), "f32 accumulators need 8.4:\n{message}");

@@ -1,4 +1,5 @@
-//! The profile of each kernel is the one that `expected.csv` holds, whose figures follow from the accesses by hand.
+//! The profile of each kernel is the one that `expected.csv` holds, whose figures follow from the
+//! accesses by hand.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! The simulator names the fault of each kernel in every order, and reports no kernel that has none.
+//! The simulator names the fault of each kernel in every order, and reports no kernel that has
+//! none.
 
 use moye_device::memory::GlobalMut;
 use moye_kernels_races::{BLOCKS, KERNELS, THREADS, WORDS};
@@ -12,7 +13,8 @@ fn run(at: usize, right: bool, order: Option<u64>) -> Option<Fault> {
     let launch =
         Launch::new(kernel.name(), BLOCKS, THREADS, &memory).races(true).shared_bytes(kernel.shared_bytes());
     let launch = if let Some(seed) = order { launch.order(seed) } else { launch };
-    // SAFETY: the buffer and the grid are those that the kernels expect; what a faulty one does is a fault.
+    // SAFETY: the buffer and the grid are those that the kernels expect; what a faulty one does is
+    // a fault.
     match launch.run(&|| unsafe { kernel.call(parameters) }) {
         Ok(_) => None,
         Err(LaunchError::Fault(fault)) => Some(*fault),

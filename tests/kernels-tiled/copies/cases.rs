@@ -1,5 +1,6 @@
-//! The cases, chosen ones and a grid of four thread layouts by four value layouts: an element type, the atoms of both tiled copies, their threads and values, the tile, its layout in shared
-//! memory, and the axis of stride 1 in global memory.
+//! The cases, chosen ones and a grid of four thread layouts by four value layouts: an element type,
+//! the atoms of both tiled copies, their threads and values, the tile, its layout in shared memory,
+//! and the axis of stride 1 in global memory.
 
 use super::{Case, Extents, Runs, Storage};
 use half::{bf16, f16};
@@ -57,7 +58,8 @@ macro_rules! copies {
             }
         )+
 
-        /// Gives the macro `$then` the names of all cases, each a module of [`copies`](crate::copies).
+        /// Gives the macro `$then` the names of all cases, each a module of
+        /// [`copies`](crate::copies).
         #[macro_export]
         macro_rules! for_each_copy {
             ($then:ident) => { $then! { $($name)+ } };
@@ -82,7 +84,8 @@ macro_rules! copies {
     (@ swizzled $smem:expr) => { swizzled_layout! { pub Smem = $smem; } };
 }
 
-/// The thread layouts of the grid: down columns, along rows, squarer, and nested and so that neighbours lie apart.
+/// The thread layouts of the grid: down columns, along rows, squarer, and nested and so that
+/// neighbours lie apart.
 pub const GRID_THREADS: [Layout; 4] = [
     layout!((16, 2)),
     layout!((2, 16):(16, 1)),
@@ -159,7 +162,8 @@ copies! {
         shared layout!((32, 16):(1, 34)), axis 0;
     f32_values_across (f32_values_across_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
         TiledCopy::new(layout!((4, 8):(8, 1)), layout!((4, 2):(2, 1))), tile (32, 16), shared layout!((32, 16)), axis 0;
-    // From a thread-value layout: an accumulator's, in a tile of its own and in that of a tiled product.
+    // From a thread-value layout: an accumulator's, in a tile of its own and in that of a tiled
+    // product.
     f32_accumulator (f32_accumulator_if): f32, UniversalCopy<f32>, UniversalCopy<f32>,
         TiledCopy::from_tv(layout!(((4, 8), (2, 2)):((32, 1), (16, 8))), Tiler::shape(tuple!((16, 8)))),
         tile (32, 32), shared layout!((32, 32):(36, 1)), axis 1;

@@ -1,5 +1,5 @@
-//! Tiled copies of many thread layouts, value layouts, atoms and element types: a block copies a tile from global to
-//! shared memory, from there to registers, and back to global memory.
+//! Tiled copies of many thread layouts, value layouts, atoms and element types: a block copies a
+//! tile from global to shared memory, from there to registers, and back to global memory.
 
 mod cases;
 
@@ -14,15 +14,16 @@ use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut, GlobalPointer, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{GlobalTensor, IdentityOf, Matrix, Registers, StaticLayout, Strided, Strides};
 
-/// A kernel of a case: the source, the destination, and how many rows and columns of the tile the source has, then those
-/// that the destination has.
+/// A kernel of a case: the source, the destination, and how many rows and columns of the tile the
+/// source has, then those that the destination has.
 #[cfg(not(target_arch = "nvptx64"))]
 pub type CopyKernel<T> = Kernel<(Global<T>, GlobalMut<T>, u32, u32, u32, u32)>;
 
 /// Every byte of what is in shared memory where a kernel with a predicate begins to copy.
 pub const MARKER: u8 = 0x5C;
 
-/// Which atoms are copied by the kernels with a predicate, by the thread and the atom's number in it.
+/// Which atoms are copied by the kernels with a predicate, by the thread and the atom's number in
+/// it.
 #[inline(always)]
 pub fn predicate(thread: u32, i: usize) -> bool {
     !(thread as usize + 2 * i).is_multiple_of(3)
@@ -79,12 +80,12 @@ pub trait Runs: Case {
     /// Copies the tile.
     ///
     /// # Safety
-    /// Both matrices lie inside their buffers and start at multiples of 16 bytes; the one block has the threads of
-    /// [`Load`](Case::Load), and declares [`Storage`].
+    /// Both matrices lie inside their buffers and start at multiples of 16 bytes; the one block has
+    /// the threads of [`Load`](Case::Load), and declares [`Storage`].
     unsafe fn whole(source: Global<Self::Element>, destination: GlobalMut<Self::Element>, extents: Extents);
 
-    /// As [`whole`](Self::whole), with a first copy of those atoms alone for which [`predicate`] holds, over elements that
-    /// were all [`MARKER`].
+    /// As [`whole`](Self::whole), with a first copy of those atoms alone for which [`predicate`]
+    /// holds, over elements that were all [`MARKER`].
     ///
     /// # Safety
     /// As [`whole`](Self::whole).
@@ -153,7 +154,8 @@ where
 {
     let through = K::Move::get_slice(thread_idx().x);
     let mut t_g_out = through.partition_d(tile::<_, K>(destination, extents)); // (CPY, CPY_M, CPY_N)
-    // SAFETY: the caller's contract; the tile is read after a barrier, the fragment after it was written.
+    // SAFETY: the caller's contract; the tile is read after a barrier, the fragment after it was
+    // written.
     unsafe {
         cp_async_commit();
         cp_async_wait::<0>();

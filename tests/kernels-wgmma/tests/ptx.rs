@@ -1,5 +1,5 @@
-//! The PTX of each atom's kernel has its instruction once, and ptxas takes it for sm_90a: with all accumulators in registers,
-//! and without a word on instructions that it would not let overlap.
+//! The PTX of each atom's kernel has its instruction once, and ptxas takes it for sm_90a: with all
+//! accumulators in registers, and without a word on instructions that it would not let overlap.
 
 #[path = "../../common/sm_90a.rs"]
 mod sm_90a;

@@ -1,4 +1,5 @@
-//! The kernels: compiled for the host, where the simulator runs them, and with the feature `gpu` to PTX.
+//! The kernels: compiled for the host, where the simulator runs them, and with the feature `gpu` to
+//! PTX.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "CuTe's names")]
