@@ -3,6 +3,8 @@
 
 mod bundle;
 mod checkout;
+#[path = "../host/cli/new/krate/mod.rs"]
+mod krate;
 mod language;
 mod packages;
 mod pieces;
@@ -13,6 +15,7 @@ mod results;
 mod setup;
 mod steps;
 mod test;
+mod transcript;
 
 use anyhow::{Result, bail};
 use checkout::Checkout;
@@ -23,10 +26,12 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
+  new FOLDER           Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
+                       a program. The same as `moye new`, in seconds: the program `moye` is not built for it.
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
-                       format, language, lints, tests, doctests, docs, examples, own-kernels, packages,
-                       hopper-steps, python.
+                       format, language, lints, tests, doctests, docs, examples, own-kernels, transcript,
+                       packages, hopper-steps, python.
   ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)
       --json           as JSON, with every instruction
@@ -60,6 +65,15 @@ fn run() -> Result<ExitCode> {
         "setup" => {
             nothing_more(&mut arguments)?;
             setup::core_source(&checkout)?;
+        }
+        "new" => {
+            let folder = match arguments.next()? {
+                Some(Arg::Value(folder)) => folder,
+                _ => bail!("name the crate: `cargo xtask new ../my-kernels`"),
+            };
+            nothing_more(&mut arguments)?;
+            let new = krate::New { folder: folder.into(), name: None, checkout: None };
+            print!("{}", new.write(&checkout.root)?);
         }
         "demo" => {
             nothing_more(&mut arguments)?;

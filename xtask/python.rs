@@ -3,6 +3,7 @@
 
 use crate::checkout::Checkout;
 use crate::steps::{must, name, quietly};
+use crate::transcript;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use std::process::Command;
 /// The folder of the package and its crate.
 pub const FOLDER: &str = "python";
 /// Compiles the same kernels as the workspace, whose PTX is then there.
-pub const FEATURES: [&str; 2] = ["--features", "attention,ladder"];
+pub const FEATURES: [&str; 2] = ["--features", "ladder"];
 /// What building and testing takes.
 const PACKAGES: [&str; 4] = ["maturin>=1.9,<2", "ml_dtypes", "numpy", "pytest"];
 /// Imports all of these.
@@ -55,7 +56,10 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
         .env_remove("MOYE_DEVICE")
         .env_remove("PYTHONPATH");
     eprintln!("   {}", name(&tests));
-    must(&mut tests)
+    must(&mut tests)?;
+    // What the plain command builds optimised is built here as the tests have it.
+    let build = format!("--profile dev {}", FEATURES.join(" "));
+    transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", &build)])
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::checkout::Checkout;
 use crate::steps::{Summary, must, name};
-use crate::{language, packages, ptx, ptxas, python, setup};
+use crate::{language, packages, ptx, ptxas, python, setup, transcript};
 use anyhow::{Context, Result, bail};
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     "docs",
     "examples",
     "own-kernels",
+    "transcript",
     "packages",
     "hopper-steps",
     "python",
@@ -189,6 +190,9 @@ fn run_step(
                 Ok(())
             })
         }
+        "transcript" => summary.step("transcript: the guide's first ten minutes, command by command", || {
+            transcript::run(checkout, "Rust", &[])
+        }),
         "packages" => summary
             .step("packages: a program is built of what a registry would have", || packages::run(checkout)),
         "hopper-steps" => {

@@ -1,4 +1,4 @@
-"""GPU kernels written in Rust, from Python: matrix products, copies and CuTe's layout algebra.
+"""GPU kernels written in Rust, from Python: matrix products, attention, copies and CuTe's layout algebra.
 
 The operations take any array with ``__dlpack__``. Arrays on a GPU (PyTorch, CuPy, JAX) are used where they are, on PyTorch's current
 stream; arrays on the host (NumPy, with ``ml_dtypes`` for bfloat16 and 8-bit floats) are copied to the GPU or to the simulator.
@@ -14,6 +14,7 @@ Layout("((2,2),(4,2)):((8,16),(1,4))")
 """
 
 from . import algebra, draw
+from ._attention import scaled_dot_product_attention
 from ._moye import (
     Array,
     ComposedLayout,
@@ -52,6 +53,7 @@ __all__ = [
     "explain",
     "matmul",
     "mma_atoms",
+    "scaled_dot_product_attention",
     "transpose",
     "why_simulated",
 ]

@@ -1,4 +1,4 @@
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 from . import algebra as algebra
 from . import draw as draw
@@ -162,6 +162,56 @@ def explain(
     split_k: int | None = None,
     device: str | None = None,
 ) -> dict[str, Any]: ...
+@overload
+def scaled_dot_product_attention(
+    q: A,
+    k: A,
+    v: A,
+    *,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    bias: A | None = None,
+    mask: A | None = None,
+    alibi: A | None = None,
+    sinks: A | None = None,
+    q_offsets: A | None = None,
+    k_offsets: A | None = None,
+    longest: tuple[int, int] | None = None,
+    key_lengths: A | None = None,
+    page_table: A | None = None,
+    out: A | None = None,
+    return_lse: Literal[False] = False,
+    splits: int | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+@overload
+def scaled_dot_product_attention(
+    q: A,
+    k: A,
+    v: A,
+    *,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    bias: A | None = None,
+    mask: A | None = None,
+    alibi: A | None = None,
+    sinks: A | None = None,
+    q_offsets: A | None = None,
+    k_offsets: A | None = None,
+    longest: tuple[int, int] | None = None,
+    key_lengths: A | None = None,
+    page_table: A | None = None,
+    out: A | None = None,
+    return_lse: Literal[True],
+    splits: int | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A]: ...
 def transpose(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 def copy(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 def evaluate(text: str) -> Any: ...

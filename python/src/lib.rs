@@ -2,11 +2,12 @@
 //!
 //! The package's Python files name the arguments, find out which library an array is of and make
 //! results of the same kind; this module checks and computes. `algebra` and `picture` have the
-//! layout algebra; `operand`, `array` and `dlpack` exchange arrays; `device`, `resident`, `matmul`
-//! and `movement` compute with them.
+//! layout algebra; `operand`, `array` and `dlpack` exchange arrays; `device`, `resident`, `tensor`,
+//! `matmul`, `attention` and `movement` compute with them.
 
 mod algebra;
 mod array;
+mod attention;
 mod device;
 mod dlpack;
 mod element;
@@ -16,6 +17,7 @@ mod movement;
 mod operand;
 mod picture;
 mod resident;
+mod tensor;
 
 use pyo3::prelude::*;
 
@@ -45,6 +47,8 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device::why_simulated, module)?)?;
     module.add_function(wrap_pyfunction!(matmul::matmul, module)?)?;
     module.add_function(wrap_pyfunction!(matmul::matmul_result, module)?)?;
+    module.add_function(wrap_pyfunction!(attention::attention, module)?)?;
+    module.add_function(wrap_pyfunction!(attention::attention_result, module)?)?;
     module.add_function(wrap_pyfunction!(movement::copy, module)?)?;
     Ok(())
 }

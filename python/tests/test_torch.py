@@ -222,3 +222,63 @@ def test_columns_of_one_matrix_may_be_read_and_written_by_one_call():
     before = a.clone()
     moye.copy(a, out=out)
     assert torch.equal(out, before) and torch.equal(a, before)
+
+
+def attention_in_float64(q, k, v, **options):
+    return torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), **options)
+
+
+@gpu
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("columns", [64, 128])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_as_exact_as_that_of_torch(dtype, columns, causal):
+    q, k, v = (random(2, heads, 777, columns, dtype=dtype, seed=i) for i, heads in enumerate((8, 2, 2)))
+    options = {"is_causal": causal, "enable_gqa": True}
+    exact = attention_in_float64(q, k, v, **options)
+    result = moye.scaled_dot_product_attention(q, k, v, causal=causal)
+    assert (result.dtype, result.device, result.shape) == (dtype, q.device, q.shape)
+    theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
+    assert error(result, exact) < 2 * error(theirs, exact) + 1e-4
+
+
+@gpu
+def test_attention_reads_tokens_first_masks_and_a_bias_where_they_lie():
+    q, k, v = (random(2, 100, 4, 64, dtype=torch.bfloat16, seed=i).transpose(1, 2) for i in range(3))
+    mask = torch.rand(2, 1, 100, 100, device="cuda") < 0.8
+    bias = random(4, 1, 100, dtype=torch.bfloat16, seed=5)
+    for options, theirs in [({"mask": mask}, mask), ({"bias": bias}, bias.double())]:
+        result = moye.scaled_dot_product_attention(q, k, v, **options)
+        assert error(result, attention_in_float64(q, k, v, attn_mask=theirs)) < 8e-3
+
+
+@gpu
+def test_attention_of_sequences_of_variable_length_on_the_current_stream_is_that_of_each():
+    lengths = [3, 200, 65, 500]
+    offsets = torch.tensor([0, *lengths], device="cuda").cumsum(0).to(torch.int32)
+    # (tokens, heads, columns), as a batch of sequences is kept.
+    q, k, v = (random(768, 4, 128, dtype=torch.float16, seed=i).transpose(0, 1)[None] for i in range(3))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+        result, lse = moye.scaled_dot_product_attention(
+            q, k, v, causal=True, q_offsets=offsets, k_offsets=offsets, longest=(500, 500), return_lse=True
+        )
+        torch.cuda.current_stream().synchronize()
+    start = 0
+    for length in lengths:
+        one = [x[:, :, start : start + length] for x in (q, k, v)]
+        assert error(result[:, :, start : start + length], attention_in_float64(*one, is_causal=True)) < 1e-3
+        start += length
+    assert lse.shape == (1, 4, 768) and lse.isfinite().all()
+
+
+@gpu
+def test_attention_of_a_cache_in_pages_is_that_of_its_keys():
+    q = random(3, 8, 1, 128, dtype=torch.float16)
+    k, v = (random(40, 2, 16, 128, dtype=torch.float16, seed=i) for i in (1, 2))
+    table = torch.randperm(40, device="cuda")[:30].reshape(3, 10).to(torch.int32)
+    lengths = torch.tensor([160, 77, 1], device="cuda", dtype=torch.int32)
+    result = moye.scaled_dot_product_attention(q, k, v, causal=True, key_lengths=lengths, page_table=table)
+    for i, length in enumerate(lengths.tolist()):
+        keys, values = (x[table[i].long()].transpose(0, 1).reshape(1, 2, 160, 128)[:, :, :length] for x in (k, v))
+        assert error(result[i : i + 1], attention_in_float64(q[i : i + 1], keys, values, enable_gqa=True)) < 1e-3

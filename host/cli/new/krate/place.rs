@@ -23,10 +23,9 @@ pub enum Dependencies {
 }
 
 impl Dependencies {
-    /// Those of the checkout that is named, or else of the one that this program was built in, or
+    /// Those of the checkout that is named, or else of the one that the program was built in, or
     /// else of crates.io.
-    pub fn find(named: Option<&Path>) -> Result<Self> {
-        let built_in = Path::new(env!("CARGO_MANIFEST_DIR"));
+    pub fn find(named: Option<&Path>, built_in: &Path) -> Result<Self> {
         match named {
             None if is_checkout(built_in) => Ok(Self::Checkout(built_in.to_owned())),
             None => Ok(Self::Published),
@@ -88,8 +87,12 @@ mod tests {
 
     #[test]
     fn a_folder_without_moye_is_no_checkout() {
-        let error = Dependencies::find(Some(Path::new("/"))).unwrap_err().to_string();
+        // The manifest of the workspace is the one of `moye`, and `xtask` is a folder below.
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = if package.ends_with("xtask") { package.parent().unwrap() } else { package };
+        let error = Dependencies::find(Some(Path::new("/")), root).unwrap_err().to_string();
         assert!(error.contains("/ is no checkout of moye"), "{error}");
-        assert!(matches!(Dependencies::find(None).unwrap(), Dependencies::Checkout(_)));
+        assert_eq!(Dependencies::find(None, root).unwrap(), Dependencies::Checkout(root.to_owned()));
+        assert_eq!(Dependencies::find(None, Path::new("/")).unwrap(), Dependencies::Published);
     }
 }

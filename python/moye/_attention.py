@@ -1,0 +1,105 @@
+"""Attention over arrays."""
+
+from . import _moye
+from ._arrays import library, on_device_of, operand
+
+
+def scaled_dot_product_attention(
+    q,
+    k,
+    v,
+    *,
+    causal=False,
+    window=None,
+    scale=None,
+    softcap=None,
+    bias=None,
+    mask=None,
+    alibi=None,
+    sinks=None,
+    q_offsets=None,
+    k_offsets=None,
+    longest=None,
+    key_lengths=None,
+    page_table=None,
+    out=None,
+    return_lse=False,
+    splits=None,
+    device=None,
+    stream=None,
+):
+    """Attention: ``softmax(scale * q @ k.T) @ v`` for each head, without a matrix of scores in memory.
+
+    All arrays are of one library, on one device. Strides may be any but of columns, which are contiguous: ``x.transpose(1, 2)`` of
+    (batches, tokens, heads, columns) costs nothing. Heads of ``q`` may share those of ``k`` and ``v`` (GQA, MQA): their number is a
+    multiple. The last query is at the position of the last key. A query that sees no key has zeros, and a log-sum-exp of minus infinity.
+
+    Args:
+        q: (batches, heads, queries, D) of float16 or bfloat16. D is 64, 80, 96, 128, 192 or 256.
+        k: (batches, KV heads, keys, D), of the same type.
+        v: (batches, KV heads, keys, DV), of the same type. DV is D, or 128 where D is 192.
+        causal: a query sees the keys up to its own position.
+        window: (left, right): a query sees that many keys before and after its position. None of either is no limit.
+        scale: the factor of the scores, by default ``D ** -0.5``.
+        softcap: a score ``s`` becomes ``softcap * tanh(s / softcap)``.
+        bias: added to the scores, of the type of ``q``; broadcast to (batches, heads, queries, keys).
+        mask: bool, broadcast likewise: False hides a key from a query.
+        alibi: (heads,) or (batches, heads) of float32: the slopes of ALiBi.
+        sinks: (heads,) of float32: a score without a value, which takes its share of the softmax.
+        q_offsets: (sequences + 1,) of int32, with ``k_offsets``: sequences of variable length that follow each other along the tokens of
+            the one batch of ``q``, ``k`` and ``v``. A tensor (tokens, heads, D) becomes such a batch by ``x.transpose(0, 1)[None]``.
+        longest: (queries, keys): the longest sequences, for arrays on a GPU; by default all tokens.
+        key_lengths: (batches,) of int32: the keys that each batch has, of a cache that is filled in part.
+        page_table: (batches, pages of a sequence) of int32: keys and values are in pages, ``k`` and ``v`` are (pages, KV heads, tokens of a
+            page, D). It goes with ``key_lengths``; the tokens of a page are a power of two.
+        out: where the result is written, (batches, heads, queries, DV); it shares no memory with what is read.
+        return_lse: also return the natural logarithm of each row's sum of exponentials, (batches, heads, queries) of float32.
+        splits: the number of slices of the keys; by default it is chosen.
+        device, stream: as for :func:`matmul`.
+
+    Offsets, lengths and page numbers of arrays on the host are checked. On a GPU they are not: wrong ones read and write other memory.
+
+    Returns:
+        ``out``, or a new array of the library and on the device of ``q``; with ``return_lse`` a tuple of it and the log-sum-exp. On a GPU
+        the call returns before the result is computed, as PyTorch's operations do.
+
+    Raises:
+        ValueError: shapes, strides or options that do not fit. TypeError: element types that do not go together, or no array.
+        moye.DeviceError, moye.KernelFault, MemoryError: as for :func:`matmul`.
+    """
+    of = library(q, "q")
+    stream = of.stream(q, stream)
+    read = {
+        "q": q,
+        "k": k,
+        "v": v,
+        "bias": bias,
+        "mask": mask,
+        "alibi": alibi,
+        "sinks": sinks,
+        "q_offsets": q_offsets,
+        "k_offsets": k_offsets,
+        "key_lengths": key_lengths,
+        "page_table": page_table,
+    }
+    arrays = {name: operand(array, name, stream) for name, array in read.items()}
+    shape = _moye.attention_result(arrays["q"], arrays["v"])
+    is_new = out is None
+    if is_new:
+        out = of.empty(tuple(shape), arrays["q"].dtype, q)
+    lse = of.empty(tuple(shape[:3]), "float32", q) if return_lse else None
+    arrays["out"], arrays["lse"] = operand(out, "out", stream), operand(lse, "lse", stream)
+    options = {
+        "causal": causal,
+        "window": window,
+        "scale": scale,
+        "softcap": softcap,
+        "longest": longest,
+        "splits": splits,
+        "device": device,
+        "stream": stream,
+    }
+    with on_device_of(q):
+        _moye.attention(arrays, options)
+    out = of.give(out, q) if is_new else out
+    return (out, of.give(lse, q)) if return_lse else out

@@ -1,0 +1,128 @@
+//! Tensors of any rank on the device that computes: borrowed where an array lies on the GPU, copied
+//! to row-major order where it lies on the host.
+
+use crate::device::Place;
+use crate::error;
+use crate::operand::Operand;
+use moye::{Buffer, Device, Element};
+use pyo3::prelude::*;
+
+/// A tensor on a device.
+pub struct Tensor<T: Element> {
+    pub buffer: Buffer<T>,
+    /// In elements; 0 repeats.
+    pub strides: Vec<usize>,
+}
+
+impl<T: Element> Tensor<T> {
+    /// The elements of an operand, to be read.
+    ///
+    /// # Errors
+    /// `ValueError` for negative strides on a GPU, `MemoryError`, and the driver's own.
+    pub fn read(device: &Device, operand: &Operand, name: &str) -> PyResult<Self> {
+        if let Place::Gpu(_) = operand.place {
+            return Self::borrowed(device, operand, name);
+        }
+        let (elements, strides) = gathered(operand);
+        let buffer = device.upload(&elements).map_err(error::raised)?;
+        Ok(Self { buffer, strides })
+    }
+
+    /// Memory for a result: the array's own on a GPU, otherwise new, in row-major order.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn written(device: &Device, operand: &Operand, name: &str) -> PyResult<Self> {
+        if let Place::Gpu(_) = operand.place {
+            return Self::borrowed(device, operand, name);
+        }
+        let buffer = device.alloc_uninit(operand.shape.iter().product()).map_err(error::raised)?;
+        Ok(Self { buffer, strides: row_major(&operand.shape) })
+    }
+
+    fn borrowed(device: &Device, operand: &Operand, name: &str) -> PyResult<Self> {
+        let mut strides = Vec::with_capacity(operand.shape.len());
+        for (&extent, &stride) in operand.shape.iter().zip(&operand.strides) {
+            // A stride that leads to no element may be anything.
+            let stride = if extent <= 1 { 0 } else { stride };
+            strides.push(usize::try_from(stride).map_err(|_| {
+                error::value(format!(
+                    "{name} has a stride of {stride}, and those on a GPU must be at least 0; copy it"
+                ))
+            })?);
+        }
+        let reach = operand.shape.iter().zip(&strides);
+        let reach = reach.map(|(&extent, &stride)| stride.saturating_mul(extent.saturating_sub(1)));
+        let len = match operand.shape.contains(&0) {
+            true => 0,
+            false => reach.fold(1, usize::saturating_add),
+        };
+        // SAFETY: the operand keeps the array, and describes it as its library did. The work is
+        // launched on the stream on which the array's library goes on.
+        let buffer = unsafe { Buffer::from_raw_parts(operand.address as u64, len, device) };
+        Ok(Self { buffer: buffer.map_err(error::raised)?, strides })
+    }
+
+    /// Copies a result to an operand on the host.
+    pub fn give_back(&self, operand: &Operand) -> PyResult<()> {
+        if let Place::Gpu(_) = operand.place {
+            return Ok(());
+        }
+        let elements = self.buffer.download().map_err(error::raised)?;
+        let first = std::ptr::with_exposed_provenance_mut::<T>(operand.address);
+        let mut elements = elements.iter();
+        for_each_offset(&operand.shape, &operand.strides, &mut |offset| {
+            if let Some(element) = elements.next() {
+                // SAFETY: the operand keeps the array's memory, which may be written, and describes
+                // it as its library did; it may be unaligned. Python's lock is held.
+                unsafe { first.wrapping_offset(offset).write_unaligned(*element) };
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The elements of an operand on the host in row-major order, and their strides there. A mode that
+/// repeats the same elements stays one that does.
+pub fn gathered<T: Element>(operand: &Operand) -> (Vec<T>, Vec<usize>) {
+    let repeats = |mode: usize| operand.strides[mode] == 0 && operand.shape[mode] > 1;
+    let shape: Vec<usize> =
+        (0..operand.shape.len()).map(|mode| if repeats(mode) { 1 } else { operand.shape[mode] }).collect();
+    let mut strides = row_major(&shape);
+    for (mode, stride) in strides.iter_mut().enumerate() {
+        if repeats(mode) {
+            *stride = 0;
+        }
+    }
+    let mut elements = Vec::with_capacity(shape.iter().product());
+    let first = std::ptr::with_exposed_provenance::<T>(operand.address);
+    for_each_offset(&shape, &operand.strides, &mut |offset| {
+        // SAFETY: the operand keeps the array's memory, and describes it as its library did; it may
+        // be unaligned. Python's lock is held.
+        elements.push(unsafe { first.wrapping_offset(offset).read_unaligned() });
+    });
+    (elements, strides)
+}
+
+fn row_major(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for mode in (1..shape.len()).rev() {
+        strides[mode - 1] = strides[mode] * shape[mode].max(1);
+    }
+    strides
+}
+
+/// Calls `f` with the offset of each element, in row-major order.
+fn for_each_offset(shape: &[usize], strides: &[isize], f: &mut impl FnMut(isize)) {
+    fn below(shape: &[usize], strides: &[isize], at: isize, f: &mut impl FnMut(isize)) {
+        match (shape, strides) {
+            ([extent, shape @ ..], [stride, strides @ ..]) => {
+                for i in 0..*extent as isize {
+                    below(shape, strides, at + i * stride, f);
+                }
+            }
+            _ => f(at),
+        }
+    }
+    below(shape, strides, 0, f);
+}

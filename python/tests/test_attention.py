@@ -1,0 +1,172 @@
+"""Attention: beside a NumPy reference in float64 on the simulator, and beside PyTorch's on a GPU."""
+
+import numpy as np
+import pytest
+from helpers import dtype, operand
+
+import moye
+
+NAMES = ["float16", "bfloat16"]
+# The relative norm of the error: the weights and the result are rounded to the type.
+TOLERANCES = {"float16": 1e-3, "bfloat16": 8e-3}
+attend = moye.scaled_dot_product_attention
+
+
+def reference(q, k, v, *, causal=False, window=None, scale=None, softcap=None, bias=None, mask=None, alibi=None, sinks=None):
+    """The result and the log-sum-exp in float64, of (batches, heads, tokens, columns)."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    queries, keys = q.shape[2], k.shape[2]
+    scores = (q.shape[3] ** -0.5 if scale is None else scale) * (q @ k.swapaxes(2, 3))
+    if softcap is not None:
+        scores = softcap * np.tanh(scores / softcap)
+    # The last query is at the position of the last key.
+    position = np.arange(queries)[:, None] + keys - queries
+    distance = np.arange(keys)[None, :] - position
+    if alibi is not None:
+        scores = scores - np.broadcast_to(alibi, q.shape[:2])[:, :, None, None] * np.abs(distance)
+    if bias is not None:
+        scores = scores + bias.astype(np.float64)
+    left, right = (None, None) if window is None else window
+    right = 0 if causal else right
+    hidden = np.zeros((queries, keys), bool)
+    if left is not None:
+        hidden |= distance < -left
+    if right is not None:
+        hidden |= distance > right
+    hidden = np.broadcast_to(hidden, scores.shape)
+    if mask is not None:
+        hidden = hidden | ~np.broadcast_to(mask, scores.shape)
+    scores = np.where(hidden, -np.inf, scores)
+    largest = np.maximum(scores.max(-1, keepdims=True, initial=-1e300), -1e300)
+    weights = np.exp(scores - largest)
+    total = weights.sum(-1, keepdims=True)
+    if sinks is not None:
+        with np.errstate(over="ignore"):  # of a query that sees no key
+            total = total + np.exp(np.asarray(sinks, np.float64)[None, :, None, None] - largest)
+    with np.errstate(divide="ignore"):
+        lse = (np.log(total) + largest)[..., 0]
+    return weights @ v / np.where(total == 0, 1, total), lse
+
+
+def heads(shape, name, seed):
+    return operand(shape, name, seed)
+
+
+def qkv(shape_q, shape_kv, name="float16", columns_v=None):
+    batches, kv_heads, keys, columns = shape_kv
+    v = (batches, kv_heads, keys, columns if columns_v is None else columns_v)
+    return heads(shape_q, name, 0), heads(shape_kv, name, 1), heads(v, name, 2)
+
+
+def assert_close(result, exact, name="float16"):
+    assert result.shape == exact.shape
+    error = np.linalg.norm(result.astype(np.float64) - exact)
+    assert error <= TOLERANCES[name] * np.linalg.norm(exact), error / np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"causal": True},
+        {"window": (5, None)},
+        {"window": (3, 2)},
+        {"causal": True, "window": (7, 4)},
+        {"scale": 0.3, "softcap": 2.0},
+    ],
+    ids=str,
+)
+def test_masks_and_factors_are_those_of_the_formula(name, options):
+    q, k, v = qkv((2, 4, 21, 64), (2, 2, 37, 64), name)
+    result, lse = attend(q, k, v, return_lse=True, device="sim", **options)
+    exact, exact_lse = reference(q, k, v, **options)
+    assert result.dtype == dtype(name) and lse.dtype == np.float32
+    assert_close(result, exact, name)
+    np.testing.assert_allclose(lse, exact_lse, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("columns, columns_v", [(80, 80), (96, 96), (128, 128), (192, 128), (256, 256)])
+def test_each_head_size_has_a_kernel(columns, columns_v):
+    q, k, v = qkv((1, 2, 5, columns), (1, 1, 9, columns), columns_v=columns_v)
+    assert_close(attend(q, k, v, device="sim"), reference(q, k, v)[0])
+
+
+def test_a_mask_a_bias_slopes_and_sinks_are_those_of_the_formula_and_broadcast():
+    q, k, v = qkv((2, 4, 6, 64), (2, 4, 10, 64))
+    bias = operand((4, 1, 10), "float16", 3)
+    mask = np.random.default_rng(4).random((2, 1, 6, 10)) < 0.7
+    mask[1, 0, 3] = False
+    alibi, sinks = np.float32([0.5, 0.25, 0.125, 0.0625]), np.float32([0.5, -1, 2, 0])
+    for options in [{"bias": bias}, {"mask": mask}, {"alibi": alibi}, {"sinks": sinks}, {"mask": mask, "bias": bias, "sinks": sinks}]:
+        assert_close(attend(q, k, v, device="sim", **options), reference(q, k, v, **options)[0])
+    assert (attend(q, k, v, mask=mask, device="sim")[1, :, 3] == 0).all(), "a query that sees no key"
+
+
+def test_views_are_read_where_they_lie_and_a_result_is_written_where_it_is_asked_for():
+    q, k, v = (x.swapaxes(1, 2).copy().swapaxes(1, 2) for x in qkv((2, 4, 5, 64), (2, 2, 7, 64)))
+    out = np.zeros((2, 5, 4, 64), np.float16).swapaxes(1, 2)
+    assert attend(q, k, v, out=out, device="sim") is out
+    assert_close(out, reference(q, k, v)[0])
+
+
+def test_sequences_of_variable_length_are_attended_to_each_by_itself():
+    q, k, v = qkv((1, 4, 20, 64), (1, 2, 30, 64))
+    q_offsets, k_offsets = np.int32([0, 3, 3, 20]), np.int32([0, 9, 12, 30])
+    result = attend(q, k, v, causal=True, q_offsets=q_offsets, k_offsets=k_offsets, device="sim")
+    for (a, b), (c, d) in zip(zip(q_offsets, q_offsets[1:]), zip(k_offsets, k_offsets[1:])):
+        if a < b:
+            alone = reference(q[:, :, a:b], k[:, :, c:d], v[:, :, c:d], causal=True)[0]
+            assert_close(result[:, :, a:b], alone)
+
+
+def test_a_cache_in_pages_gives_what_its_keys_give_in_a_row():
+    q, k, v = qkv((2, 4, 2, 64), (2, 2, 48, 64))
+    lengths, table = np.int32([48, 19]), np.int32([[4, 1, 5], [2, 0, 99]])
+    paged = [np.full((6, 2, 16, 64), np.nan, np.float16) for _ in range(2)]
+    for pages, rows in zip(paged, (k, v)):
+        for batch in range(2):
+            for i, page in enumerate(table[batch]):
+                if i * 16 < lengths[batch]:
+                    pages[page] = rows[batch, :, i * 16 : i * 16 + 16]
+    result = attend(q, *paged, causal=True, key_lengths=lengths, page_table=table, device="sim")
+    for batch in range(2):
+        one, keys = slice(batch, batch + 1), slice(0, lengths[batch])
+        assert_close(result[one], reference(q[one], k[one, :, keys], v[one, :, keys], causal=True)[0])
+
+
+@pytest.mark.parametrize(
+    "change, error, text",
+    [
+        ({"q": np.ones((4, 5, 64), np.float16)}, ValueError, r"q has shape \(4, 5, 64\), and must be \(batches, heads, tokens, columns\)"),
+        ({"q": np.ones((1, 4, 5, 64), np.float32)}, TypeError, "k has elements of float16, and must have float32"),
+        ({"q": np.ones((1, 3, 5, 64), np.float16)}, ValueError, "3 query heads and 2 KV heads"),
+        ({"softcap": -1.0}, ValueError, "softcap is -1, and must be positive"),
+        ({"mask": np.ones((3, 7), bool)}, ValueError, r"mask has shape \(3, 7\), which does not go with the scores' \(1, 4, 5, 7\)"),
+        ({"mask": np.ones((5, 7), np.uint8)}, TypeError, "mask has elements of uint8, and must have bool"),
+        ({"sinks": np.ones(3, np.float32)}, ValueError, r"sinks has shape \(3,\), and must have \(4,\)"),
+        ({"q_offsets": np.int32([0, 5])}, ValueError, "q_offsets and k_offsets go together"),
+        ({"q_offsets": np.int32([0, 6]), "k_offsets": np.int32([0, 7])}, ValueError, r"q_offsets is \[0, 6\]: .* the 5 tokens of q"),
+        ({"q_offsets": np.int32([3, 0]), "k_offsets": np.int32([0, 7])}, ValueError, r"q_offsets is \[3, 0\]: it must ascend"),
+        (
+            {"q_offsets": np.int32([0, 5]), "k_offsets": np.int32([0, 7]), "longest": (4, 7)},
+            ValueError,
+            r"longest is \(4, 7\), and the longest sequences have 5 queries and 7 keys",
+        ),
+        ({"key_lengths": np.int32([8])}, ValueError, "key_lengths has 8, and there is room for 0 to 7 keys"),
+        ({"out": np.ones((1, 4, 5, 32), np.float16)}, ValueError, r"out has shape \(1, 4, 5, 32\), and the result \(1, 4, 5, 64\)"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_with_its_values(change, error, text):
+    q, k, v = qkv((1, 4, 5, 64), (1, 2, 7, 64))
+    with pytest.raises(error, match=text):
+        attend(**{"q": q, "k": k, "v": v, "device": "sim", **change})
+
+
+def test_a_page_that_there_is_not_is_refused():
+    q, k, v = qkv((1, 2, 1, 64), (3, 2, 16, 64))
+    with pytest.raises(ValueError, match="page_table has page 3, and k has pages 0 to 3 - 1"):
+        attend(q, k, v, key_lengths=np.int32([17]), page_table=np.int32([[0, 3]]), device="sim")
+    assert attend(q, k, v, key_lengths=np.int32([16]), page_table=np.int32([[0, 3]]), device="sim").shape == (1, 2, 1, 64)
