@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// The page.
 const PAGE: &str = "docs/guide/transcript.md";
-/// Stands in the page for the folder of whoever follows it.
+/// Stands in the page for the folder that the reader works in.
 const HOME: &str = "~/";
 
 /// A block of the page.
@@ -21,10 +21,12 @@ enum Step<'a> {
     Command { line: &'a str, fails: bool, says: Vec<&'a str> },
 }
 
-/// Runs the section with this title in an empty folder, on the checkout. `settings` are environment variables.
+/// Runs the section with this title in an empty folder, on the checkout. `settings` are environment
+/// variables.
 ///
 /// # Errors
-/// A command that fails, or succeeds where the page says that it fails, and one that does not say what the page has.
+/// A command that fails, or succeeds where the page says that it fails, and one whose output lacks a
+/// line of the page.
 pub fn run(checkout: &Checkout, title: &str, settings: &[(&str, &str)]) -> Result<()> {
     let page = fs::read_to_string(checkout.root.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
     let steps = steps(section(&page, title)?);
@@ -72,7 +74,8 @@ fn section<'a>(page: &'a str, title: &str) -> Result<&'a str> {
     Ok(below.split_once("\n## ").map_or(below, |(own, _)| own))
 }
 
-/// The files and commands of a section, in order: blocks whose fence names a file, and those of `console`.
+/// The files and commands of a section, in order: blocks whose fence names a file, and blocks of
+/// `console`.
 fn steps(section: &str) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     for block in section.split("\n```").skip(1).step_by(2) {
@@ -102,7 +105,8 @@ fn commands<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) {
     }
 }
 
-/// The program for the shell. It keeps what the command of each number says, and goes on where one fails.
+/// The program for the shell. It keeps the output of each command by its number, and goes on where
+/// one fails.
 fn script(steps: &[Step<'_>], folder: &Path, root: &Path) -> String {
     let home = format!("{}/", folder.display());
     let mut script = String::new();

@@ -43,7 +43,7 @@ def scaled_dot_product_attention(
         scale: the factor of the scores, by default ``D ** -0.5``.
         softcap: a score ``s`` becomes ``softcap * tanh(s / softcap)``.
         bias: added to the scores, of the type of ``q``; broadcast to (batches, heads, queries, keys).
-        mask: bool, broadcast likewise: False hides a key from a query.
+        mask: bool, broadcast as the bias is: False hides a key from a query.
         alibi: (heads,) or (batches, heads) of float32: the slopes of ALiBi.
         sinks: (heads,) of float32: a score without a value, which takes its share of the softmax.
         q_offsets: (sequences + 1,) of int32, with ``k_offsets``: sequences of variable length that follow each other along the tokens of
@@ -64,7 +64,7 @@ def scaled_dot_product_attention(
         the call returns before the result is computed, as PyTorch's operations do.
 
     Raises:
-        ValueError: shapes, strides or options that do not fit. TypeError: element types that do not go together, or no array.
+        ValueError: shapes, strides or options that do not fit. TypeError: element types that do not match, or no array.
         moye.DeviceError, moye.KernelFault, MemoryError: as for :func:`matmul`.
     """
     of = library(q, "q")

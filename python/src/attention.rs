@@ -122,7 +122,7 @@ impl Arrays<'_> {
         }
         if self.q_offsets.is_some() != self.k_offsets.is_some() {
             return Err(error::value(
-                "q_offsets and k_offsets go together: variable length needs where the sequences of both begin",
+                "q_offsets and k_offsets are given both or neither: variable length needs where the sequences of both begin",
             ));
         }
         self.check_numbers()
@@ -265,8 +265,8 @@ fn contiguous<T: moye::Element>(
     Ok(Tensor::read(device, operand, name)?.buffer)
 }
 
-/// Strides of a tensor of scores: shapes that are shorter, and extents of 1, repeat as NumPy's rules
-/// of broadcasting say.
+/// Strides of a tensor of scores: shorter shapes and extents of 1 repeat, by NumPy's rules of
+/// broadcasting.
 fn broadcast(name: &str, operand: &Operand, strides: &[usize], extents: [usize; 4]) -> PyResult<[usize; 4]> {
     let rank = operand.shape.len();
     let fits = rank <= 4

@@ -147,7 +147,7 @@ def test_a_cache_in_pages_gives_what_its_keys_give_in_a_row():
         ({"mask": np.ones((3, 7), bool)}, ValueError, r"mask has shape \(3, 7\), which does not go with the scores' \(1, 4, 5, 7\)"),
         ({"mask": np.ones((5, 7), np.uint8)}, TypeError, "mask has elements of uint8, and must have bool"),
         ({"sinks": np.ones(3, np.float32)}, ValueError, r"sinks has shape \(3,\), and must have \(4,\)"),
-        ({"q_offsets": np.int32([0, 5])}, ValueError, "q_offsets and k_offsets go together"),
+        ({"q_offsets": np.int32([0, 5])}, ValueError, "q_offsets and k_offsets are given both or neither"),
         ({"q_offsets": np.int32([0, 6]), "k_offsets": np.int32([0, 7])}, ValueError, r"q_offsets is \[0, 6\]: .* the 5 tokens of q"),
         ({"q_offsets": np.int32([3, 0]), "k_offsets": np.int32([0, 7])}, ValueError, r"q_offsets is \[3, 0\]: it must ascend"),
         (

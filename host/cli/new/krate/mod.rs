@@ -1,5 +1,5 @@
-//! The crate that `moye new` and `cargo xtask new` write. `xtask` compiles this folder too: it needs nothing of the rest of the program,
-//! which takes minutes to build.
+//! The crate that `moye new` and `cargo xtask new` write. `xtask` compiles this folder too: it needs
+//! nothing of the rest of the program, which takes minutes to build.
 
 mod name;
 mod place;
@@ -41,7 +41,8 @@ impl New {
     /// Writes the crate. Gives the text that tells how to go on.
     ///
     /// # Errors
-    /// A name that cargo refuses, a folder that is not empty, no checkout in the folder that is named, or a file that cannot be written.
+    /// A name that cargo refuses, a folder that is not empty, no checkout in the folder that is
+    /// named, or a file that cannot be written.
     pub fn write(&self, built_in: &Path) -> Result<String> {
         let name = match &self.name {
             Some(name) => name.clone(),
