@@ -21,8 +21,8 @@ enum Step<'a> {
     Command { line: &'a str, fails: bool, says: Vec<&'a str> },
 }
 
-/// Runs the section with this title in an empty folder, on the checkout. `settings` are environment
-/// variables.
+/// Runs the section with this title in an empty folder, on the checkout. `settings` are
+/// environment variables.
 ///
 /// # Errors
 /// A command that fails, or succeeds where the page says that it fails, and one whose output lacks a

@@ -1,5 +1,5 @@
-//! The crate that `moye new` and `cargo xtask new` write. `xtask` compiles this folder too: it needs
-//! nothing of the rest of the program, which takes minutes to build.
+//! The crate that `moye new` and `cargo xtask new` write. `xtask` compiles this folder too: it
+//! needs nothing of the rest of the program, which takes minutes to build.
 
 mod name;
 mod place;
