@@ -23,7 +23,7 @@ pub fn mbarrier_init(address: u32, count: u32) {
         block.forget_phase(address);
         block.set_mbarrier(address, Mbarrier::new(count)).map(|()| {
             let noted = Noted::new(Access::Write, Kind::Write, Location::caller());
-            block.note_own(noted, address.wrapping_sub(SHARED_BASE) as usize, 8);
+            block.note_shared(noted, address.wrapping_sub(SHARED_BASE) as usize, 8);
         })
     };
     block.or_raise(made);

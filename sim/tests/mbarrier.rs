@@ -97,6 +97,10 @@ fn a_deadlock_tells_what_each_warp_waits_for() {
 
 /// 32 producers arrive once each at an mbarrier of this count; the other warp waits, and reads what they wrote.
 fn handed_over(count: u32, order: u64) -> Result<(), moye_sim::LaunchError> {
+    handed_over_with(count, order, true)
+}
+
+fn handed_over_with(count: u32, order: u64, races: bool) -> Result<(), moye_sim::LaunchError> {
     let kernel = || {
         let (mbarrier, words, t) = (shared_base(), shared_base() + 128, thread_idx().x);
         if t == 0 {
@@ -111,7 +115,13 @@ fn handed_over(count: u32, order: u64) -> Result<(), moye_sim::LaunchError> {
             assert_eq!(load_shared::<u32>(words + 4 * (t - 32)), t - 32);
         }
     };
-    launch(&GlobalMemory::new(), 64).races(true).order(order).run(&kernel).map(|_| ())
+    launch(&GlobalMemory::new(), 64).races(races).order(order).run(&kernel).map(|_| ())
+}
+
+#[test]
+fn mbarriers_work_where_races_are_not_looked_for() {
+    handed_over_with(32, 0, false).unwrap();
+    assert!(handed_over_with(33, 0, false).is_err());
 }
 
 #[test]
