@@ -9,10 +9,10 @@
 #[allow(dead_code, unused_imports, reason = "`moye bench` needs the rest of it, and its tests are run there")]
 mod cublas;
 #[path = "../host/cli/bench/kind.rs"]
-#[allow(dead_code, unused_imports, reason = "likewise")]
+#[allow(dead_code, unused_imports, reason = "shared with the program")]
 mod kind;
 #[path = "../host/cli/bench/timing.rs"]
-#[allow(dead_code, unused_imports, reason = "likewise")]
+#[allow(dead_code, unused_imports, reason = "shared with the program")]
 mod timing;
 
 use anyhow::{Result, ensure};
@@ -54,7 +54,7 @@ struct Work {
     launch: Launch,
 }
 
-/// A block of so many threads for each tile of C.
+/// A block of this many threads for each tile of C.
 fn tiles(m: usize, n: usize, (tile_m, tile_n): (usize, usize), threads: u32) -> Grid {
     Grid::new((m.div_ceil(tile_m) as u32, n.div_ceil(tile_n) as u32), threads)
 }
@@ -218,8 +218,8 @@ fn moved(device: &Device, kernel: &Move, transposes: bool, extent: usize) -> Res
     let stream = device.default_stream().raw_handle()?;
     let mut ours = || Ok(launch()?);
     let mut theirs = || {
-        // SAFETY: both addresses are of buffers of so many bytes that live on; the stream is the
-        // device's own.
+        // SAFETY: both addresses are of buffers of this many bytes that outlive the calls; the
+        // stream is the device's own.
         let code = unsafe { sys::cuMemcpyDtoDAsync_v2(copied, from, bytes, stream.cast()) };
         ensure!(code == sys::CUresult::CUDA_SUCCESS, "cuMemcpyDtoDAsync failed with {code:?}");
         Ok(())
@@ -333,7 +333,7 @@ fn read(kind: Kind, bytes: &[u8]) -> Vec<f32> {
     }
 }
 
-/// So many random numbers of [-1, 1).
+/// This many random numbers in [-1, 1).
 fn numbers(len: usize, seed: u64) -> Vec<f32> {
     let mut rng = StdRng::seed_from_u64(seed);
     (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 /// Writes an empty archive `libcuda.a` into `OUT_DIR` and puts that folder on the linker's search
 /// path.
 ///
-/// `cust` asks for `-lcuda`, but every symbol that it needs is defined in `host/driver/symbols.rs`,
-/// where the driver is opened at the first call. The archive satisfies the linker on a machine
-/// without a driver or toolkit, and no binary depends on `libcuda.so.1`.
+/// `cust` links `-lcuda`, but `host/driver/symbols.rs` defines every symbol that it needs and loads
+/// the driver at the first call. The archive satisfies the linker on a machine without a driver or
+/// toolkit, and no binary depends on `libcuda.so.1`.
 pub fn link_without_driver() -> std::io::Result<()> {
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for a build script"));
     // The magic number alone is an archive without members.

@@ -20,7 +20,7 @@ pub const VARIABLE: &str = "MOYE_RUST_SRC";
 pub struct CoreSource {
     /// The folder `library`.
     pub library: PathBuf,
-    /// Whether it is where cargo finds it by itself.
+    /// Whether it is where cargo looks by default.
     pub in_sysroot: bool,
 }
 

@@ -34,7 +34,7 @@ pub enum BuildError {
     UnknownArch {
         /// The architecture.
         arch: Arch,
-        /// Those that it knows.
+        /// The known ones.
         known: Vec<String>,
     },
     /// The crate's folder is not one, or its package has no library.
@@ -152,13 +152,13 @@ impl fmt::Display for BuildError {
             Self::CoreSourceUnusable { path, found, version } => write!(
                 f,
                 "{} cannot be the source of Rust's `core` for rustc {version}: it is {found}.\n\
-                 Mend or unset MOYE_RUST_SRC, or install the source with `rustup component add rust-src` or, in a \
+                 Fix or unset MOYE_RUST_SRC, or install the source with `rustup component add rust-src` or, in a \
                  checkout of moye, `cargo xtask setup`.",
                 path.display()
             ),
             Self::Core { library, output } => write!(
                 f,
-                "{output}\nerror: Rust's `core` in {} does not compile for the GPU. If its source is damaged, or not the compiler's own: mend or \
+                "{output}\nerror: Rust's `core` in {} does not compile for the GPU. If its source is damaged, or not the compiler's own: fix or \
                  unset MOYE_RUST_SRC where that names it, or install it anew, with `rustup component add rust-src` or, in a checkout of moye, \
                  `cargo xtask setup`",
                 library.display()

@@ -19,8 +19,7 @@ pub fn check(archs: &[Arch]) -> Result<(), BuildError> {
     }
 }
 
-/// The names in a list of processors, which are the first words of its lines: those that can be
-/// asked for.
+/// The names in a list of processors, which are the first words of its lines.
 fn names(listed: &str) -> Vec<String> {
     let first = listed.lines().filter_map(|line| line.split_whitespace().next());
     first.filter(|name| name.parse::<Arch>().is_ok()).map(str::to_owned).collect()

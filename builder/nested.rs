@@ -95,8 +95,8 @@ pub fn error_text(output: &Output) -> String {
     text.trim_end().to_owned()
 }
 
-/// What the compiler printed, where a message is one of the compiler. That a PTX version is no
-/// stable feature of it is nothing that its user could mend.
+/// The compiler's output, except for the message that a PTX version is not a stable feature, which
+/// the user cannot fix.
 pub fn rendered(message: &Value) -> Option<&str> {
     let plain = message["message"]["message"].as_str().unwrap_or_default();
     let of_options = plain.starts_with("unstable feature specified for `-Ctarget-feature`");

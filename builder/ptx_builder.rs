@@ -39,7 +39,7 @@ pub struct PtxBuilder {
 pub struct PtxSet {
     /// The crate's name, as rustc writes it (`my_kernels`).
     pub name: String,
-    /// One module for each architecture, in the order they were asked for. Empty in a nested build.
+    /// One module for each architecture, in the order of the requests. Empty in a nested build.
     pub files: Vec<PtxFile>,
     /// The file to `include!`: an expression of type `&[(&str, &str)]`, architecture and PTX.
     pub include: PathBuf,

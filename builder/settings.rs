@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Those that exist for the crate in `krate`, a member of the workspace in `workspace`, and for
-/// what it depends on by path: a manifest may inherit versions, features and dependencies from its
-/// own workspace's.
+/// The settings for the crate in `krate`, a member of the workspace in `workspace`, and for its
+/// path dependencies: a manifest may inherit versions, features and dependencies from its
+/// workspace's.
 pub fn of(krate: &Path, workspace: &Path, manifests: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     // Cargo takes configuration from the folder that it starts in and from all above it.
     let configuration = krate

@@ -1,10 +1,10 @@
 //! `core` for the GPU, compiled once: a sysroot for all device code.
 //!
-//! Cargo's own way, `-Zbuild-std`, compiles `core` for each target directory, set of options and
-//! architecture, which takes longer than most kernels do. But nothing in it is for an architecture:
-//! with the options of [`nested`] nearly all of its functions are compiled where they are used, by
-//! a compiler that is told the architecture there. So it is compiled without one, by that same way,
-//! for a crate that has nothing in it, and lies where the compiler looks for it with `--sysroot`.
+//! Cargo's `-Zbuild-std` compiles `core` for each target directory, set of options and
+//! architecture, which takes longer than most kernels. But `core` is independent of the
+//! architecture: with the options of [`nested`] nearly all of its functions are compiled where they
+//! are used, for the architecture there. So it is compiled once without an architecture, by
+//! `-Zbuild-std` for an empty crate, and placed where the compiler finds it with `--sysroot`.
 
 use crate::core_source::CoreSource;
 use crate::files::{beside, create_dir, io_error, is_target_dir, write_if_changed};

@@ -1,4 +1,4 @@
-//! Layouts at work: a transpose whose tile turns round in shared memory.
+//! Layouts in use: a transpose of a tile in shared memory.
 //!
 //! A warp that writes a column of the tile and a warp that reads a row of it must both touch 32
 //! different banks. The layout `(32,32):(1,33)` does that, and this example first shows why, with

@@ -1,4 +1,4 @@
-//! What can go wrong on the host's side, each with the values and the way out.
+//! The errors of the host's side, each with the values and the way out.
 
 use crate::device::Arch;
 use crate::driver::{self, DriverCode};
@@ -21,24 +21,24 @@ pub enum Error {
     NoDriver {
         /// The library's file name.
         file: &'static str,
-        /// The loader's words.
+        /// The loader's message.
         reason: String,
     },
-    /// There is a driver, but no GPU that it may use.
+    /// There is a driver, but no GPU that it can use.
     #[error(
-        "the NVIDIA driver reports no GPU; see whether `nvidia-smi` lists one and CUDA_VISIBLE_DEVICES does not hide \
+        "the NVIDIA driver reports no GPU; check that `nvidia-smi` lists one and that CUDA_VISIBLE_DEVICES does not hide \
          it, or run on the simulator (MOYE_DEVICE=sim, or --device sim of the program moye)"
     )]
     NoGpu,
     /// No GPU has this index.
     #[error("there is no GPU {index}: {}", match count { 1 => "the only one here is GPU 0".to_owned(), n => format!("the {n} here are GPU 0 to {}", n - 1) })]
     GpuIndex {
-        /// What was asked for.
+        /// The requested index.
         index: u32,
-        /// How many GPUs there are, at least 1.
+        /// The number of GPUs, at least 1.
         count: u32,
     },
-    /// The GPU is older than what the kernels are compiled for.
+    /// The GPU is older than the kernels' oldest architecture.
     #[error(
         "GPU {index} ({name}, {arch}) is too old: the kernels need sm_80 (Ampere) or newer; choose another GPU \
          (MOYE_DEVICE=gpu:N, or --device gpu:N of the program moye) or the simulator (MOYE_DEVICE=sim, or --device sim)"
@@ -51,9 +51,9 @@ pub enum Error {
         /// Its architecture.
         arch: Arch,
     },
-    /// A profile was asked of a GPU.
+    /// A profile was requested from a GPU.
     #[error(
-        "{device} takes no profile: run the kernel on `Device::sim()` for one, or under NVIDIA's `ncu` on the GPU"
+        "{device} cannot take a profile: run the kernel on `Device::sim()`, or under NVIDIA's `ncu` on the GPU"
     )]
     NoProfile {
         /// The device.
@@ -75,12 +75,12 @@ pub enum Error {
         module: &'static str,
         /// The version of its PTX.
         ptx: String,
-        /// The first CUDA version whose driver takes it.
+        /// The first CUDA version whose driver accepts it.
         needs: String,
         /// The CUDA version of this driver.
         driver: (u32, u32),
     },
-    /// None of a module's PTX texts runs on this GPU.
+    /// None of a module's PTX images runs on this GPU.
     #[error(
         "the kernels of `{module}` are compiled for {compiled}, none of which runs on {arch}; add \
          `.arch(\"{arch}\")` or an older one to its PtxBuilder"
@@ -88,7 +88,7 @@ pub enum Error {
     NoPtxForArch {
         /// The module.
         module: &'static str,
-        /// What it was compiled for.
+        /// The architectures of its images.
         compiled: String,
         /// The GPU's architecture.
         arch: Arch,
@@ -98,19 +98,19 @@ pub enum Error {
     PtxRefused {
         /// The module.
         module: &'static str,
-        /// Which of its texts.
+        /// The image.
         image: &'static str,
         /// The driver's code.
         code: DriverCode,
-        /// The compiler's log.
+        /// The log of the driver's compiler.
         log: String,
     },
-    /// A file of `moye tune` that cannot be read or written, or is none.
+    /// A tuning file that cannot be read or written, or is not a tuning file.
     #[error("{} {detail}", path.display())]
     TuningFile {
         /// The file.
         path: std::path::PathBuf,
-        /// What is wrong with it, and what to do.
+        /// What is wrong with it, and the way out.
         detail: String,
     },
     /// A factor of a product that its type cannot represent.
@@ -118,13 +118,13 @@ pub enum Error {
     Factor {
         /// `alpha` or `beta`.
         name: &'static str,
-        /// What it was to be.
+        /// The given value.
         value: f64,
         /// The operands' elements.
         element: &'static str,
-        /// What their products take.
+        /// The values that their products accept.
         takes: &'static str,
-        /// What to do.
+        /// The way out.
         way_out: &'static str,
     },
     /// The device has no memory left for a buffer.
@@ -134,23 +134,23 @@ pub enum Error {
     OutOfMemory {
         /// The device's name.
         device: String,
-        /// What the buffer would take.
+        /// The requested bytes.
         asked: usize,
-        /// What is free.
+        /// The free bytes.
         free: usize,
-        /// What the device has.
+        /// The device's memory in bytes.
         total: usize,
     },
     /// A buffer would be larger than the address space.
     #[error("a buffer of {elements} elements of {size} bytes is larger than the address space")]
     BufferTooLarge {
-        /// The elements asked for.
+        /// The requested elements.
         elements: usize,
-        /// The size of one.
+        /// The size of an element.
         size: usize,
     },
     /// A sub-range does not lie within its buffer.
-    #[error("elements {start}..{end} do not lie within a buffer of {len} elements")]
+    #[error("elements {start}..{end} are out of bounds of a buffer of {len} elements")]
     OutOfRange {
         /// The first element.
         start: usize,
@@ -159,15 +159,15 @@ pub enum Error {
         /// The buffer's length.
         len: usize,
     },
-    /// A copy between host and device where the two sides differ in length.
-    #[error("the host has {host} elements and the device {device}; a copy needs as many on both sides")]
+    /// A copy between host and device with different lengths.
+    #[error("the host has {host} elements and the device {device}; a copy needs equal lengths")]
     LengthMismatch {
         /// Elements on the host.
         host: usize,
         /// Elements on the device.
         device: usize,
     },
-    /// A buffer was given to another device than its own.
+    /// A buffer was passed to a device other than its own.
     #[error(
         "argument {argument} is a buffer of {buffer_device}, but `{kernel}` is launched on {device}; allocate the buffer \
          on that device (a clone of a `Device` is the same device, `Device::sim()` makes a new one)"
@@ -175,71 +175,71 @@ pub enum Error {
     WrongDevice {
         /// The kernel, or the function of this crate.
         kernel: &'static str,
-        /// Which argument, counted from 0.
+        /// The argument's position, counted from 0.
         argument: usize,
-        /// Where the buffer lives.
+        /// The buffer's device.
         buffer_device: String,
-        /// Where the launch goes.
+        /// The launch's device.
         device: String,
     },
-    /// A stream of another device than what is launched on it.
-    #[error("the stream is of {stream}, and what is launched of {device}; use a stream of that device")]
+    /// A stream of another device than the module or graph that is launched on it.
+    #[error("the stream belongs to {stream}, but the launch is for {device}; use a stream of that device")]
     StreamOfOtherDevice {
         /// The stream's device.
         stream: String,
         /// The device of the module or graph.
         device: String,
     },
-    /// A call that takes effect at once, made while a graph is captured.
+    /// A synchronous call during the capture of a graph.
     #[error(
-        "{call} cannot be captured in a graph: it takes effect at once; make the call before the capture, or after the launch of the \
+        "{call} cannot be captured in a graph, because it is synchronous; call it before the capture, or after the launch of the \
          graph"
     )]
     Captured {
-        /// What was called.
+        /// The call.
         call: &'static str,
     },
-    /// A graph that cannot take the place of another.
+    /// A graph that cannot update another one.
     #[error("the graph cannot be updated: {reason}; instantiate the new graph instead")]
     GraphUpdate {
-        /// What differs.
+        /// The difference.
         reason: &'static str,
     },
     /// A graph of another device.
-    #[error("the graph is of {graph}, and what it is to update of {device}; capture it on that device")]
+    #[error("the graph belongs to {graph}, but the executable graph to {device}; capture it on that device")]
     GraphOfOtherDevice {
         /// The graph's device.
         graph: String,
-        /// The device of what is updated.
+        /// The device of the graph that it should update.
         device: String,
     },
-    /// A grid's or block's extent is 0 or over what devices take.
-    #[error("`{kernel}` cannot be launched with {extent} = {value}: it must be from 1 to {limit}{}", if *value == 0 { "; skip the launch where there is nothing to do" } else { "" })]
+    /// An extent of a grid or block is 0 or above the limit.
+    #[error("`{kernel}` cannot be launched with {extent} = {value}: it must be from 1 to {limit}{}", if *value == 0 { "; skip the launch if there is no work" } else { "" })]
     LaunchExtent {
         /// The kernel.
         kernel: &'static str,
-        /// Which extent: `blocks.x`, `threads.z`, ...
+        /// The extent: `blocks.x`, `threads.z`, ...
         extent: &'static str,
-        /// What was given.
+        /// The given value.
         value: u32,
-        /// The most that is possible.
+        /// The limit.
         limit: u32,
     },
-    /// A limit of tensor maps that is not kept.
-    #[error("there can be no such tensor map: {0}")]
+    /// A tensor map that violates a limit.
+    #[error("invalid tensor map: {0}")]
     TensorMap(#[source] moye_sim::TensorMapError),
-    /// A tensor that a tile cannot be moved to and from.
-    #[error("there can be no tensor map for the tile: {0}")]
+    /// A tensor that TMA cannot copy to and from this tile.
+    #[error("no tensor map for this tile: {0}")]
     TensorOfTile(#[source] moye_device::atom::tma::TmaMapError),
-    /// A tensor that reaches beyond its buffer.
-    #[error("a tensor map of {elements} elements, and the buffer has {len}")]
+    /// A tensor that extends beyond its buffer.
+    #[error("the tensor map spans {elements} elements, but the buffer has {len}")]
     TensorBeyondBuffer {
         /// One more than the largest index of the tensor's layout.
         elements: i64,
         /// The buffer's elements.
         len: usize,
     },
-    /// Clusters that the grid cannot be divided into, or that no device has.
+    /// Clusters that do not divide the grid, or that no device supports.
     #[error(
         "`{kernel}` cannot be launched in clusters of {cluster} blocks: the grid has {blocks} along {axis}, which must be a \
          multiple of the cluster's extent, and a cluster has 1 to 8 blocks in all"
@@ -247,7 +247,7 @@ pub enum Error {
     Cluster {
         /// The kernel.
         kernel: &'static str,
-        /// The axis that does not fit.
+        /// The axis that does not match.
         axis: &'static str,
         /// The grid's blocks along it.
         blocks: u32,
@@ -261,12 +261,12 @@ pub enum Error {
         kernel: &'static str,
         /// Threads of a block.
         threads: u64,
-        /// The most that is possible.
+        /// The limit.
         limit: u64,
-        /// Whose limit it is.
+        /// The origin of the limit.
         reason: &'static str,
     },
-    /// A block with fewer or more threads than the kernel was written for.
+    /// A block whose number of threads is not the one that the kernel declares.
     #[error(
         "`{kernel}` cannot be launched with {threads} threads in a block: it declares `threads = {expected}`, which is \
          exact\nlaunch it with {expected}, or declare `max_threads = {expected}` if it works with fewer"
@@ -286,9 +286,9 @@ pub enum Error {
     SharedMemory {
         /// The kernel.
         kernel: &'static str,
-        /// What it declares.
+        /// The bytes that it declares.
         asked: usize,
-        /// What a block can have.
+        /// The bytes that a block can have.
         limit: usize,
         /// The device's name.
         device: String,
@@ -306,9 +306,9 @@ pub enum Error {
         /// The module that was searched.
         module: &'static str,
     },
-    /// A module has another kernel under the name of the one to launch.
+    /// A module has another kernel under this name.
     #[error(
-        "kernel `{kernel}` (of package `{package}`) takes ({params}), but what module `{module}` has under that name takes \
+        "kernel `{kernel}` (of package `{package}`) takes ({params}), but the kernel of that name in module `{module}` takes \
          ({entry}); load the PTX of that package, built from the same source as this program, and give kernels of one \
          module different names"
     )]
@@ -317,16 +317,16 @@ pub enum Error {
         kernel: &'static str,
         /// The package that declares it.
         package: &'static str,
-        /// What the kernel takes: `Global<f32>, u32`.
+        /// The kernel's parameters: `Global<f32>, u32`.
         params: String,
         /// The module that was searched.
         module: &'static str,
-        /// What the module's PTX says: `.u64, .u32`.
+        /// The parameters in the module's PTX: `.u64, .u32`.
         entry: String,
     },
     /// A kernel of another package was launched without its module.
     #[error(
-        "kernel `{kernel}` is of package `{package}`, not one of moye's own: load its PTX with `Device::load` and launch it \
+        "kernel `{kernel}` belongs to package `{package}`, not to moye: load its PTX with `Device::load` and launch it \
          from the module"
     )]
     NeedsModule {
@@ -335,7 +335,7 @@ pub enum Error {
         /// The package that declares it.
         package: &'static str,
     },
-    /// A kernel went wrong on the GPU.
+    /// A kernel failed on the GPU.
     #[error(
         "a kernel failed on {device}: {code}; the last one launched was `{kernel}`. No GPU call succeeds in this process \
          any more. Run it under `compute-sanitizer`, or on the simulator (MOYE_DEVICE=sim, or --device sim of \
@@ -349,16 +349,16 @@ pub enum Error {
         /// The kernel that was launched last.
         kernel: &'static str,
     },
-    /// A kernel went wrong on the simulator, or cannot run there.
+    /// A kernel failed on the simulator, or cannot run there.
     #[error(transparent)]
     Simulator(#[from] moye_sim::LaunchError),
-    /// The simulator's memory refused.
+    /// The simulator's memory refused an operation.
     #[error(transparent)]
     SimulatedMemory(#[from] moye_sim::memory::MemoryError),
     /// Any other error of the driver.
     #[error("the driver's `{call}` failed with {code}")]
     Driver {
-        /// What was called.
+        /// The driver's function.
         call: &'static str,
         /// The driver's code.
         code: DriverCode,
@@ -366,27 +366,27 @@ pub enum Error {
     /// A handle of another library that cannot be used.
     #[error("this {what} cannot be used: {detail}")]
     ForeignHandle {
-        /// What it is: a context, a stream, an event.
+        /// Its kind: a context, a stream, an event.
         what: &'static str,
-        /// What is wrong with it, and what to do.
+        /// What is wrong with it, and the way out.
         detail: &'static str,
     },
-    /// Memory of another library that is not the device's.
+    /// Memory of another library that does not belong to the device.
     #[error(
         "address {address:#x} is not memory of {device}, but {}; give an address that was allocated on that device",
-        found.map_or_else(|| "memory that the driver does not know or of the host".to_owned(), |found| format!("of GPU {found}"))
+        found.map_or_else(|| "host memory, or memory that the driver does not know".to_owned(), |found| format!("of GPU {found}"))
     )]
     ForeignMemory {
         /// The address.
         address: u64,
-        /// The device that it was given as memory of.
+        /// The device that it was passed for.
         device: String,
-        /// The GPU that it is memory of, where it is device memory.
+        /// The GPU to which it belongs, if it is device memory.
         found: Option<u32>,
     },
-    /// Memory of another library that begins where no element may.
+    /// Memory of another library with a misaligned address.
     #[error(
-        "address {address:#x} is no multiple of {bytes} bytes, as elements of {element} need; copy the elements to a buffer first"
+        "address {address:#x} is not a multiple of {bytes} bytes, as elements of {element} require; copy the elements to a buffer first"
     )]
     ForeignAlignment {
         /// The address.
@@ -398,39 +398,39 @@ pub enum Error {
     },
     /// Two events that cannot be compared.
     #[error(
-        "the two events are of different devices, so no time lies between them; record both on streams of one device"
+        "the two events belong to different devices, so their times cannot be compared; record both on streams of one device"
     )]
     EventsOfTwoDevices,
-    /// A device's name that is none.
-    #[error("`{text}` is no device: it must be `auto`, `gpu`, `gpu:N` (N from 0) or `sim`")]
+    /// A device's name that cannot be parsed.
+    #[error("`{text}` is not a device: expected `auto`, `gpu`, `gpu:N` (N from 0) or `sim`")]
     DeviceName {
-        /// What was given.
+        /// The given text.
         text: String,
     },
     /// The environment variable `MOYE_DEVICE` does not name a device.
     #[error("MOYE_DEVICE: {0}")]
     DeviceVariable(Box<Error>),
-    /// A matrix reaches past its buffer.
+    /// A matrix extends beyond its buffer.
     #[error(
-        "a {rows}x{cols} matrix with strides ({row_stride}, {col_stride}) needs {needed} elements, the buffer has {len}"
+        "a {rows}x{cols} matrix with strides ({row_stride}, {col_stride}) needs {needed} elements, but the buffer has {len}"
     )]
     MatrixBounds {
         /// Rows.
         rows: usize,
         /// Columns.
         cols: usize,
-        /// Elements between rows.
+        /// The row stride in elements.
         row_stride: usize,
-        /// Elements between columns.
+        /// The column stride in elements.
         col_stride: usize,
-        /// The elements that it reaches over.
+        /// The elements that it spans.
         needed: u128,
-        /// The elements that there are.
+        /// The buffer's elements.
         len: usize,
     },
-    /// A matrix that is written has one element at two places.
+    /// An output matrix in which two elements share memory.
     #[error(
-        "a {rows}x{cols} matrix with strides ({row_stride}, {col_stride}) has the same element at several places, so it \
+        "a {rows}x{cols} matrix with strides ({row_stride}, {col_stride}) has the same element at several coordinates, so it \
          cannot be written"
     )]
     MatrixOverlap {
@@ -438,29 +438,29 @@ pub enum Error {
         rows: usize,
         /// Columns.
         cols: usize,
-        /// Elements between rows.
+        /// The row stride in elements.
         row_stride: usize,
-        /// Elements between columns.
+        /// The column stride in elements.
         col_stride: usize,
     },
-    /// Matrices whose shapes do not fit an operation.
+    /// Matrices whose shapes do not match.
     #[error("{operation}: {detail}")]
     ShapeMismatch {
         /// `matmul`, `transpose`, ...
         operation: &'static str,
-        /// The shapes and what was expected.
+        /// The shapes and the requirement.
         detail: String,
     },
-    /// Something that an operation does not do.
+    /// A request that an operation does not support.
     #[error("{operation}: {detail}")]
     Unsupported {
         /// `matmul`, ...
         operation: &'static str,
-        /// What was asked for, and the way out.
+        /// The request, and the way out.
         detail: String,
     },
-    /// An extent or a stride that a kernel cannot take.
-    #[error("{operation}: {what} = {value} is over the kernel's limit of {limit}; split the matrix")]
+    /// An extent or a stride above a kernel's limit.
+    #[error("{operation}: {what} = {value} exceeds the kernel's limit of {limit}; split the matrix")]
     MatrixTooLarge {
         /// `matmul`, `transpose`, ...
         operation: &'static str,
@@ -468,18 +468,18 @@ pub enum Error {
         what: &'static str,
         /// Its value.
         value: usize,
-        /// The most that is possible.
+        /// The limit.
         limit: u64,
     },
 }
 
 impl Error {
-    /// The error for a call of `cust` that failed.
+    /// The error for a failed call of `cust`.
     pub(crate) fn driver(call: &'static str, error: cust::error::CudaError) -> Self {
         Self::of_code(call, driver::of(error))
     }
 
-    /// The error for a raw call of the driver that failed.
+    /// The error for a failed raw call of the driver.
     pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Self {
         match (code, driver::missing_function()) {
             (DriverCode::NO_DEVICE, _) => Self::NoGpu,

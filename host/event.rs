@@ -1,4 +1,4 @@
-//! Events: points in a stream's work, to wait for and to take times between.
+//! Events: points in a stream's work, to wait for and to measure times between.
 
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
@@ -17,7 +17,7 @@ pub struct Event(Kind);
 #[derive(Debug)]
 enum Kind {
     Gpu(OnGpu),
-    /// Launches on the simulator are done when they return: the time of the host's clock.
+    /// Launches on the simulator have completed when they return: the host's time.
     Sim(Instant),
 }
 
@@ -27,7 +27,7 @@ struct OnGpu {
     is_borrowed: bool,
 }
 
-// SAFETY: the driver takes an event from any thread.
+// SAFETY: the driver accepts an event from any thread.
 unsafe impl Send for OnGpu {}
 // SAFETY: as above.
 unsafe impl Sync for OnGpu {}
@@ -37,7 +37,7 @@ impl Event {
         let Backend::Gpu(gpu) = &stream.device().0 else { return Ok(Self(Kind::Sim(Instant::now()))) };
         gpu.bind()?;
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the place for the event may be written. Without flags.
+        // SAFETY: the pointer to the event is writable. Without flags.
         check(unsafe { sys::cuEventCreate(&mut raw, 0) })
             .map_err(|code| gpu.error_of_code("cuEventCreate", code))?;
         let on = OnGpu { gpu, raw, is_borrowed: false };
@@ -45,15 +45,14 @@ impl Event {
         Ok(Self(Kind::Gpu(on)))
     }
 
-    /// An event that another library has made, a `CUevent`. It is not destroyed here.
+    /// An event that another library has created, a `CUevent`. It is not destroyed here.
     ///
     /// # Errors
-    /// [`Error::ForeignHandle`] for a null event, and on the simulator, which has no events of the
-    /// driver.
+    /// [`Error::ForeignHandle`] for a null event, and on the simulator, which has no driver events.
     ///
     /// # Safety
     /// `event` is a live event of the driver, of the device's context, and outlives the result. It
-    /// was made with times where [`Event::elapsed_since`] is called.
+    /// must have been created with timing if [`Event::elapsed_since`] is called.
     pub unsafe fn from_raw_handle(device: &Device, event: *mut c_void) -> Result<Self> {
         let refused = |detail| Err(Error::ForeignHandle { what: "event", detail });
         match &device.0 {
@@ -64,7 +63,7 @@ impl Event {
     }
 
     /// The driver's event, a `CUevent`, for other libraries; null on the simulator. It lives as
-    /// long as this one.
+    /// long as this event.
     pub fn raw_handle(&self) -> *mut c_void {
         match &self.0 {
             Kind::Gpu(on) => on.raw.cast(),
@@ -72,10 +71,10 @@ impl Event {
         }
     }
 
-    /// Records the event anew, when all launches made so far on the stream have ended.
+    /// Records the event again: it happens when all launches so far on the stream have completed.
     ///
     /// # Errors
-    /// [`Error::EventsOfTwoDevices`] for a stream of another device; the driver's own.
+    /// [`Error::EventsOfTwoDevices`] for a stream of another device, or an error of the driver.
     pub fn record_again(&mut self, stream: &Stream) -> Result<()> {
         match (&mut self.0, &stream.device().0) {
             (Kind::Sim(time), Backend::Sim(_)) => {
@@ -87,13 +86,13 @@ impl Event {
         }
     }
 
-    /// Makes what is launched on the stream from now on wait for the event.
+    /// Makes later launches on the stream wait for the event.
     pub(crate) fn hold(&self, stream: &Stream) -> Result<()> {
         match (&self.0, &stream.device().0) {
             (Kind::Sim(_), Backend::Sim(_)) => Ok(()),
             (Kind::Gpu(on), Backend::Gpu(gpu)) if std::ptr::eq(on.gpu, *gpu) => {
                 gpu.bind()?;
-                // SAFETY: both are alive and of the context that is current.
+                // SAFETY: both are alive and belong to the current context.
                 check(unsafe { sys::cuStreamWaitEvent(stream.raw(gpu), on.raw, 0) })
                     .map_err(|code| gpu.error_of_code("cuStreamWaitEvent", code))
             }
@@ -101,10 +100,10 @@ impl Event {
         }
     }
 
-    /// Waits until it has happened.
+    /// Waits until the event has happened.
     ///
     /// # Errors
-    /// The fault of a kernel that was launched before it, or the driver's own.
+    /// The fault of a kernel that was launched before it, or an error of the driver.
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for an event")?;
         match &self.0 {
@@ -118,12 +117,12 @@ impl Event {
         }
     }
 
-    /// The time from `start` to this event, measured by the GPU to half a microsecond. Waits for
-    /// both.
+    /// The time from `start` to this event, as the GPU measures it, to half a microsecond. Waits
+    /// for both.
     ///
     /// # Errors
-    /// [`Error::EventsOfTwoDevices`]; the fault of a kernel that was launched before; the driver's
-    /// own.
+    /// [`Error::EventsOfTwoDevices`], the fault of a kernel that was launched before, or an error
+    /// of the driver.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration> {
         match (&self.0, &start.0) {
             (Kind::Sim(end), Kind::Sim(start)) => Ok(end.saturating_duration_since(*start)),
@@ -145,7 +144,7 @@ impl OnGpu {
     /// Records it in a stream of the same device.
     fn record(&self, stream: &Stream) -> Result<()> {
         self.gpu.bind()?;
-        // SAFETY: the event and the stream are alive and of the context that is current.
+        // SAFETY: the event and the stream are alive and belong to the current context.
         check(unsafe { sys::cuEventRecord(self.raw, stream.raw(self.gpu)) })
             .map_err(|code| self.gpu.error_of_code("cuEventRecord", code))
     }

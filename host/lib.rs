@@ -4,11 +4,11 @@
 //! A [`Device`] is a GPU or the CPU simulator of one; everything here works on both.
 //!
 //! # From another workspace
-//! Nothing of CUDA is needed to build or to start a program: the driver is opened when a GPU is
-//! first asked for ([`driver`]). But the build script of `cust`, which lies underneath, insists on
-//! a folder with `lib64` in it, and stops with `Could not find a cuda installation` where there is
-//! none. Where `/usr/local/cuda/lib64` exists, that is found; elsewhere an empty folder does, named
-//! to cargo once:
+//! Building and starting a program needs no CUDA: the driver is loaded when a GPU is first used
+//! ([`driver`]). But the build script of `cust`, a dependency, requires a folder with `lib64` in
+//! it, and otherwise stops with `Could not find a cuda installation`. It finds
+//! `/usr/local/cuda/lib64`; elsewhere an empty folder suffices, which cargo's configuration names
+//! once:
 //!
 //! ```text
 //! mkdir -p .cargo/cuda/lib64 && touch .cargo/cuda/lib64/.gitkeep
@@ -20,21 +20,21 @@
 //! ```
 //!
 //! # Features
-//! All of these but `attention` are on by default; a library names those that it needs
-//! (`default-features = false`). Without any there are devices, buffers, streams, modules and
-//! launches, for kernels of your own, and no kernel of this crate is compiled.
+//! All of these but `attention` are on by default; a library enables what it needs
+//! (`default-features = false`). Without any of them there are devices, buffers, streams, modules
+//! and launches, for your own kernels, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
-//! - `matmul`: products of matrices, of all types of operands; `matmul-f32`, `matmul-f16`, ... of
-//!   one each.
+//! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
+//!   type each.
 //! - `attention`: attention of f16 and bf16; with `cli` also `moye attention` and
 //!   `moye bench attention`.
-//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It switches on
-//!   nothing of cuBLAS.
+//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It does not enable
+//!   cuBLAS.
 //! - `ladder`: the kernels of the guide's steps.
-//! - `cli`: the program `moye`. It has `draw` (pictures of layouts), `eval` (the layout algebra by
-//!   name) and `tune` (choices of tiles that `moye tune` has measured, `Tuning`).
+//! - `cli`: the program `moye`. It includes `draw` (pictures of layouts), `eval` (the layout
+//!   algebra by name) and `tune` (`Tuning`, the choices of tiles that `moye tune` has measured).
 #![deny(missing_docs)]
-// Workspaces, counters and the like, which operations share.
+// Shared by the operations: workspaces, counters.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
 
 #[cfg(feature = "attention")]
@@ -82,7 +82,7 @@ pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_device::number;
-/// The kernels that this crate ships, those that its features name.
+/// The kernels that this crate ships, by its features.
 #[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
 pub use moye_kernels as kernels;
 pub use moye_sim::profile;
@@ -95,7 +95,7 @@ pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
 pub use tensor_map::{TensorMap, TensorMapOf};
 
-/// The programs in the README and on the guide's pages run.
+/// The examples in the README and the guide are tests.
 #[cfg(all(doctest, feature = "matmul"))]
 mod pages {
     #[doc = include_str!("../README.md")]

@@ -10,9 +10,9 @@ fn main() -> ExitCode {
     match cli::Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line, whatever the causes print.
+            // One line, even if the causes have several.
             let line = format!("{error:#}").replace('\n', " ");
-            // There is no place left to tell of a failure.
+            // There is no stream left to report a failure.
             let _ = writeln!(io::stderr(), "moye: {line}");
             ExitCode::FAILURE
         }

@@ -1,4 +1,4 @@
-//! Matrices copied and transposed.
+//! Copies and transposes of matrices.
 
 use crate::device::Device;
 use crate::launch::Grid;
@@ -12,11 +12,11 @@ use moye_kernels::*;
 /// Copies `src` to `dst`, of the same shape and any strides, on the default stream of a device.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] where the shapes differ, [`Error::MatrixTooLarge`] where an extent is
-/// over 2,147,483,391 (2^31 - 257) or there are more than 2^31 - 1 tiles of 64 x 64, and those of
+/// [`Error::ShapeMismatch`] if the shapes differ, [`Error::MatrixTooLarge`] if an extent exceeds
+/// 2,147,483,391 (2^31 - 257) or there are more than 2^31 - 1 tiles of 64 x 64, and the errors of
 /// [`Device::launch`].
 pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMut<'_, T>) -> Result<()> {
-    // SAFETY: the default stream has its work in order, as in `matmul`.
+    // SAFETY: the default stream runs its work in order, as in `matmul`.
     unsafe { copy_on(&device.default_stream(), src, dst) }
 }
 
@@ -26,9 +26,9 @@ pub fn copy<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMu
 /// As for [`copy`].
 ///
 /// # Safety
-/// The call returns while the elements are copied, and its borrows end with it. Until the work has
-/// ended, no other stream (the default one counts) may write the elements of `src`, or read or
-/// write those of `dst`, be it in a launch or in a call that is safe in itself, such as [`copy`].
+/// The call returns while the elements are copied, and its borrows end with it. Until the copy is
+/// complete, no other stream (the default one included) may write the elements of `src`, or read or
+/// write those of `dst`. This holds for launches and for safe calls, such as [`copy`].
 /// [`Stream::synchronize`] waits for it, and so does every transfer.
 pub unsafe fn copy_on<T: Element>(
     stream: &Stream,
@@ -39,7 +39,7 @@ pub unsafe fn copy_on<T: Element>(
     let (from, to) = (src.shape(), dst.shape());
     if (from.rows, from.cols) != (to.rows, to.cols) {
         let detail = format!(
-            "src is {}x{} and dst is {}x{}; they must be alike",
+            "src is {}x{} and dst is {}x{}; their shapes must be equal",
             from.rows, from.cols, to.rows, to.cols
         );
         return Err(Error::ShapeMismatch { operation, detail });
@@ -49,21 +49,21 @@ pub unsafe fn copy_on<T: Element>(
     let extents = extents(operation, from)?;
     let from = Side::new(src.data().address(), from);
     let to = Side::new(dst.data_mut().address(), to);
-    // SAFETY: both matrices lie within their buffers (`Matrix::new`), the extents and strides
-    // passed are theirs, and `dst`, borrowed mutably, shares no element with `src` and holds none
-    // twice. The caller answers for what other streams do.
+    // SAFETY: both matrices are inside their buffers (`Matrix::new`), and have these extents and
+    // strides. `dst` is borrowed mutably, shares no element with `src`, and has no element twice.
+    // The caller answers for other streams.
     unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
-/// Writes the transposed `src` to `dst`: an `m x n` matrix to an `n x m` one, of any strides, on
-/// the default stream of a device.
+/// Writes the transpose of `src` to `dst`: an `m x n` matrix to an `n x m` one, with any strides,
+/// on the default stream of a device.
 ///
-/// To have a transposed matrix without moving anything, see [`Matrix::t`].
+/// For a transposed view without a copy, see [`Matrix::t`].
 ///
 /// # Errors
 /// As for [`copy`].
 pub fn transpose<T: Element>(device: &Device, src: &Matrix<'_, T>, dst: &mut MatrixMut<'_, T>) -> Result<()> {
-    // SAFETY: the default stream has its work in order, as in `matmul`.
+    // SAFETY: the default stream runs its work in order, as in `matmul`.
     unsafe { transpose_on(&device.default_stream(), src, dst) }
 }
 
@@ -92,14 +92,14 @@ pub unsafe fn transpose_on<T: Element>(
     check_device(operation, 1, dst.device(), stream.device())?;
     let extents = extents(operation, from)?;
     let from = Side::new(src.data().address(), from);
-    // By the source's axes.
+    // By the source's modes.
     let to = Side::new(dst.data_mut().address(), to.t());
     // SAFETY: as in `copy_on`.
     unsafe { moved::<T>(operation, stream, from, to, extents) }
 }
 
-/// A matrix of either side: where it starts, and its strides in elements, both sides by the same
-/// axes.
+/// A matrix of either side: its start, and its strides in elements, in the same order of modes for
+/// both sides.
 #[derive(Clone, Copy, Debug)]
 struct Side {
     address: u64,
@@ -115,14 +115,14 @@ impl Side {
         Self { strides: [self.strides[1], self.strides[0]], ..self }
     }
 
-    /// The same from `by` elements along the first axis on.
+    /// The same from element `by` along the first mode on.
     fn from(self, by: u32, bytes: u64) -> Self {
         let moved = (i64::from(by) * self.strides[0]) as u64;
         Self { address: self.address.wrapping_add(moved.wrapping_mul(bytes)), ..self }
     }
 }
 
-/// The extents as the kernels take them: a tile more still fits into 31 bits.
+/// The extents as the kernels take them: one more tile still fits into 31 bits.
 fn extents(operation: &'static str, shape: Shape) -> Result<[u32; 2]> {
     const LIMIT: usize = i32::MAX as usize - 256;
     for (what, value) in [("rows", shape.rows), ("columns", shape.cols)] {
@@ -133,8 +133,8 @@ fn extents(operation: &'static str, shape: Shape) -> Result<[u32; 2]> {
     Ok([shape.rows as u32, shape.cols as u32])
 }
 
-/// The words of 16 bytes of a line of both sides, which run along the first axis and start at
-/// multiples of 16 bytes; 0 where they do not.
+/// The 16-byte vectors of a line on both sides, which is along the first mode and aligned to 16
+/// bytes; 0 if there are none.
 fn words<T: Element>(from: Side, to: Side, extents: [u32; 2]) -> u32 {
     let bytes = T::BYTES as u64;
     let lines = [from, to].iter().all(|side| {
@@ -145,11 +145,11 @@ fn words<T: Element>(from: Side, to: Side, extents: [u32; 2]) -> u32 {
     if lines { (u64::from(extents[0]) * bytes / 16) as u32 } else { 0 }
 }
 
-/// Copies elements to where they belong, by the kernel that is fastest for how both sides lie.
+/// Copies elements by the kernel that is fastest for the layouts of both sides.
 ///
 /// # Safety
-/// Both sides may be accessed with these extents and strides, and do not overlap, now and until the
-/// work has ended.
+/// Both sides are accessible with these extents and strides, and do not overlap, until the work has
+/// completed.
 unsafe fn moved<T: Element>(
     operation: &'static str,
     stream: &Stream,
@@ -161,10 +161,10 @@ unsafe fn moved<T: Element>(
     if rows == 0 || columns == 0 {
         return Ok(());
     }
-    // The axis along which the elements written lie closer comes first; one with a single element
-    // never does.
+    // The destination's mode with the smaller stride comes first, but never a mode with a single
+    // element.
     if rows == 1 || columns > 1 && to.strides[1] < to.strides[0] {
-        // SAFETY: the caller's contract: the same elements by exchanged axes.
+        // SAFETY: the caller's contract: the same elements with the modes swapped.
         return unsafe {
             oriented::<T>(operation, stream, from.exchanged(), to.exchanged(), [columns, rows])
         };
@@ -173,7 +173,7 @@ unsafe fn moved<T: Element>(
     unsafe { oriented::<T>(operation, stream, from, to, extents) }
 }
 
-/// [`moved`], where the first axis is the destination's fast one.
+/// [`moved`], with the destination's contiguous mode first.
 ///
 /// # Safety
 /// As for [`moved`].
@@ -191,7 +191,7 @@ unsafe fn oriented<T: Element>(
         let (mut m_words, mut lines) = (words, n);
         let mut leading = [from.strides[1], to.strides[1]].map(|stride| stride / per_word);
         let rest = m - (words as i64 * per_word) as u32;
-        // Lines that follow each other without a gap are one, cut as the kernel likes it.
+        // Lines without gaps between them are one line, cut as the kernel prefers.
         let all = u64::from(words) * u64::from(n);
         if rest == 0
             && (n == 1 || leading == [i64::from(words); 2])
@@ -222,11 +222,11 @@ unsafe fn oriented<T: Element>(
     unsafe { tiles::<T>(operation, stream, from, to, [m, n]) }
 }
 
-/// Words of 16 bytes that the copy of one long line is cut into.
+/// 16-byte vectors of the pieces of one long line.
 const LINE: u64 = 4096;
-/// Words of a long line: with as many, an eighth of its blocks' threads at most have none.
+/// Vectors of a long line: from this number on at most an eighth of its blocks' threads are idle.
 const LONG: u32 = 2048;
-/// The most lines that a launch takes.
+/// The largest number of lines of a launch.
 const MAX_LINES: u64 = i32::MAX as u64 - 256;
 
 /// Copies element by element, tile by tile.
@@ -244,11 +244,11 @@ unsafe fn tiles<T: Element>(
         let blocks = blocks(operation, n.div_ceil(tile[0]), m.div_ceil(tile[1]))?;
         let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
         let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
-        // SAFETY: the caller's contract, for elements of the same size, whatever they are; lines
-        // are whole words.
+        // SAFETY: the caller's contract, for elements of the same size and any type; lines are
+        // whole vectors.
         return unsafe { stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments) };
     }
-    // SAFETY: the caller's contract, for elements of the same size, whatever they are.
+    // SAFETY: the caller's contract, for elements of the same size and any type.
     unsafe {
         match T::BYTES {
             1 => tiles_by(operation, stream, (&pack_u8, &transpose_u8, 64), from, to, [m, n]),
@@ -265,8 +265,8 @@ type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i6
 /// A kernel that transposes, with unit strides on both sides.
 type Transpose<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64)>;
 
-/// The kernel that transposes elements of so many bytes by words of four, and its tile, where lines
-/// of both sides are such words.
+/// The kernel that transposes elements of this many bytes in 4-byte words, and its tile, if lines
+/// of both sides consist of such words.
 fn by_words(
     bytes: usize,
     from: Side,
@@ -285,7 +285,7 @@ fn by_words(
     (turns && lines && starts).then_some((kernel, tile))
 }
 
-/// [`tiles`], of elements that are moved as `B`.
+/// [`tiles`], for elements that are copied as `B`.
 ///
 /// # Safety
 /// As for [`moved`]; the elements have the size of `B`.
@@ -306,7 +306,7 @@ unsafe fn tiles_by<B: Element>(
             let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
             return stream.launch(transpose, Grid::new(blocks, 256).dependent(), arguments);
         }
-        // The kernel is fastest where its second axis is the destination's fast one.
+        // The kernel is fastest if its second mode is the destination's contiguous one.
         let blocks = blocks(operation, n.div_ceil(64), m.div_ceil(64))?;
         let ([from_m, from_n], [to_m, to_n]) = (from.strides, to.strides);
         let arguments = (source, destination, n, m, m, from_n, from_m, 0, to_n, to_m, 0);
@@ -314,7 +314,7 @@ unsafe fn tiles_by<B: Element>(
     }
 }
 
-/// A grid of so many tiles.
+/// A grid of this many tiles.
 fn blocks(operation: &'static str, along: u32, across: u32) -> Result<u32> {
     let (tiles, limit) = (u64::from(along) * u64::from(across), u64::from(crate::MAX_BLOCKS[0]));
     if tiles > limit {

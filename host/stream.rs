@@ -11,14 +11,14 @@ use cust::sys;
 use std::fmt;
 use std::sync::Arc;
 
-/// A queue of launches that run one after the other, and may overlap with those of other streams.
+/// A queue of launches that run in order, and may overlap with those of other streams.
 ///
-/// On the simulator every launch is done when the call returns. A clone is another handle to the
-/// same stream.
+/// On the simulator every launch is complete when the call returns. A clone is another handle to
+/// the same stream.
 ///
-/// On a GPU a stream keeps the memory that operations such as [`Matmul`](crate::Matmul) need while
-/// they run, up to 256 MiB: after the first call of a size, a call allocates nothing and waits for
-/// nothing. The last handle gives it back.
+/// On a GPU a stream keeps the workspaces of operations such as [`Matmul`](crate::Matmul), up to
+/// 256 MiB: after the first call of a size, a call allocates nothing and waits for nothing. The
+/// last handle frees them.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
@@ -27,7 +27,7 @@ pub struct Stream {
 
 #[derive(Clone)]
 enum Kind {
-    /// The default stream of a device, and every stream of the simulator but those of captures.
+    /// The default stream of a device, and every stream of the simulator except those of captures.
     Default,
     /// A stream of the driver.
     Gpu(Arc<Shared>),
@@ -35,29 +35,28 @@ enum Kind {
     Recording(Arc<Recording>),
 }
 
-/// A stream of the driver, destroyed with the last handle where it was created here.
+/// A stream of the driver. If it was created here, the last handle destroys it.
 struct Shared {
     gpu: &'static Gpu,
     raw: sys::CUstream,
     is_borrowed: bool,
-    /// Whether it was made for the capture of a graph, to which what it keeps belongs.
+    /// Whether it was created for the capture of a graph, which owns its workspaces.
     captures: bool,
     kept: Kept,
 }
 
-// SAFETY: the driver takes a stream from any thread.
+// SAFETY: the driver accepts a stream from any thread.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The driver destroys a stream in the context that is current; work in the stream still
-        // runs to its end.
+        // The driver destroys a stream in the current context; work in the stream still completes.
         if self.gpu.bind().is_err() {
             return;
         }
-        // SAFETY: this was the last handle, and the context was bound. A borrowed stream is still
+        // SAFETY: this was the last handle, and the context is current. A borrowed stream is still
         // alive.
         unsafe { self.kept.free(self.raw, self.captures) };
         if !self.is_borrowed {
@@ -79,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// A stream for the capture of a graph, for which transfers on other threads do not wait.
+    /// A stream for the capture of a graph; transfers on other threads do not wait for it.
     pub(crate) fn for_capture(device: &Device, gpu: &'static Gpu) -> Result<Self> {
         Self::create(device, gpu, true)
     }
@@ -95,27 +94,26 @@ impl Stream {
         gpu.bind()?;
         let mut raw = std::ptr::null_mut();
         let flags = if captures { NON_BLOCKING } else { 0 };
-        // SAFETY: the place for the stream may be written. Of the default priority.
+        // SAFETY: the pointer to the stream is writable. Of default priority.
         check(unsafe { sys::cuStreamCreateWithPriority(&mut raw, flags, 0) })
             .map_err(|code| gpu.error_of_code("cuStreamCreate", code))?;
         let shared = Shared { gpu, raw, is_borrowed: false, captures, kept: Kept::default() };
         Ok(Self { device: device.clone(), kind: Kind::Gpu(Arc::new(shared)) })
     }
 
-    /// A stream that another library has made, a `CUstream`; also its legacy and per-thread default
-    /// streams (null, 1 and 2). It is not destroyed here. What operations need while they run is
-    /// kept by this handle, not by the other library's: keep the handle, and calls allocate nothing
-    /// after the first.
+    /// A stream that another library has created, a `CUstream`; also its legacy and per-thread
+    /// default streams (null, 1 and 2). It is not destroyed here. This handle owns the workspaces
+    /// of operations on it: keep the handle, and calls allocate nothing after the first.
     ///
-    /// Launches are ordered with what the other library launches on the stream. Transfers use the
-    /// driver's null stream, which does not wait for a stream made with `CU_STREAM_NON_BLOCKING`:
-    /// synchronise before them.
+    /// Launches are ordered with the other library's launches on the stream. Transfers use the
+    /// driver's null stream, which does not wait for a stream created with
+    /// `CU_STREAM_NON_BLOCKING`: synchronise before them.
     ///
-    /// On the simulator the only handle is null, which gives the default stream.
+    /// On the simulator the only valid handle is null, which gives the default stream.
     ///
     /// # Errors
-    /// [`Error::ForeignHandle`] where the stream is of another context than the device's, or not
-    /// null on the simulator; the driver's own.
+    /// [`Error::ForeignHandle`] if the stream belongs to another context than the device's, or is
+    /// not null on the simulator; or an error of the driver.
     ///
     /// # Safety
     /// `stream` is a live stream of the driver. It outlives the last handle to the result.
@@ -130,7 +128,7 @@ impl Stream {
         };
         gpu.bind()?;
         let (raw, mut context) = (stream.cast(), std::ptr::null_mut());
-        // SAFETY: the caller's stream; the place for the result may be written.
+        // SAFETY: the caller's stream; the pointer to the result is writable.
         check(unsafe { sys::cuStreamGetCtx(raw, &mut context) })
             .map_err(|code| gpu.error_of_code("cuStreamGetCtx", code))?;
         if context != gpu.context() {
@@ -146,7 +144,7 @@ impl Stream {
         &self.device
     }
 
-    /// The driver's stream on `gpu`, the GPU that this stream belongs to.
+    /// The driver's stream on `gpu`, the GPU of this stream.
     pub(crate) fn raw(&self, gpu: &'static Gpu) -> sys::CUstream {
         match &self.kind {
             Kind::Gpu(shared) => shared.raw,
@@ -154,7 +152,7 @@ impl Stream {
         }
     }
 
-    /// What the stream keeps on `gpu`, the GPU that it belongs to.
+    /// The stream's counters and workspace on `gpu`, the GPU of this stream.
     pub(crate) fn kept<'a>(&'a self, gpu: &'static Gpu) -> &'a Kept {
         match &self.kind {
             Kind::Gpu(shared) => &shared.kept,
@@ -162,12 +160,12 @@ impl Stream {
         }
     }
 
-    /// Whether it was made for the capture of a graph on a GPU.
+    /// Whether it was created for the capture of a graph on a GPU.
     pub(crate) fn captures(&self) -> bool {
         matches!(&self.kind, Kind::Gpu(shared) if shared.captures)
     }
 
-    /// Where its launches are recorded, on the simulator.
+    /// The recording of its launches, on the simulator.
     pub(crate) fn recorded(&self) -> Option<&Recording> {
         match &self.kind {
             Kind::Recording(recording) => Some(recording),
@@ -177,10 +175,10 @@ impl Stream {
 
     /// The driver's stream, a `CUstream`, for other libraries that launch on it; null on the
     /// simulator. It lives as long as this stream has handles, the default stream as long as the
-    /// process. The GPU's context, the device's primary one, becomes that of the calling thread.
+    /// process. The GPU's context, the device's primary one, becomes current on the calling thread.
     ///
     /// # Errors
-    /// The driver's own.
+    /// An error of the driver.
     pub fn raw_handle(&self) -> Result<*mut std::ffi::c_void> {
         match &self.device.0 {
             Backend::Sim(_) => Ok(std::ptr::null_mut()),
@@ -191,10 +189,10 @@ impl Stream {
         }
     }
 
-    /// Waits for all launches on the stream, and reports what went wrong in them.
+    /// Waits for all launches on the stream, and reports their errors.
     ///
     /// # Errors
-    /// [`Error::KernelFault`](crate::Error::KernelFault) where a kernel failed on the GPU; the
+    /// [`Error::KernelFault`](crate::Error::KernelFault) if a kernel failed on the GPU; the
     /// simulator reports faults at the launch.
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for a stream")?;
@@ -209,19 +207,18 @@ impl Stream {
         }
     }
 
-    /// An event that happens when all launches made so far on the stream have ended.
+    /// An event that happens when all launches so far on the stream have completed.
     ///
     /// # Errors
-    /// The driver's own.
+    /// An error of the driver.
     pub fn record(&self) -> Result<Event> {
         Event::record(self)
     }
 
-    /// Makes what is launched on this stream from now on wait for an event, also one of another
-    /// stream.
+    /// Makes later launches on this stream wait for an event, which may be of another stream.
     ///
     /// # Errors
-    /// [`Error::EventsOfTwoDevices`] for an event of another device; the driver's own.
+    /// [`Error::EventsOfTwoDevices`] for an event of another device, or an error of the driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.hold(self)
     }

@@ -1,4 +1,4 @@
-//! Tensor maps: what kernels tell TMA of a tensor and of the boxes that it moves.
+//! Tensor maps: the description of a tensor and of its boxes for TMA.
 
 use crate::device::{Backend, Device};
 use crate::launch::KernelArg;
@@ -11,8 +11,8 @@ use moye_device::tensor::StaticLayout;
 use moye_sim::TensorMap as Fields;
 use std::marker::PhantomData;
 
-/// A tensor map of a device: of a GPU in the driver's form, of the simulator in its own. A kernel
-/// takes it as a parameter [`TensorMap`](moye_device::memory::TensorMap).
+/// A tensor map for a device: in the driver's form for a GPU, in its own for the simulator. A
+/// kernel receives it as a parameter [`TensorMap`](moye_device::memory::TensorMap).
 ///
 /// ```
 /// use moye::{Device, TensorElement, TensorMap, TensorMapFields, TensorSwizzle};
@@ -33,11 +33,11 @@ pub struct TensorMap {
 }
 
 impl TensorMap {
-    /// The map with these fields, for kernels of `device`. The tensor's address is kept and not
-    /// followed: that the memory is there is for the launch to promise.
+    /// The map with these fields, for kernels of `device`. It stores the tensor's address without
+    /// access to the memory: the launch's contract covers that.
     ///
     /// # Errors
-    /// [`Error::TensorMap`] with the numbers where a limit is not kept; the driver's own.
+    /// [`Error::TensorMap`] with the numbers if a limit is violated, or an error of the driver.
     pub fn new(device: &Device, fields: &Fields) -> Result<Self> {
         fields.check().map_err(Error::TensorMap)?;
         let words = match &device.0 {
@@ -48,8 +48,8 @@ impl TensorMap {
         Ok(Self { device: device.clone(), fields: *fields, words })
     }
 
-    /// The map by which tiles of a tensor in `buffer` are moved: `tile` says what a tile is in
-    /// shared memory, `tensor` how the tensor lies in the buffer, from its first element on.
+    /// The map for copies of tiles of a tensor in `buffer`: `tile` is the tile in shared memory,
+    /// `tensor` the tensor's layout in the buffer, from its first element on.
     ///
     /// ```
     /// use moye::{Device, TensorMap};
@@ -67,16 +67,16 @@ impl TensorMap {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TensorOfTile`] for a tensor that does not go with the tile or that TMA does not
-    /// take, [`Error::TensorBeyondBuffer`] for one that is larger than the buffer; the driver's
-    /// own.
+    /// [`Error::TensorOfTile`] for a tensor that does not match the tile or that TMA does not
+    /// support, [`Error::TensorBeyondBuffer`] for one that is larger than the buffer, or an error
+    /// of the driver.
     pub fn of_tile<T: TmaElement>(
         device: &Device,
         tile: &TmaTile,
         buffer: &Buffer<T>,
         tensor: &Layout,
     ) -> Result<Self> {
-        // First, as it refuses what has no cosize or begins before the buffer.
+        // First, because it refuses layouts without a cosize and with negative indices.
         let fields = tile.tensor_map(T::ELEMENT, buffer.address(), tensor).map_err(Error::TensorOfTile)?;
         let elements = tensor.cosize();
         if usize::try_from(elements).is_ok_and(|elements| elements <= buffer.len()) {
@@ -85,15 +85,15 @@ impl TensorMap {
         Err(Error::TensorBeyondBuffer { elements, len: buffer.len() })
     }
 
-    /// What it was made of.
+    /// The fields.
     pub fn fields(&self) -> &Fields {
         &self.fields
     }
 }
 
-/// A tensor map for the copy `C` of a kernel that takes a
-/// [`TmaMap<C>`](moye_device::atom::tma::TmaMap): it is made of the copy's own tile, so that host
-/// and kernel cannot differ.
+/// A tensor map for the copy `C` of a kernel with a parameter
+/// [`TmaMap<C>`](moye_device::atom::tma::TmaMap). It is made from the copy's own tile, so that host
+/// and kernel agree.
 ///
 /// ```
 /// use moye::layout::{ComposedLayout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
@@ -123,13 +123,13 @@ impl<C> std::fmt::Debug for TensorMapOf<C> {
 }
 
 impl<C> TensorMapOf<C> {
-    /// The map of these fields, which are the copy's own.
+    /// The map with these fields, which are the copy's own.
     #[cfg(feature = "attention")]
     pub(crate) fn of_fields(device: &Device, fields: &Fields) -> Result<Self> {
         Ok(Self { map: TensorMap::new(device, fields)?, copy: PhantomData })
     }
 
-    /// What it was made of.
+    /// The fields.
     pub fn fields(&self) -> &Fields {
         &self.map.fields
     }

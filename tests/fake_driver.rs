@@ -161,7 +161,7 @@ fn a_wrong_product_is_an_error() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("median of 10"), "the launches went through");
     let loads = std::fs::read_to_string(folder.path().join("loads")).unwrap();
     let mut loaded: Vec<_> = loads.lines().collect();
-    assert!(loaded.iter().all(|names| !names.contains(' ')), "a kernel is loaded by itself: {loads}");
+    assert!(loaded.iter().all(|names| !names.contains(' ')), "kernels are loaded one by one: {loads}");
     assert!(loaded.iter().any(|&name| name.starts_with("sgemm")), "{loads}");
     let launched = loaded.len();
     loaded.sort_unstable();
@@ -169,8 +169,8 @@ fn a_wrong_product_is_an_error() {
     assert_eq!(loaded.len(), launched, "a kernel is loaded once, however often it is launched: {loads}");
 }
 
-/// What the doctor says with this driver: the line that begins with `name`, and those that belong
-/// to it.
+/// The doctor's output with this driver: the line that begins with `name`, and its continuation
+/// lines.
 fn doctor(driver: &Path, fault: &str, name: &str) -> String {
     let output = moye(driver, fault).arg("doctor").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -185,22 +185,22 @@ fn doctor(driver: &Path, fault: &str, name: &str) -> String {
 #[case::its_driver("", "driver", &["ok       for CUDA 11.4"])]
 #[case::no_gpu("no gpu", "GPU", &[
     "missing  the NVIDIA driver reports no GPU",
-    "\nWithout it the simulator is used.\nto mend it: see `nvidia-smi`",
+    "\nWithout it the simulator is used.\nto fix it: see `nvidia-smi`",
     "CUDA_VISIBLE_DEVICES",
 ])]
 #[case::a_gpu_too_old("old gpu", "GPU 0", &[
     "missing  GPU 0 (Fake GPU, sm_75) is too old: the kernels need sm_80",
-    "\nWithout it the simulator is used.\nto mend it: use a GPU of sm_80 (Ampere) or newer",
+    "\nWithout it the simulator is used.\nto fix it: use a GPU of sm_80 (Ampere) or newer",
 ])]
 #[case::a_driver_too_old_for_the_kernels("ptx version", "GPU 0", &[
     "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_kernels`, which are PTX",
-    "\nWithout it the simulator is used.\nto mend it: update the NVIDIA driver to one of CUDA ",
+    "\nWithout it the simulator is used.\nto fix it: update the NVIDIA driver to one of CUDA ",
 ])]
-#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "line 9; error", "update the NVIDIA driver; if it refuses"])]
-#[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "\nto mend it: update the NVIDIA driver"])]
-#[case::a_gpu_whose_memory_others_have("context", "GPU 0", &["missing  the driver's `cuDevicePrimaryCtxRetain` failed", "(2)", "free memory of the GPU: `nvidia-smi` names"])]
+#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "line 9; error", "update the NVIDIA driver; if it still refuses"])]
+#[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "\nto fix it: update the NVIDIA driver"])]
+#[case::a_gpu_whose_memory_others_have("context", "GPU 0", &["missing  the driver's `cuDevicePrimaryCtxRetain` failed", "(2)", "free memory of the GPU: `nvidia-smi` lists"])]
 #[case::a_gpu_whose_memory_is_gone_by_then("load memory", "GPU 0", &["missing  the driver's `cuModuleLoadDataEx` failed", "(2)", "free memory of the GPU"])]
-#[case::a_gpu_that_faults("load", "GPU 0", &["missing  a kernel failed on Fake GPU", "(700)", "start the program anew"])]
+#[case::a_gpu_that_faults("load", "GPU 0", &["missing  a kernel failed on Fake GPU", "(700)", "restart the program"])]
 fn the_doctor_tells_what_is_wrong_with_a_gpu_and_how_to_mend_it(
     #[case] fault: &str,
     #[case] name: &str,
@@ -221,7 +221,7 @@ fn the_doctor_tells_of_a_driver_that_cannot_be_opened() {
     let text = doctor(folder.path(), "", "driver");
     for part in [
         "missing  cannot open libcuda.so.1 (",
-        "\nWithout it no GPU can be used; the simulator runs all the same.\nto mend it: install the NVIDIA driver",
+        "\nWithout it no GPU can be used; the simulator still runs.\nto fix it: install the NVIDIA driver",
     ] {
         assert!(text.contains(part), "`{part}` is missing: {text}");
     }
@@ -346,7 +346,7 @@ fn a_kernel_that_the_driver_refused_is_compiled_again_at_the_next_launch(
     assert_eq!(loaded, [kernel], "taken once, and kept");
 }
 
-/// Launches three kernels that may begin before those in front of them end, and one that may not.
+/// Launches three kernels that may start before earlier ones complete, and one that may not.
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
 fn launches_early() {

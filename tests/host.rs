@@ -113,7 +113,7 @@ fn the_simulator_refuses_memory_that_it_has_not_and_handles_of_the_driver() {
         let error = Buffer::<f32>::from_raw_parts(numbers.address() + 4, 4, &other).unwrap_err().to_string();
         assert!(error.starts_with("16 bytes at address 0x"), "{error}");
         let error = Buffer::<f64>::from_raw_parts(numbers.address() + 4, 1, &other).unwrap_err().to_string();
-        assert!(error.contains("is no multiple of 8 bytes, as elements of f64 need"), "{error}");
+        assert!(error.contains("is not a multiple of 8 bytes, as elements of f64 require"), "{error}");
         let handle = std::ptr::without_provenance_mut(1);
         let error = moye::Stream::from_raw_handle(&device, handle).unwrap_err().to_string();
         assert!(error.contains("the simulator has no streams of the driver; give a null stream"), "{error}");
@@ -155,7 +155,7 @@ fn ranges_reach_their_own_elements_only(#[values(On::Sim, On::Gpu)] on: On) {
 fn a_range_outside_its_buffer_is_an_error_with_the_values() {
     let mut buffer = Device::sim().alloc_zeroed::<f32>(8).unwrap();
     let message = |result: Result<(), Error>| result.unwrap_err().to_string();
-    let expected = "elements 3..9 do not lie within a buffer of 8 elements";
+    let expected = "elements 3..9 are out of bounds of a buffer of 8 elements";
     assert_eq!(message(buffer.slice(3..9).map(drop)), expected);
     assert_eq!(message(buffer.slice_mut(3..9).map(drop)), expected);
     #[expect(clippy::reversed_empty_ranges, reason = "that is what is refused")]
@@ -166,7 +166,7 @@ fn a_range_outside_its_buffer_is_an_error_with_the_values() {
     assert!(buffer.as_slice_mut().split_at(9).is_err());
     assert_eq!(
         message(buffer.upload_from(&[0.0; 7])),
-        "the host has 7 elements and the device 8; a copy needs as many on both sides"
+        "the host has 7 elements and the device 8; a copy needs equal lengths"
     );
     assert!(matches!(
         buffer.slice(2..4).unwrap().download_into(&mut [0.0; 3]),
@@ -475,7 +475,7 @@ fn a_kernel_with_other_parameters_than_its_entry_is_refused_with_both_lists(
     let error = unsafe { module.launch(&one, one_thread(), (7,)) }.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "kernel `scale` (of package `others`) takes (u64), but what module `tests` has under that name takes (.u64, \
+        "kernel `scale` (of package `others`) takes (u64), but the kernel of that name in module `tests` takes (.u64, \
          .u64, .f32, .u32); load the PTX of that package, built from the same source as this program, and give kernels \
          of one module different names",
         "{device:?}"

@@ -157,10 +157,10 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
             scales.push(scale);
         }
     }
-    // Signs are random, so that the whole errs by far less: sums in f32 by some units, whatever K
-    // is. Tensor cores cut, always towards zero: each of K / 8 steps takes up to two units off a
-    // partial sum, which for the first K products is about sqrt(K) / 3, where their magnitudes are
-    // K / 4. That is sqrt(K) / 4 units of those.
+    // Signs are random, so that the whole errs by far less: f32 accumulators by some units,
+    // whatever K is. Tensor cores cut, always towards zero: each of K / 8 steps takes up to two
+    // units off a partial sum, which for the first K products is about sqrt(K) / 3, where their
+    // magnitudes are K / 4. That is sqrt(K) / 4 units of those.
     if tf32 || !step.on_tensor_cores() {
         let units = if step.on_tensor_cores() { 8f64.max((k as f64).sqrt() / 4.0) } else { 8.0 };
         let (error, bound) = (norm(errors), units * unit * norm(scales));

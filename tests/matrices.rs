@@ -165,13 +165,13 @@ fn matrices_that_do_not_fit_their_buffers_are_refused_with_the_values() {
     let device = Device::sim();
     let mut buffer = device.alloc_zeroed::<f32>(11).unwrap();
     let error = Matrix::row_major(&buffer, 3, 4).unwrap_err().to_string();
-    assert_eq!(error, "a 3x4 matrix with strides (4, 1) needs 12 elements, the buffer has 11");
+    assert_eq!(error, "a 3x4 matrix with strides (4, 1) needs 12 elements, but the buffer has 11");
     assert!(Matrix::row_major(buffer.slice(1..).unwrap(), 2, 5).is_ok(), "a range is enough where it is");
     assert!(Matrix::row_major(buffer.slice(2..).unwrap(), 2, 5).is_err());
     assert!(Matrix::new(&buffer, 2, 3, (usize::MAX, usize::MAX)).is_err(), "no overflow");
     let error = MatrixMut::new(&mut buffer, 3, 3, (2, 1)).unwrap_err().to_string();
     assert!(
-        error.contains("3x3 matrix with strides (2, 1) has the same element at several places"),
+        error.contains("3x3 matrix with strides (2, 1) has the same element at several coordinates"),
         "{error}"
     );
     assert!(Matrix::new(&buffer, 3, 3, (0, 1)).is_ok(), "what is only read may repeat");
@@ -229,7 +229,7 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
         );
         assert_eq!(
             error.to_string(),
-            format!("{expected} = 2147483392 is over the kernel's limit of 2147483391; split the matrix")
+            format!("{expected} = 2147483392 exceeds the kernel's limit of 2147483391; split the matrix")
         );
     };
     let over = LIMIT + 1;

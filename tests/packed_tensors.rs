@@ -110,7 +110,7 @@ fn by_rows<T: Scalar>(kernel: &CopyKernel) {
     }
 }
 
-/// Turned round in shared memory, and read as values.
+/// Transposed in shared memory, and read as values.
 fn turned<T: Scalar>(kernel: &Kernel<(Global<u8>, GlobalMut<f32>)>) {
     let mut rng = rng(&[T::WIDTH, 128]);
     let source: Vec<u8> = (0..128 * T::WIDTH / 8).map(|_| rng.random()).collect();

@@ -422,13 +422,12 @@ mod universal_fma {
         ("fma_u32_to_u64", "mul.wide.u32", "add.s64", 1, ALL),
     ];
 
-    /// How often each instruction occurs among those that the stored values are computed by, back
-    /// to the loads.
+    /// The number of each instruction in the computation of the stored values, back to the loads.
     fn computed_by(kernel: &str, text: &str) -> BTreeMap<String, usize> {
         // Name, registers written, registers read.
         let parsed: Vec<(&str, Vec<&str>, Vec<&str>)> = text.lines().filter_map(instruction).collect();
         let store = parsed.iter().filter(|(name, ..)| name.starts_with("st.global"));
-        // The address is in front.
+        // The address is the first operand.
         let mut open: Vec<&str> = store.flat_map(|(_, _, read)| read.iter().copied()).collect();
         assert!(!open.is_empty(), "{kernel} stores nothing:\n{text}");
         let (mut seen, mut used) = (BTreeSet::new(), BTreeSet::new());

@@ -50,8 +50,8 @@ fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
     }
 }
 
-/// What an access of so many bits is in PTX, after `ld.global` and the like. A single element of 64
-/// bits is one register.
+/// An access of this many bits in PTX, after `ld.global` and the like. A single element of 64 bits
+/// is one register.
 fn suffix(bits: usize, element: usize) -> &'static str {
     match bits {
         8 => "u8",
@@ -98,8 +98,8 @@ macro_rules! tests {
 }
 moye_kernels_tiled::for_each_widest!(tests);
 
-/// Every copy into shared memory is a `cp.async` of so many bits, kept in L1 too unless it has 16
-/// bytes; or, of 0 bits, none is, and the elements go through registers.
+/// Every copy into shared memory is a `cp.async` of this many bits, cached in L1 too unless it has
+/// 16 bytes; or, for 0 bits, none is, and the elements go through registers.
 fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
     let module = Module::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap();
     let entry = module.kernel(kernel).expect("the kernel is in its module");

@@ -141,7 +141,7 @@ impl Program {
             (Some("bench"), _) => "bench",
             (Some("example"), _) => "example",
             (_, Some(true)) => "test",
-            // A program by itself: one is an example, the others measure; `moye` is there for the
+            // A separate program: one is an example, the others measure; `moye` is there for the
             // tests.
             (Some("bin"), _) if target == OWN_KERNELS => "example",
             (Some("bin"), _) if package != checkout.root => "bench",
@@ -218,7 +218,7 @@ fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()
 /// Copies what is not source code.
 fn copy_data(root: &Path, folder: &Path, to: &Path) -> Result<()> {
     let from = root.join(folder);
-    // A folder with a manifest is a crate by itself, and its files are its own.
+    // A folder with a manifest is a separate crate, and its files belong to it.
     if !from.is_dir() || from.join("Cargo.toml").is_file() {
         return Ok(());
     }

@@ -44,13 +44,13 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# The sanitizer ends with 0 whatever it found, unless it is told otherwise.
+# The sanitizer exits with 0 after errors, unless an option says otherwise.
 case "${wrap[*]-}" in
 *compute-sanitizer*--error-exitcode*) ;;
 *compute-sanitizer*) wrap+=(--error-exitcode 86) ;;
 esac
-# Tests of error messages make calls that fail on purpose; memcheck would count those. It checks
-# memory all the same.
+# Tests of error messages make calls that fail on purpose; memcheck would count those. It still
+# checks memory.
 case "${wrap[*]-}" in
 *--report-api-errors* | *racecheck* | *initcheck* | *synccheck*) ;;
 *compute-sanitizer*) wrap+=(--report-api-errors no) ;;

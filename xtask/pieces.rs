@@ -15,7 +15,7 @@ pub struct Pieces {
     folder: PathBuf,
     /// What programs have in common, the longest first.
     shared: Vec<Vec<u8>>,
-    /// The names of those that are written.
+    /// The names of the written ones.
     written: BTreeMap<u64, String>,
 }
 

@@ -9,7 +9,7 @@ use moye_build::{Lint, PtxBuilder, PtxSet};
 
 const ARCHS: &[&str] = &["sm_80", "sm_90a"];
 
-/// What was asked for.
+/// The requested kernels and forms.
 #[derive(Default)]
 pub struct Options {
     archs: Vec<String>,

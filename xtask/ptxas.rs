@@ -53,7 +53,7 @@ fn ensure_each(checkout: &Checkout, wanted: &[(Package, Find)], install: Install
         return Ok(());
     }
     bail!(
-        "{}\nAny one of these mends it: install the package by pip, or CUDA's toolkit; set MOYE_PTXAS to a ptxas; or copy \
+        "{}\nAny one of these helps: install the package by pip, or CUDA's toolkit; set MOYE_PTXAS to a ptxas; or copy \
          .toolchain/ptxas from a checkout that has it to {}",
         missing.join("\n"),
         checkout.toolchain().display()
@@ -110,8 +110,8 @@ mod tests {
             file.is_file().then(|| Ptxas::at(file))
         }
 
-        /// [`ensure_each`] for both packages, found only where they are kept, of which pip has
-        /// those that `has` says.
+        /// [`ensure_each`] for both packages, searched only where they are kept; pip has the ones
+        /// that `has` names.
         fn ensure(&self, has: impl Fn(&str) -> bool) -> Result<()> {
             let wanted: [(Package, Find); 2] =
                 [(NEWEST, &|| self.kept(&NEWEST)), (OLDER, &|| self.kept(&OLDER))];
@@ -124,7 +124,7 @@ mod tests {
                     let program = folder.join(package.program);
                     fs::create_dir_all(program.parent().unwrap()).unwrap();
                     fs::write(program, name).unwrap();
-                    fs::write(folder.join("what nobody wants"), "").unwrap();
+                    fs::write(folder.join("unwanted"), "").unwrap();
                 }
                 Ok(())
             })

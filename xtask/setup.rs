@@ -41,7 +41,7 @@ pub fn core_source(checkout: &Checkout) -> Result<()> {
     }
     bail!(
         "the source of Rust's `core` for rustc {version} could not be set up.\n{}\n\n\
-         Any one of these mends it:\n    \
+         Any one of these helps:\n    \
              rustup component add rust-src\n    \
              unpack Debian's package rust-src {version} (`dpkg-deb -x`), or the archive rust-src-{version}.tar.gz of \
              https://static.rust-lang.org/dist, and set MOYE_RUST_SRC to its folder `library`\n    \

@@ -29,8 +29,8 @@ const STEPS: &[&str] = &[
 /// directory.
 const OWN_KERNELS: &str = "new/own-kernels";
 
-/// The examples: those that a new user runs first, then the steps of the ladder; each asserts its
-/// result.
+/// The examples: first the ones that a new user runs, then the steps of the ladder; each asserts
+/// its result.
 const EXAMPLES: &[&str] = &[
     "copy",
     "transpose",
@@ -73,13 +73,13 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
         Ok(()) => true,
         Err(error) => {
             summary.skip(format!(
-                "what ptxas tells of kernels (registers, spills, oldest architectures): it cannot be fetched: {error:#}"
+                "ptxas's reports on kernels (registers, spills, oldest architectures): it cannot be fetched: {error:#}"
             ));
             false
         }
     };
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
-        // A step that was asked for by name fails where its tool is missing.
+        // A step that is named fails if its tool is missing.
         let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
         run_step(checkout, step, (missing, !wanted.is_empty()), has_ptxas, &mut summary);
     }
@@ -178,7 +178,7 @@ fn run_step(
                     (&own, &["run", "--quiet", "--features", "gpu"]),
                     (&checkout.root.join(PAGES), &["test", "--quiet"]),
                 ] {
-                    // Without clippy the rest is done all the same.
+                    // Without clippy the rest still runs.
                     if arguments[0] == "clippy" && !has(checkout, "clippy") {
                         continue;
                     }
@@ -206,7 +206,7 @@ fn run_step(
         "python" => {
             let environment = python::environment(checkout, "python3");
             match (environment, is_wanted) {
-                // The environment of a step that was asked for must be there.
+                // The environment of a named step must be there.
                 (Err(error), false) => {
                     summary.skip(format!("python: its environment cannot be set up: {error:#}"))
                 }
@@ -276,8 +276,8 @@ fn missing_tool(checkout: &Checkout, step: &str) -> Option<String> {
     })
 }
 
-/// Why the tests ran on no GPU, as `moye doctor` sees it; `None` where there is one. It ends with
-/// an error where something is missing, but tells all the same.
+/// Why the tests ran on no GPU, according to `moye doctor`; `None` if there is one. It fails if
+/// something is missing, but still prints its report.
 ///
 /// The program is the one that was built for the tests: `cargo run` would build it, and most of the
 /// library, with the features of that package alone.

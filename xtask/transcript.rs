@@ -25,8 +25,8 @@ enum Step<'a> {
 /// environment variables.
 ///
 /// # Errors
-/// A command that fails, or succeeds where the page says that it fails, and one whose output lacks a
-/// line of the page.
+/// A command that fails, or succeeds where the page says that it fails, and one whose output lacks
+/// a line of the page.
 pub fn run(checkout: &Checkout, title: &str, settings: &[(&str, &str)]) -> Result<()> {
     let page = fs::read_to_string(checkout.root.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
     let steps = steps(section(&page, title)?);

@@ -18,7 +18,7 @@ const REQUESTS: [(&str, fn()); 5] = [
 
 fn main() {
     divan::main();
-    // Other arguments select among the benchmarks, or ask for something else than to run them.
+    // Other arguments filter the benchmarks, or request another action.
     if std::env::args().skip(1).eq(["--bench"]) {
         pycute::compare(&REQUESTS);
     }

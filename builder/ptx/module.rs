@@ -83,7 +83,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 impl Module {
-    /// Reads a module. Instructions are told apart by their names and not checked.
+    /// Reads a module. Instructions are identified by their names and not checked.
     ///
     /// # Errors
     /// There is no `.version` or `.target`, or a function does not end.

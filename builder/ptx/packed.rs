@@ -41,8 +41,7 @@ pub struct Part {
 }
 
 impl Packed {
-    /// Packs a text; `None` where its entry points do not stand by themselves, or where it has
-    /// none.
+    /// Packs a text; `None` if its entry points depend on each other, or if it has none.
     pub fn of(text: &str) -> Option<Self> {
         let split = Split::of(text)?;
         let mut bytes = Vec::new();

@@ -1,15 +1,15 @@
 //! A PTX text by entry points: what the driver compiles is what a program launches.
 //!
-//! A module of many kernels takes the driver's compiler long, and a program launches few of them.
-//! An entry point of the stock compiler's texts stands by itself: it refers to what is declared in
-//! front of the first one, and calls nothing.
+//! The driver's compiler takes long for a module of many kernels, and a program launches few of
+//! them. An entry point in the stock compiler's output is independent: it refers only to
+//! declarations before the first entry point, and calls nothing.
 
 use std::ops::Range;
 
-/// A text whose entry points stand by themselves, one after the other.
+/// A text with independent, consecutive entry points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What is in front of the first one: version, target, variables.
+    /// The text before the first entry point: version, target, variables.
     pub preamble: Range<usize>,
     /// Each: its name, and all of it.
     pub entries: Vec<(Range<usize>, Range<usize>)>,

@@ -89,7 +89,7 @@ impl Ptxas {
     /// `/usr/local/cuda`, `.toolchain/ptxas` of this folder or one above it, and the packages of
     /// the active Python.
     pub fn find() -> Option<Self> {
-        // Whoever names one means it, even where there is no file: that is told when it is run.
+        // An explicit path is used even if there is no file: running it reports the error.
         if let Some(named) = named() {
             return Some(Self { path: named });
         }

@@ -22,7 +22,7 @@ fn main() -> moye::Result<()> {
         ("2 x 64 bits", TORN.access_s(tile)),
     ] {
         println!(
-            "{name}: {} requests move {} sectors, and {} would do",
+            "{name}: {} requests move {} sectors; {} would be enough",
             access.requests, access.sectors, access.fewest_sectors
         );
     }

@@ -1,4 +1,4 @@
-//! The call: operands and options.
+//! The builder of attention: operands and options.
 
 use super::element::AttentionElement;
 use super::explanation::AttentionExplanation;
@@ -17,7 +17,7 @@ pub(super) struct ScoreTensor<'a, E: moye_device::memory::Element> {
     pub strides: [usize; 4],
 }
 
-/// Lengths that are on the device.
+/// Lengths in device memory.
 #[derive(Clone, Debug)]
 pub(super) struct Offsets<'a> {
     pub queries: BufferSlice<'a, i32>,
@@ -34,11 +34,11 @@ pub(super) struct Pages<'a> {
 
 /// Attention: `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each head.
 ///
-/// Several query heads may share a KV head (GQA, MQA): the heads of `q` are a multiple of those of
-/// `k` and `v`. Head sizes are 64, 80, 96, 128, 192 and 256, or 192 with values of 128. The last
-/// query token is at the position of the last key, so that a causal mask is aligned to the lower
-/// right. A query that sees no key has zeros, and minus infinity as its log-sum-exp. Accumulators
-/// are f32; the same call has the same bits each time.
+/// Several query heads may share a KV head (GQA, MQA): the number of heads of `q` is a multiple of
+/// that of `k` and `v`. Head sizes are 64, 80, 96, 128, 192 and 256, or 192 with values of 128. The
+/// last query token is at the position of the last key, so that a causal mask is aligned to the
+/// lower right. A query that sees no key has zeros, and minus infinity as its log-sum-exp.
+/// Accumulators are f32, and results are deterministic.
 ///
 /// ```
 /// use half::f16;
@@ -105,7 +105,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         self.window(None, Some(0))
     }
 
-    /// A query sees the keys from `left` before its position to `right` after it; `None` is no
+    /// A query sees the keys from `left` before its position to `right` after it; `None` means no
     /// limit.
     pub fn window(self, left: Option<u32>, right: Option<u32>) -> Self {
         let limit = |limit: Option<u32>| limit.map_or(i32::MAX, |limit| limit.min(i32::MAX as u32) as i32);
@@ -122,42 +122,43 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { softcap: cap, ..self }
     }
 
-    /// Adds an element to each score: a tensor (batch, head, query token, key token) with these
-    /// strides, in elements. 0 repeats.
+    /// Adds a bias to each score: a tensor (batch, head, query token, key token) with these
+    /// strides, in elements. A stride of 0 broadcasts.
     pub fn bias(self, elements: impl Into<BufferSlice<'a, T>>, strides: [usize; 4]) -> Self {
         Self { bias: Some(ScoreTensor { elements: elements.into(), strides }), ..self }
     }
 
-    /// Hides a key from a query where the byte of the score is 0: a tensor as for
+    /// Hides a key from a query if the byte of the score is 0: a tensor as for
     /// [`bias`](Self::bias).
     pub fn mask(self, bytes: impl Into<BufferSlice<'a, u8>>, strides: [usize; 4]) -> Self {
         Self { mask: Some(ScoreTensor { elements: bytes.into(), strides }), ..self }
     }
 
     /// ALiBi: subtracts a head's slope times the distance of key and query from each score. One
-    /// slope a query head, or one a query head of each batch.
+    /// slope for each query head, or for each query head of each batch.
     pub fn alibi(self, slopes: impl Into<BufferSlice<'a, f32>>) -> Self {
         Self { slopes: Some(slopes.into()), ..self }
     }
 
-    /// A score without a value for each query head, which takes its share of the softmax.
+    /// An attention sink: a score without a value for each query head, which takes its share of the
+    /// softmax.
     pub fn sinks(self, sinks: impl Into<BufferSlice<'a, f32>>) -> Self {
         Self { sinks: Some(sinks.into()), ..self }
     }
 
-    /// Also writes the natural logarithm of each row's sum of exponentials, contiguous (batch,
-    /// head, token).
+    /// Also writes the log-sum-exp of each row, in natural logarithms, contiguous (batch, head,
+    /// token).
     pub fn lse(self, lse: impl Into<BufferSliceMut<'a, f32>>) -> Self {
         Self { lse: Some(lse.into()), ..self }
     }
 
-    /// Sequences of variable length, one after the other along the tokens of the one batch that the
-    /// tensors have: where each begins and the last ends, in tokens, one number more than there are
-    /// sequences; and the longest.
+    /// Variable-length sequences, packed along the tokens of a single batch: their offsets in
+    /// tokens, one more than there are sequences, the last one being the end; and the longest
+    /// sequence.
     ///
     /// # Safety
-    /// The numbers ascend from 0 or more to at most the tensors' tokens, and no sequence is longer
-    /// than said.
+    /// The offsets ascend from 0 or more to at most the tensors' tokens, and no sequence is longer
+    /// than that.
     pub unsafe fn variable_length(
         self,
         queries: impl Into<BufferSlice<'a, i32>>,
@@ -167,20 +168,20 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { offsets: Some(Offsets { queries: queries.into(), keys: keys.into(), longest }), ..self }
     }
 
-    /// How many of the keys each batch has: a cache that is filled in part.
+    /// The number of keys of each batch, for a partly filled cache.
     ///
     /// # Safety
-    /// The numbers are from 0 to the keys that there is room for.
+    /// The numbers are from 0 to the tensor's number of keys.
     pub unsafe fn key_lengths(self, lengths: impl Into<BufferSlice<'a, i32>>) -> Self {
         Self { key_lengths: Some(lengths.into()), ..self }
     }
 
-    /// Keys and values in pages: `k` and `v` are (page, head, token of the page, column), pages of
-    /// a power of two of tokens, and `table` has the page numbers of each sequence, `per_sequence`
-    /// of them.
+    /// Paged keys and values: `k` and `v` are (page, head, token of the page, column), pages have a
+    /// power of two of tokens, and `table` has the page numbers of each sequence, `per_sequence` of
+    /// them.
     ///
     /// # Safety
-    /// The numbers of all pages that hold keys are below the pages that there are.
+    /// All page numbers of pages with keys are below the number of pages.
     pub unsafe fn pages(self, table: impl Into<BufferSlice<'a, i32>>, per_sequence: usize) -> Self {
         Self { pages: Some(Pages { table: table.into(), per_sequence }), ..self }
     }
@@ -190,16 +191,16 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { splits: Some(splits), ..self }
     }
 
-    /// Computes it on the default stream of a device.
+    /// Computes attention on the default stream of a device.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) where shapes and options do not fit
-    /// each other, [`Error::Unsupported`](crate::Error::Unsupported) for a head size without a
-    /// kernel, or addresses and strides that are no multiples of 16 bytes,
+    /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) if shapes and options do not match,
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for a head size without a kernel, or
+    /// addresses and strides that are not multiples of 16 bytes,
     /// [`Error::WrongDevice`](crate::Error::WrongDevice),
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), and those of [`Device::launch`].
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), and the errors of [`Device::launch`].
     pub fn run(&self, device: &Device, o: &mut HeadsMut<'_, T>) -> Result<()> {
-        // SAFETY: as for `matmul`: the default stream has its work in order.
+        // SAFETY: as for `matmul`: the default stream runs its work in order.
         unsafe { self.run_on(&device.default_stream(), o) }
     }
 
@@ -209,17 +210,17 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// As for [`Attention::run`].
     ///
     /// # Safety
-    /// Until the work has ended, no other stream writes the operands, or touches `o` and the
+    /// Until the work is complete, no other stream writes the operands, or touches `o` and the
     /// log-sum-exp.
     pub unsafe fn run_on(&self, stream: &Stream, o: &mut HeadsMut<'_, T>) -> Result<()> {
         // SAFETY: the caller's contract.
         unsafe { run::run(self, stream, o) }
     }
 
-    /// The kernel that would be launched, and how.
+    /// The plan of the call: the kernel and its configuration.
     ///
     /// # Errors
-    /// As for [`Attention::run`], as far as they do not need the launch.
+    /// As for [`Attention::run`], except for the errors of the launch itself.
     pub fn explain(&self, device: &Device, o: &HeadsMut<'_, T>) -> Result<AttentionExplanation> {
         run::explain(self, device, o)
     }

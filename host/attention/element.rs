@@ -13,21 +13,21 @@ use moye_kernels::attention::{Arguments, Half};
 pub struct Variant<T: Element> {
     pub(super) d: usize,
     pub(super) dv: usize,
-    /// For options that leave scores as they are.
+    /// The kernel for options that leave scores unchanged.
     pub(super) plain: Kernel<(Arguments<T>,)>,
-    /// For all options.
+    /// The kernel for all options.
     pub(super) general: Kernel<(Arguments<T>,)>,
     /// Query rows and keys of the plain kernel's tiles.
     pub(super) tile: (u32, u32),
-    /// Of the general kernel's.
+    /// The general kernel's.
     pub(super) general_tile: (u32, u32),
-    /// For all options and few query rows.
+    /// The kernel for all options and few query rows.
     pub(super) decode: Kernel<(Arguments<T>,)>,
-    /// Query rows and keys of its tiles; each of four warps has tiles of its own.
+    /// Query rows and keys of its tiles; each of four warps has its own tiles.
     pub(super) decode_tile: (u32, u32),
 }
 
-/// f16 and bf16: what attention is computed of.
+/// f16 and bf16: the element types of attention.
 pub trait AttentionElement: Half + TmaElement + sealed::Sealed {
     #[doc(hidden)]
     const VARIANTS: &'static [Variant<Self>];

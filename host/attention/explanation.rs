@@ -1,18 +1,18 @@
-//! What a call would do.
+//! The plan of a call.
 
-/// The kernel that [`Attention::run`](crate::Attention::run) would launch, and how.
+/// The kernel that [`Attention::run`](crate::Attention::run) would launch, and its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionExplanation {
-    /// The kernel's name; `None` where there are no queries.
+    /// The kernel's name; `None` if there are no queries.
     pub kernel: Option<&'static str>,
     /// Query rows of a tile.
     pub rows: u32,
-    /// Query heads of one KV head that share a tile.
+    /// Query heads of one KV head that share a tile (GQA packing).
     pub pack: u32,
     /// Splits of the keys.
     pub splits: u32,
-    /// Thread blocks.
+    /// Thread blocks of the grid.
     pub blocks: u32,
-    /// Memory that the call takes from the device and gives back, in bytes.
+    /// The workspace in bytes.
     pub workspace_bytes: usize,
 }

@@ -5,7 +5,7 @@ use crate::{Error, Result};
 use moye_device::memory::Element;
 use moye_kernels::attention::Strides;
 
-/// What errors call the operation.
+/// The operation's name in errors.
 pub(super) const OPERATION: &str = "attention";
 
 /// The largest extent: positions and their differences are i32 in the kernels.
@@ -16,7 +16,7 @@ pub(super) fn too_large(what: &'static str, value: usize) -> Error {
     Error::MatrixTooLarge { operation: OPERATION, what, value, limit: MAX_EXTENT as u64 }
 }
 
-/// Elements that a buffer must have for these extents, each at most [`MAX_EXTENT`], and strides.
+/// The elements that a buffer needs for these extents, each at most [`MAX_EXTENT`], and strides.
 pub(super) fn elements_needed(extents: [usize; 4], strides: [usize; 4]) -> u128 {
     if extents.contains(&0) {
         return 0;
@@ -25,12 +25,12 @@ pub(super) fn elements_needed(extents: [usize; 4], strides: [usize; 4]) -> u128 
     1 + extents.into_iter().zip(strides).map(last).sum::<u128>()
 }
 
-/// Where the elements are.
+/// The address of the first element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Batch, head, token, column.
+    /// The extents: batch, head, token, column.
     pub extents: [usize; 4],
-    /// Between batches, heads and tokens, in elements; columns are contiguous.
+    /// The strides between batches, heads and tokens, in elements; columns are contiguous.
     pub strides: [usize; 3],
 }
 
@@ -51,14 +51,14 @@ impl Shape {
         Ok(Self { extents, strides })
     }
 
-    /// As kernels take it.
+    /// In the kernels' form.
     pub fn kernel_strides(&self) -> Strides {
         let [batch, head, row] = self.strides.map(|stride| stride as i64);
         Strides { batch, row, head }
     }
 
-    /// Whether no two elements share a place: ordered by stride, each mode reaches over all smaller
-    /// ones.
+    /// Whether no two elements share memory: in the order of strides, each stride exceeds the
+    /// extent of all smaller ones.
     fn is_injective(&self) -> bool {
         if self.extents.contains(&0) {
             return true;
@@ -80,7 +80,7 @@ macro_rules! constructors {
         /// A contiguous tensor (batch, head, token, column), PyTorch's order.
         ///
         /// # Errors
-        /// [`Error::ShapeMismatch`] where the buffer is too short, [`Error::MatrixTooLarge`].
+        /// [`Error::ShapeMismatch`] if the buffer is too short, or [`Error::MatrixTooLarge`].
         pub fn head_first(elements: impl Into<$slice<'a, T>>, extents: [usize; 4]) -> Result<Self> {
             let [_, heads, tokens, columns] = extents;
             // Extents whose product overflows are refused by `strided`.
@@ -104,8 +104,8 @@ macro_rules! constructors {
     };
 }
 
-/// A tensor (batch, head, token, column) that is read: any strides but of columns, which are
-/// contiguous. Sequences of variable length follow each other along the tokens of a single batch.
+/// An operand (batch, head, token, column) with contiguous columns and any other strides.
+/// Variable-length sequences are packed along the tokens of a single batch.
 ///
 /// ```
 /// use moye::{Device, Heads};
@@ -126,7 +126,7 @@ impl<'a, T: Element> Heads<'a, T> {
     constructors!(BufferSlice);
 
     /// A tensor of `extents` (batch, head, token, column) with strides between batches, heads and
-    /// tokens, in elements. A stride of 0 repeats.
+    /// tokens, in elements. A stride of 0 broadcasts.
     ///
     /// # Errors
     /// As for [`head_first`](Self::head_first).
@@ -141,7 +141,7 @@ impl<'a, T: Element> Heads<'a, T> {
     }
 }
 
-/// A tensor as [`Heads`] that is written: no element is at two places.
+/// A result tensor, as [`Heads`]: no two elements share memory.
 #[derive(Debug)]
 pub struct HeadsMut<'a, T: Element> {
     pub(super) elements: BufferSliceMut<'a, T>,
@@ -154,7 +154,7 @@ impl<'a, T: Element> HeadsMut<'a, T> {
     /// As [`Heads::strided`].
     ///
     /// # Errors
-    /// As for [`Heads::strided`]; [`Error::ShapeMismatch`] where elements may share a place.
+    /// As for [`Heads::strided`]; also [`Error::ShapeMismatch`] if elements may share memory.
     pub fn strided(
         elements: impl Into<BufferSliceMut<'a, T>>,
         extents: [usize; 4],

@@ -1,4 +1,4 @@
-//! Attention by TMA and `wgmma`: which kernel serves a call, and its launch.
+//! Attention by TMA and `wgmma`: the kernel for a call, and its launch.
 
 use crate::Result;
 use crate::device::{Arch, Device};
@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 type Parameters<C> =
     (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, TmaMap<TmaQ<C>>, Arguments<<C as Config>::T>, u32);
 
-/// A kernel for sm_90a, without its shape in the type.
+/// A kernel for sm_90a, with its shape erased from the type.
 #[derive(Clone, Copy, Debug)]
 pub struct HopperVariant<T: Element> {
     pub(super) name: &'static str,
@@ -38,17 +38,17 @@ pub struct HopperVariant<T: Element> {
 #[derive(Clone, Copy, Debug)]
 pub struct HopperLaunch<T: Element> {
     pub(super) variant: HopperVariant<T>,
-    /// What the tensor maps of Q, K, V and O are made of.
+    /// The fields of the tensor maps of Q, K, V and O.
     fields: [Fields; 4],
-    /// The heads whose keys and values are kept in L2 at a time.
+    /// The heads whose keys and values stay in L2 at a time.
     section: u32,
     pub(super) blocks: u32,
 }
 
-/// What a tile of keys costs beside its keys, in keys: on an H100, tiles of 160 keys are ahead of
-/// those of 128 from 2048 keys on.
+/// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
+/// 2048 keys on.
 const OVERHEAD: u32 = 20;
-/// Bytes of keys and values that a section's heads may have, so that they stay in L2.
+/// Limit of the bytes of keys and values of a section's heads, so that they stay in L2.
 const L2_BYTES: u64 = 32 << 20;
 
 impl<T: TmaElement> HopperVariant<T> {
@@ -62,9 +62,9 @@ impl<T: TmaElement> HopperVariant<T> {
         }
     }
 
-    /// The launch that serves a call whose arguments are `arguments`, with heads of `d` columns and
-    /// values of `dv`; `None` where the kernels for sm_80 have to: another architecture, an option
-    /// that changes single scores, variable lengths, tensors that TMA does not load.
+    /// The launch for a call with the arguments `arguments`, and heads of `d` columns with values
+    /// of `dv`; `None` if the kernels for sm_80 must serve it: another architecture, an option that
+    /// changes single scores, variable lengths, tensors that TMA cannot load.
     pub(super) fn serves(
         variants: &[Self],
         device: &Device,
@@ -81,7 +81,7 @@ impl<T: TmaElement> HopperVariant<T> {
         {
             return None;
         }
-        // The length of all tiles of keys; a window is cut into small ones.
+        // The length of all tiles of keys; for a sliding window small tiles are better.
         let cost = |variant: &Self| match arguments.window {
             Window::ALL => {
                 u64::from(arguments.k_length.div_ceil(variant.tile.1)) * u64::from(variant.tile.1 + OVERHEAD)
@@ -104,7 +104,7 @@ impl<T: Element> HopperLaunch<T> {
     }
 
     /// # Safety
-    /// As for the kernel: the tensors of `arguments` are in the device's memory, by their extents
+    /// As for the kernel: the tensors of `arguments` are in the device's memory, with their extents
     /// and strides.
     pub(super) unsafe fn run(&self, stream: &Stream, mut arguments: Arguments<T>) -> Result<()> {
         let _ = arguments.grid(self.variant.tile.0);
@@ -113,10 +113,10 @@ impl<T: Element> HopperLaunch<T> {
     }
 }
 
-/// [`even_section`], which tries many: once for each shape.
+/// [`even_section`], which tries many candidates: once for each shape.
 fn section<T: Element>(arguments: &Arguments<T>, blocks: u32, tile: (u32, u32), d: u32) -> u32 {
     type Key = ([u32; 9], [i32; 2]);
-    /// The most shapes that are remembered.
+    /// The capacity of the cache of shapes.
     const SHAPES: usize = 1024;
     static KNOWN: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
     let &Arguments { batches, heads, group, q_length, k_length, window, .. } = arguments;
@@ -141,7 +141,7 @@ fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides) -> 
     layout!((rows, d, heads, batches):({ strides.row }, 1, { strides.head }, { strides.batch }))
 }
 
-/// The tensor maps of a call's tensors, if TMA loads and stores them.
+/// The tensor maps of a call's tensors, if TMA can load and store them.
 fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>) -> Option<[Fields; 4]> {
     let &Arguments { q, k, v, o, batches, heads, group, q_length, k_length, .. } = arguments;
     let queries = |strides| layout_of(q_length, C::D, heads, batches, strides);
@@ -170,7 +170,7 @@ unsafe fn launch<C: HopperKernel>(
     let v = TensorMapOf::<TmaK<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
     let grid = Grid::new(launch.blocks, C::THREADS);
-    // SAFETY: the caller's contract; the maps are of the tensors.
+    // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&q, &k, &v, &o, arguments, launch.section)) }
 }
 
@@ -186,7 +186,7 @@ macro_rules! variants {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
 
-        /// The kernels of this type, the one with the largest tiles of keys first.
+        /// The kernels of this type, those with the largest tiles of keys first.
         pub const $list: &[HopperVariant<$t>] = &[$(HopperVariant::of::<$config>()),+];
     )+ };
 }

@@ -1,19 +1,19 @@
-//! Which kernel, how many heads in a tile, and how many splits of the keys.
+//! The choice of the kernel, of the heads in a tile, and of the splits of the keys.
 
-/// What the choice depends on.
+/// The inputs of the choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub batches: u32,
     pub heads: u32,
     pub group: u32,
-    /// Query and key tokens; the most of any sequence.
+    /// Query and key tokens; the largest numbers of any sequence.
     pub queries: u32,
     pub keys: u32,
-    /// Query rows and keys of a tile: of the forward kernel, of the one for few rows.
+    /// Query rows and keys of a tile: of the forward kernel, and of the one for few rows.
     pub tile: (u32, u32),
     pub decode_tile: (u32, u32),
     pub multiprocessors: u32,
-    /// Forced by the caller.
+    /// Set by the caller.
     pub splits: Option<u32>,
 }
 
@@ -29,17 +29,17 @@ pub struct Plan {
 const GROUPS: u32 = 4;
 /// Blocks that run on a multiprocessor at the same time.
 const BLOCKS: u32 = 2;
-/// What a split costs beside its tiles, in tiles: its prologue and epilogue, and its share of the
-/// combine kernel.
+/// The overhead of a split, in tiles: its prologue and epilogue, and its share of the combine
+/// kernel.
 const OVERHEAD: u32 = 2;
-/// The most splits.
+/// The largest number of splits.
 pub const MOST_SPLITS: u32 = 128;
 
-/// Chooses.
+/// Makes the choice.
 #[must_use]
 pub fn plan(question: &Question) -> Plan {
     let Question { heads, queries, .. } = *question;
-    // Without query heads a group has none.
+    // Without query heads a group is empty.
     let group = question.group.max(1);
     let tiles = |pack: u32, rows: u32| {
         (u64::from(queries) * u64::from(pack)).div_ceil(rows.into()) * u64::from(heads / pack)
@@ -47,13 +47,13 @@ pub fn plan(question: &Question) -> Plan {
     let decode = queries.saturating_mul(group) <= question.decode_tile.0;
     let (rows, keys) =
         if decode { (question.decode_tile.0, question.decode_tile.1 * GROUPS) } else { question.tile };
-    // Heads that share keys share a tile where that makes fewer tiles.
+    // Heads that share keys share a tile if that gives fewer tiles.
     let pack = if tiles(group, rows) < tiles(1, rows) { group } else { 1 };
     let blocks = tiles(pack, rows).saturating_mul(u64::from(question.batches));
     let key_tiles = question.keys.div_ceil(keys);
     let slots = u64::from(question.multiprocessors * BLOCKS).max(1);
     let splits = question.splits.unwrap_or_else(|| {
-        // Waves times the length of one; the fewest splits of the shortest.
+        // The number of waves times the length of one; of equal ones the fewest splits.
         let cost = |splits: u32| {
             let waves = blocks.saturating_mul(u64::from(splits)).div_ceil(slots);
             let extra = if splits > 1 { OVERHEAD } else { 0 };

@@ -1,4 +1,4 @@
-//! Checks a call, and writes it as the kernels' arguments.
+//! Checks a call, and converts it to the kernels' arguments.
 
 use super::builder::{Attention, ScoreTensor};
 use super::element::{AttentionElement, Variant};
@@ -12,7 +12,7 @@ use moye_kernels::attention::{Arguments, ScoreStrides, Strides};
 /// A call that was checked.
 pub struct Problem<T: AttentionElement> {
     pub variant: Variant<T>,
-    /// Without what the plan decides: `pack`, `splits`, the workspaces.
+    /// Without the plan's fields: `pack`, `splits`, the workspaces.
     pub arguments: Arguments<T>,
 }
 
@@ -61,7 +61,7 @@ impl<T: AttentionElement> Problem<T> {
             }
         }
 
-        // How many sequences, and the most tokens of one.
+        // The number of sequences, and the most tokens of one.
         let (mut batches, mut queries, mut keys) = (q_batches, q_tokens, k_tokens);
         let mut page = 0;
         if let Some(pages) = &call.pages {
@@ -203,7 +203,7 @@ impl<T: AttentionElement> Problem<T> {
             group: (heads / kv_heads) as u32,
             q_length: queries as u32,
             k_length: keys as u32,
-            // All that this has computed from extents is replaced above.
+            // Everything here that depends on extents is replaced above.
             ..Arguments::contiguous(
                 (
                     Global::from_address(call.q.elements.address()),
@@ -220,7 +220,7 @@ impl<T: AttentionElement> Problem<T> {
     }
 }
 
-/// An option of `len` elements that has to have `needed`.
+/// An option of `len` elements that needs `needed`.
 fn expect(what: &str, len: usize, of: &str, needed: usize) -> Result<()> {
     if len == needed {
         return Ok(());

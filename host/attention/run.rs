@@ -1,4 +1,4 @@
-//! A call step by step: checked, planned, launched.
+//! The steps of attention: check, plan, launch.
 
 use super::builder::Attention;
 use super::element::AttentionElement;
@@ -16,7 +16,7 @@ use moye_device::kernel::Kernel;
 use moye_device::memory::GlobalMut;
 use moye_kernels::attention::Arguments;
 
-/// Which kernel is launched.
+/// The kernel to launch.
 enum Choice<T: AttentionElement> {
     /// For sm_80, with the query rows of its tiles.
     Sm80(Kernel<(Arguments<T>,)>, u32),
@@ -45,7 +45,7 @@ struct Launch<T: AttentionElement> {
     choice: Choice<T>,
     arguments: Arguments<T>,
     blocks: u64,
-    /// Elements of f32 that the splits leave.
+    /// f32 elements of the splits' partial results.
     partial_o: usize,
     partial_lse: usize,
     dv: u32,
@@ -92,11 +92,11 @@ impl<T: AttentionElement> Launch<T> {
         }
         let mut blocks = blocks;
         let mut splits = splits;
-        // A warpgroup's rows are of one head: shorter sequences leave it rows without a query.
+        // A warpgroup's rows belong to one head: with shorter sequences some rows have no query.
         if blocks > 0 && !decode && call.splits.is_none_or(|splits| splits == 1) && arguments.q_length >= 64 {
             let (sizes, plain) = ((variant.d, variant.dv), Arguments { pack: 1, splits: 1, ..arguments });
-            // The keys are not split: where row tiles are too few to fill the card, the kernels for
-            // sm_80 split them.
+            // The keys are not split: if there are too few row tiles to fill the GPU, the kernels
+            // for sm_80 split them.
             if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &plain)
                 .filter(|launch| splits == 1 || launch.blocks == device.planned_multiprocessors())
             {
@@ -124,7 +124,7 @@ impl<T: AttentionElement> Launch<T> {
     }
 }
 
-/// The most query rows that the kernels count.
+/// The largest number of query rows that the kernels count.
 const MAX_ROWS: u64 = i32::MAX as u64;
 
 /// An error if `value` is above `limit`.
@@ -154,10 +154,10 @@ pub unsafe fn run<T: AttentionElement>(
         launch.arguments.partial_o = GlobalMut::from_address(base);
         launch.arguments.partial_lse = GlobalMut::from_address(base + 4 * launch.partial_o as u64);
     }
-    // SAFETY: `Problem::of` has checked that all lies inside the buffers and is aligned; `o` and
-    // the log-sum-exp are borrowed mutably and share no element with the operands; the workspace is
-    // as large as the splits need. The caller answers for other streams, and for numbers on the
-    // device.
+    // SAFETY: `Problem::of` has checked bounds and alignment of all tensors. `o` and the
+    // log-sum-exp are borrowed mutably and share no element with the operands; the workspace is
+    // large enough for the splits. The caller answers for other streams, and for numbers in device
+    // memory.
     unsafe {
         match &launch.choice {
             Choice::Sm80(kernel, _) => {
@@ -174,7 +174,7 @@ pub unsafe fn run<T: AttentionElement>(
     Ok(())
 }
 
-/// What [`run`] would do.
+/// The plan of [`run`].
 pub fn explain<T: AttentionElement>(
     call: &Attention<'_, T>,
     device: &Device,

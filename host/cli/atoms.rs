@@ -1,4 +1,4 @@
-//! `moye atoms`: the table of matrix instructions, those of a warp and those of a warpgroup.
+//! `moye atoms`: the table of matrix instructions of warps and of warpgroups.
 
 use super::report;
 use anyhow::{Result, bail};
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 #[derive(Args)]
 pub struct Atoms {
-    /// Only atoms whose name (CuTe's or MoYe's) or instruction contains all of these, in any case:
-    /// `bf16`, `sm80 s8`.
+    /// Only atoms whose name (CuTe's or MoYe's) or instruction contains all of these, in upper or
+    /// lower case: `bf16`, `sm80 s8`.
     #[arg(value_name = "TEXT")]
     filter: Vec<String>,
-    /// Print JSON, one atom a line.
+    /// Print JSON, one atom for each line.
     #[arg(long)]
     json: bool,
 }
@@ -24,7 +24,7 @@ impl Atoms {
         let atoms = matching(&self.filter);
         if atoms.is_empty() {
             bail!(
-                "no atom's name or instruction contains {}; they are of matrix instructions, and UniversalFma, a multiply-add of \
+                "no atom's name or instruction contains {}; atoms are matrix instructions, and UniversalFma, a multiply-add of \
                  one thread, is none of them (`moye draw --mma UniversalFma` draws it)",
                 self.filter.join(" and ")
             );
@@ -43,7 +43,7 @@ impl Atoms {
     }
 }
 
-/// An atom of a warp, or of a warpgroup.
+/// An atom of a warp or of a warpgroup.
 #[derive(Clone, Copy)]
 enum Atom {
     Warp(&'static MmaInfo),
@@ -51,7 +51,7 @@ enum Atom {
 }
 
 impl Atom {
-    /// CuTe's name, MoYe's, where it has one, and the instruction.
+    /// CuTe's name, MoYe's if it has one, and the instruction.
     fn names(self) -> [&'static str; 3] {
         match self {
             Self::Warp(atom) => [atom.name, atom.moye_name.unwrap_or_default(), atom.instruction],
@@ -74,7 +74,7 @@ impl Atom {
     }
 }
 
-/// The atoms in whose names and instruction all parts occur.
+/// The atoms whose names or instruction contain all parts.
 fn matching(parts: &[String]) -> Vec<Atom> {
     let parts: Vec<_> = parts.iter().map(|part| part.to_lowercase()).collect();
     let matches = |atom: &Atom| {
@@ -134,17 +134,17 @@ fn as_json(atom: &MmaInfo) -> Value {
     value
 }
 
-/// The threads of a warpgroup, as an atom's layout of threads.
+/// The threads of a warpgroup, as an atom's thread layout.
 const WARPGROUP: &str = "128:1";
-/// What an operand in shared memory is given by.
+/// How an operand in shared memory is passed.
 const DESCRIPTOR: (&str, usize) = ("matrix descriptor", 1);
 
-/// An operand of an atom of a warpgroup.
+/// An operand of a warpgroup's atom.
 struct OfWarpgroup {
     name: &'static str,
     element: &'static str,
     bits: usize,
-    /// What it is given by, and how many of these.
+    /// How it is passed, and in how many registers.
     given: (&'static str, usize),
     layout: Layout,
 }
@@ -170,7 +170,7 @@ fn described_of_warpgroup(atom: &WgmmaInfo) -> String {
     let [m, n, k] = atom.shape_mnk;
     let (major, minor) = atom.ptx_version;
     let mut text = format!("{}\n  {}\n", atom.name, atom.instruction);
-    text += &format!("  sm_90a alone, PTX {major}.{minor}; {m} x {n} x {k}; threads {WARPGROUP}\n");
+    text += &format!("  sm_90a only, PTX {major}.{minor}; {m} x {n} x {k}; threads {WARPGROUP}\n");
     for OfWarpgroup { name, element, given: (register, count), layout, .. } in operands_of_warpgroup(atom) {
         let given = format!("{count} x {register}");
         text += &format!("  {name}  {element:<5} {given:<9}  {layout}\n");
@@ -239,7 +239,7 @@ mod tests {
                 "SM90_64x256x16_F32BF16BF16_SS",
                 [
                     "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16\n",
-                    "sm_90a alone, PTX 8.0; 64 x 256 x 16; threads 128:1",
+                    "sm_90a only, PTX 8.0; 64 x 256 x 16; threads 128:1",
                     "D  f32   128 x f32  ((4,8,4),(2,2,32)):((128,1,16),(64,8,512))",
                     "A  bf16  1 x matrix descriptor",
                 ],

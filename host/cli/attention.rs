@@ -15,35 +15,36 @@ use std::str::FromStr;
 
 #[derive(Args)]
 pub struct Attention {
-    /// A .npy file with the queries: float16 or bfloat16 of shape (batch, head, token, column).
+    /// A .npy file with the queries: float16 or bfloat16, of shape (batch, head, token, column).
     #[arg(value_name = "Q.npy")]
     q: PathBuf,
-    /// The keys. Their heads may be fewer: the query heads are a multiple of them.
+    /// The keys. They may have fewer heads: the number of query heads must be a multiple of theirs.
     #[arg(value_name = "K.npy")]
     k: PathBuf,
     /// The values.
     #[arg(value_name = "V.npy")]
     v: PathBuf,
-    /// Where to write the results, shaped as the queries.
+    /// Output file; its shape is that of the queries.
     #[arg(short, long, value_name = "O.npy")]
     output: PathBuf,
-    /// Hide the keys after a query's position; the last query is at the position of the last key.
+    /// Causal mask: hide the keys after a query's position; the last query is at the position of
+    /// the last key.
     #[arg(long, conflicts_with = "window")]
     causal: bool,
-    /// Hide the keys more than L before or R after a query's position; `-` is no limit.
+    /// Sliding window: hide the keys more than L before or R after a query's position; `-` means no
+    /// limit.
     #[arg(long, value_name = "L,R")]
     window: Option<Window>,
     /// Factor of the scores (default: one over the square root of the head size).
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER", value_parser = single)]
     scale: Option<f32>,
-    /// Write the logarithms of the sums of exponentials too: float32 of shape (batch, head, token,
-    /// 1).
+    /// Also write the log-sum-exp of each row: float32 of shape (batch, head, token, 1).
     #[arg(long, value_name = "FILE")]
     lse: Option<PathBuf>,
-    /// Type of the elements, where the files cannot tell: f16 or bf16.
+    /// Element type, f16 or bf16, for files that do not store it.
     #[arg(long, value_enum, value_name = "TYPE")]
     dtype: Option<Dtype>,
-    /// Replace the outputs where they exist.
+    /// Overwrite the outputs if they exist.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -52,10 +53,10 @@ pub struct Attention {
 
 /// Reads a number of f32. One that f32 rounds to infinity or to 0 is an error.
 fn single(text: &str) -> Result<f32, String> {
-    f32::of(number(text)?).ok_or_else(|| format!("`{text}` is beyond {}", f32::TAKES))
+    f32::of(number(text)?).ok_or_else(|| format!("`{text}` is outside of {}", f32::TAKES))
 }
 
-/// How far a query sees to the left and to the right.
+/// The window of a query to the left and to the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window([Option<u32>; 2]);
 
@@ -69,7 +70,7 @@ impl FromStr for Window {
         };
         let wrong = || {
             format!(
-                "`{text}` is no window: it must be two numbers of keys, L,R, or `-` for no limit, such as 128,0"
+                "`{text}` is not a window: expected two numbers of keys, L,R, with `-` for no limit, such as 128,0"
             )
         };
         let (left, right) = text.split_once(',').ok_or_else(wrong)?;
@@ -77,7 +78,7 @@ impl FromStr for Window {
     }
 }
 
-/// How many elements an array of this shape has.
+/// The number of elements of an array of this shape.
 fn elements(shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
         return Ok(0);
@@ -98,7 +99,7 @@ impl Attention {
             Dtype::F16 => self.compute::<f16>(report, &files, output, lse),
             Dtype::Bf16 => self.compute::<bf16>(report, &files, output, lse),
             other => bail!(
-                "{} holds {other}; attention is of float16 or bfloat16, so convert it, say with a.astype('float16')",
+                "{} holds {other}; attention needs float16 or bfloat16: convert it, for example with a.astype('float16')",
                 files[0].name()
             ),
         }

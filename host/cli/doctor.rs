@@ -10,23 +10,22 @@ use moye_build::report::Ptxas;
 use moye_build::{BuildError, core_source};
 use std::env;
 
-/// The folder that this program was built in.
+/// The folder in which this program was built.
 const CHECKOUT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Looks at everything, and fails where something is missing that a machine without a GPU needs
-/// too.
+/// Checks everything, and fails if a component is missing that a machine without a GPU needs too.
 #[derive(Args)]
 pub struct Doctor {}
 
-/// What was found of one thing.
+/// The result of one check.
 enum Finding {
-    /// It is there.
+    /// The component is there.
     Ok(String),
-    /// It is not, and this is what that means and how to mend it.
-    Missing { what: String, without: &'static str, mend: String },
+    /// It is missing: the consequence, and the way to fix it.
+    Missing { what: String, without: &'static str, fix: String },
 }
 
-/// Prints a finding; says whether the thing is there.
+/// Prints a result; returns whether the component is there.
 fn tell(report: &mut Report, name: &str, finding: Finding) -> bool {
     let name = format!("{name:<12}");
     match finding {
@@ -34,10 +33,10 @@ fn tell(report: &mut Report, name: &str, finding: Finding) -> bool {
             report.line(&name, format_args!("ok       {what}"));
             true
         }
-        Finding::Missing { what, without, mend } => {
+        Finding::Missing { what, without, fix } => {
             report.line(&name, format_args!("missing  {what}"));
             report.line("", format_args!("{:13}{without}", ""));
-            report.line("", format_args!("{:13}to mend it: {mend}", ""));
+            report.line("", format_args!("{:13}to fix it: {fix}", ""));
             false
         }
     }
@@ -56,7 +55,7 @@ impl Doctor {
         }
         report.line("simulator   ", "ok       runs every kernel on the CPU");
         if !(compiler && source) {
-            bail!("kernels cannot be compiled here; what is compiled already runs");
+            bail!("kernels cannot be compiled here; compiled programs run");
         }
         Ok(())
     }
@@ -67,17 +66,17 @@ fn rustc() -> Finding {
         Ok(version) => Finding::Ok(version),
         Err(error) => Finding::Missing {
             what: error.to_string(),
-            without: "Without it nothing can be compiled; this program runs all the same.",
-            mend: "install Rust from https://rustup.rs".to_owned(),
+            without: "Without it nothing can be compiled; this program still runs.",
+            fix: "install Rust from https://rustup.rs".to_owned(),
         },
     }
 }
 
 fn source_of_core() -> Finding {
-    let missing = |what: String, mend: &str| Finding::Missing {
+    let missing = |what: String, fix: &str| Finding::Missing {
         what: what.lines().next().unwrap_or_default().to_owned(),
-        without: "Without it no kernel can be compiled to PTX; what is compiled already runs.",
-        mend: mend.to_owned(),
+        without: "Without it no kernel can be compiled to PTX; compiled programs run.",
+        fix: fix.to_owned(),
     };
     let install = "`rustup component add rust-src`, or `cargo xtask setup` in a checkout of moye";
     let folder = match env::current_dir() {
@@ -85,10 +84,10 @@ fn source_of_core() -> Finding {
         Err(error) => return missing(error.to_string(), install),
     };
     match core_source::find(&folder) {
-        // Only crates that depend on the checkout of this program look there.
+        // Only crates that depend on this program's checkout look there.
         Ok(CoreSource { library, .. }) if library.starts_with(CHECKOUT) && !folder.starts_with(CHECKOUT) => {
             Finding::Ok(format!(
-                "{}, of the checkout that this program was built in; for crates that do not depend on that checkout set {} to it",
+                "{}, from the checkout in which this program was built; for crates that do not depend on that checkout set {} to it",
                 library.display(),
                 core_source::VARIABLE
             ))
@@ -99,7 +98,7 @@ fn source_of_core() -> Finding {
         {
             missing(
                 error.to_string(),
-                "set MOYE_RUST_SRC to the folder `library` of that version's source, or unset it",
+                "set MOYE_RUST_SRC to the folder `library` in the source of that version, or unset it",
             )
         }
         Err(error @ BuildError::CoreSourceUnusable { .. }) => {
@@ -112,16 +111,15 @@ fn source_of_core() -> Finding {
 fn ptxas() -> Finding {
     match Ptxas::find() {
         Some(ptxas) if !ptxas.path().is_file() => Finding::Missing {
-            what: format!("MOYE_PTXAS names {}, which is no file", ptxas.path().display()),
-            without: "Without it reports on kernels lack registers and spills; compiling and running need it not.",
-            mend: "set MOYE_PTXAS to the program, or unset it: it is then looked for in the usual places"
-                .to_owned(),
+            what: format!("MOYE_PTXAS names {}, which is not a file", ptxas.path().display()),
+            without: "Without it reports on kernels lack registers and spills; compiling and running do not need it.",
+            fix: "set MOYE_PTXAS to the program, or unset it to search the usual places".to_owned(),
         },
         Some(ptxas) => Finding::Ok(ptxas.path().display().to_string()),
         None => Finding::Missing {
             what: "not in PATH, CUDA_PATH or a Python environment".to_owned(),
-            without: "Without it reports on kernels lack registers and spills; compiling and running need it not.",
-            mend: "`pip install nvidia-cuda-nvcc`, or install the CUDA toolkit".to_owned(),
+            without: "Without it reports on kernels lack registers and spills; compiling and running do not need it.",
+            fix: "`pip install nvidia-cuda-nvcc`, or install the CUDA toolkit".to_owned(),
         },
     }
 }
@@ -131,27 +129,28 @@ fn driver() -> Finding {
         Ok((major, minor)) => Finding::Ok(format!("for CUDA {major}.{minor}")),
         Err(Error::NoDriver { file, reason }) => Finding::Missing {
             what: format!("cannot open {file} ({reason})"),
-            without: "Without it no GPU can be used; the simulator runs all the same.",
-            mend: "install the NVIDIA driver for the GPU; a container must be started with the GPU passed in"
+            without: "Without it no GPU can be used; the simulator still runs.",
+            fix: "install the NVIDIA driver for the GPU; a container must be started with the GPU passed in"
                 .to_owned(),
         },
         Err(error) => Finding::Missing {
-            mend: match error {
+            fix: match error {
                 Error::DriverTooOld { .. } => "update the NVIDIA driver".to_owned(),
                 _ => "install the NVIDIA driver again".to_owned(),
             },
             what: error.to_string(),
-            without: "Without it no GPU can be used; the simulator runs all the same.",
+            without: "Without it no GPU can be used; the simulator still runs.",
         },
     }
 }
 
-/// Tells of every GPU.
+/// Reports on every GPU.
 fn gpus(report: &mut Report) {
-    let missing = |error: &Error| Finding::Missing {
+    let missing = |error: &Error| {
+        Finding::Missing {
         what: error.to_string(),
         without: "Without it the simulator is used.",
-        mend: match error {
+        fix: match error {
             Error::GpuTooOld { .. } => "use a GPU of sm_80 (Ampere) or newer".to_owned(),
             Error::DriverTooOld { .. } => "update the NVIDIA driver".to_owned(),
             Error::PtxVersion { needs, .. } => {
@@ -159,17 +158,18 @@ fn gpus(report: &mut Report) {
             }
             Error::PtxRefused { log, .. } if log.is_empty() => "update the NVIDIA driver".to_owned(),
             Error::PtxRefused { .. } => {
-                "update the NVIDIA driver; if it refuses this kernel still, its log above says why".to_owned()
+                "update the NVIDIA driver; if it still refuses this kernel, its log above says why".to_owned()
             }
             Error::KernelFault { .. } => {
-                "start the program anew: a kernel's fault ends all use of the GPU by its process".to_owned()
+                "restart the program: after a kernel's fault its process cannot use the GPU any more".to_owned()
             }
             Error::Driver { code: DriverCode::OUT_OF_MEMORY, .. } => {
-                "free memory of the GPU: `nvidia-smi` names who has it".to_owned()
+                "free memory of the GPU: `nvidia-smi` lists the processes that use it".to_owned()
             }
-            _ => "see `nvidia-smi` for the driver's view, and CUDA_VISIBLE_DEVICES for what it may use"
+            _ => "see `nvidia-smi` for the driver's view, and CUDA_VISIBLE_DEVICES for the GPUs that it may use"
                 .to_owned(),
         },
+    }
     };
     let count = match Device::gpu_count() {
         Ok(count) => count,
@@ -179,8 +179,8 @@ fn gpus(report: &mut Report) {
         }
     };
     for index in 0..count {
-        // A small kernel is compiled, since whether the driver takes the kernels' PTX is known only
-        // then.
+        // Compiles a small kernel, since only that shows whether the driver accepts the kernels'
+        // PTX.
         let device = Device::gpu(index).and_then(|device| device.attributes(&kernels::copy).map(|_| device));
         let finding = match device {
             Err(error) => missing(&error),

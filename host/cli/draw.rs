@@ -1,4 +1,4 @@
-//! `moye draw`: pictures of layouts and of what is made of them.
+//! `moye draw`: pictures of layouts, copies and matrix instructions.
 
 mod atoms;
 mod json;
@@ -35,18 +35,18 @@ use text::Drawn;
 #[command(group(clap::ArgGroup::new("what").args(["layout", "layout_option", "tv", "copy", "source", "mma", "json"]).multiple(true).required(true)))]
 pub struct Draw {
     /// The layout to draw: `(4,(2,2)):(2,(1,8))`; without strides it is column-major. Also a
-    /// swizzled one, `Sw<3,3,3> o 0 o (8,64):(64,1)`, and an operation of `moye eval`,
+    /// swizzled layout, `Sw<3,3,3> o 0 o (8,64):(64,1)`, and an operation of `moye eval`,
     /// `logical_divide((8,8), (4,4))`.
     #[arg(conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout: Option<String>,
-    /// The layout by an option, as the other pictures have it.
+    /// The same layout as an option, like the other pictures' layouts.
     #[arg(long = "layout", value_name = "LAYOUT", hide = true, conflicts_with_all = ["tv", "copy", "source", "mma", "json"])]
     layout_option: Option<String>,
 
-    /// Draw a thread-value layout: which thread holds each element of the tile as which value.
+    /// Draw a thread-value layout: the thread and the value that hold each element of the tile.
     #[arg(long, value_name = "LAYOUT", requires = "tile", conflicts_with_all = ["copy", "source", "mma", "json"])]
     tv: Option<String>,
-    /// The tile's extents, such as 16x8; of a tiled MMA, M, N and K.
+    /// The tile's extents, such as 16x8; for a tiled MMA, M, N and K.
     #[arg(long, value_name = "MxN|MxNxK")]
     tile: Option<String>,
     /// The thread ids of thread indices 0, 1, ..., as a layout (an atom's thr_id).
@@ -57,21 +57,21 @@ pub struct Draw {
     #[arg(long, num_args = 2, value_names = ["THREADS", "VALUES"], conflicts_with_all = ["source", "mma", "json"])]
     copy: Option<Vec<String>>,
     /// The copy's atom: UniversalCopy<u128>, SM75_U32x4_LDSM_N, ... Without it every value is
-    /// copied by itself.
+    /// copied separately.
     #[arg(long, value_name = "NAME")]
     atom: Option<String>,
-    /// The elements that the atom copies: f32, bf16, e4m3, ..., or their bits.
+    /// The element type that the atom copies: f32, bf16, e4m3, ..., or its bits.
     #[arg(long, value_name = "TYPE", requires = "atom")]
     element: Option<String>,
-    /// Draw a tiled copy by its source's thread-value layout.
+    /// Draw a tiled copy from its source's thread-value layout.
     #[arg(long, value_name = "LAYOUT", requires_all = ["destination", "tile"], conflicts_with_all = ["mma", "json"])]
     source: Option<String>,
     /// The destination's thread-value layout.
     #[arg(long, value_name = "LAYOUT", requires = "source")]
     destination: Option<String>,
 
-    /// Draw a matrix instruction: its name (CuTe's or MoYe's; `moye atoms` lists them), with --json
-    /// that of one in the file; or its shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
+    /// Draw a matrix instruction by name (CuTe's or MoYe's; `moye atoms` lists them; with --json
+    /// the one in the file), or by shape, such as 16x8x16 (M, N, K), with --a, --b and --c.
     /// UniversalFma is one multiply-add of one thread.
     #[arg(long, value_name = "SHAPE|NAME")]
     mma: Option<String>,
@@ -84,11 +84,11 @@ pub struct Draw {
     /// The thread-value layout of C, to indices of M x N.
     #[arg(long, value_name = "LAYOUT", requires = "mma")]
     c: Option<String>,
-    /// Tile the named instruction: atoms side by side along M, N and K, (2,2,1) say. --tile makes
-    /// the tile larger.
+    /// Tile the named instruction: atoms along M, N and K, for example (2,2,1). --tile makes the
+    /// tile larger.
     #[arg(long, value_name = "LAYOUT", requires = "mma", conflicts_with = "json")]
     atoms: Option<String>,
-    /// Draw the tiled copy by which the instruction's threads get this operand, with --atom: a, b
+    /// Draw the tiled copy by which the instruction's threads load this operand, with --atom: a, b
     /// or c.
     #[arg(long, value_name = "OPERAND", requires_all = ["mma", "atom"], conflicts_with = "json")]
     operand: Option<String>,
@@ -96,15 +96,14 @@ pub struct Draw {
     /// mma_traits, tiled_mma, tiled_copy or mma_copy and its layouts.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Which line of the file: the one with this `id`.
+    /// Line of the file: the one with this `id`.
     #[arg(long, requires = "json", conflicts_with = "mma")]
     id: Option<i64>,
 
     /// Swizzle the layout: bits, base and shift, such as 3,4,3.
     #[arg(long, value_name = "B,M,S", requires = "drawn")]
     swizzle: Option<String>,
-    /// Draw the bank of shared memory of each element of this type: f32, bf16, e4m3, ..., or its
-    /// bits.
+    /// Draw the shared-memory bank of each element of this type: f32, bf16, e4m3, ..., or its bits.
     #[arg(long, value_name = "TYPE", requires = "drawn")]
     banks: Option<String>,
     /// A warp's access: (thread, value) to the linear coordinate of an element. Conflicts are
@@ -112,28 +111,28 @@ pub struct Draw {
     #[arg(long, value_name = "LAYOUT", requires = "banks")]
     access: Option<String>,
 
-    /// The file to write; its suffix chooses the format: .svg, .tex, .typ, .txt. Without it, or
-    /// with `-`, the picture goes to standard output.
+    /// Output file; its suffix selects the format: .svg, .tex, .typ, .txt. Without it, or with `-`,
+    /// the picture goes to standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The format. Without it, what the file's suffix says, or a table.
+    /// Output format (default: by the file's suffix, or a table).
     #[arg(long)]
     format: Option<FormatName>,
-    /// Overwrite the file where there is one.
+    /// Overwrite the file if it exists.
     #[arg(long)]
     force: bool,
-    /// The colours of SVG, TikZ and Typst: `auto` follows the reader's choice in SVG and is light
+    /// Colours of SVG, TikZ and Typst: `auto` follows the reader's setting in SVG and is light
     /// elsewhere.
     #[arg(long, default_value = "auto")]
     theme: ThemeName,
     /// Count indices from 1, as Julia does.
     #[arg(long)]
     one_based: bool,
-    /// The characters of a line of the table. Without it, the terminal's width, and no limit where
-    /// there is none.
+    /// Width of the table in characters (default: the terminal's width; no limit without a
+    /// terminal).
     #[arg(long, value_name = "N")]
     width: Option<u16>,
-    /// Whether the table is coloured; `auto`: where standard output is a terminal with colours.
+    /// Colours of the table; `auto`: if standard output is a terminal with colours.
     #[arg(long, default_value = "auto")]
     colour: ColourName,
 }
@@ -201,7 +200,7 @@ impl Draw {
             let (threads, values) = (text::layout("--copy", threads)?, text::layout("--copy", values)?);
             return match (&self.atom, &self.element) {
                 (Some(atom), Some(element)) => atoms::copy(atom, element, &threads, &values),
-                (Some(_), None) => bail!("--atom needs --element, the type of the elements that it copies"),
+                (Some(_), None) => bail!("--atom needs --element, the element type"),
                 _ => Ok(draw::tiled_copy_of(&threads, &values)?),
             };
         }
@@ -254,7 +253,7 @@ impl Draw {
         Ok(draw::mma(shape, &a, &b, &c, threads)?)
     }
 
-    /// A layout by itself, swizzled, or by bank.
+    /// A layout alone, swizzled, or by bank.
     fn memory(&self, layout: &str) -> Result<Scene> {
         let (layout, swizzled) = match (text::drawn(layout)?, &self.swizzle) {
             (Drawn::Plain(layout), Some(swizzle)) => {
@@ -262,7 +261,7 @@ impl Draw {
             }
             (Drawn::Plain(layout), None) => (layout, None),
             (Drawn::Swizzled(_), Some(_)) => {
-                bail!("the layout {layout} is swizzled already; leave --swizzle out")
+                bail!("the layout {layout} is already swizzled; leave --swizzle out")
             }
             (Drawn::Swizzled(composed), None) => (composed.layout, Some(composed)),
         };
@@ -319,7 +318,7 @@ impl FormatName {
 /// To standard output.
 fn print(text: &str, format: Format) {
     match format {
-        // The table has colours only where they are wanted; on old Windows consoles they have to be
+        // The table has colours only on request; on old Windows consoles they have to be
         // translated.
         Format::Table => {
             let mut output = anstream::AutoStream::always(std::io::stdout().lock());

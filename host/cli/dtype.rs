@@ -1,4 +1,4 @@
-//! Element types as NumPy has them, and what a command asks of each.
+//! NumPy's element types, and what the commands need of each.
 
 use super::reference::Tolerance;
 use anyhow::{Result, bail};
@@ -19,18 +19,18 @@ pub enum Dtype {
     F32,
     /// float64
     F64,
-    /// int8, whose products are int32
+    /// int8, with int32 products
     I8,
-    /// float8_e4m3fn, whose products are bfloat16: on GPUs of sm_90 (Hopper) alone
+    /// float8_e4m3fn, with bfloat16 products: on GPUs of sm_90 (Hopper) only
     E4m3,
-    /// float8_e5m2, likewise
+    /// float8_e5m2, with bfloat16 products: on GPUs of sm_90 (Hopper) only
     E5m2,
-    /// int32: of results alone.
+    /// int32: for results only.
     #[value(skip)]
     I32,
 }
 
-/// What products are of, for messages.
+/// The operand types of products, for messages.
 pub const PRODUCTS: &str = "float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2";
 
 impl Dtype {
@@ -48,7 +48,7 @@ impl Dtype {
         }
     }
 
-    /// The type descriptor that NumPy writes; for bfloat16 and 8-bit floats, what it writes of
+    /// The type descriptor that NumPy writes; for bfloat16 and 8-bit floats, the one for
     /// `ml_dtypes`.
     pub const fn descriptor(self) -> &'static str {
         match self {
@@ -63,18 +63,18 @@ impl Dtype {
         }
     }
 
-    /// Whether the elements are whole numbers.
+    /// Whether the elements are integers.
     pub const fn is_whole(self) -> bool {
         matches!(self, Self::I8 | Self::I32)
     }
 
-    /// Whether the elements are floats of 8 bits, whose products have scales.
+    /// Whether the elements are 8-bit floats, whose products have scales.
     pub const fn is_float8(self) -> bool {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
 
-    /// A factor of products of this type, as their kernels have it: float32 for floats of up to 32
-    /// bits.
+    /// A factor of products of this type, in the type that its kernels take: float32 for floats of
+    /// up to 32 bits.
     pub fn factor(self, value: f64) -> f64 {
         match self {
             Self::F64 | Self::I8 | Self::I32 => value,
@@ -82,8 +82,8 @@ impl Dtype {
         }
     }
 
-    /// The call that converts an array to this type in NumPy, which knows some types by `ml_dtypes`
-    /// alone.
+    /// The NumPy call that converts an array to this type, with `ml_dtypes` for the types that
+    /// NumPy lacks.
     pub fn as_type(self) -> String {
         if self.is_of_ml_dtypes() {
             format!(".astype(ml_dtypes.{self})")
@@ -92,13 +92,13 @@ impl Dtype {
         }
     }
 
-    /// An array `a` of this type, as it is after `numpy.load`, which leaves the types of
-    /// `ml_dtypes` out.
+    /// The expression for an array `a` of this type after `numpy.load`, which drops the types of
+    /// `ml_dtypes`.
     pub fn viewed(self) -> String {
         if self.is_of_ml_dtypes() { format!("a.view(ml_dtypes.{self})") } else { "a".to_owned() }
     }
 
-    /// Whether NumPy knows the type by `ml_dtypes` alone.
+    /// Whether NumPy needs `ml_dtypes` for the type.
     pub const fn is_of_ml_dtypes(self) -> bool {
         matches!(self, Self::Bf16 | Self::E4m3 | Self::E5m2)
     }
@@ -110,9 +110,9 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// An element that a .npy file may have.
+/// An element type of .npy files.
 pub trait Stored: Element + Scalar {
-    /// Its type.
+    /// Its NumPy type.
     const DTYPE: Dtype;
 }
 
@@ -125,17 +125,17 @@ macro_rules! stored {
 }
 stored!(f16: F16, bf16: Bf16, f32: F32, f64: F64, i8: I8, i32: I32, F8E4M3: E4m3, F8E5M2: E5m2);
 
-/// An element of matrices that are multiplied.
+/// An element type of products.
 pub trait Member: Operand + Stored {
-    /// Any number, for random matrices: of `[-1, 1)`, and any at all for integers.
+    /// A number of random matrices: from `[-1, 1)`, or any integer.
     fn draw(random: &mut fastrand::Rng) -> Self;
 
-    /// `alpha` or `beta`, which the user calls `name`; an error where its type cannot represent it.
+    /// `alpha` or `beta`, called `name` in messages; an error if its type cannot represent it.
     fn factor(name: &'static str, value: f64) -> Result<Self::Scalar> {
         Ok(<Self::Scalar as Factor>::checked(name, value, Self::DTYPE.name())?)
     }
 
-    /// The product with its sums made in this way.
+    /// The product with this precision.
     fn precise<'a, U: Output<Self>>(
         product: Matmul<'a, Self, U>,
         precision: Precision,
@@ -143,15 +143,15 @@ pub trait Member: Operand + Stored {
         match precision {
             Precision::Full => Ok(product),
             Precision::Tf32 => {
-                bail!("--tf32 is a way to multiply float32, and these matrices are {}", Self::DTYPE)
+                bail!("--tf32 is for float32, and these matrices are {}", Self::DTYPE)
             }
             Precision::F16Sums => {
-                bail!("--f16-sums is a way to multiply float16, and these matrices are {}", Self::DTYPE)
+                bail!("--f16-sums is for float16, and these matrices are {}", Self::DTYPE)
             }
         }
     }
 
-    /// The product with the sums times factors of A's rows and B's columns.
+    /// The product with scales of A's rows and B's columns.
     fn scaled<'a, U: Output<Self>>(
         product: Matmul<'a, Self, U>,
         scales: [Option<&'a Buffer<f32>>; 2],
@@ -162,15 +162,15 @@ pub trait Member: Operand + Stored {
         Ok(product)
     }
 
-    /// What products of random matrices with this way of summing, and results of type `result`,
-    /// stay well below.
+    /// An error bound for products of random matrices with this precision and results of type
+    /// `result`.
     fn tolerance(precision: Precision, result: Dtype) -> Tolerance {
         let sums = match (precision, Self::DTYPE) {
             (Precision::F16Sums, _) => 1e-2,
             (Precision::Tf32, _) => 2e-3,
             (_, Dtype::F16 | Dtype::Bf16 | Dtype::F32) => 1e-5,
             (_, Dtype::F64) => 1e-13,
-            // Tensor cores keep some 14 bits of a sum, and cut off the rest at each step.
+            // Tensor cores keep about 14 bits of an accumulator, and truncate at each step.
             (_, Dtype::E4m3 | Dtype::E5m2) => 5e-3,
             (_, Dtype::I8 | Dtype::I32) => 0.0,
         };
@@ -198,7 +198,7 @@ floats! {
         Ok(match precision {
             Precision::Full => product,
             Precision::F16Sums => product.f16_sums(),
-            Precision::Tf32 => bail!("--tf32 is a way to multiply float32, and these matrices are float16"),
+            Precision::Tf32 => bail!("--tf32 is for float32, and these matrices are float16"),
         })
     };
     bf16;
@@ -206,7 +206,7 @@ floats! {
         Ok(match precision {
             Precision::Full => product,
             Precision::Tf32 => product.tf32(),
-            Precision::F16Sums => bail!("--f16-sums is a way to multiply float16, and these matrices are float32"),
+            Precision::F16Sums => bail!("--f16-sums is for float16, and these matrices are float32"),
         })
     };
     f64;

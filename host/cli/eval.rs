@@ -5,15 +5,15 @@ use anyhow::{Context, Result};
 use clap::Args;
 use std::io;
 
-/// Evaluates an expression of layouts, or answers requests.
+/// Evaluates a layout expression, or answers requests.
 #[derive(Args)]
-// Lines are broken here: each operation keeps to one.
+// Manual line breaks: each operation stays on one line.
 #[command(after_help = after_help(), arg_required_else_help = true, term_width = 0)]
 pub struct Eval {
-    /// What to evaluate: a layout, a tuple or an operation on them, which nest.
+    /// Expression: a layout, a tuple or an operation on them; operations nest.
     #[arg(value_name = "EXPRESSION", allow_hyphen_values = true, required_unless_present = "jsonl")]
     expression: Option<String>,
-    /// Answer requests from the standard input, one JSON object a line, by a line each.
+    /// Answer requests from standard input, one JSON object for each line, with one line each.
     ///
     /// A request is {"op": "composition", "args": [{"shape": [6, 2], "stride": [8, 2]},
     /// "(4,3):(3,1)"]}, its answer {"result": ...} or {"error": "..."}.
@@ -28,7 +28,7 @@ impl Eval {
             return Ok(());
         }
         match moye::eval::serve(io::stdin().lock(), io::stdout().lock()) {
-            // Whoever listened has what it wanted.
+            // The reader has closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             done => done.context("requests could not be read or answered"),
         }

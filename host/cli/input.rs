@@ -1,4 +1,4 @@
-//! NumPy files read.
+//! Reads NumPy files.
 
 use super::dtype::{Dtype, PRODUCTS, Stored};
 use super::npy::{Header, Kind, MAGIC};
@@ -17,7 +17,7 @@ pub struct NpyFile {
 }
 
 impl NpyFile {
-    /// Reads a file, with a progress bar where it is large.
+    /// Reads a file, with a progress bar if it is large.
     pub fn read(path: &Path) -> Result<Self> {
         let cannot = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(cannot)?;
@@ -32,7 +32,7 @@ impl NpyFile {
             .map_err(|_| anyhow!("cannot read {}: there is no memory for its {len} bytes", path.display()))?;
         let bar = progress::bytes("reading", metadata.len());
         let mut reader = bar.wrap_read(file);
-        // What is no such file is told before all of it is read: a device may have no end.
+        // Other files are refused before they are read completely: a device may have no end.
         reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot)?;
         if bytes == MAGIC {
             reader.read_to_end(&mut bytes).with_context(cannot)?;
@@ -46,9 +46,9 @@ impl NpyFile {
         self.path.display().to_string()
     }
 
-    /// The type of the elements. Two bytes that NumPy has no type for are bfloat16, and `f1` is
-    /// float8_e5m2, as `ml_dtypes` writes them. uint16, uint8, and single bytes without a type may
-    /// stand for several types: `given` is what the user says that the matrices are.
+    /// The element type. Two bytes without a NumPy type are bfloat16, and `f1` is float8_e5m2, as
+    /// `ml_dtypes` writes them. uint16, uint8 and single bytes without a type are ambiguous:
+    /// `given` is the type from the command line.
     pub fn dtype(&self, given: Option<Dtype>) -> Result<Dtype> {
         let (header, _) = self.header()?;
         let (name, descriptor) = (self.name(), header.descriptor);
@@ -58,7 +58,7 @@ impl NpyFile {
             Kind::Other("uint16") => match given {
                 Some(given @ (Dtype::F16 | Dtype::Bf16)) => given,
                 _ => bail!(
-                    "{name} holds uint16; where that is what bfloat16 was kept as, say --dtype bf16, otherwise convert it with \
+                    "{name} holds uint16; if it stores bfloat16, add --dtype bf16, otherwise convert it with \
                      a.astype('float32')"
                 ),
             },
@@ -66,10 +66,10 @@ impl NpyFile {
                 given
             }
             Kind::Bytes(1) => bail!(
-                "{name} holds bytes that the file does not tell the type of; where that is float8_e4m3fn of ml_dtypes, say --dtype e4m3"
+                "{name} holds bytes without a type; if they are float8_e4m3fn of ml_dtypes, add --dtype e4m3"
             ),
             _ => bail!(
-                "{name} holds {}, and products are of {PRODUCTS}; {}",
+                "{name} holds {}, and products take {PRODUCTS}; {}",
                 descriptor.name(),
                 descriptor.conversion(Dtype::F32)
             ),
@@ -80,19 +80,19 @@ impl NpyFile {
         Ok(known)
     }
 
-    /// How to convert the array in the file to this type, in NumPy.
+    /// How to convert the file's array to this type, in NumPy.
     pub fn conversion(&self, to: Dtype) -> Result<String> {
         Ok(self.header()?.0.descriptor.conversion(to))
     }
 
-    /// The matrix in the file, in place where the data is aligned. The elements must be of type
+    /// The matrix in the file, without a copy if the data is aligned. The elements must be of type
     /// `T`.
     pub fn matrix<T: Stored>(&self) -> Result<CowArray<'_, T, Ix2>> {
         let (header, data) = self.header_of::<T>()?;
         let &[rows, cols] = &header.shape[..] else {
             let advice = match header.shape.len() {
                 0 | 1 => "give it two dimensions, e.g. a.reshape(1, -1) for a row",
-                _ => "save one matrix of it, e.g. a[0]",
+                _ => "save one of its matrices, e.g. a[0]",
             };
             let rank = header.shape.len();
             bail!("{} holds a {rank}-dimensional array, not a matrix; {advice}", self.name());
@@ -117,8 +117,8 @@ impl NpyFile {
         })
     }
 
-    /// The array in the file, of `N` dimensions and in C order, with its extents. The elements must
-    /// be of type `T`.
+    /// The array in the file, in C order with `N` dimensions, and its extents. The elements must be
+    /// of type `T`.
     #[cfg(feature = "attention")]
     pub fn tensor<T: Stored, const N: usize>(&self) -> Result<(Cow<'_, [T]>, [usize; N])> {
         let (header, data) = self.header_of::<T>()?;
@@ -135,13 +135,13 @@ impl NpyFile {
         Ok((self.elements(&header, data)?, shape))
     }
 
-    /// The header, and what follows it.
+    /// The header, and the data after it.
     fn header(&self) -> Result<(Header, &[u8])> {
         Header::read(&self.bytes).map_err(|error| anyhow!("{} {error}", self.name()))
     }
 
-    /// The header of a file whose elements must be of type `T`, and of a shape that memory can
-    /// have; and the data.
+    /// The header of a file with elements of type `T` and a shape that fits into memory; and the
+    /// data.
     fn header_of<T: Stored>(&self) -> Result<(Header, &[u8])> {
         let (header, data) = self.header()?;
         if !fits_memory(&header.shape, size_of::<T>()) {
@@ -162,16 +162,16 @@ impl NpyFile {
         Ok((header, data))
     }
 
-    /// The data as elements, where it lies if it is aligned: other writers than NumPy may leave it
+    /// The data as elements, without a copy if it is aligned: writers other than NumPy may store it
     /// at any offset.
     fn elements<'a, T: Stored>(&self, header: &Header, data: &'a [u8]) -> Result<Cow<'a, [T]>> {
-        // An extent of 0 makes the product 0, whatever the others are; without one it fits
+        // With an extent of 0 the product is 0, whatever the others are; without one the shape fits
         // (`fits_memory`).
         let len = if header.shape.contains(&0) { 0 } else { header.shape.iter().product() };
         let bytes = len * size_of::<T>();
         if let Some(missing @ 1..) = bytes.checked_sub(data.len()) {
             bail!(
-                "{} is {missing} bytes shorter than its header says; it was not written to the end, save it again",
+                "{} is {missing} bytes shorter than its header says, so it is incomplete; save it again",
                 self.name()
             );
         }
@@ -197,7 +197,7 @@ impl NpyFile {
     }
 }
 
-/// Whether elements of this shape have a size that memory can have, extents of 0 left out.
+/// Whether the size of elements of this shape can be represented, extents of 0 ignored.
 fn fits_memory(shape: &[usize], element: usize) -> bool {
     let bytes = shape
         .iter()

@@ -1,6 +1,6 @@
-//! Ctrl-C and Ctrl-\, a hang-up of the terminal, a request to end: what is unfinished goes before
-//! the process does. And a limit of the size of files: what would be beyond it fails to be written,
-//! as on a full disk.
+//! Signals: unfinished temporary files are removed before Ctrl-C, Ctrl-\, a hang-up of the terminal
+//! or a request to terminate ends the process. A write beyond the limit of the size of files fails
+//! like a write to a full disk.
 
 use std::fs::File;
 use std::io;
@@ -8,25 +8,25 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{NamedTempFile, PersistError};
 
-/// The temporary files that go.
+/// The temporary files to remove.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a temporary file that an interrupt removes until it has been given its name by [`finish`].
+/// Creates a temporary file that an interrupt removes until [`finish`] has renamed it.
 pub fn begin(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     unix::handle();
-    // The lock is kept from the making to the note of it.
+    // The lock is held until the new file is in the list.
     let mut unfinished = unfinished();
     let file = make()?;
     unfinished.push(file.path().to_owned());
     Ok(file)
 }
 
-/// Gives a temporary file its name, before an interrupt or not at all.
+/// Renames a temporary file to its name: before an interrupt, or not at all.
 pub fn finish(
     file: NamedTempFile,
     persist: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
@@ -38,7 +38,7 @@ pub fn finish(
     Ok(done)
 }
 
-/// Has writes beyond the limit of the size of files (`ulimit -f`) fail, instead of ending the
+/// Makes writes beyond the limit of the size of files (`ulimit -f`) fail, instead of ending the
 /// process by a signal.
 pub fn outlive_the_limit_of_files() {
     #[cfg(unix)]
@@ -56,43 +56,43 @@ mod unix {
     use std::sync::{Arc, Once};
     use std::{fs, ptr, thread};
 
-    /// Has the signals that would end the process wait for the files to be removed.
+    /// Makes the signals that end the process wait until the files are removed.
     pub fn handle() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // What is ignored stays so: `nohup` ignores the hang-up, a shell's background jobs
-            // Ctrl-C.
+            // Ignored signals stay ignored: `nohup` ignores the hang-up, a shell's background jobs
+            // ignore Ctrl-C.
             let fatal = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|&signal| !ignored(signal));
-            // Where no handler can be had, signals do what they always do, and files are left
+            // If no handler can be installed, signals have their default effect, and files are left
             // behind.
             let Ok(mut signals) = Signals::new(fatal) else { return };
             thread::spawn(move || {
                 for signal in signals.forever() {
-                    // The lock is kept: no file is made and none gets its name after this.
+                    // The lock is held: no file is created or renamed after this.
                     let unfinished = unfinished();
                     for path in unfinished.iter() {
                         let _ = fs::remove_file(path);
                     }
-                    // After a hang-up nobody listens.
+                    // After a hang-up no terminal reads the output.
                     let _ = writeln!(io::stderr(), "moye: interrupted");
-                    // The process ends by the signal, as whoever waits for it expects.
+                    // The process ends by the signal, as its parent expects.
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
             });
         });
     }
 
-    /// As the other handlers: a signal that is handled makes the write fail as one that is ignored
-    /// does. Programs that are started from here have what is usual again.
+    /// As for the other handlers: with a handled signal the write fails as with an ignored one.
+    /// Child processes get the default action back.
     pub fn outlive_the_limit_of_files() {
-        // Where no handler can be had, the signal ends the process as always.
+        // If no handler can be installed, the signal ends the process as usual.
         let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     }
 
     fn ignored(signal: c_int) -> bool {
         let mut action = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: without a new action the call writes the present one and changes nothing; it is
-        // read where that went well.
+        // SAFETY: without a new action the call only writes the present one, which is read if the
+        // call succeeded.
         unsafe {
             libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) == 0
                 && action.assume_init().sa_sigaction == libc::SIG_IGN

@@ -16,10 +16,10 @@ use moye::{Device, Output as ResultOf, Precision, Tuning};
 use ndarray::{Array2, CowArray, Ix1};
 use std::path::{Path, PathBuf};
 
-/// The problem without files, M, N and K: that of CuTe's tutorial on a GPU.
+/// The default problem, M, N and K: that of CuTe's tutorial, on a GPU.
 const ON_GPU: (usize, usize, usize) = (2048, 2048, 256);
 
-/// Likewise on the simulator: seconds also where the program was not optimised.
+/// The default problem on the simulator: it takes seconds even in a program without optimisation.
 const ON_SIMULATOR: (usize, usize, usize) = (256, 256, 64);
 
 #[derive(Args)]
@@ -31,17 +31,16 @@ pub struct Matmul {
     a: Option<PathBuf>,
     #[arg(value_name = "B.npy")]
     b: Option<PathBuf>,
-    /// Where to write the product: of the type of the matrices, int32 for int8, bfloat16 for 8-bit
-    /// floats.
+    /// Output file: of the matrices' type, int32 for int8, bfloat16 for 8-bit floats.
     #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
-    /// Replace the output where it exists.
+    /// Overwrite the output if it exists.
     #[arg(long)]
     force: bool,
-    /// The type of the matrices. Files say it themselves, but for bfloat16 that was kept as uint16
-    /// (`a.view('uint16')`), for float8_e4m3fn, which is a byte without a type in a file, and for
-    /// 8-bit floats that were kept as uint8; what else ml_dtypes writes is known. Random matrices
-    /// are float32 without it.
+    /// Element type of the matrices. It is needed for bfloat16 stored as uint16
+    /// (`a.view('uint16')`), for float8_e4m3fn, which files store as bytes without a type, and for
+    /// 8-bit floats stored as uint8; other types are in the file. Random matrices are float32 by
+    /// default.
     #[arg(long, value_enum, value_name = "TYPE")]
     dtype: Option<Dtype>,
     /// Write the product of float16, bfloat16 or 8-bit floats as float32.
@@ -50,44 +49,45 @@ pub struct Matmul {
     /// The factor of the product. With 0 the matrices are not read.
     #[arg(long, default_value_t = 1.0, allow_hyphen_values = true, value_name = "NUMBER", value_parser = number)]
     alpha: f64,
-    /// The factor of the matrix that `--c` names; 1 without it.
+    /// The factor of the matrix that `--c` names (default: 1).
     #[arg(long, requires = "c", allow_hyphen_values = true, value_name = "NUMBER", value_parser = number)]
     beta: Option<f64>,
-    /// A .npy file with a matrix of the product's shape and type that is added to it, `beta` times.
+    /// A .npy file with a matrix of the product's shape and type; `beta` times it is added.
     #[arg(long, requires = "a", value_name = "C.npy")]
     c: Option<PathBuf>,
-    /// A .npy file with a number for each column, of the product's type, that is added.
+    /// Bias by column: a .npy file with a number of the product's type for each column.
     #[arg(long, requires = "a", conflicts_with = "bias_rows", value_name = "BIAS.npy")]
     bias: Option<PathBuf>,
-    /// A .npy file with a number for each row, likewise.
+    /// Bias by row: a .npy file with a number of the product's type for each row.
     #[arg(long, requires = "a", value_name = "BIAS.npy")]
     bias_rows: Option<PathBuf>,
-    /// A .npy file with factors of 8-bit floats, float32: one for all of A, or one for each row.
+    /// Scales of A for 8-bit floats: a .npy file with float32, one number for A or one for each
+    /// row.
     #[arg(long, requires = "a", value_name = "SCALE.npy")]
     scale_a: Option<PathBuf>,
-    /// Likewise for B: one for all of it, or one for each column.
+    /// Scales of B for 8-bit floats: one number for B, or one for each column.
     #[arg(long, requires = "a", value_name = "SCALE.npy")]
     scale_b: Option<PathBuf>,
-    /// What the result goes through last.
+    /// Activation applied to the result.
     #[arg(long, value_enum, value_name = "FUNCTION")]
     activation: Option<Function>,
-    /// Multiply float32 on tensor cores, which look at 10 bits of each fraction.
+    /// Multiply float32 on tensor cores in tf32, which has 10 fraction bits.
     #[arg(long, conflicts_with = "f16_sums")]
     tf32: bool,
-    /// Add products of float16 up in float16.
+    /// Use float16 accumulators for float16.
     #[arg(long)]
     f16_sums: bool,
-    /// The tile of the product that a block computes, 64x64 say, instead of what seems best.
+    /// Tile of the product that a block computes, such as 64x64 (default: chosen by the heuristic).
     #[arg(long, value_name = "MxN", value_parser = tile)]
     tile: Option<(u32, u32)>,
-    /// Cut K into up to so many parts that are added up last, instead of as many as seem best.
+    /// Number of split-K slices (default: chosen by the heuristic).
     #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..))]
     split_k: Option<u32>,
-    /// Take the tile and parts of K that `moye tune` has kept for this problem in this file, if it
-    /// has.
+    /// Use the tile and the split-K slices that `moye tune` has stored for this problem in this
+    /// file, if it has an entry.
     #[arg(long, conflicts_with_all = ["tile", "split_k"], value_name = "FILE.json")]
     tuning: Option<PathBuf>,
-    /// What the random matrices are made from.
+    /// Seed of the random matrices.
     #[arg(long, default_value_t = 0, conflicts_with = "a")]
     seed: u64,
     #[command(flatten)]
@@ -97,29 +97,29 @@ pub struct Matmul {
 /// Reads `MxN`.
 pub fn tile(text: &str) -> Result<(u32, u32), String> {
     let extents = text.split_once('x').and_then(|(m, n)| Some((m.parse().ok()?, n.parse().ok()?)));
-    extents.ok_or_else(|| format!("`{text}` is no tile: it must be M x N without spaces, 64x64 say"))
+    extents.ok_or_else(|| format!("`{text}` is not a tile: expected MxN without spaces, such as 64x64"))
 }
 
-/// Reads a number. One that f64 rounds to infinity or to 0 is an error.
+/// Reads a number. It is an error if f64 rounds it to infinity, or to 0.
 pub fn number(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number: 0.5 and -1e3 are"))?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     let has_digit = |least| mantissa.bytes().any(|byte| (least..=b'9').contains(&byte));
     if number.is_infinite() && has_digit(b'0') {
-        return Err(format!("`{text}` is too large: a float of 64 bits ends at 1.8e308"));
+        return Err(format!("`{text}` is too large: the largest 64-bit float is 1.8e308"));
     }
     if number == 0.0 && has_digit(b'1') {
-        return Err(format!("`{text}` is too near to 0: a float of 64 bits begins at 4.9e-324"));
+        return Err(format!("`{text}` is too small: the smallest 64-bit float above 0 is 4.9e-324"));
     }
     Ok(number)
 }
 
-/// A file, where one is named.
+/// The file with this name, if there is a name.
 fn npy(path: Option<&Path>) -> Result<Option<NpyFile>> {
     path.map(NpyFile::read).transpose()
 }
 
-/// The scale of an operand, which is `of` and has so many rows or columns that are not summed over.
+/// The scales of an operand, called `of`, with this many rows or columns other than K.
 fn scale<'f, T: Member>(
     file: Option<&'f NpyFile>,
     of: &NpyFile,
@@ -129,15 +129,13 @@ fn scale<'f, T: Member>(
     if !T::DTYPE.is_float8() {
         let (name, dtype) = (of.name(), T::DTYPE);
         bail!(
-            "--scale-a and --scale-b are for 8-bit floats, and {name} holds {dtype}; --alpha is a factor of any product"
+            "--scale-a and --scale-b are for 8-bit floats, and {name} holds {dtype}; use --alpha for other types"
         );
     }
     let scale = file.vector::<f32>()?;
     if scale.len() != 1 && scale.len() != extent {
         let (name, len, of) = (file.name(), scale.len(), of.name());
-        bail!(
-            "{name} has {len} numbers, and {of} has {extent} {what}; a scale has one number, or one for each"
-        );
+        bail!("{name} has {len} numbers, and {of} has {extent} {what}; give one scale, or one for each");
     }
     Ok(Some(scale))
 }
@@ -187,24 +185,22 @@ impl Matmul {
         }
     }
 
-    /// The type of both files.
+    /// The common type of both files.
     fn common_type(&self, a: &NpyFile, b: &NpyFile) -> Result<Dtype> {
         let types = [a.dtype(self.dtype)?, b.dtype(self.dtype)?];
         for (file, dtype) in [a, b].into_iter().zip(types) {
             let name = file.name();
             if dtype == Dtype::I32 {
-                bail!("{name} holds int32, and products are of {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
+                bail!("{name} holds int32, and products take {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
             }
             if let Some(given) = self.dtype
                 && dtype != given
             {
-                bail!(
-                    "{name} holds {dtype}, and --dtype says {given}; leave --dtype out, or convert the file"
-                );
+                bail!("{name} holds {dtype}, but --dtype is {given}; leave --dtype out, or convert the file");
             }
         }
         if types[0] != types[1] {
-            // The wider of two floats holds both.
+            // The wider of two float types has the values of both.
             let target = if types.contains(&Dtype::F64) { Dtype::F64 } else { Dtype::F32 };
             let mut advice = String::new();
             for (file, _) in [a, b].into_iter().zip(types).filter(|&(_, dtype)| dtype != target) {
@@ -212,7 +208,7 @@ impl Matmul {
             }
             let [a, b] = [a.name(), b.name()];
             bail!(
-                "{a} holds {} and {b} holds {}; a product takes one type, say {target}{advice}",
+                "{a} holds {} and {b} holds {}; both must have one type, such as {target}{advice}",
                 types[0],
                 types[1]
             );
@@ -259,9 +255,7 @@ impl Matmul {
             let c = file.matrix::<U>()?;
             if c.dim() != (m, n) {
                 let (name, rows, cols) = (file.name(), c.nrows(), c.ncols());
-                bail!(
-                    "{name} is {rows}x{cols}, and the product that it is added to is {m}x{n}; they must be alike"
-                );
+                bail!("{name} is {rows}x{cols}, but the product is {m}x{n}; the shapes must be equal");
             }
             finish.c = Some(c);
         }
@@ -272,7 +266,7 @@ impl Matmul {
             if bias.len() != along.1 {
                 let (name, len, (axis, extent)) = (file.name(), bias.len(), along);
                 bail!(
-                    "{name} has {len} numbers, and the product has {extent} {axis}; a bias has one for each"
+                    "{name} has {len} numbers, but the product has {extent} {axis}; a bias has one number for each"
                 );
             }
             finish.bias = Some((bias, self.bias_rows.is_some()));
@@ -289,7 +283,7 @@ impl Matmul {
         output.map_or(Ok(()), |output| output.write_matrix(c.view()))
     }
 
-    /// Random matrices, whose product has to be right.
+    /// Random matrices, whose product is checked.
     fn random<T: Member, U: ResultOf<T> + Stored + Default>(
         &self,
         report: &mut Report,
@@ -312,7 +306,7 @@ impl Matmul {
         }
         if !comparison.is_right() {
             bail!(
-                "the product is wrong: its relative error is {:.1e}, where {:.0e} is the most that rounding makes",
+                "the product is wrong: its relative error is {:.1e}, and rounding explains at most {:.0e}",
                 comparison.relative_error,
                 comparison.allowed
             );
@@ -323,7 +317,7 @@ impl Matmul {
     fn activation(&self, dtype: Dtype) -> Result<Activation> {
         match self.activation {
             Some(Function::Gelu | Function::Silu) if dtype.is_whole() => bail!(
-                "--activation gelu and silu are for floats, and the product of {dtype} is int32; take relu, or convert the matrices"
+                "--activation gelu and silu are for floats, and the product of {dtype} is int32; use relu, or convert the matrices"
             ),
             function => Ok(function.map_or(Activation::None, Activation::from)),
         }
@@ -346,7 +340,7 @@ mod tests {
         for (text, why) in [
             ("1e400", "too large"),
             ("-1E400", "too large"),
-            ("1e-400", "too near to 0"),
+            ("1e-400", "too small"),
             ("-0.1e-330", "too near"),
             ("x", "is no number"),
         ] {

@@ -1,4 +1,4 @@
-//! The command line: one file a command.
+//! The command line: one file for each command.
 
 mod atoms;
 #[cfg(feature = "attention")]
@@ -42,28 +42,26 @@ enum Command {
     /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16,
     /// float32, float64, int8, float8_e4m3fn or float8_e5m2.
     Matmul(Box<matmul::Matmul>),
-    /// Attention of queries, keys and values in NumPy files of shape (batch, head, token, column),
-    /// float16 or bfloat16.
+    /// Attention of queries, keys and values in float16 or bfloat16 NumPy files of shape (batch,
+    /// head, token, column).
     #[cfg(feature = "attention")]
     Attention(Box<attention::Attention>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
     ///
-    /// Both sides run in one process and in turn, on random data, and each result is checked before
-    /// its time is taken. Where nothing is named, the rows of the table of figures are measured,
-    /// and held against what is asked of them.
+    /// Both sides run in one process, in turn, on random data, and each result is checked before it
+    /// is timed. Without arguments the rows of the performance table are measured.
     ///
-    /// cuBLAS is opened when the command starts: from LD_LIBRARY_PATH and the system's folders, or
-    /// where MOYE_CUBLAS says, which names libcublas.so.13 (or .12) or its folder. Where there is
-    /// none, only our side is measured.
+    /// cuBLAS is loaded when the command starts: from LD_LIBRARY_PATH and the system's folders, or
+    /// from MOYE_CUBLAS, which names libcublas.so.13 (or .12) or its folder. Without it, only our
+    /// side is measured.
     Bench(Box<bench::Bench>),
-    /// Try every tile and every number of parts of K for products on a GPU, and keep the fastest in
-    /// a file.
+    /// Try every tile and every number of split-K slices for products on a GPU, and store the
+    /// fastest in a file.
     ///
-    /// Each result is checked before it is timed. `moye matmul --tuning FILE`,
-    /// `moye bench --tuning FILE` and the library's `Matmul::tuned` obey the file; nothing does
-    /// unasked.
+    /// Each result is checked before it is timed. Only `moye matmul --tuning FILE`,
+    /// `moye bench --tuning FILE` and the library's `Matmul::tuned` use the file.
     Tune(Box<tune::Tune>),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or
     /// shared memory by bank.
@@ -73,16 +71,16 @@ enum Command {
     /// List the matrix instructions: names, architectures, registers, thread-value layouts.
     Atoms(atoms::Atoms),
     /// Report what the kernels of a crate, or of a PTX file, use on a GPU: registers, spills,
-    /// memory, instructions, and what is slow, with the source line.
+    /// memory, instructions; and slow code with its source line.
     Report(ptx_report::PtxReport),
-    /// Profile an operation without a GPU: sectors, bank conflicts, instructions and tensor-core
-    /// operations by source line, as the simulator counts them, with occupancy and a roofline on a
+    /// Profile an operation without a GPU: the simulator counts sectors, bank conflicts,
+    /// instructions and tensor-core operations by source line, with occupancy and a roofline for a
     /// named card.
     Profile(profile::Profile),
-    /// Write a crate of its own with a kernel, its test on the simulator, and a program:
+    /// Write a new crate with a kernel, its test on the simulator, and a program:
     /// `moye new my-kernels`.
     New(new::New),
-    /// Look at compiler, PTX tools, driver and GPU, and say how to mend what is missing.
+    /// Check compiler, PTX tools, driver and GPU, and say how to fix what is missing.
     Doctor(doctor::Doctor),
 }
 
@@ -109,12 +107,11 @@ impl Cli {
     }
 }
 
-/// Where to compute.
+/// The device of a command.
 #[derive(Args)]
 struct DeviceArgument {
-    /// Where to compute: `auto`, `gpu`, `gpu:N` or `sim`. Without it the environment variable
-    /// MOYE_DEVICE decides, and without that GPU 0 is taken where there is a usable one, the
-    /// simulator otherwise.
+    /// Device: `auto`, `gpu`, `gpu:N` or `sim` (default: the environment variable MOYE_DEVICE;
+    /// without it GPU 0 if it is usable, otherwise the simulator).
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceChoice>,
 }
@@ -132,7 +129,7 @@ impl DeviceArgument {
             }
             None => report.line("device", device.name()),
             Some(reason) => {
-                // What to do about it stands behind the semicolon; here nothing needs to be done.
+                // The text after the semicolon is advice, which is not needed here.
                 let reason = reason.to_string();
                 let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
                 report.line("device", format_args!("{} ({reason})", device.name()));

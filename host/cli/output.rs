@@ -1,4 +1,4 @@
-//! Results into files: whole or not at all.
+//! Writes results into files, completely or not at all.
 
 use super::dtype::Stored;
 use super::report::Report;
@@ -10,7 +10,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A place for a result, taken before the work starts, so that a wrong path is told at once.
+/// The destination of a result, opened before the work starts, so that a wrong path is reported at
+/// once.
 pub struct Output {
     path: PathBuf,
     force: bool,
@@ -18,17 +19,17 @@ pub struct Output {
 }
 
 enum Target {
-    /// A file beside the target that takes its name when it is complete.
+    /// A temporary file in the target's folder, which is renamed when it is complete.
     Beside(NamedTempFile),
-    /// A device or a pipe, written as it is.
+    /// A device or a pipe, written directly.
     Special(File),
 }
 
 impl Output {
-    /// Takes the place of `path`. A file that is there is replaced only with `force`.
+    /// Opens `path`. An existing file is replaced only with `force`.
     pub fn create(path: &Path, force: bool) -> Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
-        // A link stays, and what it points to is replaced, or made where it is not there yet.
+        // A link stays: its target is replaced, or created if it does not exist.
         let (place, is_link) = behind_links(path).with_context(cannot)?;
         let mut mode = None;
         match fs::metadata(&place) {
@@ -64,9 +65,9 @@ impl Output {
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let file = interrupt::begin(|| builder.tempfile_in(folder)).map_err(|error| match error.kind() {
-            // Some folders, those of /proc say, take no files and say so by this error.
+            // Some folders, such as /proc, accept no files and return this error.
             io::ErrorKind::NotFound if folder.is_dir() => {
-                anyhow!("cannot write {}: a file cannot be made in {}", path.display(), folder.display())
+                anyhow!("cannot write {}: a file cannot be created in {}", path.display(), folder.display())
             }
             io::ErrorKind::NotFound => {
                 anyhow!("cannot write {}: there is no folder {}", path.display(), folder.display())
@@ -80,13 +81,13 @@ impl Output {
             },
         })?;
         if let Some(mode) = mode {
-            // A file that is replaced keeps who may read and write it.
+            // A replaced file keeps its permissions.
             file.as_file().set_permissions(mode).with_context(cannot)?;
         }
         Ok(Self { path: place, force, target: Target::Beside(file) })
     }
 
-    /// Where the command may tell of its work: not where the result may go.
+    /// The stream for progress reports: not the one that may hold the result.
     pub fn report(output: Option<&Self>) -> Report {
         match output.map(|output| &output.target) {
             Some(Target::Special(_)) => Report::to_stderr(),
@@ -120,7 +121,7 @@ impl Output {
         self.write(|file| file.write_all(text.as_bytes()))
     }
 
-    /// Writes the contents and gives the file its name.
+    /// Writes the contents and renames the file.
     fn write(self, contents: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let Self { path, force, target } = self;
         let cannot = || format!("cannot write {}", path.display());
@@ -128,7 +129,7 @@ impl Output {
             Target::Special(mut file) => contents(&mut file).with_context(cannot),
             Target::Beside(mut temporary) => {
                 contents(temporary.as_file_mut()).with_context(cannot)?;
-                // Some file systems tell only now that they are full.
+                // Some file systems report a full disk only now.
                 temporary.as_file().sync_all().with_context(cannot)?;
                 let named = interrupt::finish(temporary, |temporary| match force {
                     true => temporary.persist(&path),
@@ -145,10 +146,10 @@ impl Output {
     }
 }
 
-/// The path that the links of `path` end at, whether or not there is something, and whether `path`
-/// is a link.
+/// The path that the links of `path` lead to, whether or not a file exists there, and whether
+/// `path` is a link.
 fn behind_links(path: &Path) -> io::Result<(PathBuf, bool)> {
-    // As many as Linux follows.
+    // The limit of Linux.
     const MOST: usize = 40;
     let mut place = path.to_owned();
     for followed in 0..=MOST {
@@ -158,14 +159,14 @@ fn behind_links(path: &Path) -> io::Result<(PathBuf, bool)> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((place, followed > 0)),
             Err(error) => return Err(error),
         }
-        // Links of /proc name what no path leads to; they are opened as they are.
+        // Links in /proc name objects without a path; they are opened directly.
         if fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file()) {
             return Ok((place, followed > 0));
         }
         let to = fs::read_link(&place)?;
         place = place.parent().unwrap_or(Path::new("")).join(to);
     }
-    Err(io::Error::other("its links lead in a circle"))
+    Err(io::Error::other("its links form a cycle"))
 }
 
 /// Writes a matrix in C order, as NumPy does.
@@ -190,7 +191,7 @@ fn header(descriptor: &str, shape: &[usize]) -> Vec<u8> {
     let shape: Vec<_> = shape.iter().map(usize::to_string).collect();
     let shape = shape.join(", ");
     let says = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // The length of what follows takes two bytes, and a line ends it.
+    // The length of the header takes two bytes, and a newline ends it.
     let padded = (MAGIC.len() + 2 + says.len() + 1).next_multiple_of(64) - MAGIC.len() - 2;
     let length = u16::try_from(padded).expect("two numbers take less than 64 KiB").to_le_bytes();
     let text = format!("{says:<width$}\n", width = padded - 1);

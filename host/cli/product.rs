@@ -1,4 +1,4 @@
-//! A product of matrices on the host: computed on a device, timed, and held against float64.
+//! A product of matrices for `moye matmul`: computed on a device, timed, and compared with float64.
 
 use super::dtype::{Member, Stored};
 use super::reference::{Comparison, activated, compare};
@@ -12,7 +12,7 @@ use ndarray::{Array2, ArrayView2, CowArray, Ix1, Ix2};
 /// Times measured on a GPU.
 const RUNS: usize = 10;
 
-/// What is multiplied, and how.
+/// The product and its options.
 pub struct Product<'a, 'f, T: Member, U: Stored> {
     pub a: ArrayView2<'a, T>,
     pub b: ArrayView2<'a, T>,
@@ -20,32 +20,32 @@ pub struct Product<'a, 'f, T: Member, U: Stored> {
     pub how: How<'a>,
 }
 
-/// How the user wants the sums to be made.
+/// The requested precision.
 #[derive(Clone, Copy)]
 pub struct How<'t> {
     pub precision: Precision,
     pub tile: Option<(u32, u32)>,
     pub split_k: Option<u32>,
-    /// Choices that were measured.
+    /// The tuning file.
     pub tuning: Option<&'t Tuning>,
 }
 
-/// The epilogue. A factor is there as float64, for the reference, and as the device takes it.
+/// The epilogue. Factors are float64 for the reference, and also in the device's type.
 pub struct Finish<'a, T: Member, U: Stored> {
     pub alpha: (f64, T::Scalar),
     pub beta: (f64, T::Scalar),
-    /// What is added, `beta` times.
+    /// The matrix that `beta` times is added.
     pub c: Option<CowArray<'a, U, Ix2>>,
-    /// Factors of A's rows and B's columns: one for all, or one for each.
+    /// Scales of A's rows and B's columns: one for all, or one for each.
     pub scales: [Option<CowArray<'a, f32, Ix1>>; 2],
-    /// Added too; whether there is a number for each row, not for each column.
+    /// The bias; whether it has a number for each row, rather than for each column.
     pub bias: Option<(CowArray<'a, U, Ix1>, bool)>,
     pub activation: Activation,
 }
 
 impl<T: Member, U: Stored> Finish<'_, T, U> {
-    /// An element of the result in float64, of the sum, which there is where K is not 0. What a
-    /// factor of 0 leaves out does not count, whatever it is.
+    /// An element of the result in float64, from the sum, which exists unless K is 0. Operands with
+    /// a factor of 0 are ignored, whatever they are.
     fn expected(&self, row: usize, col: usize, sum: Option<f64>) -> f64 {
         if T::DTYPE.is_whole() {
             return self.expected_whole(row, col, sum.unwrap_or(0.0));
@@ -69,9 +69,9 @@ impl<T: Member, U: Stored> Finish<'_, T, U> {
         activated(self.activation, value)
     }
 
-    /// An element of a result of integers, which wrap.
+    /// An element of an integer result, which wraps.
     fn expected_whole(&self, row: usize, col: usize, sum: f64) -> f64 {
-        // Sums of products of 8 bits are exact in float64, and what is exact modulo 2^64 is so
+        // Sums of products of 8-bit integers are exact in float64; arithmetic modulo 2^64 is exact
         // modulo 2^32.
         let mut value = (self.alpha.0 as i64).wrapping_mul(sum as i64);
         if let Some(c) = &self.c {
@@ -89,7 +89,7 @@ impl<T: Member, U: Stored> Finish<'_, T, U> {
     }
 }
 
-/// Multiplies on the device, and prints what was done and how well.
+/// Multiplies on the device, and prints the plan, the time and the error.
 pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     report: &mut Report,
     device: &Device,
@@ -159,7 +159,7 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
         bar.finish_and_clear();
         times.sort();
         if before.is_some() {
-            // Each run has added to what the one before left.
+            // Each run has accumulated into the previous result.
             restore(&mut c_data)?;
             once(&mut c_data)?;
         }
@@ -192,13 +192,13 @@ pub fn multiply<T: Member, U: Output<T> + Stored + Default>(
     let error = comparison.relative_error;
     let apart = match comparison.apart {
         0 => String::new(),
-        apart => format!(", but for {apart} infinities or NaNs on one side alone"),
+        apart => format!(", except for {apart} infinities or NaNs on one side only"),
     };
     report.line("error", format_args!("{error:.1e} relative to a float64 reference{rows}{apart}"));
     Ok((c, comparison))
 }
 
-/// The elements on the device, in the order that they have in memory.
+/// The elements on the device, in memory order.
 fn upload<T: Stored>(device: &Device, matrix: ArrayView2<'_, T>) -> Result<Buffer<T>> {
     let elements = matrix.to_slice_memory_order().expect("a .npy file is contiguous in C or Fortran order");
     transfer::upload(device, elements)

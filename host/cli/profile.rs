@@ -1,4 +1,4 @@
-//! `moye profile`: what the operations of this program ask of a GPU, as the simulator counts it.
+//! `moye profile`: the work of this program's operations on a GPU, as the simulator counts it.
 
 use super::bench::kind::{Kind, Majors};
 use super::bench::sizes::Size;
@@ -15,10 +15,10 @@ use moye_build::report::{Ptxas, Report};
 use std::fs;
 use std::path::PathBuf;
 
-/// The size where none is given: seconds, also where the program was not optimised.
+/// The default size: seconds, even in a program without optimisation.
 const SIZE: Size = Size { m: 256, n: 256, k: 64 };
 
-/// What can be profiled.
+/// The operation to profile.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Operation {
     /// A product of matrices
@@ -37,11 +37,10 @@ pub struct Profile {
     /// Size, `N` or `MxNxK`; a copy or transpose is of M x N (default: 256x256x64).
     #[arg(value_name = "SIZE")]
     size: Option<Size>,
-    /// Type of a product.
+    /// Element type of a product.
     #[arg(long = "type", value_enum, default_value = "f32", value_name = "TYPE")]
     kind: Kind,
-    /// How A and B are stored, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is
-    /// contiguous).
+    /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous).
     #[arg(long, default_value = "tn", value_name = "ORDER")]
     majors: Majors,
     /// Tile of the product that a block computes, such as 64x64 (default: chosen by the heuristic).
@@ -56,7 +55,7 @@ pub struct Profile {
     /// Print JSON.
     #[arg(long, conflicts_with = "html")]
     json: bool,
-    /// Write a page of HTML, the source with its figures beside it, to this file.
+    /// Write an HTML page, the source with its figures, to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -65,7 +64,7 @@ impl Profile {
     pub fn run(self) -> Result<()> {
         let Some(card) = Card::named(&self.card) else {
             let names: Vec<_> = Card::all().iter().map(|card| card.name).collect();
-            bail!("`{}` is none of the cards {}", self.card, names.join(", "));
+            bail!("`{}` is not one of the cards {}", self.card, names.join(", "));
         };
         if self.operation != Operation::Matmul && (self.tile.is_some() || self.split_k.is_some()) {
             bail!("--tile and --split-k are for products; leave them out for a copy or a transpose");
@@ -139,13 +138,13 @@ impl Profile {
     }
 }
 
-/// The elements of a matrix, if they can be counted.
+/// The elements of a matrix, if their number can be represented.
 fn elements(rows: usize, columns: usize) -> Result<usize> {
     rows.checked_mul(columns)
-        .with_context(|| format!("a {rows}x{columns} matrix is larger than any memory; take a smaller size"))
+        .with_context(|| format!("a {rows}x{columns} matrix is larger than any memory; use a smaller size"))
 }
 
-/// Notes the registers of the kernels, where there is a `ptxas`.
+/// Adds the registers of the kernels, if there is a `ptxas`.
 fn set_registers(profile: &mut Counted) -> Result<()> {
     let Some(ptxas) = Ptxas::find() else { return Ok(()) };
     let mut names: Vec<String> = profile.kernels.iter().map(|kernel| kernel.kernel.clone()).collect();

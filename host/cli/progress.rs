@@ -4,10 +4,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use moye::Device;
 use std::time::Duration;
 
-/// Fewer bytes than this take no time worth showing.
+/// Below this number of bytes a bar is not worth showing.
 const SHOWN_BYTES: u64 = 64 << 20;
 
-/// A bar for reading or writing so many bytes, hidden where they are few.
+/// A bar for reading or writing this many bytes; hidden if they are few.
 pub fn bytes(what: &'static str, total: u64) -> ProgressBar {
     if total < SHOWN_BYTES {
         return ProgressBar::hidden();
@@ -15,10 +15,10 @@ pub fn bytes(what: &'static str, total: u64) -> ProgressBar {
     styled(total, "{msg:8} {wide_bar} {bytes}/{total_bytes} {eta}").with_message(what)
 }
 
-/// Work that takes less than this ends before anybody has read a bar.
+/// Below this time no bar is shown.
 const SHOWN_TIME: Duration = Duration::from_secs(1);
 
-/// A bar for so many launches that take about `each`, hidden where they are done soon.
+/// A bar for this many launches of about `each`; hidden if they are short.
 pub fn launches(count: usize, each: Duration) -> ProgressBar {
     if each * u32::try_from(count).unwrap_or(u32::MAX) < SHOWN_TIME {
         return ProgressBar::hidden();
@@ -26,7 +26,7 @@ pub fn launches(count: usize, each: Duration) -> ProgressBar {
     styled(count as u64, "{msg:8} {wide_bar} {pos}/{len} launches {eta}").with_message("running")
 }
 
-/// A sign of life while the driver compiles the kernels, at the first launch on a GPU.
+/// A spinner while the driver compiles the kernels, at the first launch on a GPU.
 pub fn loading(device: &Device) -> ProgressBar {
     if !device.is_gpu() {
         return ProgressBar::hidden();
@@ -36,7 +36,7 @@ pub fn loading(device: &Device) -> ProgressBar {
     bar
 }
 
-/// Shows the blocks of the launches on a simulator, until the bar is cleared.
+/// Shows the blocks of launches on a simulator, until the bar is cleared.
 pub fn blocks(device: &Device) -> ProgressBar {
     if device.is_gpu() {
         return ProgressBar::hidden();

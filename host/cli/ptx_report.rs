@@ -9,19 +9,19 @@ use moye_build::{PtxBuilder, PtxFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Architectures that a crate is compiled for where none is named.
+/// Default architectures of a crate.
 const ARCHS: [&str; 2] = ["sm_80", "sm_90a"];
 
 #[derive(Args)]
 pub struct PtxReport {
-    /// A crate with kernels, or a file of PTX.
+    /// A crate with kernels, or a PTX file.
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Architecture to compile for: sm_80, sm_90a, ... (default: both of these; for a file, the one
-    /// that it names).
+    /// Architecture to compile for: sm_80, sm_90a, ... (default: both of these; for a PTX file, the
+    /// one that it names).
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
-    /// Feature of the crate to switch on.
+    /// Feature of the crate to enable.
     #[arg(long, value_name = "FEATURE")]
     feature: Vec<String>,
     /// Option for rustc, as in a build script: `--rustflag=-Ctarget-feature=+ptx81`.
@@ -30,7 +30,7 @@ pub struct PtxReport {
     /// Only kernels whose names contain this.
     #[arg(long, value_name = "PART")]
     kernel: Vec<String>,
-    /// Fail where a kernel has slow code of this kind: local_memory, spills, double_precision,
+    /// Fail if a kernel has slow code of this kind: local_memory, spills, double_precision,
     /// slow_division, unpacked_conversion, serialized_wgmma, or all.
     #[arg(long, value_name = "KIND")]
     deny: Vec<String>,
@@ -93,7 +93,7 @@ impl PtxReport {
         Ok(lints)
     }
 
-    /// A PTX file, for the architecture that it or the command line names.
+    /// A PTX file, for the architecture in it or on the command line.
     fn of_file(&self) -> Result<PtxFile> {
         let path = &self.path;
         let text = fs::read_to_string(path)
@@ -103,7 +103,7 @@ impl PtxReport {
         Ok(PtxFile { arch, path: path.clone(), text })
     }
 
-    /// The modules of a crate, and the slow code in them with its lines.
+    /// The modules of a crate, and their slow code with its lines.
     fn of_crate(&self) -> Result<(Vec<PtxFile>, Option<Vec<Finding>>)> {
         let out = std::env::temp_dir().join(format!("moye-report-{}", std::process::id()));
         let mut builder = PtxBuilder::new(&self.path).out_dir(&out);

@@ -1,4 +1,4 @@
-//! The product in float64, to compare with.
+//! A float64 reference of a product.
 
 use clap::ValueEnum;
 use moye::kernels::mma::Activation;
@@ -6,37 +6,37 @@ use moye_device::number::Scalar;
 use ndarray::ArrayView2;
 use rayon::prelude::*;
 
-/// Multiply-adds that the reference may take: about a second on one core, optimised or not.
+/// Multiply-adds of the reference: about a second on one core, optimised or not.
 const BUDGET: u64 = if cfg!(debug_assertions) { 1 << 25 } else { 1 << 30 };
 
-/// How far a product is from the one computed in float64 and rounded to the type of the result.
+/// The distance of a product from the one computed in float64 and rounded to the result's type.
 pub struct Comparison {
-    /// The Frobenius norm of the difference over that of the reference; over 1 where the reference
-    /// is 0. Of what is finite in both.
+    /// The Frobenius norm of the difference over that of the reference, or over 1 if the reference
+    /// is 0, for the elements that are finite in both.
     pub relative_error: f64,
-    /// The most that rounding makes of [`Comparison::relative_error`].
+    /// The bound of [`Comparison::relative_error`] that rounding explains.
     pub allowed: f64,
-    /// How many elements are infinite or NaN where the reference is not, or the reverse.
+    /// The number of elements that are infinite or NaN on one side only.
     pub apart: u64,
-    /// How many rows of the product were compared.
+    /// The number of compared rows.
     pub rows: usize,
-    /// How many there are.
+    /// The number of rows.
     pub of: usize,
 }
 
 impl Comparison {
-    /// Whether rounding accounts for all differences.
+    /// Whether rounding explains all differences.
     pub fn is_right(&self) -> bool {
         self.apart == 0 && self.relative_error <= self.allowed
     }
 }
 
-/// What rounding may make of a product.
+/// Bounds of the rounding errors of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// Of an element of C, relative to it.
+    /// Of an element of C, relative to the element.
     pub result: f64,
-    /// Of a sum, relative to the largest that it is on its way.
+    /// Of an accumulator, relative to its largest intermediate value.
     pub sums: f64,
 }
 
@@ -44,14 +44,14 @@ pub struct Tolerance {
 #[derive(Clone, Copy, Default)]
 struct Sum {
     value: f64,
-    /// The largest magnitude on the way, which decides how exact the sum is.
+    /// The largest magnitude of the intermediate values, which determines the accuracy of the sum.
     largest: f64,
 }
 
-/// Compares `c` with `a * b` after `finish`, which makes an element of C from its row, its column
-/// and the sum: all rows where that is quick, otherwise as many as are, evenly spread. Rounding of
-/// the sums and of the result may move a number by `tolerance`, also over the edge of the type's
-/// range, and between two neighbours among the smallest numbers.
+/// Compares `c` with `a * b` after `finish`, which computes an element of C from its row, its
+/// column and the sum: all rows if that is fast, otherwise evenly spread ones. Rounding of the
+/// accumulators and of the result may change a number by `tolerance`, also across the limit of the
+/// type's range, and between neighbours among the smallest numbers.
 pub fn compare<T: Scalar, U: Scalar>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
@@ -61,7 +61,7 @@ pub fn compare<T: Scalar, U: Scalar>(
 ) -> Comparison {
     let (of, row_work) = (c.nrows(), (b.len() as u64).max(1));
     let rows = of.min(usize::try_from((BUDGET / row_work).max(1)).unwrap_or(usize::MAX));
-    // Row i of `rows` stands for a range of `of / rows` rows; the middle of it is taken.
+    // Row i of `rows` represents a range of `of / rows` rows; its middle row is compared.
     let sampled: Vec<usize> =
         (0..rows).map(|i| ((2 * i + 1) as u128 * of as u128 / (2 * rows) as u128) as usize).collect();
     let least = least::<U>();
@@ -97,23 +97,23 @@ pub fn compare<T: Scalar, U: Scalar>(
     Comparison { relative_error, allowed, apart: total.apart, rows, of }
 }
 
-/// The smallest number of a type above 0; 0 for integers, which are exact.
+/// The smallest positive number of a type; 0 for integers, which are exact.
 fn least<U: Scalar>() -> f64 {
     if U::nearest(f64::INFINITY).to_f64().is_finite() { 0.0 } else { U::from_low_bits(1).to_f64() }
 }
 
-/// An element beside that of the reference.
+/// An element compared with the reference's.
 enum Difference {
-    /// Both finite.
+    /// Both are finite.
     Finite { difference: f64, reference: f64, allowed: f64 },
-    /// The same infinity, or NaN in both.
+    /// The same infinity, or NaN, in both.
     Alike,
-    /// One is infinite or NaN, and the other is not.
+    /// One is infinite or NaN, the other is not.
     Apart,
 }
 
-/// An element of the reference: rounded to the type, and the values that rounding of its sum may
-/// lead to.
+/// An element of the reference: rounded to the type, and the range of values that rounding of its
+/// sum allows.
 struct Expected {
     rounded: f64,
     low: f64,
@@ -126,12 +126,11 @@ impl Expected {
         self.high = self.high.max(value);
     }
 
-    /// What is between this and an element of type `U`, whose rounding may be off by `tolerance`,
-    /// relative.
+    /// Compares it with an element of type `U`, whose rounding may be off by `tolerance`, relative.
     fn beside<U: Scalar>(&self, actual: f64, tolerance: f64, least: f64) -> Difference {
         let &Self { rounded, low, high } = self;
         if actual.is_finite() && rounded.is_finite() {
-            // The difference of two numbers of f64 may be beyond f64.
+            // The difference of two f64 numbers may overflow.
             let difference = (actual - rounded).abs().min(f64::MAX);
             return Difference::Finite {
                 difference: if difference <= least { 0.0 } else { difference },
@@ -154,7 +153,7 @@ impl Expected {
     }
 }
 
-/// What some rows of the product add to the comparison.
+/// The contribution of some rows to the comparison.
 #[derive(Default)]
 struct Part {
     difference: Norm,
@@ -186,8 +185,7 @@ impl Part {
     }
 }
 
-/// A sum of squares, of numbers over the largest of them: so that no square overflows or
-/// underflows.
+/// A sum of squares, scaled by the largest magnitude, so that no square overflows or underflows.
 #[derive(Default)]
 struct Norm {
     scale: f64,
@@ -214,13 +212,13 @@ impl Norm {
         Self { scale: large.scale, squares }
     }
 
-    /// This norm over another one, which is not 0.
+    /// The ratio of this norm to another one, which is not 0.
     fn over(&self, other: &Self) -> f64 {
         self.scale / other.scale * (self.squares / other.squares).sqrt()
     }
 }
 
-/// What a result may go through, as the user names it.
+/// The activation, by its name on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Function {
     /// max(x, 0)
@@ -247,11 +245,11 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
         Activation::None => x,
         Activation::Relu if x < 0.0 => 0.0,
         Activation::Relu => x,
-        // Both are x over 1 and a power of e, whose limit at minus infinity is 0.
+        // Both are x over 1 plus a power of e; their limit at minus infinity is 0.
         Activation::Gelu | Activation::Silu if x == f64::NEG_INFINITY => 0.0,
         Activation::Gelu => {
             let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
-            // (1 + tanh(y)) / 2, which far below 0 is the difference of two near numbers.
+            // (1 + tanh(y)) / 2, which far below 0 is the difference of two close numbers.
             x / (1.0 + (-2.0 * y).exp())
         }
         Activation::Silu => x / (1.0 + (-x).exp()),
@@ -264,7 +262,7 @@ mod tests {
     use half::f16;
     use ndarray::{Array2, array};
 
-    /// The same for results and sums.
+    /// The same for results and accumulators.
     fn alike(tolerance: f64) -> Tolerance {
         Tolerance { result: tolerance, sums: tolerance }
     }
@@ -307,7 +305,7 @@ mod tests {
             (f32::NEG_INFINITY, f64::INFINITY, false),
             (f32::INFINITY, 1e38, false),
             (f32::MAX, 1e39, false),
-            // Either side of the edge of the range.
+            // Either side of the limit of the range.
             (f32::MAX, 3.403e38, true),
             (f32::INFINITY, 3.4028e38, true),
             (f32::NEG_INFINITY, 3.4028e38, false),
@@ -336,8 +334,8 @@ mod tests {
 
     #[test]
     fn what_the_rounding_of_sums_makes_is_allowed() {
-        // The sum is 2e-5 of terms of 1, so that f32 has it to a relative 1e-3 or so, and f16 has
-        // no other result.
+        // The sum is 2e-5, of terms of 1, so that f32 has it to a relative 1e-3 or so; in f16 both
+        // round to the same result.
         let (a, b) = (array![[1f32, 2e-5, -1.0]], array![[1f32], [1.0], [1.0]]);
         let compared = |c: f16, factor: f64, sums: f64| {
             let tolerance = Tolerance { result: 1e-3, sums };
@@ -347,8 +345,7 @@ mod tests {
         assert!(compared(near, 1e9, 1e-5).is_right());
         assert!(!compared(near, 1e9, 0.0).is_right(), "sums that are exact");
         assert!(!compared(f16::from_f32(3.5e4), 1e9, 1e-5).is_right(), "beyond what rounding makes");
-        // At 6e4 the sum may be on either side of the largest number of f16, and at 2e5 on one
-        // alone.
+        // At 6e4 the sum may be on either side of the largest f16 number; at 2e5 only above it.
         for (c, factor, is_right) in [
             (f16::INFINITY, 3e9, true),
             (f16::NEG_INFINITY, 3e9, false),
@@ -403,7 +400,7 @@ mod tests {
 
     #[test]
     fn large_products_are_sampled_evenly() {
-        // One row takes 2^16 multiply-adds, and there are twice the rows that the budget has.
+        // One row takes 2^16 multiply-adds, and there are twice as many rows as the budget allows.
         let rows = usize::try_from(BUDGET >> 16).unwrap();
         let a = Array2::<f32>::zeros((2 * rows, 1 << 8));
         let b = Array2::<f32>::zeros((1 << 8, 1 << 8));

@@ -1,55 +1,55 @@
-//! What a command tells while it works, and what it prints.
+//! The progress reports and results of a command.
 
 use anyhow::{Context, Result};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The first failure to write on the standard output.
+/// The first failed write to standard output.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Lines of a name and what is to be said of it.
+/// Lines with a name and a text.
 pub enum Report {
-    /// On the standard output.
+    /// On standard output.
     Stdout,
-    /// On the standard error output.
+    /// On standard error.
     Stderr,
 }
 
 impl Report {
-    /// On the standard output.
+    /// On standard output.
     pub fn to_stdout() -> Self {
         Self::Stdout
     }
 
-    /// On the standard error output, where the standard output may be taken by a result.
+    /// On standard error, if a result may be written to standard output.
     pub fn to_stderr() -> Self {
         Self::Stderr
     }
 
-    /// One line. The work goes on where it cannot be written; [`told`] says so when it is done.
+    /// Prints a line. The work continues if it cannot be written; [`told`] reports that at the end.
     pub fn line(&mut self, name: &str, text: impl Display) {
         match self {
             Self::Stdout => keep(writeln!(io::stdout(), "{name:<8} {text}")),
-            // There is no place left to tell of a failure.
+            // There is no stream left to report a failure.
             Self::Stderr => drop(writeln!(io::stderr(), "{name:<8} {text}")),
         }
     }
 }
 
-/// A result on the standard output, with its line ends. The work goes on where it cannot be
-/// written; [`told`] says so when it is done.
+/// Prints a result on standard output, with its newlines. The work continues if it cannot be
+/// written; [`told`] reports that at the end.
 pub fn print(text: &str) {
     let mut output = io::stdout().lock();
-    // What follows the last line end would wait for the end of the process, where nobody hears of a
-    // failure.
+    // Text after the last newline would stay in the buffer until the process exits, when a failure
+    // is lost.
     keep(output.write_all(text.as_bytes()).and_then(|()| output.flush()));
 }
 
-/// Keeps what became of writing on the standard output for [`told`].
+/// Stores the first failed write to standard output for [`told`].
 pub fn keep(done: io::Result<()>) {
     match done {
-        // Whoever listened, `head` say, has what it wanted.
+        // The reader, `head` for example, has closed the pipe.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             failed().get_or_insert(error);
         }
@@ -57,7 +57,7 @@ pub fn keep(done: io::Result<()>) {
     }
 }
 
-/// An error where something could not be written on the standard output.
+/// An error if a write to standard output failed.
 pub fn told() -> Result<()> {
     match failed().take() {
         Some(error) => Err(error).context("cannot write to standard output"),

@@ -1,10 +1,10 @@
-//! Matrices to the device and back: in parts, so that a progress bar can move.
+//! Copies matrices to the device and back, in chunks, so that a progress bar can move.
 
 use super::progress;
 use anyhow::{Result, anyhow};
 use moye::{Buffer, Device, Element};
 
-/// A part in bytes, which costs a GPU milliseconds.
+/// Bytes of a chunk, which takes a GPU milliseconds.
 const PART: usize = 64 << 20;
 
 /// Copies elements to the device.
@@ -33,12 +33,12 @@ pub fn download<T: Element + Default>(buffer: &Buffer<T>) -> Result<Vec<T>> {
     Ok(elements)
 }
 
-/// So many zeros; an error where the host has no memory for them.
+/// This many zeros; an error if the host has no memory for them.
 fn zeros<T: Element + Default>(len: usize) -> Result<Vec<T>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).map_err(|_| {
         let bytes = len as u128 * T::BYTES as u128;
-        anyhow!("this machine has no memory for {bytes} bytes, the result; use smaller matrices")
+        anyhow!("this machine has no memory for the result of {bytes} bytes; use smaller matrices")
     })?;
     zeros.resize(len, T::default());
     Ok(zeros)

@@ -14,10 +14,10 @@ pub struct Transpose {
     /// A .npy file with a float32 matrix, in C or Fortran order.
     #[arg(value_name = "A.npy")]
     file: PathBuf,
-    /// Where to write the transposed matrix.
+    /// Output file for the transposed matrix.
     #[arg(short, long, value_name = "B.npy")]
     output: PathBuf,
-    /// Replace the output where it exists.
+    /// Overwrite the output if it exists.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -14,54 +14,54 @@ use moye::{Choice, Device, Output, Tuning};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// The parts of K that are tried, as far as K has so many tiles.
+/// The numbers of split-K slices to try, up to the number of K tiles.
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48];
-/// The fastest of all that are timed in turn at last, so that they see the same clocks.
+/// The number of fastest candidates that are timed again in turn, at the same clocks.
 const FINALISTS: usize = 4;
 
 #[derive(Args)]
 pub struct Tune {
-    /// Types of products, separated by commas.
+    /// Element types of products, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "f16", value_name = "TYPES")]
     types: Vec<Kind>,
-    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N),
+    /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous),
     /// separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "tn", value_name = "ORDERS")]
     majors: Vec<Majors>,
     /// Sizes, each `N` or `MxNxK`, separated by commas.
     #[arg(long, value_delimiter = ',', required = true, value_name = "SIZES")]
     sizes: Vec<Size>,
-    /// The file that the choices are kept in, beside those that are there already. By default it is
-    /// moye/tuning.json in the user's folder of configuration.
+    /// File for the choices; existing entries for other problems stay (default: moye/tuning.json in
+    /// the user's configuration folder).
     #[arg(long, value_name = "FILE.json")]
     file: Option<PathBuf>,
     #[command(flatten)]
     device: GpuArgument,
 }
 
-/// A way to compute a product.
+/// A way to compute a product: its tile and its slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Way {
     tile: (u32, u32),
     splits: u32,
 }
 
-/// What was found for a problem.
+/// The result for a problem.
 struct Found {
     problem: moye::Problem,
     best: Way,
-    /// The median time of the best, in seconds.
+    /// The median time of the fastest, in seconds.
     seconds: f64,
-    /// What is taken without tuning, and its time.
+    /// The choice without tuning, and its time.
     untuned: (Way, f64),
-    /// How many ways were tried, each checked.
+    /// The number of candidates, each of them checked.
     tried: usize,
 }
 
 impl Tune {
     pub fn run(self) -> Result<()> {
         let file = tuning_file(self.file)?;
-        // A file that cannot be used is told before the work.
+        // A file that cannot be used is reported before the work.
         let mut tuning = if file.exists() { Tuning::load(&file)? } else { Tuning::default() };
         let device = self.device.open("tune")?;
         let mut report = Report::to_stdout();
@@ -73,13 +73,13 @@ impl Tune {
                         .with_context(|| format!("{kind} {majors} {size}"))?;
                     let Found { problem, best: Way { tile, splits }, seconds, untuned, tried } = found;
                     tuning.insert(&device, problem, Choice { tile, splits, seconds });
-                    // Each as soon as it is known: the next may take long.
+                    // Each result as soon as it is known: the next one may take long.
                     tuning.save(&file)?;
                     let operations = 2.0 * size.m as f64 * size.n as f64 * size.k as f64 / 1e12;
                     report.line(
                         "tuned",
                         format_args!(
-                            "{kind} {majors} {size}: tile {}x{}, K in {splits}: {:.1} {}, of {tried} ways; untuned tile {}x{}, K in {}: {:.1}",
+                            "{kind} {majors} {size}: tile {}x{}, {splits} slices: {:.1} {}, the fastest of {tried}; untuned tile {}x{}, {} slices: {:.1}",
                             tile.0,
                             tile.1,
                             operations / seconds,
@@ -98,17 +98,17 @@ impl Tune {
     }
 }
 
-/// The file that was named, or the user's.
+/// The named file, or the user's.
 pub fn tuning_file(named: Option<PathBuf>) -> Result<PathBuf> {
     named
         .or_else(Tuning::default_path)
         .ok_or_else(|| anyhow!("there is no home folder to keep tuning.json in; name a file with --file"))
 }
 
-/// Tries every tile and number of parts that can be forced, each checked before it is timed.
+/// Tries every tile and number of slices, each checked before it is timed.
 ///
 /// # Errors
-/// A result is wrong; the device's own errors.
+/// A wrong result, or an error of the device.
 fn best<T: Member, U: Output<T> + Stored + Default>(
     device: &Device,
     kind: Kind,
@@ -124,8 +124,8 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
         let mut ways = vec![untuned];
         for tile in call.tiles(device) {
             for splits in SPLITS {
-                // As many parts as asked for, or fewer where K has not so many tiles; and no kernel
-                // at all may take the operands as they lie.
+                // The requested number of slices, or fewer if K has fewer tiles; no kernel may take
+                // the operands in place.
                 let forced = call.clone().tile(tile.0, tile.1).split_k(splits);
                 if let Ok(explained) = forced.explain(device, &mut c) {
                     let way = Way { tile: explained.tile, splits: explained.splits };
@@ -143,9 +143,10 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
             let (call, mut c) = data.call()?;
             call.tile(way.tile.0, way.tile.1).split_k(way.splits).run(device, &mut c)?;
         }
-        data.check(&format!("tile {}x{}, K in {}", way.tile.0, way.tile.1, way.splits))?;
+        data.check(&format!("tile {}x{}, slices {}", way.tile.0, way.tile.1, way.splits))?;
     }
-    // Each shortly, then the fastest, and what is taken untuned, in turn and for longer.
+    // First every candidate briefly, then the fastest ones and the untuned choice, in turn and for
+    // longer.
     let quick = Plan { warm_up: plan.warm_up / 5, rounds: 3, batch: plan.batch / 4, ..plan };
     let mut ranked = Vec::new();
     for &way in &ways {
@@ -162,7 +163,7 @@ fn best<T: Member, U: Output<T> + Stored + Default>(
     Ok(Found { problem, best, seconds: fastest, untuned: (untuned, of_untuned), tried: ways.len() })
 }
 
-/// The way with the least time, and that; at least one was timed.
+/// The candidate with the least time, and that time; at least one was timed.
 fn fastest(ways: &[Way], seconds: &[f64]) -> (Way, f64) {
     let pairs = ways.iter().copied().zip(seconds.iter().copied());
     pairs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("at least one way was timed")
@@ -210,8 +211,8 @@ mod tests {
         let (kind, majors, size) = (Kind::F16, Majors::TN, Size { m: 64, n: 40, k: 256 });
         let found = best::<f16, f16>(&device, kind, majors, size, SHORT).unwrap();
         let mut data = Problem::<f16, f16>::new(&device, kind, majors, size).unwrap();
-        // Each tile with K, of four tiles along it, in 1, 2 or 4 parts: 3 becomes 2. 64 x 128 has K
-        // in 1 or 2 alone, 192 x 192 in 1.
+        // Each tile with K, of four K tiles, in 1, 2 or 4 slices: 3 becomes 2. 64 x 128 has 1 or 2
+        // slices, 192 x 192 has 1.
         let (call, _) = data.call().unwrap();
         let tiles = call.tiles(&device);
         assert!(tiles.contains(&(64, 128)) && tiles.contains(&(192, 192)));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A GPU's architecture by its compute capability: 9.0 is `sm_90`.
+/// A GPU architecture by its compute capability: 9.0 is `sm_90`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Arch {
     major: u32,
@@ -10,7 +10,7 @@ pub struct Arch {
 }
 
 impl Arch {
-    /// The oldest architecture that kernels are compiled for.
+    /// The oldest architecture for which kernels are compiled.
     pub const OLDEST: Self = Self::new(8, 0);
 
     /// The architecture of compute capability `major.minor`.
@@ -23,8 +23,8 @@ impl Arch {
         (self.major, self.minor)
     }
 
-    /// What PTX for `target` (`sm_80`, `sm_90a`, ...) is compiled for, and whether it runs there
-    /// alone (`sm_90a`).
+    /// The architecture of the PTX target `target` (`sm_80`, `sm_90a`, ...), and whether the PTX
+    /// runs on it only (`sm_90a`).
     pub(crate) fn of_target(target: &str) -> Option<(Self, bool)> {
         let digits = target.strip_prefix("sm_")?;
         let (digits, specific) = match digits.strip_suffix('a') {
@@ -35,7 +35,8 @@ impl Arch {
         Some((Self::new(major.parse().ok()?, minor.parse().ok()?), specific))
     }
 
-    /// Whether PTX for `target` runs on it, and how well it fits: a higher value is closer.
+    /// Whether PTX for `target` runs on this architecture, and how well it fits: a higher value is
+    /// closer.
     ///
     /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNa` on exactly
     /// that one.
@@ -45,7 +46,7 @@ impl Arch {
         runs.then_some((compiled, specific))
     }
 
-    /// Whether its kernels can wait for those in front of them: `griddepcontrol` came with sm_90.
+    /// Whether its kernels can wait for earlier ones (PDL): `griddepcontrol` exists from sm_90 on.
     pub(crate) fn can_wait(self) -> bool {
         self >= Self::new(9, 0)
     }

@@ -1,4 +1,4 @@
-//! Which device a user asks for.
+//! The user's choice of a device.
 
 use crate::{Error, Result};
 use std::env;
@@ -11,7 +11,7 @@ pub const VARIABLE: &str = "MOYE_DEVICE";
 /// A device as a user names it: `auto`, `gpu`, `gpu:N` or `sim`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// GPU 0 where there is a usable one, the simulator otherwise.
+    /// GPU 0 if it is usable, otherwise the simulator.
     #[default]
     Auto,
     /// The GPU with this index.
@@ -21,11 +21,11 @@ pub enum DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// What the environment variable `MOYE_DEVICE` says; [`DeviceChoice::Auto`] where it is not set
+    /// The value of the environment variable `MOYE_DEVICE`; [`DeviceChoice::Auto`] if it is not set
     /// or empty.
     ///
     /// # Errors
-    /// [`Error::DeviceVariable`] where it names no device.
+    /// [`Error::DeviceVariable`] if it does not name a device.
     pub fn from_env() -> Result<Self> {
         match env::var_os(VARIABLE) {
             None => Ok(Self::Auto),
@@ -45,7 +45,7 @@ impl FromStr for DeviceChoice {
             "sim" => Ok(Self::Sim),
             _ => text
                 .strip_prefix("gpu:")
-                // `parse` alone would take a sign.
+                // `parse` alone would accept a sign.
                 .filter(|index| index.bytes().all(|b| b.is_ascii_digit()))
                 .and_then(|index| index.parse().ok())
                 .map(Self::Gpu)

@@ -1,4 +1,4 @@
-//! A GPU behind the driver.
+//! A GPU with its context.
 
 use super::{Arch, Device, Properties};
 use crate::driver::{self, DriverCode, check};
@@ -13,36 +13,35 @@ use cust::sys;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The GPUs that this process has opened. They stay open until it ends, as the driver's primary
+/// The GPUs that this process has opened. They stay open until it exits, as the driver's primary
 /// contexts do.
 static OPENED: Mutex<BTreeMap<u32, &'static Gpu>> = Mutex::new(BTreeMap::new());
 
 /// The GPUs in contexts of other libraries, by the contexts' addresses.
 static BORROWED: Mutex<BTreeMap<usize, &'static Gpu>> = Mutex::new(BTreeMap::new());
 
-/// An opened GPU: a context, and the stream that launches go to by default. Neither is ever
-/// destroyed here.
+/// An opened GPU: a context, and the default stream. Neither is ever destroyed here.
 pub(crate) struct Gpu {
     index: u32,
     context: RawContext,
     stream: Stream,
     properties: Properties,
-    /// What the default stream keeps.
+    /// The default stream's counters and workspace.
     kept: Kept,
-    /// The name of the kernel that was launched last, for reports of a fault.
+    /// The name of the last launched kernel, for reports of a fault.
     last_kernel: Mutex<&'static str>,
     pub(crate) modules: Cache,
 }
 
 /// The driver's context, which is not released.
 struct RawContext(sys::CUcontext);
-// SAFETY: the driver takes a context from any thread.
+// SAFETY: the driver accepts a context from any thread.
 unsafe impl Send for RawContext {}
 // SAFETY: as above.
 unsafe impl Sync for RawContext {}
 
 impl Gpu {
-    /// The GPU of a context that another library has made.
+    /// The GPU of a context that another library has created.
     ///
     /// # Safety
     /// As for [`Device::from_raw_context`].
@@ -52,7 +51,7 @@ impl Gpu {
             return Err(Error::ForeignHandle { what: "context", detail: "it is null; give a context" });
         }
         let mut index = 0;
-        // SAFETY: the caller's context; the place for the result may be written.
+        // SAFETY: the caller's context; the pointer to the result is writable.
         check(unsafe { sys::cuCtxSetCurrent(context) })
             .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
         // SAFETY: as above.
@@ -79,7 +78,7 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// The GPU of this index, opened at the first call.
+    /// The GPU with this index, opened at the first call.
     pub fn open(index: u32) -> Result<&'static Self> {
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gpu) = opened.get(&index) {
@@ -90,7 +89,7 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// How many GPUs the driver has.
+    /// The number of GPUs.
     pub fn count() -> Result<u32> {
         driver::available()?;
         cust::init(cust::CudaFlags::empty()).map_err(|e| Error::driver("cuInit", e))?;
@@ -109,20 +108,20 @@ impl Gpu {
         not_too_old(index, &properties(device)?)?;
         let context = Context::new(device).map_err(|e| Error::driver("cuDevicePrimaryCtxRetain", e))?;
         let raw = context.as_raw();
-        // It stays retained until the process ends.
+        // It stays retained until the process exits.
         std::mem::forget(context);
         Self::in_context(index, device, raw)
     }
 
-    /// The GPU in a context of it.
+    /// The GPU with one of its contexts.
     fn in_context(index: u32, device: CudaDevice, context: sys::CUcontext) -> Result<Self> {
         let properties = properties(device)?;
         not_too_old(index, &properties)?;
-        // SAFETY: a context that was retained, or the caller's of `of_context`.
+        // SAFETY: a retained context, or the caller's of `of_context`.
         check(unsafe { sys::cuCtxSetCurrent(context) })
             .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
-        // A stream of its own that waits for transfers and that transfers wait for: those go over
-        // the null stream.
+        // A separate stream that synchronises with transfers in both directions: those use the null
+        // stream.
         let stream =
             Stream::new(StreamFlags::DEFAULT, None).map_err(|e| Error::driver("cuStreamCreate", e))?;
         Ok(Self {
@@ -149,17 +148,17 @@ impl Gpu {
         format!("GPU {} ({})", self.index, self.properties.name)
     }
 
-    /// The stream that launches go to by default.
+    /// The default stream of launches.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// What that stream keeps.
+    /// The default stream's counters and workspace.
     pub fn kept(&self) -> &Kept {
         &self.kept
     }
 
-    /// Makes the GPU's context that of this thread. Every use of the driver starts with it.
+    /// Makes the GPU's context current on this thread. Every use of the driver starts with it.
     pub fn bind(&self) -> Result<()> {
         // SAFETY: the context lives as long as the process, or as the caller of `of_context` has
         // promised.
@@ -184,17 +183,17 @@ impl Gpu {
         CurrentContext::synchronize().map_err(|e| self.error("cuCtxSynchronize", e))
     }
 
-    /// Notes which kernel was launched.
+    /// Stores the name of the launched kernel.
     pub fn launched(&self, kernel: &'static str) {
         *self.last_kernel.lock().unwrap_or_else(PoisonError::into_inner) = kernel;
     }
 
-    /// The error for a call of `cust` that failed on this GPU.
+    /// The error for a failed call of `cust` on this GPU.
     pub fn error(&self, call: &'static str, error: CudaError) -> Error {
         self.error_of_code(call, driver::of(error))
     }
 
-    /// The error for an allocation of so many bytes that failed on this GPU.
+    /// The error for a failed allocation of this many bytes on this GPU.
     pub fn out_of_memory_or(
         &self,
         device: &Device,
@@ -210,7 +209,7 @@ impl Gpu {
         }
     }
 
-    /// The error for a raw call that failed on this GPU.
+    /// The error for a failed raw call on this GPU.
     pub fn error_of_code(&self, call: &'static str, code: DriverCode) -> Error {
         if !code.is_kernel_fault() {
             return Error::of_code(call, code);
@@ -220,7 +219,7 @@ impl Gpu {
     }
 }
 
-/// Refuses a GPU that the kernels do not run on.
+/// Refuses a GPU that the kernels do not support.
 fn not_too_old(index: u32, properties: &Properties) -> Result<()> {
     if properties.arch < Arch::OLDEST {
         let Properties { name, arch, .. } = properties.clone();
@@ -237,7 +236,7 @@ fn properties(device: CudaDevice) -> Result<Properties> {
     };
     let mut shared = 0;
     let shared_attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-    // SAFETY: the place for the result may be written; the device is one that the driver gave.
+    // SAFETY: the pointer to the result is writable; the driver returned the device.
     check(unsafe { sys::cuDeviceGetAttribute(&mut shared, shared_attribute, device.as_raw()) })
         .map_err(|code| Error::of_code("cuDeviceGetAttribute", code))?;
     Ok(Properties {

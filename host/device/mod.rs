@@ -22,13 +22,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A device that buffers live on and kernels run on: a GPU, or the CPU simulator of one.
+/// A device that owns buffers and runs kernels: a GPU, or the CPU simulator of one.
 ///
 /// A clone is another handle to the same device, and every handle may be used from any thread.
 ///
 /// Work on a device is ordered as on a GPU with CUDA's default settings: launches on one [`Stream`]
-/// run one after the other, [`Device::launch`] uses the device's default stream, and a transfer
-/// waits for all launches before it and holds up all after it.
+/// run in order, [`Device::launch`] uses the device's default stream, and a transfer waits for all
+/// earlier launches and delays all later ones.
 ///
 /// ```
 /// let device = moye::Device::sim();
@@ -46,21 +46,21 @@ pub(crate) enum Backend {
 }
 
 impl Device {
-    /// GPU 0 where there is a usable one, the simulator otherwise; or what the environment variable
-    /// `MOYE_DEVICE` says (`auto`, `gpu`, `gpu:N`, `sim`).
+    /// GPU 0 if it is usable, otherwise the simulator; or the device that the environment variable
+    /// `MOYE_DEVICE` names (`auto`, `gpu`, `gpu:N`, `sim`).
     ///
-    /// [`Device::why_simulated`] tells why there is no GPU.
+    /// [`Device::why_simulated`] gives the reason why no GPU is used.
     ///
     /// # Errors
-    /// `MOYE_DEVICE` names no device, or a GPU that cannot be used.
+    /// `MOYE_DEVICE` does not name a device, or names a GPU that cannot be used.
     pub fn open() -> Result<Self> {
         Self::choose(DeviceChoice::from_env()?)
     }
 
-    /// The device that was asked for.
+    /// The requested device.
     ///
     /// # Errors
-    /// A GPU was asked for and cannot be used.
+    /// A GPU is requested and cannot be used.
     pub fn choose(choice: DeviceChoice) -> Result<Self> {
         match choice {
             DeviceChoice::Auto => Ok(Self::gpu(0)
@@ -70,30 +70,31 @@ impl Device {
         }
     }
 
-    /// The GPU with this index, counted as the driver does (`CUDA_VISIBLE_DEVICES` counts).
+    /// The GPU with this index, in the driver's numbering (`CUDA_VISIBLE_DEVICES` applies).
     ///
     /// # Errors
-    /// No driver, no GPU, no GPU of this index, a GPU older than sm_80, or the driver's own error.
+    /// No driver, no GPU, no GPU with this index, a GPU older than sm_80, or an error of the
+    /// driver.
     pub fn gpu(index: u32) -> Result<Self> {
         Gpu::open(index).map(|gpu| Self(Backend::Gpu(gpu)))
     }
 
-    /// The GPU of a context that another library has made, a `CUcontext`: a primary one or any
-    /// other. Buffers, streams and kernels of the device belong to that context. For the primary
-    /// context this is [`Device::gpu`].
+    /// The GPU of a context that another library has created, a `CUcontext`: a primary context or
+    /// any other. Buffers, streams and kernels of the device belong to that context. For the
+    /// primary context this is [`Device::gpu`].
     ///
-    /// The same context gives the same device, which keeps the kernels that it has loaded. The
-    /// context is not destroyed, nor is the primary one of the GPU released, before the process
-    /// ends. As with every other device, a call that uses the driver leaves the context current on
-    /// the calling thread.
+    /// The same context gives the same device, with the kernels that it has loaded. The context is
+    /// not destroyed, nor is the primary context of the GPU released, before the process exits. As
+    /// with every other device, a call that uses the driver leaves the context current on the
+    /// calling thread.
     ///
     /// # Errors
-    /// No driver, a null context, a GPU older than sm_80, or the driver's own error.
+    /// No driver, a null context, a GPU older than sm_80, or an error of the driver.
     ///
     /// # Safety
-    /// `context` is a live context of the driver. It lives as long as the device, its clones and
-    /// what was made with them are used, and once it is destroyed no context at the same address is
-    /// passed to this function.
+    /// `context` is a live context of the driver. It outlives the device, its clones and everything
+    /// made with them. After it is destroyed, no context at the same address is passed to this
+    /// function.
     pub unsafe fn from_raw_context(context: *mut std::ffi::c_void) -> Result<Self> {
         // SAFETY: the caller's contract.
         unsafe { Gpu::of_context(context.cast()) }.map(|gpu| Self(Backend::Gpu(gpu)))
@@ -110,16 +111,16 @@ impl Device {
     /// How many GPUs there are.
     ///
     /// # Errors
-    /// No driver, no GPU, or the driver's own error.
+    /// No driver, no GPU, or an error of the driver.
     pub fn gpu_count() -> Result<u32> {
         Gpu::count()
     }
 
-    /// A new simulator, with a memory of its own.
+    /// A new simulator with its own memory.
     ///
-    /// It keeps the limits of sm_90. Its blocks run on all cores of the host; products are planned
-    /// as for the 132 multiprocessors of an H200, so that the same kernel computes the same product
-    /// on every machine.
+    /// It has the limits of sm_90. Its blocks run on all cores of the host; products are planned
+    /// for the 132 multiprocessors of an H200, so that the same kernel computes the same product on
+    /// every machine.
     pub fn sim() -> Self {
         Self(Backend::Sim(Arc::new(Simulator::new(None))))
     }
@@ -137,18 +138,18 @@ impl Device {
         &self.properties().name
     }
 
-    /// The architecture; for the simulator, the one whose limits it keeps.
+    /// The architecture; for the simulator, the one whose limits it has.
     pub fn arch(&self) -> Arch {
         self.properties().arch
     }
 
-    /// Whether it is a GPU and not the simulator.
+    /// Whether it is a GPU rather than the simulator.
     pub fn is_gpu(&self) -> bool {
         matches!(self.0, Backend::Gpu(_))
     }
 
-    /// Why [`Device::open`] took the simulator though a GPU would have done; `None` where the
-    /// simulator was asked for.
+    /// Why [`Device::open`] chose the simulator although a GPU was acceptable; `None` if the
+    /// simulator was requested.
     pub fn why_simulated(&self) -> Option<&Error> {
         match &self.0 {
             Backend::Gpu(_) => None,
@@ -156,10 +157,10 @@ impl Device {
         }
     }
 
-    /// Free and total memory in bytes; `None` for the simulator, which takes what the host has.
+    /// Free and total memory in bytes; `None` for the simulator, which uses the host's.
     ///
     /// # Errors
-    /// The driver's own.
+    /// An error of the driver.
     pub fn memory(&self) -> Result<Option<(usize, usize)>> {
         match &self.0 {
             Backend::Gpu(gpu) => gpu.memory().map(Some),
@@ -167,10 +168,10 @@ impl Device {
         }
     }
 
-    /// Waits for all work on the device, and reports what went wrong in it.
+    /// Waits for all work on the device, and reports its errors.
     ///
     /// # Errors
-    /// [`Error::KernelFault`] where a kernel failed on the GPU; the simulator reports faults at the
+    /// [`Error::KernelFault`] if a kernel failed on the GPU; the simulator reports faults at the
     /// launch.
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for the device")?;
@@ -180,26 +181,25 @@ impl Device {
         }
     }
 
-    /// The stream that [`Device::launch`] uses.
+    /// The stream of [`Device::launch`].
     pub fn default_stream(&self) -> Stream {
         Stream::default_of(self)
     }
 
-    /// A new stream: what runs on it may overlap with what runs on other streams.
+    /// A new stream: its work may overlap with that of other streams.
     ///
     /// # Errors
-    /// The driver's own.
+    /// An error of the driver.
     pub fn new_stream(&self) -> Result<Stream> {
         Stream::new(self)
     }
 
-    /// The time that the device takes for what `work` launches on the given stream, the default one
-    /// of the device.
+    /// The device time of the launches of `work` on the given stream, the device's default one.
     ///
-    /// On a GPU it is measured there by two events, on the simulator by the clock.
+    /// A GPU measures it with two events, the simulator with the host's clock.
     ///
     /// # Errors
-    /// Those of `work`, and what goes wrong while it runs.
+    /// The errors of `work`, and of its launches.
     pub fn time(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Duration> {
         let stream = self.default_stream();
         let start = stream.record()?;
@@ -209,15 +209,15 @@ impl Device {
         end.elapsed_since(&start)
     }
 
-    /// Calls `report` with the number of finished blocks and of all blocks while the simulator runs
-    /// a launch, from the threads that run it. Does nothing on a GPU.
+    /// Calls `report` with the number of finished blocks and of all blocks during a launch on the
+    /// simulator, from the threads that run it. Has no effect on a GPU.
     pub fn on_progress(&self, report: impl Fn(u64, u64) + Send + Sync + 'static) {
         if let Backend::Sim(simulator) = &self.0 {
             simulator.on_progress(Arc::new(report));
         }
     }
 
-    /// Takes a profile of what `work` launches on this simulator: sectors, wavefronts and
+    /// Takes a profile of the launches of `work` on this simulator: sectors, wavefronts and
     /// instructions by source line. See [`moye_sim::profile`](crate::profile).
     ///
     /// ```
@@ -244,7 +244,7 @@ impl Device {
         }
     }
 
-    /// The multiprocessors for which a product's kernel is chosen.
+    /// The number of multiprocessors for which products are planned.
     pub(crate) fn planned_multiprocessors(&self) -> u32 {
         match &self.0 {
             Backend::Gpu(gpu) => gpu.properties().multiprocessors,

@@ -9,26 +9,26 @@ use moye_sim::profile::{Profile, Profiler};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Called with the numbers of finished and of all blocks.
+/// Receives the numbers of finished and of all blocks.
 pub(crate) type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// The architecture whose limits the simulator keeps.
+/// The architecture whose limits the simulator has.
 const ARCH: Arch = Arch::new(9, 0);
 
 /// Shared memory of a block on that architecture, in bytes.
 const SHARED_BYTES_PER_BLOCK: usize = 227 * 1024;
 
-/// The multiprocessors for which products are planned: those of an H200, which has that
-/// architecture and which the costs of kernels were measured on. The host's cores, which run the
-/// blocks, would make a kernel's choice differ by machine.
+/// The multiprocessors for which products are planned: those of an H200, for which the kernels'
+/// costs were measured. With the number of the host's cores the choice of a kernel would differ by
+/// machine.
 pub(crate) const PLANNED_MULTIPROCESSORS: u32 = 132;
 
-/// A simulated device: a memory of its own.
+/// A simulated device with its own memory.
 pub(crate) struct Simulator {
     number: u64,
     memory: GlobalMemory,
     properties: Properties,
-    /// Why a GPU was not taken.
+    /// The reason why no GPU is used.
     reason: Option<Error>,
     progress: Mutex<Option<Progress>>,
     profiler: Mutex<Option<Profiler>>,
@@ -37,7 +37,7 @@ pub(crate) struct Simulator {
 impl Simulator {
     pub fn new(reason: Option<Error>) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Of the largest blocks, which a multiprocessor runs one or two of.
+        // For the largest blocks, of which a multiprocessor runs one or two.
         let at_once = moye_sim::blocks_at_once(moye_sim::MAX_THREADS);
         let properties = Properties {
             name: "simulator".to_owned(),
@@ -56,7 +56,7 @@ impl Simulator {
         }
     }
 
-    /// Which simulator of this process it is, for messages.
+    /// The number of the simulator in this process, for messages.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -77,19 +77,19 @@ impl Simulator {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 
-    /// The profile of what is launched while `work` runs.
+    /// The profile of the launches of `work`.
     pub fn profile(&self, work: impl FnOnce() -> Result<()>) -> Result<Profile> {
         let profiler = Profiler::new();
         let set =
             |to| std::mem::replace(&mut *self.profiler.lock().unwrap_or_else(PoisonError::into_inner), to);
-        // The launches of an outer call count for the inner one alone.
+        // In nested calls only the inner one counts the launches.
         let outer = set(Some(profiler.clone()));
         let done = work();
         set(outer);
         done.map(|()| profiler.take())
     }
 
-    /// Runs `thread` once for every thread of a grid; returns when all have ended.
+    /// Runs `thread` once for every thread of a grid; returns when all have exited.
     pub fn run(
         &self,
         kernel: &'static str,

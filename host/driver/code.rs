@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 
-/// What the driver returned for a call that failed:
+/// The driver's result of a failed call:
 /// `CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access ...`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverCode(i32);
@@ -15,7 +15,7 @@ pub struct DriverCode(i32);
 impl DriverCode {
     /// `CUDA_ERROR_OUT_OF_MEMORY`
     pub const OUT_OF_MEMORY: Self = Self(2);
-    /// An argument is not one that the function takes.
+    /// An argument that the function does not accept.
     pub const INVALID_VALUE: Self = Self(1);
     /// `CUDA_ERROR_NO_DEVICE`
     pub const NO_DEVICE: Self = Self(100);
@@ -28,13 +28,12 @@ impl DriverCode {
     /// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, here for a function that the driver lacks
     pub const SYMBOL_NOT_FOUND: Self = Self(302);
 
-    /// The number, as `cuda.h` has it.
+    /// The number in `cuda.h`.
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// Whether it says that a kernel went wrong while it ran. No call on the GPU succeeds in this
-    /// process after it.
+    /// Whether it means that a kernel failed. No later call on the GPU succeeds in this process.
     pub const fn is_kernel_fault(self) -> bool {
         matches!(self.0, 700 | 702 | 710 | 714..=719)
     }
@@ -54,10 +53,10 @@ thread_local! {
     static LAST: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The code behind an error of `cust`.
+/// The code of an error of `cust`.
 ///
-/// `cust` folds the codes that it has no name for into one, so the number is taken from the call
-/// itself, the last one on this thread that failed.
+/// `cust` maps codes that it does not know to a single one, so the number is taken from the last
+/// failed call on this thread.
 pub fn of(error: CudaError) -> DriverCode {
     match error {
         CudaError::UnknownError => DriverCode(LAST.get()),
@@ -70,7 +69,8 @@ pub fn check(result: CUresult) -> Result<(), DriverCode> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(DriverCode(LAST.get())) }
 }
 
-/// The code as a value of the enum of `cust`'s bindings, `CUDA_ERROR_UNKNOWN` where it has none.
+/// The code as a value of the enum in `cust`'s bindings, `CUDA_ERROR_UNKNOWN` for codes that it
+/// lacks.
 pub fn known(code: c_int) -> CUresult {
     if code == 0 {
         return CUresult::CUDA_SUCCESS;
@@ -90,19 +90,19 @@ pub fn known(code: c_int) -> CUresult {
     }
 }
 
-/// What the driver's function `by` says of a code, where there is a driver that knows it.
+/// The text of the driver's function `by` for a code, if there is a driver that knows it.
 fn describe(by: &Symbol, code: i32) -> Option<&'static str> {
-    // The code goes in as a number, as it may be one that the bindings' enum has no variant for.
+    // The code is passed as a number, because the bindings' enum may lack it.
     type Describe = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
     let address = by.address().ok()?;
     // SAFETY: `cuGetErrorName` and `cuGetErrorString` have this signature.
     let describe = unsafe { std::mem::transmute::<*mut c_void, Describe>(address) };
     let mut text = std::ptr::null();
-    // SAFETY: `text` may be written; any number may be asked for.
+    // SAFETY: `text` is writable; any number may be passed.
     if unsafe { describe(code, &mut text) } != 0 || text.is_null() {
         return None;
     }
-    // SAFETY: the driver gave the address of a constant text that ends in a zero byte.
+    // SAFETY: the driver returned the address of a constant text that ends in a zero byte.
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 

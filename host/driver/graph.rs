@@ -1,5 +1,4 @@
-//! The update of an executable graph, whose result a newer driver may give by a number that
-//! `cust`'s enum lacks.
+//! The update of an executable graph. A newer driver may return a number that `cust`'s enum lacks.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
@@ -20,11 +19,11 @@ fn reason(result: c_int) -> Option<&'static str> {
     })
 }
 
-/// Gives an executable graph the parameters of another graph; an error is the code, and the reason
-/// where the graphs differ.
+/// Gives an executable graph the parameters of another graph. An error has the code, and the reason
+/// if the graphs differ.
 ///
 /// # Safety
-/// Both are alive and of the context that is current.
+/// Both are alive and belong to the current context.
 pub unsafe fn update(
     executable: CUgraphExec,
     graph: CUgraph,
@@ -35,8 +34,7 @@ pub unsafe fn update(
     let code = match UPDATE.address() {
         Ok(address) => {
             // SAFETY: the driver's function of this name has this signature ("CUDA Driver API",
-            // "Graph Management"); the places for its results may be written; the caller's
-            // contract.
+            // "Graph Management"); the pointers to its results are writable; the caller's contract.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Update>(address)(executable, graph, &mut node, &mut result)
             })

@@ -1,5 +1,4 @@
-//! Launches that say more than extents: clusters of blocks, and a start before the kernel in front
-//! has ended.
+//! Launches with attributes: clusters of blocks, and programmatic dependent launch (PDL).
 //!
 //! The driver's call for them (`cuLaunchKernelEx`, CUDA 11.8) is newer than `cust`'s bindings. The
 //! structures are those of NVIDIA's "CUDA Driver API", `CUlaunchConfig` and `CUlaunchAttribute`.
@@ -15,8 +14,7 @@ const CLUSTER_DIMENSION: c_int = 4;
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`
 const PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
 
-/// `CUlaunchAttribute`: a number, and a union of 64 bytes of which these attributes use the first
-/// words.
+/// `CUlaunchAttribute`: a number, and a union of 64 bytes; these attributes use its first words.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Attribute {
@@ -44,7 +42,7 @@ struct Config {
     count: u32,
 }
 
-/// What a launch says.
+/// The parameters of a launch.
 pub struct Extents {
     /// Blocks of the grid.
     pub grid: [u32; 3],
@@ -52,7 +50,7 @@ pub struct Extents {
     pub block: [u32; 3],
     /// Blocks of a cluster.
     pub cluster: [u32; 3],
-    /// Whether the kernel may start before the one in front of it on the stream has ended.
+    /// Whether the kernel may start before the previous kernel on the stream has completed (PDL).
     pub dependent: bool,
     /// Dynamic shared memory, in bytes.
     pub shared_bytes: u32,

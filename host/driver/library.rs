@@ -1,4 +1,4 @@
-//! The driver's library, opened at the first use.
+//! The driver's library, loaded at the first use.
 
 use cust::sys::CUresult;
 use libloading::Library;
@@ -13,10 +13,10 @@ pub const FILE: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" }
 
 static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
 
-/// The last function that the library was found not to have.
+/// The last function that the library was found to lack.
 static MISSING: Mutex<Option<&'static str>> = Mutex::new(None);
 
-/// Opens the driver's library, or says why it cannot be opened.
+/// Loads the driver's library; an error says why it cannot be loaded.
 pub fn open() -> Result<&'static Library, &'static str> {
     // SAFETY: the driver's initialisers are those of an installed system library, which every CUDA
     // program runs.
@@ -24,19 +24,19 @@ pub fn open() -> Result<&'static Library, &'static str> {
     opened.as_ref().map_err(String::as_str)
 }
 
-/// The loader's own words, which lie behind the error.
+/// The loader's message, which the error wraps.
 fn reason(error: &libloading::Error) -> String {
     let words = error.source().map_or_else(|| error.to_string(), |loader| loader.to_string());
-    // The message says already which file it is.
+    // The message already names the file.
     words.strip_prefix(FILE).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&words).to_owned()
 }
 
-/// The function that the driver was last found not to have.
+/// The function that the driver was last found to lack.
 pub fn missing_function() -> Option<&'static str> {
     *MISSING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A function of the library: its name, and its address once that is known.
+/// A function of the library: its name, and its address once it is known.
 pub struct Symbol {
     name: &'static str,
     address: AtomicPtr<c_void>,
@@ -47,8 +47,8 @@ impl Symbol {
         Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// The function's address; the code of `SHARED_OBJECT_INIT_FAILED` where there is no library,
-    /// that of `SHARED_OBJECT_SYMBOL_NOT_FOUND` where the library has no such function.
+    /// The function's address; the code of `SHARED_OBJECT_INIT_FAILED` if there is no library, that
+    /// of `SHARED_OBJECT_SYMBOL_NOT_FOUND` if the library has no such function.
     #[inline]
     pub fn address(&self) -> Result<*mut c_void, CUresult> {
         let known = self.address.load(Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Symbol {
     #[cold]
     fn look_up(&self) -> Result<*mut c_void, CUresult> {
         let library = open().map_err(|_| CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED)?;
-        // SAFETY: only the address is taken; the library is never closed.
+        // SAFETY: this only takes the address; the library is never closed.
         let found = unsafe { library.get::<*mut c_void>(self.name) };
         match found {
             Ok(symbol) => {

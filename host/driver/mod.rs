@@ -1,7 +1,7 @@
-//! The CUDA driver, opened when it is first used.
+//! The CUDA driver, loaded when it is first used.
 //!
-//! A binary that links this crate depends on no library of CUDA and starts on a machine without a
-//! driver; [`available`] says whether there is one.
+//! A binary with this crate links no CUDA library and starts on a machine without a driver;
+//! [`available`] says whether there is one.
 
 mod code;
 pub(crate) mod graph;
@@ -16,18 +16,18 @@ pub use library::{FILE, missing_function};
 
 use crate::{Error, Result};
 
-/// Opens the driver's library, or says why there is none.
+/// Loads the driver's library; an error says why there is none.
 ///
 /// # Errors
-/// [`Error::NoDriver`] with the loader's own words.
+/// [`Error::NoDriver`] with the loader's message.
 pub fn available() -> Result<()> {
     library::open().map(|_| ()).map_err(|reason| Error::NoDriver { file: FILE, reason: reason.to_owned() })
 }
 
-/// The newest CUDA version that the driver supports, `(13, 0)` say.
+/// The newest CUDA version that the driver supports, such as `(13, 0)`.
 ///
 /// # Errors
-/// [`Error::NoDriver`]; the driver's own error where it does not answer.
+/// [`Error::NoDriver`], or an error of the driver.
 pub fn version() -> Result<(u32, u32)> {
     available()?;
     let version = cust::CudaApiVersion::get().map_err(|e| Error::driver("cuDriverGetVersion", e))?;

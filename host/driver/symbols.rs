@@ -1,9 +1,9 @@
-//! The driver's functions, bound at their first call.
+//! The driver's functions, resolved at their first call.
 //!
 //! `cust` declares them as foreign functions. They are defined here instead: each definition looks
-//! up the function of the same name in the driver's library, keeps its address, and passes the
-//! arguments on. The list holds all that `cust` 0.3.2 names and what this crate needs besides. See
-//! NVIDIA's "CUDA Driver API" for what they do.
+//! up the function of the same name in the driver's library, stores its address, and passes the
+//! arguments on. The list has all that `cust` 0.3.2 uses and what this crate needs besides. See
+//! NVIDIA's "CUDA Driver API" for their meaning.
 
 use super::code::known;
 use super::library::Symbol;
@@ -12,18 +12,17 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 
 macro_rules! forward {
     ($(fn $name:ident($($arg:ident: $type:ty),* $(,)?);)*) => { $(
-        // The declaration that callers were compiled with must be this one.
+        // The declaration with which callers were compiled must be this one.
         const _: unsafe extern "C" fn($($type),*) -> CUresult = cust::sys::$name;
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $type),*) -> CUresult {
             static SYMBOL: Symbol = Symbol::new(stringify!($name));
-            // The code comes back as a number: a newer driver may return one that the enum has no
-            // variant for.
+            // The code is returned as a number: a newer driver may return one that the enum lacks.
             type Function = unsafe extern "C" fn($($type),*) -> c_int;
             match SYMBOL.address() {
                 // SAFETY: the driver's function of this name has this signature, checked above
-                // against `cust`'s bindings but for the result, an enum of 32 bits; its contract is
+                // against `cust`'s bindings except for the result, a 32-bit enum; its contract is
                 // the caller's.
                 Ok(address) => known(unsafe { std::mem::transmute::<*mut c_void, Function>(address)($($arg),*) }),
                 Err(code) => known(code as c_int),

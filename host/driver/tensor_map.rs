@@ -6,7 +6,7 @@ use super::library::Symbol;
 use moye_sim::TensorMap;
 use std::ffi::{c_int, c_void};
 
-/// What the driver writes to, which must lie at a multiple of 64 bytes.
+/// The driver's output, which must be aligned to 64 bytes.
 #[repr(C, align(64))]
 struct Encoded([u64; 16]);
 
@@ -33,8 +33,8 @@ pub fn encode(map: &TensorMap) -> Result<[u64; 16], DriverCode> {
     let code = match ENCODE.address() {
         Ok(address) => {
             // SAFETY: the driver's function of this name has this signature (CUDA Driver API,
-            // "Tensor Map Object Management"); the arrays have as many values as there are
-            // dimensions, and the tensor's address is kept and not followed.
+            // "Tensor Map Object Management"); the arrays have one value for each dimension, and
+            // the tensor's address is stored, not followed.
             known(unsafe {
                 std::mem::transmute::<*mut c_void, Encode>(address)(
                     &raw mut encoded,

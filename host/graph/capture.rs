@@ -13,17 +13,16 @@ use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
-    /// How many captures run on this thread.
+    /// The number of captures that run on this thread.
     static CAPTURES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Refuses a call that takes effect at once, where a graph is captured on this thread.
+/// Refuses a synchronous call while a graph is captured on this thread.
 pub(crate) fn not_captured(call: &'static str) -> Result<()> {
     if CAPTURES.get() == 0 { Ok(()) } else { Err(Error::Captured { call }) }
 }
 
-/// Whether a launch that may begin before the one in front of it ends can be captured: from CUDA
-/// 12.3 on.
+/// Whether a PDL launch can be captured: from CUDA 12.3 on.
 pub(crate) fn takes_dependent_launches() -> bool {
     static TAKES: OnceLock<bool> = OnceLock::new();
     *TAKES.get_or_init(|| driver::version().is_ok_and(|version| version >= (12, 3)))
@@ -45,7 +44,7 @@ impl Drop for Counted {
     }
 }
 
-/// A capture of the driver, which ends also where the work panics.
+/// A capture of the driver, which ends even if the work panics.
 struct Running {
     gpu: &'static Gpu,
     stream: sys::CUstream,
@@ -55,16 +54,16 @@ impl Running {
     fn begin(gpu: &'static Gpu, stream: &Stream) -> Result<Self> {
         gpu.bind()?;
         let raw = stream.raw(gpu);
-        // A call of this thread that the driver calls unsafe, such as the load of a kernel, is
+        // Calls of this thread that the driver considers unsafe, such as the load of a kernel, are
         // allowed.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the stream is alive and of the context that is current.
+        // SAFETY: the stream is alive and belongs to the current context.
         check(unsafe { sys::cuStreamBeginCapture_v2(raw, mode) })
             .map_err(|code| gpu.error_of_code("cuStreamBeginCapture", code))?;
         Ok(Self { gpu, stream: raw })
     }
 
-    /// The graph of what was captured.
+    /// The captured graph.
     fn end(self) -> Result<sys::CUgraph> {
         let graph = self.stop();
         std::mem::forget(self);
@@ -74,7 +73,7 @@ impl Running {
     fn stop(&self) -> Result<sys::CUgraph> {
         self.gpu.bind()?;
         let mut graph = null_mut();
-        // SAFETY: `begin` began the capture; the place for the graph may be written.
+        // SAFETY: `begin` began the capture; the pointer to the graph is writable.
         check(unsafe { sys::cuStreamEndCapture(self.stream, &mut graph) })
             .map_err(|code| self.gpu.error_of_code("cuStreamEndCapture", code))?;
         Ok(graph)
@@ -86,23 +85,23 @@ impl Drop for Running {
         if let Ok(graph) = self.stop()
             && !graph.is_null()
         {
-            // SAFETY: the driver gave the graph to this capture alone.
+            // SAFETY: the driver gave the graph to this capture only.
             let _ = unsafe { sys::cuGraphDestroy(graph) };
         }
     }
 }
 
 impl Device {
-    /// Captures what `work` launches on the given stream, in a graph, and runs none of it.
+    /// Captures the launches of `work` on the given stream in a graph, and runs none of them.
     ///
-    /// The stream is a new one, made for the capture. Other streams take part where they
-    /// [wait](Stream::wait) for an event of it, and it waits for one of theirs. Operations of this
-    /// crate such as [`Matmul`](crate::Matmul) take the given stream; their workspace belongs to
-    /// the graph. Kernels that were not launched before are loaded during the capture.
+    /// The stream is new, for this capture. Another stream takes part if it [waits](Stream::wait)
+    /// for an event of this one, and this one later waits for an event of the other. Operations of
+    /// this crate such as [`Matmul`](crate::Matmul) run on the given stream; the graph owns their
+    /// workspaces. Kernels that were not launched before are loaded during the capture.
     ///
-    /// Transfers, waits for the host and [`fill_bytes`](crate::Buffer::fill_bytes) take effect at
-    /// once and cannot be captured: they are errors. Memory may be allocated; a buffer that `work`
-    /// drops is freed at once, so that the graph must not use it.
+    /// Transfers, waits of the host and [`fill_bytes`](crate::Buffer::fill_bytes) are synchronous
+    /// and cannot be captured: they are errors. Allocations are allowed; a buffer that `work` drops
+    /// is freed at once, so the graph must not use it.
     ///
     /// On the simulator the launches are recorded, and a launch of the graph runs them.
     ///
@@ -127,7 +126,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// Those of `work`; [`Error::Captured`] for a call that cannot be captured; the driver's own.
+    /// The errors of `work`, [`Error::Captured`] for a call that cannot be captured, or an error of
+    /// the driver.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         match &self.0 {
             Backend::Sim(_) => {
@@ -141,7 +141,7 @@ impl Device {
                 let stream = Stream::for_capture(self, gpu)?;
                 let running = Running::begin(gpu, &stream)?;
                 let counted = Counted::new();
-                // Where it fails or panics, `running` ends the capture.
+                // If it fails or panics, `running` ends the capture.
                 work(&stream)?;
                 drop(counted);
                 let graph = running.end()?;

@@ -1,4 +1,4 @@
-//! Graphs, and what the device launches of them.
+//! Graphs and executable graphs.
 
 use super::capture::not_captured;
 use super::recording::Recording;
@@ -22,13 +22,13 @@ enum Captured {
     Gpu {
         gpu: &'static Gpu,
         raw: sys::CUgraph,
-        /// The stream of the capture, whose memory the launches use.
+        /// The stream of the capture, which owns the launches' workspaces.
         stream: Stream,
     },
     Sim(Arc<Recording>),
 }
 
-// SAFETY: the driver takes a graph from any thread, one at a time: it is not `Sync`.
+// SAFETY: the driver accepts a graph from any thread, one at a time: it is not `Sync`.
 unsafe impl Send for Graph {}
 
 impl Graph {
@@ -36,27 +36,27 @@ impl Graph {
         Self { device: device.clone(), kind: Captured::Sim(recording) }
     }
 
-    /// `raw` is a graph that the driver gave, captured on `stream`.
+    /// `raw` is a graph from the driver, captured on `stream`.
     pub(super) fn of_driver(gpu: &'static Gpu, stream: Stream, raw: sys::CUgraph) -> Self {
         Self { device: stream.device().clone(), kind: Captured::Gpu { gpu, raw, stream } }
     }
 
-    /// The device that it was captured on.
+    /// The device of the capture.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The graph in the form that the device launches.
+    /// Instantiates the graph.
     ///
     /// # Errors
-    /// The driver's own.
+    /// An error of the driver.
     pub fn instantiate(&self) -> Result<GraphExec> {
         let kind = match &self.kind {
             Captured::Sim(recording) => Executable::Sim(recording.clone()),
             Captured::Gpu { gpu, raw, stream } => {
                 gpu.bind()?;
                 let mut executable = null_mut();
-                // SAFETY: the graph is alive, and the place for the result may be written. Without
+                // SAFETY: the graph is alive, and the pointer to the result is writable. Without
                 // flags.
                 check(unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, *raw, 0) })
                     .map_err(|code| gpu.error_of_code("cuGraphInstantiate", code))?;
@@ -72,8 +72,7 @@ impl Drop for Graph {
         if let Captured::Gpu { gpu, raw, .. } = &self.kind
             && gpu.bind().is_ok()
         {
-            // SAFETY: the driver gave it to this one alone; what was instantiated of it does not
-            // need it.
+            // SAFETY: the driver gave it to this value only; executable graphs do not need it.
             let _ = unsafe { sys::cuGraphDestroy(*raw) };
         }
     }
@@ -88,8 +87,8 @@ impl fmt::Debug for Graph {
     }
 }
 
-/// A graph that can be launched, made by [`Graph::instantiate`]. It keeps the memory that
-/// operations took for it.
+/// A graph that can be launched, made by [`Graph::instantiate`]. It keeps the workspaces of its
+/// operations.
 pub struct GraphExec {
     device: Device,
     kind: Executable,
@@ -100,25 +99,25 @@ enum Executable {
     Sim(Arc<Recording>),
 }
 
-// SAFETY: the driver takes an executable graph from any thread, one at a time: it is not `Sync`.
+// SAFETY: the driver accepts an executable graph from any thread, one at a time: it is not `Sync`.
 unsafe impl Send for GraphExec {}
 
 impl GraphExec {
-    /// The device that it is launched on.
+    /// The device of its launches.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Launches all of it on a stream, and returns while it runs. Launches of one graph run one
-    /// after the other, whatever the streams.
+    /// Launches the graph on a stream, and returns while it runs. Launches of one graph run in
+    /// order, on all streams.
     ///
     /// # Errors
-    /// [`Error::StreamOfOtherDevice`], [`Error::Captured`] while a graph is captured, the driver's
-    /// own, and on the simulator the faults of its kernels.
+    /// [`Error::StreamOfOtherDevice`], [`Error::Captured`] while a graph is captured, an error of
+    /// the driver, and on the simulator the faults of its kernels.
     ///
     /// # Safety
-    /// The contract of each captured launch holds now: the buffers are alive until the graph has
-    /// ended, and are used on other streams as [`Device::launch`] says.
+    /// The contract of each captured launch holds now: the buffers are alive until the graph is
+    /// complete, and other streams use them as [`Device::launch`] allows.
     pub unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
         if stream.device() != &self.device {
             return Err(Error::StreamOfOtherDevice {
@@ -131,7 +130,7 @@ impl GraphExec {
             (Executable::Gpu { gpu, raw, .. }, _) => {
                 gpu.bind()?;
                 gpu.launched("a graph");
-                // SAFETY: both are alive and of the context that is current; the rest is the
+                // SAFETY: both are alive and belong to the current context; the rest is the
                 // caller's contract.
                 check(unsafe { sys::cuGraphLaunch(*raw, stream.raw(gpu)) })
                     .map_err(|code| gpu.error_of_code("cuGraphLaunch", code))
@@ -141,12 +140,12 @@ impl GraphExec {
         }
     }
 
-    /// Takes the arguments and grids of another graph of the same launches, which is faster than to
-    /// instantiate that one.
+    /// Takes over the arguments and grids of another graph with the same launches, which is faster
+    /// than instantiating that graph.
     ///
     /// # Errors
-    /// [`Error::GraphUpdate`] where the other has other launches, and this one stays as it was;
-    /// [`Error::GraphOfOtherDevice`]; the driver's own.
+    /// [`Error::GraphUpdate`] if the other graph has other launches; this one is then unchanged.
+    /// [`Error::GraphOfOtherDevice`], or an error of the driver.
     pub fn update(&mut self, graph: &Graph) -> Result<()> {
         if graph.device != self.device {
             return Err(Error::GraphOfOtherDevice {
@@ -165,8 +164,8 @@ impl GraphExec {
                 // SAFETY: both are alive.
                 match unsafe { driver::graph::update(*raw, *graph) } {
                     Ok(()) => {
-                        // The memory of the old launches is freed when they have ended: the driver
-                        // waits.
+                        // The memory of the old launches is freed when they have completed: the
+                        // driver waits.
                         *stream = other.clone();
                         Ok(())
                     }
@@ -184,8 +183,8 @@ impl Drop for GraphExec {
         if let Executable::Gpu { gpu, raw, .. } = &self.kind
             && gpu.bind().is_ok()
         {
-            // A launch that runs ends all the same.
-            // SAFETY: instantiated for this one alone, destroyed once.
+            // A running launch still completes. SAFETY: instantiated for this value only, destroyed
+            // once.
             let _ = unsafe { sys::cuGraphExecDestroy(*raw) };
         }
     }

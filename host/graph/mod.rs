@@ -1,9 +1,9 @@
-//! CUDA graphs: the launches of a piece of work, captured once and launched as a whole.
+//! CUDA graphs: launches that are captured once and launched as a whole.
 //!
-//! - [`capture`]: [`Device::capture`](crate::Device::capture), and what may not be called
+//! - [`capture`]: [`Device::capture`](crate::Device::capture), and the calls that are not allowed
 //!   meanwhile;
 //! - [`executable`]: [`Graph`] and [`GraphExec`];
-//! - [`recording`]: the same on the simulator.
+//! - [`recording`]: graphs on the simulator.
 
 mod capture;
 mod executable;

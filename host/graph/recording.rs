@@ -1,4 +1,4 @@
-//! Graphs on the simulator: launches that were recorded.
+//! Graphs on the simulator: recorded launches.
 
 use crate::device::simulator::Simulator;
 use crate::launch::Grid;
@@ -7,7 +7,7 @@ use moye_device::kernel::{Kernel, Params};
 use moye_sim::memory::Allocation;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The launches of a graph in order, and the memory that operations took for them.
+/// The launches of a graph in order, and the workspaces of its operations.
 #[derive(Default)]
 pub(crate) struct Recording {
     launches: Mutex<Vec<Arc<Launch>>>,
@@ -42,7 +42,7 @@ impl Recording {
         Ok(self.keep(simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?))
     }
 
-    /// The same, all 0.
+    /// The same, zeroed.
     pub fn alloc_zeroed(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
         let allocation = simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?;
         allocation.fill(0, bytes, 0)?;
@@ -55,28 +55,28 @@ impl Recording {
         address
     }
 
-    /// Runs all launches; the first that fails ends it.
+    /// Runs all launches; the first one that fails ends it.
     pub fn run(&self, simulator: &Simulator) -> Result<()> {
-        // Not under the lock: another thread may run the same graph.
+        // Without the lock: another thread may run the same graph.
         let launches = lock(&self.launches).clone();
         launches.iter().try_for_each(|launch| (launch.run)(simulator))
     }
 
-    /// Refuses a recording in whose place this one cannot be put.
+    /// Refuses a recording that this one cannot replace.
     pub fn check_replaces(&self, old: &Self) -> Result<()> {
         let names = |of: &Self| lock(&of.launches).iter().map(|launch| launch.kernel).collect::<Vec<_>>();
         let (new, old) = (names(self), names(old));
         if new.len() != old.len() {
             return Err(Error::GraphUpdate { reason: "it has other launches" });
         }
-        // As the driver does, which takes other arguments and grids alone.
+        // Like the driver, which only replaces arguments and grids.
         if new != old {
             return Err(Error::GraphUpdate { reason: "one of its launches is of another kernel" });
         }
         Ok(())
     }
 
-    /// How many launches there are.
+    /// The number of launches.
     pub fn len(&self) -> usize {
         lock(&self.launches).len()
     }

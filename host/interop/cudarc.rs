@@ -26,8 +26,8 @@
 //! # }
 //! ```
 //!
-//! The version of CUDA and how its libraries are found are `cudarc`'s features: name those that you
-//! want in your own dependency on it. cuBLAS is not among what this crate's feature switches on.
+//! The version of CUDA and the way its libraries are found are features of `cudarc`: enable those
+//! in your own dependency on it. This crate's feature does not enable cuBLAS.
 
 use crate::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Error, Result, Stream};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
@@ -35,13 +35,12 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A stream of `cudarc`, to launch on: it derefs to [`Stream`].
+/// A stream of `cudarc` for launches: it derefs to [`Stream`].
 ///
-/// It keeps the workspaces of what is launched on it, so keep it instead of making one for each
-/// call.
+/// It keeps the workspaces of its operations, so keep it instead of making one for each call.
 #[derive(Debug)]
 pub struct CudarcStream {
-    // Dropped before what it borrows.
+    // Dropped before the fields that it borrows.
     stream: Stream,
     cuda: Arc<CudaStream>,
 }
@@ -59,19 +58,18 @@ impl CudarcStream {
         Ok(Self { stream, cuda: cuda.clone() })
     }
 
-    /// The stream as `cudarc` has it.
+    /// The stream as `cudarc`'s type.
     pub fn cuda(&self) -> &Arc<CudaStream> {
         &self.cuda
     }
 
-    /// A view of a slice, to be read. The stream waits for what has written the slice on other
-    /// streams.
+    /// A view of a slice for reading. The stream waits for writes of the slice on other streams.
     ///
     /// # Errors
     /// As for [`Buffer::from_raw_parts`].
     ///
     /// # Safety
-    /// The launches that use the view go to this stream, before the view is dropped: `cudarc`
+    /// The launches that use the view are on this stream, before the view is dropped: `cudarc`
     /// orders other uses of the slice after them.
     pub unsafe fn read<'a, T: Element>(&'a self, slice: &'a impl DevicePtr<T>) -> Result<Reading<'a, T>> {
         let (address, order) = slice.device_ptr(&self.cuda);
@@ -81,8 +79,8 @@ impl CudarcStream {
         Ok(Reading { view, _order: order })
     }
 
-    /// A view of a slice, to be written. The stream waits for what has read or written the slice on
-    /// other streams.
+    /// A view of a slice for writing. The stream waits for reads and writes of the slice on other
+    /// streams.
     ///
     /// # Errors
     /// As for [`Buffer::from_raw_parts`].
@@ -101,13 +99,13 @@ impl CudarcStream {
         Ok(Writing { view, _order: order })
     }
 
-    /// A slice of `cudarc` over a buffer of this crate, which is not freed with it.
+    /// A slice of `cudarc` over a buffer of this crate; it does not free the buffer.
     ///
     /// # Errors
     /// [`Error::WrongDevice`] for a buffer of another device.
     ///
     /// # Safety
-    /// What uses the slice goes to this stream, and is ordered with what uses the buffer on other
+    /// Uses of the slice are on this stream, and are ordered with uses of the buffer on other
     /// streams.
     pub unsafe fn lend<'a, T: Element>(&self, buffer: &'a mut Buffer<T>) -> Result<Lent<'a, T>> {
         if buffer.device() != self.stream.device() {
@@ -118,7 +116,8 @@ impl CudarcStream {
                 device: self.stream.device().label(),
             });
         }
-        // SAFETY: the buffer has these elements, whose bytes may be any; `Lent` never frees them.
+        // SAFETY: the buffer has these elements, whose bytes may have any value; `Lent` never frees
+        // them.
         let slice = unsafe { self.cuda.upgrade_device_ptr::<T>(buffer.address(), buffer.len()) };
         Ok(Lent { slice: ManuallyDrop::new(slice), _buffer: buffer })
     }
@@ -129,19 +128,20 @@ impl CudarcStream {
 /// # Errors
 /// As for [`Device::from_raw_context`](crate::Device::from_raw_context).
 pub fn device(context: &Arc<CudaContext>) -> Result<Device> {
-    // A device is kept until the process ends, and so its context has to be.
+    // A device is kept until the process exits, and so its context has to be.
     std::mem::forget(context.clone());
-    // SAFETY: the context is alive, and never destroyed, as a handle to it is never dropped.
+    // SAFETY: the context is alive, and never destroyed, because one handle to it is never dropped.
     unsafe { Device::from_raw_context(context.cu_ctx().cast()) }
 }
 
 /// A stream of this crate for `cudarc`, which does not destroy it.
 ///
 /// # Errors
-/// [`Error::ForeignHandle`] where the context is not that of the stream's device; the driver's own.
+/// [`Error::ForeignHandle`] if the context is not that of the stream's device, or an error of the
+/// driver.
 ///
 /// # Safety
-/// `stream` has a handle as long as the result and what `cudarc` makes with it are used.
+/// `stream` has a handle as long as the result, or anything that `cudarc` makes with it, is in use.
 pub unsafe fn to_cudarc(stream: &Stream, context: &Arc<CudaContext>) -> Result<Arc<CudaStream>> {
     let raw = stream.raw_handle()?;
     if stream.device().raw_context() != context.cu_ctx().cast() {
@@ -160,11 +160,11 @@ impl Deref for CudarcStream {
     }
 }
 
-/// A slice of `cudarc` as a buffer that is read: see [`CudarcStream::read`].
+/// A slice of `cudarc` as a buffer for reading: see [`CudarcStream::read`].
 #[derive(Debug)]
 pub struct Reading<'a, T: Element> {
     view: Buffer<T>,
-    /// Tells `cudarc`, when dropped, that the slice is read until here.
+    /// Its drop records in `cudarc` that the slice is read up to here.
     _order: SyncOnDrop<'a>,
 }
 
@@ -176,11 +176,11 @@ impl<T: Element> Deref for Reading<'_, T> {
     }
 }
 
-/// A slice of `cudarc` as a buffer that is written: see [`CudarcStream::write`].
+/// A slice of `cudarc` as a buffer for writing: see [`CudarcStream::write`].
 #[derive(Debug)]
 pub struct Writing<'a, T: Element> {
     view: Buffer<T>,
-    /// Tells `cudarc`, when dropped, that the slice is written until here.
+    /// Its drop records in `cudarc` that the slice is written up to here.
     _order: SyncOnDrop<'a>,
 }
 
@@ -241,7 +241,7 @@ impl<T: Element> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         // SAFETY: it is not used after this.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
-        // The memory is the buffer's; the stream waits for what uses it on others.
+        // The memory belongs to the buffer; the stream waits for uses on other streams.
         let _ = slice.leak();
     }
 }

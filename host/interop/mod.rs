@@ -1,8 +1,8 @@
-//! Streams and memory of other crates, each behind a feature of its name.
+//! Streams and memory of other crates, each behind the feature of the crate's name.
 //!
-//! Without one of these, [`Device::from_raw_context`](crate::Device::from_raw_context),
+//! Without these features, [`Device::from_raw_context`](crate::Device::from_raw_context),
 //! [`Stream::from_raw_handle`](crate::Stream::from_raw_handle) and
-//! [`Buffer::from_raw_parts`](crate::Buffer::from_raw_parts) take the handles of any library.
+//! [`Buffer::from_raw_parts`](crate::Buffer::from_raw_parts) accept the handles of any library.
 
 #[cfg(feature = "cudarc")]
 pub mod cudarc;

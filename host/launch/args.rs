@@ -1,4 +1,4 @@
-//! What may be passed for a kernel's parameters, checked by the compiler.
+//! Launch arguments for kernel parameters, checked by the compiler.
 
 use crate::Result;
 use crate::device::Device;
@@ -6,26 +6,26 @@ use crate::memory::{Buffer, BufferSlice, BufferSliceMut};
 use moye_device::kernel::{KernelParam, Params};
 use moye_device::memory::{Element, Global, GlobalMut};
 
-/// A value that a launch takes where the kernel's parameter is a `P`.
+/// A value that a launch accepts for a kernel parameter `P`.
 #[diagnostic::on_unimplemented(
-    message = "the kernel takes `{P}` here, for which `{Self}` cannot be passed",
+    message = "the kernel's parameter is `{P}`; `{Self}` cannot be passed for it",
     label = "a wrong argument for `{P}`",
     note = "for Global<T> pass a &Buffer<T> or a BufferSlice<T>; for GlobalMut<T> pass a &mut Buffer<T> or a BufferSliceMut<T>; for a number or a struct, a value of exactly that type"
 )]
 pub trait KernelArg<P: KernelParam> {
-    /// The device that the memory behind it lives on, where there is memory behind it.
+    /// The device of the memory that the value names, if it names any.
     #[doc(hidden)]
     fn device(&self) -> Option<&Device>;
 
-    /// The parameter.
+    /// The parameter's value.
     #[doc(hidden)]
     fn pass(self) -> P;
 }
 
 /// A tuple of arguments for a kernel whose parameters are the tuple `P`.
 #[diagnostic::on_unimplemented(
-    message = "the kernel takes the parameters `{P}`, for which `{Self}` cannot be passed",
-    label = "not a tuple of as many arguments as the kernel has parameters",
+    message = "the kernel's parameters are `{P}`; `{Self}` cannot be passed for them",
+    label = "not a tuple with one argument for each parameter",
     note = "pass a tuple with one argument for each parameter; a single one is written `(a,)`"
 )]
 pub trait KernelArgs<P: Params> {
@@ -34,9 +34,9 @@ pub trait KernelArgs<P: Params> {
     fn pass(self, check: &mut dyn FnMut(usize, &Device) -> Result<()>) -> Result<P>;
 }
 
-/// A parameter is passed as it is: a number of exactly its type, a struct, or an address that the
-/// caller vouches for where the borrow of a buffer would be in the way (a kernel that works in
-/// place takes the same buffer twice).
+/// A parameter may be passed as it is: a number of exactly its type, a struct, or an address. The
+/// caller vouches for the address. This is for kernels for which the borrow of a buffer is too
+/// strict, such as one that works in place and takes the same buffer twice.
 impl<P: KernelParam> KernelArg<P> for P {
     fn device(&self) -> Option<&Device> {
         None

@@ -1,11 +1,11 @@
-//! The extents of a launch.
+//! The grid of a launch.
 
 use crate::device::{MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK};
 use crate::{Error, Result};
 use moye_device::kernel::LaunchBounds;
 use moye_sim::Dim3;
 
-/// How many blocks a launch has, and how many threads a block.
+/// The number of blocks of a launch, and of threads in a block.
 ///
 /// ```
 /// use moye::Grid;
@@ -18,10 +18,10 @@ pub struct Grid {
     pub blocks: Dim3,
     /// Threads of a block.
     pub threads: Dim3,
-    /// Blocks of a cluster, which run at the same time and reach each other's shared memory (from
-    /// sm_90 on).
+    /// Blocks of a cluster. They run at the same time and can access each other's shared memory
+    /// (sm_90 and later).
     pub cluster: Dim3,
-    /// Whether the kernel may start before the one in front of it on its stream has ended.
+    /// Whether the kernel may start before the previous kernel on its stream has completed.
     pub dependent: bool,
 }
 
@@ -32,8 +32,8 @@ impl Grid {
         Self { blocks: blocks.into(), threads: threads.into(), cluster: Dim3::new(1, 1, 1), dependent: false }
     }
 
-    /// The same grid with its blocks in clusters of `cluster` blocks, 8 at most; the extents of the
-    /// grid are multiples of it.
+    /// The same grid with clusters of `cluster` blocks, 8 at most; the extents of the grid are
+    /// multiples of it.
     ///
     /// ```
     /// use moye::Grid;
@@ -45,24 +45,25 @@ impl Grid {
         Self { cluster: cluster.into(), ..self }
     }
 
-    /// The same grid, for a kernel that may start before the one in front of it on its stream has
-    /// ended (programmatic dependent launch, of kernels compiled for sm_90 or later; for others it
-    /// makes no difference): its blocks take multiprocessors as those of the other leave them.
+    /// The same grid for programmatic dependent launch (PDL): the kernel may start before the
+    /// previous kernel on its stream has completed, and takes multiprocessors as that kernel's
+    /// blocks leave them. It applies to kernels compiled for sm_90 or later and has no effect on
+    /// others.
     ///
-    /// The kernel then executes `griddepcontrol.wait` before it touches any memory that a kernel in
-    /// front of it touches ([`overlap_launches`](moye_device::arch::overlap_launches) does): one
-    /// that does not is launched against its contract.
+    /// The kernel then has to execute `griddepcontrol.wait`
+    /// ([`overlap_launches`](moye_device::arch::overlap_launches)) before it touches memory that a
+    /// previous kernel touches. A launch of a kernel that does not violates the kernel's contract.
     #[must_use]
     pub fn dependent(self) -> Self {
         Self { dependent: true, ..self }
     }
 
-    /// Whether there are clusters of more than one block.
+    /// Whether a cluster has more than one block.
     pub(super) fn is_clustered(&self) -> bool {
         self.cluster != Dim3::new(1, 1, 1)
     }
 
-    /// Checks the extents against what every device takes, and the threads against a kernel's
+    /// Checks the extents against the limits of every device, and the threads against the kernel's
     /// launch bounds.
     pub(super) fn check(&self, kernel: &'static str, bounds: LaunchBounds) -> Result<()> {
         let Self { blocks, threads, cluster, .. } = self;

@@ -18,18 +18,18 @@ use cust::sys;
 use moye_device::kernel::{Kernel, Params};
 
 impl Device {
-    /// Launches one of the kernels that this crate ships on the default stream, and returns while
-    /// it runs (on the simulator, when it is done). The simulator takes any kernel; on a GPU, those
-    /// of other crates are launched by [`Module::launch`].
+    /// Launches a kernel that this crate ships on the default stream, and returns while it runs (on
+    /// the simulator, when it has completed). The simulator runs any kernel; on a GPU, kernels of
+    /// other crates are launched by [`Module::launch`].
     ///
-    /// The compiler checks the arguments against the kernel's parameters. A fault of the kernel is
-    /// returned here by the simulator, and on a GPU by the next call that waits for it
-    /// ([`Device::synchronize`], a download).
+    /// The compiler checks the arguments against the kernel's parameters. The simulator returns a
+    /// fault of the kernel from this call; a GPU returns it from the next call that waits for the
+    /// kernel ([`Device::synchronize`], a download).
     ///
     /// # Errors
     /// A grid or a block that the device or the kernel's launch bounds do not allow, a buffer of
-    /// another device, more shared memory than a block can have; what can go wrong when the kernels
-    /// are loaded; the driver's own.
+    /// another device, more shared memory than a block can have; errors of loading the kernels, and
+    /// of the driver.
     ///
     /// # Safety
     /// The kernel's own contract holds for these arguments: it reads and writes only within the
@@ -37,9 +37,9 @@ impl Device {
     /// grid.
     ///
     /// The call returns while the kernel runs, and its borrows end with it. Until the kernel has
-    /// ended, no other stream writes what it reads, or reads or writes what it writes, be it in a
-    /// launch or in a call that is safe in itself, such as [`copy`](crate::copy) on the default
-    /// stream. Transfers, and the drop of a buffer, wait by themselves.
+    /// completed, no other stream may write what it reads, or read or write what it writes. This
+    /// holds for launches and for safe calls, such as [`copy`](crate::copy) on the default stream.
+    /// Transfers wait for the kernel, and so does the drop of a buffer.
     pub unsafe fn launch<P: Params>(
         &self,
         kernel: &Kernel<P>,
@@ -101,7 +101,7 @@ pub(crate) unsafe fn launch<P: Params>(
         Backend::Sim(simulator) => {
             module.check_declared(kernel)?;
             if let Some(recording) = stream.recorded() {
-                // SAFETY: a launch of the graph has the contract of this one.
+                // SAFETY: a launch in the graph has the same contract as this one.
                 unsafe { recording.add(kernel, grid, parameters) };
                 return Ok(());
             }
@@ -145,8 +145,8 @@ pub(crate) unsafe fn launch<P: Params>(
             parameters
                 .with_addresses(|addresses| {
                     // SAFETY: the addresses are of the parameters that the kernel declares, in
-                    // order, and the driver has copied them when the call returns. The rest is the
-                    // caller's contract.
+                    // order, and the driver has copied them when the call returns. The caller's
+                    // contract covers the rest.
                     driver::check(unsafe {
                         sys::cuLaunchKernel(
                             function.function.to_raw(),

@@ -1,4 +1,4 @@
-//! The call: what is multiplied, and what becomes of the sums.
+//! The builder of a product: its operands, its epilogue and the caller's choices.
 
 use super::element::{Float8, Operand, Output, Precision};
 use super::explanation::Explanation;
@@ -16,12 +16,12 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::memory::Element;
 
-/// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`, 8-bit floats times their
-/// scales ([`Matmul::scale_a`]).
+/// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`; for 8-bit floats also times
+/// the scales ([`Matmul::scale_a`]).
 ///
-/// Matrices may have any strides, so any may be transposed; those that no kernel can read where
-/// they lie are rearranged first, in memory that the call takes from the device and gives back. The
-/// kernel is chosen from the shapes and the device.
+/// Matrices may have any strides, so transposed ones need no copy. If no kernel reads a layout, the
+/// operand is first rearranged into a workspace from the device's memory. The kernel is chosen from
+/// the shapes and the device.
 ///
 /// ```
 /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -49,7 +49,7 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
     alpha: T::Scalar,
     beta: T::Scalar,
     bias: Option<(BufferSlice<'a, U>, BiasAlong)>,
-    /// Of A's rows and B's columns.
+    /// The strides of A's rows and of B's columns.
     scales: [Option<BufferSlice<'a, T::Scalar>>; 2],
     activation: Activation,
     precision: Precision,
@@ -60,7 +60,7 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
 }
 
 impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
-    /// The product of `a`, an M x K matrix, and `b`, a K x N one.
+    /// The product of the M x K matrix `a` and the K x N matrix `b`.
     pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>) -> Self {
         Self {
             a,
@@ -78,21 +78,21 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         }
     }
 
-    /// Takes `a` transposed: K x M as it lies.
+    /// Uses `a` transposed: in memory it is K x M.
     pub fn transpose_a(self) -> Self {
         Self { a: self.a.t(), ..self }
     }
 
-    /// Takes `b` transposed: N x K as it lies.
+    /// Uses `b` transposed: in memory it is N x K.
     pub fn transpose_b(self) -> Self {
         Self { b: self.b.t(), ..self }
     }
 
     /// The factor of the product; 1 by default.
     ///
-    /// With 0 or -0 the product is left out, as in BLAS: neither `a` and `b` nor their scales are
-    /// read, so that NaN and infinities in them do not reach `c`, which becomes
-    /// `activation(beta * c + bias)`. K of 0 does the same, whatever `alpha` is.
+    /// As in BLAS, 0 or -0 drops the product: `a`, `b` and their scales are not read, so that their
+    /// NaN and infinities do not reach `c`, which becomes `activation(beta * c + bias)`. K = 0 has
+    /// the same effect, whatever `alpha` is.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -110,7 +110,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { alpha, ..self }
     }
 
-    /// The factor of what is in `c` before; 0 by default, and `c` is not read then.
+    /// The factor of the previous `c`; 0 by default, and then `c` is not read.
     pub fn beta(self, beta: T::Scalar) -> Self {
         Self { beta, ..self }
     }
@@ -128,9 +128,9 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Factor`] where [`Operand::Scalar`] cannot represent it: a finite number that would
-    /// become infinite, a number other than 0 that would become 0, or, for integers, any but a
-    /// whole number of 32 bits.
+    /// [`Error::Factor`] if [`Operand::Scalar`] cannot represent it: a finite number that would
+    /// become infinite, a nonzero number that would become 0, or, for integers, anything but a
+    /// 32-bit integer.
     pub fn try_alpha(self, alpha: f64) -> Result<Self> {
         Ok(self.alpha(T::Scalar::checked("alpha", alpha, T::NAME)?))
     }
@@ -143,52 +143,51 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Ok(self.beta(T::Scalar::checked("beta", beta, T::NAME)?))
     }
 
-    /// Adds a number for each column of `c`, as the bias of a linear layer is.
+    /// Adds one number for each column of `c`, as the bias of a linear layer.
     pub fn bias(self, bias: impl Into<BufferSlice<'a, U>>) -> Self {
         Self { bias: Some((bias.into(), BiasAlong::Columns)), ..self }
     }
 
-    /// Adds a number for each row of `c`.
+    /// Adds one number for each row of `c`.
     pub fn bias_rows(self, bias: impl Into<BufferSlice<'a, U>>) -> Self {
         Self { bias: Some((bias.into(), BiasAlong::Rows)), ..self }
     }
 
-    /// `max(x, 0)` last.
+    /// Applies ReLU, `max(x, 0)`, to the result.
     pub fn relu(self) -> Self {
         self.activation(Activation::Relu)
     }
 
-    /// GELU last, in its form by a hyperbolic tangent: see [`Activation::Gelu`].
+    /// Applies GELU to the result, in its form with a hyperbolic tangent: see [`Activation::Gelu`].
     pub fn gelu(self) -> Self {
         self.activation(Activation::Gelu)
     }
 
-    /// `x * sigmoid(x)` last.
+    /// Applies SiLU, `x * sigmoid(x)`, to the result.
     pub fn silu(self) -> Self {
         self.activation(Activation::Silu)
     }
 
-    /// What the result goes through last.
+    /// The activation applied to the result.
     pub fn activation(self, activation: Activation) -> Self {
         Self { activation, ..self }
     }
 
-    /// `count` products instead of one: the matrices given are the first, and the next of `a`, `b`
-    /// and `c` follow after `strides` elements. A stride of 0 in `a` or `b` takes the same matrix
-    /// every time. Those of `c` follow each other, or lie between its rows or columns, as in (M,
-    /// batches, N), and share no element.
+    /// Computes a batch of `count` products. The given matrices are the first; the next `a`, `b`
+    /// and `c` follow after `strides` elements. A stride of 0 in `a` or `b` reuses the matrix.
+    /// Batches of `c` must not overlap: they follow each other, or are interleaved with its rows or
+    /// columns, as in (M, batches, N).
     pub fn batch(self, count: usize, strides: [usize; 3]) -> Self {
         Self { batch: Some(Batch { count, strides }), ..self }
     }
 
-    /// Takes kernels with this tile of C alone; [`Matmul::tiles`] tells which there are.
+    /// Restricts the choice to kernels with this tile of C; [`Matmul::tiles`] lists the tiles.
     pub fn tile(self, m: u32, n: u32) -> Self {
         Self { forced: Forced { tile: Some((m, n)), ..self.forced }, ..self }
     }
 
-    /// Takes this kernel alone; [`Matmul::kernels`] tells which there are. Operands that it cannot
-    /// read as they lie are rearranged first, if it wants K contiguous in both, and refused
-    /// otherwise.
+    /// Uses this kernel; [`Matmul::kernels`] lists the names. Operands with another layout are
+    /// rearranged first if the kernel has K contiguous in both, and refused otherwise.
     ///
     /// ```
     /// use moye::{Device, Matmul, Matrix, MatrixMut};
@@ -207,50 +206,50 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { forced: Forced { kernel: Some(name), ..self.forced }, ..self }
     }
 
-    /// Cuts K into up to so many parts, which are added up last, instead of as many as seem best.
-    /// Kernels that know one number of parts alone (those of small tiles by `wgmma` on Hopper: 1,
-    /// or 2 where a cluster's blocks have a part each) are taken where it is that, or where a tile
-    /// is asked for that has no others (64 x 128).
+    /// Sets the maximal number of split-K slices (default: chosen by the cost model). The small
+    /// `wgmma` tiles on Hopper support one number only (1, or 2 where the blocks of a cluster split
+    /// K); they are used if that number fits, or if the requested tile has no other kernel (64 x
+    /// 128).
     pub fn split_k(self, splits: u32) -> Self {
         Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
     }
 
-    /// Takes the tile and the parts of K that were measured to be the fastest for this problem on
-    /// this device, where there is such a choice and [`Matmul::tile`] and [`Matmul::split_k`] force
-    /// none. A choice of a tile that no kernel has any more counts as none.
+    /// Uses the tile and the split-K slices that were measured to be fastest for this problem on
+    /// this device, if there is such an entry and neither [`Matmul::tile`] nor [`Matmul::split_k`]
+    /// is set. An entry with a tile that no kernel has is ignored.
     #[cfg(feature = "tune")]
     pub fn tuned(self, tuning: &'a Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
     }
 
-    /// What a [`Tuning`] knows this product by, with its result in `c`.
+    /// The key of this product, with its result in `c`, in a [`Tuning`].
     #[cfg(feature = "tune")]
     pub fn problem(&self, c: &MatrixMut<'_, U>) -> Problem {
         let batches = self.batch.map_or(1, |batch| batch.count);
         Problem::new::<T, U>([self.a.shape(), self.b.shape(), c.shape()], batches, self.precision)
     }
 
-    /// The tiles of C, M x N, of the kernels for these elements and this way of summing that a
-    /// device can run.
+    /// The tiles of C, M x N, of the kernels that a device has for these elements and this
+    /// precision.
     pub fn tiles(&self, device: &Device) -> Vec<(u32, u32)> {
         super::element::tiles::<T>(self.precision, super::hopper::is_there(device))
     }
 
-    /// The names of the kernels for these elements and this way of summing that a device can run.
+    /// The names of the kernels that a device has for these elements and this precision.
     pub fn kernels(&self, device: &Device) -> Vec<&'static str> {
         super::element::kernels::<T>(self.precision, super::hopper::is_there(device))
     }
 
-    /// Computes it on the default stream of a device.
+    /// Computes the product on the default stream of a device.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] where shapes, the bias, scales or the batches do not fit,
-    /// [`Error::MatrixTooLarge`] where M, N or K is over 2,147,483,391 (2^31 - 257),
-    /// [`Error::Unsupported`] for a GELU or SiLU of integers, a tile or kernel that there is not,
-    /// and 8-bit floats on another GPU than Hopper, [`Error::WrongDevice`], [`Error::OutOfMemory`],
-    /// and those of [`Device::launch`].
+    /// [`Error::ShapeMismatch`] if shapes, the bias, scales or the batches do not match;
+    /// [`Error::MatrixTooLarge`] if M, N or K exceeds 2,147,483,391 (2^31 - 257);
+    /// [`Error::Unsupported`] for GELU or SiLU of integers, an unknown tile or kernel, and 8-bit
+    /// floats on a GPU other than Hopper; [`Error::WrongDevice`], [`Error::OutOfMemory`], and the
+    /// errors of [`Device::launch`].
     pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<()> {
-        // SAFETY: as for `matmul`: the default stream has its work in order.
+        // SAFETY: as for `matmul`: the default stream runs its work in order.
         unsafe { self.run_on(&device.default_stream(), c) }
     }
 
@@ -262,20 +261,19 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// # Safety
     /// As for [`matmul_on`](crate::matmul_on).
     pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, U>) -> Result<()> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller's contract is the same.
         unsafe { run::run(&self.request(stream.device(), c)?, stream, c) }
     }
 
-    /// The name of the kernel that would multiply, in how many parts of K, and what is rearranged
-    /// before.
+    /// The plan of the product: the kernel, the split-K slices, and which operands are rearranged.
     ///
     /// # Errors
-    /// As for [`Matmul::run`], as far as they do not need the launch.
+    /// As for [`Matmul::run`], except for the errors of the launch itself.
     pub fn explain(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<Explanation> {
         run::explain(&self.request(device, c)?, device, c)
     }
 
-    /// What a tuning has measured for this product, unless the caller forces something.
+    /// The tuning's entry for this product, unless the caller sets the tile or the slices.
     #[cfg(feature = "tune")]
     fn measured(&self, device: &Device, c: &MatrixMut<'_, U>) -> Option<Forced> {
         let tuning = self.tuning.filter(|_| self.forced == Forced::default())?;
@@ -291,7 +289,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     fn request(&self, device: &Device, c: &MatrixMut<'_, U>) -> Result<Request<'_, 'a, T, U>> {
         if !T::SMOOTH && matches!(self.activation, Activation::Gelu | Activation::Silu) {
             let detail = format!(
-                "{:?} of integers has no meaning; take `relu`, or convert the sums to floats first",
+                "{:?} is not defined for integers; use `relu`, or convert the result to floats first",
                 self.activation
             );
             return Err(Error::Unsupported { operation: "matmul", detail });
@@ -313,14 +311,14 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
 }
 
 impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
-    /// Multiplies the sums by factors of `a` that lie in the device's memory, so that who quantised
-    /// it need not tell the host: a single one, or one for each row of `a` (as it is multiplied),
-    /// or one for each row of each batch. An element of the product is
-    /// `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
+    /// Multiplies the product by scales of `a` in the device's memory, so that a quantisation
+    /// kernel need not pass them through the host: one for all of `a`, or one for each of its rows
+    /// (of the matrix as multiplied), or one for each row of each batch. An element of the result
+    /// is `activation(alpha * scale_a[i] * scale_b[j] * sum + beta * c + bias)`.
     ///
     /// With an `alpha` of 0 neither the scales nor the matrices are read.
     ///
-    /// A row divided by its factor before it is rounded to 8 bits makes use of all of them:
+    /// A row divided by its scale before it is rounded to 8 bits uses their full range:
     ///
     /// ```
     /// use half::bf16;
@@ -341,7 +339,7 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
     /// # Ok::<(), moye::Error>(())
     /// ```
     ///
-    /// Other elements have none:
+    /// Other element types have no scales:
     ///
     /// ```compile_fail
     /// # fn product(matmul: moye::Matmul<'_, f32>, scale: &moye::Buffer<f32>) {
@@ -353,8 +351,8 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
         Self { scales: [Some(scale.into()), b], ..self }
     }
 
-    /// As [`Matmul::scale_a`], for `b`: a single factor, or one for each column of `b`, or one for
-    /// each column of each batch.
+    /// As [`Matmul::scale_a`], for `b`: one scale, or one for each column of `b`, or one for each
+    /// column of each batch.
     pub fn scale_b(self, scale: impl Into<BufferSlice<'a, f32>>) -> Self {
         let [a, _] = self.scales;
         Self { scales: [a, Some(scale.into())], ..self }
@@ -362,8 +360,8 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
 }
 
 impl<U: Output<f32>> Matmul<'_, f32, U> {
-    /// Takes tensor cores, which look at 10 bits of each fraction: several times as fast, and as
-    /// exact as f16.
+    /// Computes on tensor cores in tf32, which reads 10 bits of each fraction: several times as
+    /// fast, and as accurate as f16.
     pub fn tf32(self) -> Self {
         Self { precision: Precision::Tf32, ..self }
     }
@@ -371,7 +369,7 @@ impl<U: Output<f32>> Matmul<'_, f32, U> {
 
 #[cfg(feature = "matmul-f16")]
 impl<U: Output<half::f16>> Matmul<'_, half::f16, U> {
-    /// Sums in f16 too: faster on some chips, and it loses digits.
+    /// Uses f16 accumulators: faster on some GPUs, and less accurate.
     pub fn f16_sums(self) -> Self {
         Self { precision: Precision::F16Sums, ..self }
     }

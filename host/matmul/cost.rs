@@ -1,10 +1,10 @@
-//! What a product would cost with one kernel, in microseconds.
+//! The estimated cost of a product with one kernel, in microseconds.
 //!
-//! The model knows six things: what a kernel does where it has enough to do (measured), how many
-//! rounds of blocks there are and how full the last one is, what is won and paid where its tiles
-//! are cut along K, that a block's first tiles only fill its pipeline, how fast small tiles get
-//! what they load, and what passes over memory cost that rearrange an operand or add up the parts
-//! of K. It is wrong by tens of percents and right about factors, which is what a choice needs.
+//! The model has six terms: the kernel's measured rate at full occupancy; the number of waves and
+//! how full the last one is; the gain and the cost of splitting tiles along K; the pipeline's
+//! prologue, in which a block only loads; the rate at which small tiles are loaded; and the memory
+//! passes that rearrange an operand or reduce the splits. Its error is tens of percent, while the
+//! choices differ by factors.
 
 use super::element::{Clusters, Operand, Variant};
 use super::hopper;
@@ -12,102 +12,105 @@ use super::operand::{LINE, SECTOR, View};
 use super::plan::Question;
 use moye_kernels::hopper::Cut;
 
-/// What a launch costs beside others, in microseconds.
+/// The overhead of one more launch, in microseconds.
 const LAUNCH: f64 = 3.0;
-/// What memory moves, in bytes a microsecond, of an H200.
+/// Memory bandwidth of an H200, in bytes per microsecond.
 const BANDWIDTH: f64 = 3.0e6;
-/// Multiprocessors of the chip that the rates were measured on.
+/// Multiprocessors of the GPU on which the rates were measured.
 const MEASURED_ON: f64 = 132.0;
-/// Tiles along K that fill a pipeline by `mma.sync` and empty it.
+/// The K tiles in which a `mma.sync` pipeline fills and drains.
 const FILL: f64 = 6.0;
-/// What kernels stream of operands that nobody has read before, in bytes a microsecond: less than
-/// memory moves, since a block asks for no more than its stages hold, and waits.
+/// The rate at which kernels stream operands that are not in the L2 cache, in bytes per
+/// microsecond. It is below the memory bandwidth, because a block requests no more than its stages
+/// hold.
 const STREAM: f64 = 3.0e6;
-/// The same of small tiles, a block for each: of what the L2 cache keeps from call to call, and of
-/// more than that.
+/// The same for small tiles, one for each block: for operands that fit into the L2 cache, and for
+/// larger ones.
 const STREAM_OF_SMALL: [f64; 2] = [6.5e6, 4.0e6];
-/// The part of that which blocks reach where they are fewer than this part of the multiprocessors.
+/// The fraction of that rate that blocks reach when they occupy fewer than this fraction of the
+/// multiprocessors.
 const STREAM_ALONE: f64 = 0.75;
-/// The part of the shorter of computing and streaming that the longer one does not hide.
+/// The fraction of the shorter of computing and streaming that the longer one does not hide.
 const UNHIDDEN: f64 = 0.1;
-/// Bytes of operands that the L2 cache keeps.
+/// Bytes of operands that stay in the L2 cache.
 const CACHED: f64 = 48e6;
-/// What a multiprocessor gets from the L2 cache, in bytes a microsecond, where all ask.
+/// The L2 bandwidth of one multiprocessor when all of them load, in bytes per microsecond.
 const INGEST: f64 = 9.6e4;
-/// How much longer that takes where rows of operands begin within lines of the L2 cache, at
-/// multiples of 32 bytes or anywhere.
+/// The factor by which loads take longer if rows of the operands start at multiples of 32 bytes, or
+/// at any address, rather than at cache lines.
 const ACROSS_LINES: [f64; 2] = [1.35, 2.1];
-/// How much longer a step takes then of larger tiles, where no other block asks for the same at the
-/// same time.
+/// The factor by which a step of a larger tile then takes longer, if no other block loads the same
+/// data at the same time.
 const ACROSS_LINES_ALONE: [f64; 2] = [1.1, 1.4];
-/// Operations of a multiprocessor's tensor cores in a microsecond, at their full clock.
+/// Tensor-core operations of one multiprocessor per microsecond, at full clock.
 const TENSOR_CORES: f64 = 7.5e6;
-/// The least that a block with one tile takes from its first load to its last product.
+/// The minimum time of a block with one tile, from its first load to its last product.
 const FIRST: f64 = 1.8;
-/// What it costs a block to write 64 x 64 sums.
+/// The time in which a block writes 64 x 64 accumulators.
 const WRITE: f64 = 0.15;
-/// What it costs to begin a block that takes another one's place, and a pair that takes the place
-/// of two.
+/// The time to start a block in the place of one that has exited, and of a pair in the place of
+/// two.
 const NEXT: [f64; 2] = [1.5, 4.0];
-/// What a block that has one tile alone need not do.
+/// The start-up time that a block with a single tile saves.
 const SAVED_ONCE: f64 = 0.7;
-/// What it costs to begin and to end blocks of a persistent grid together, as clusters.
+/// The time in which persistent blocks start and exit together, as clusters.
 const TOGETHER: f64 = 0.3;
-/// What it costs a pair of blocks to exchange 64 x 64 sums; of more, so much for their number to
-/// the power of 1.5.
+/// The time in which a pair of blocks exchanges 64 x 64 accumulators; for more of them, multiplied
+/// by their number to the power of 1.5.
 const EXCHANGE: f64 = 0.3;
-/// The part of its time for a step that a block needs where few others run: then neither memory nor
-/// power is short.
+/// The fraction of its step time that a block needs when few others run, so that neither memory
+/// bandwidth nor power is short.
 const STEP_ALONE: f64 = 0.6;
-/// The same of blocks that have one large tile each.
+/// The same for blocks with one large tile each.
 const STEP_ALONE_ONCE: f64 = 0.7;
-/// The part of the multiprocessors that such kernels were measured to be of use from, and what they
-/// are taken to cost below.
+/// The smallest fraction of the multiprocessors for which these kernels were measured to be faster,
+/// and their assumed cost below it.
 const FEWEST_ONCE: f64 = 0.4;
 /// See [`FEWEST_ONCE`].
 const TOO_FEW: f64 = 1e6;
-/// What it costs to leave the sums of a piece of a shared tile, or to take them, in bytes of them a
+/// The rate at which partial accumulators of a shared tile are stored or loaded, in bytes per
 /// microsecond and multiprocessor.
 const PIECES: f64 = 4.0e4;
-/// The same of what a run leaves before its last piece, and goes on: it was fitted to where 8192^3
-/// of f16 and of 8-bit floats is fastest.
+/// The same for partial accumulators that a stream-K run stores before it continues: fitted to
+/// where 8192^3 of f16 and of 8-bit floats is fastest.
 const PIECES_OF_RUNS: f64 = 1.75e4;
-/// What tiles are cut for: less would be within the model's error, and takes memory.
+/// The smallest gain for which tiles are split along K: less would be within the model's error, and
+/// a split takes memory.
 const WORTH: f64 = 0.995;
-/// The most even pieces of a tile.
+/// The largest number of even splits of a tile.
 const MOST_PIECES: u32 = 8;
-/// The lengths of even pieces that are tried beside runs: as if all clusters had as much, and so
-/// many longer ones, up to a quarter or so longer.
+/// The lengths of even splits that are tried beside stream-K runs: equal shares for all clusters,
+/// and a number of longer ones, up to about a quarter longer.
 const MOST_MORE: u32 = 8;
 
-/// What the L2 cache keeps of what is rearranged, and of where it goes, in bytes.
+/// The bytes of a rearrangement, source and destination, that stay in the L2 cache.
 const KEPT: f64 = 32e6;
 
-/// What it costs to rearrange so many bytes by so many launches.
+/// The cost of rearranging this many bytes in this many launches.
 pub(super) fn rearrangement_cost(bytes: f64, launches: u32) -> f64 {
-    // What the L2 cache keeps is written and read again there.
+    // Data in the L2 cache is written and read again there.
     let rate = if 2.0 * bytes < KEPT { 3.0 * BANDWIDTH } else { BANDWIDTH };
     f64::from(launches) * LAUNCH + 2.0 * bytes / rate
 }
 
-/// What it costs to write so many sums to a workspace that nobody reads.
+/// The cost of writing this many accumulators to a workspace that is not in the cache.
 pub(super) fn padding_cost(sums: f64) -> f64 {
     4.0 * sums / BANDWIDTH
 }
 
-/// Where rows of the operands begin, as they are read.
+/// The alignment of the operands' rows as they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Begins {
-    /// At lines of the L2 cache.
+    /// At cache lines of the L2 cache.
     Lines,
-    /// At its sectors, of 32 bytes.
+    /// At sectors of 32 bytes.
     Sectors,
-    /// Elsewhere.
+    /// At any other address.
     Anywhere,
 }
 
 impl Begins {
-    /// The same of all of an operand's rows.
+    /// The alignment that all rows of an operand have.
     pub fn of(view: &View, leading: i64, others: u32) -> Self {
         if view.lies_in(LINE, leading, others) {
             Self::Lines
@@ -118,7 +121,7 @@ impl Begins {
         }
     }
 
-    /// How much longer something takes than at lines, of these two factors.
+    /// The factor relative to rows at cache lines, one of these two.
     fn longer(self, [sectors, anywhere]: [f64; 2]) -> f64 {
         match self {
             Self::Lines => 1.0,
@@ -128,7 +131,7 @@ impl Begins {
     }
 }
 
-/// What a product costs, and how its last tiles are cut.
+/// The cost of a product, and how its last tiles are split.
 pub(super) fn product_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
@@ -148,7 +151,7 @@ pub(super) fn product_cost<T: Operand>(
     let resident = (blocks / multiprocessors).ceil().min(f64::from(variant.per_multiprocessor));
     let rounds = (blocks / (multiprocessors * resident)).ceil();
     let operations = 2.0 * f64::from(tile_m) * f64::from(tile_n) * f64::from(tile_k);
-    // Blocks that share a multiprocessor share its speed; one alone does not reach it.
+    // Blocks that share a multiprocessor share its rate; a single block does not reach that rate.
     let alone = 1.0 + 0.5 / resident;
     let step = operations * resident * alone
         / (1.0 + 0.5 / f64::from(variant.per_multiprocessor))
@@ -161,7 +164,8 @@ pub(super) fn product_cost<T: Operand>(
             let busy = (blocks / multiprocessors).clamp(STEP_ALONE_ONCE, 1.0);
             let sums = f64::from(tile_m * tile_n) / 4096.0;
             let block = ((steps + 2.0 * variant.fill) * step * busy).max(FIRST + WRITE * sums);
-            // Where they are few, so much that nothing takes them by itself.
+            // If there are few clusters, the cost is so high that they are never chosen for their
+            // own sake.
             let few = if blocks < FEWEST_ONCE * multiprocessors { TOO_FEW } else { 0.0 };
             ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream) + few, Cut::NONE)
         }
@@ -193,9 +197,9 @@ fn streamed(question: &Question) -> f64 {
     of(&question.operands[0], m) + of(&question.operands[1], n)
 }
 
-/// What a kernel costs that has a block for each tile, or a cluster whose blocks have a part of K
-/// each, of so many steps for a tile, which cost so much on tensor cores alone. It waits for what
-/// it loads.
+/// The cost of a kernel with one tile for each block, or with a cluster that splits K among its
+/// blocks, from the number of steps of a tile and the tensor-core time of a step. The block waits
+/// for its loads.
 fn parts_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
@@ -211,7 +215,7 @@ fn parts_cost<T: Operand>(
     let operations = 2.0 * f64::from(tile_m) * f64::from(tile_n) * f64::from(tile_k);
     let load = bytes / INGEST * within.longer(ACROSS_LINES);
     let rounds = of_multiprocessor.ceil();
-    // One round is over before the power limit lowers the clock.
+    // A single wave ends before the power limit lowers the clock.
     let step = if rounds > 1.0 { step } else { operations / TENSOR_CORES };
     let step = step.max(load * of_multiprocessor.clamp(STEP_ALONE, 1.0));
     let sums = f64::from(tile_m * tile_n) / 4096.0;
@@ -225,8 +229,8 @@ fn parts_cost<T: Operand>(
     product.max(stream) + UNHIDDEN * product.min(stream) + rounds * exchange
 }
 
-/// What a kernel with a persistent grid costs, of so many steps of this cost for a tile, and how
-/// its last tiles are cut.
+/// The cost of a persistent kernel, from the number of steps of a tile and the time of a step, and
+/// how its last tiles are split.
 fn persistent_cost<T: Operand>(
     question: &Question,
     variant: &Variant<T>,
@@ -240,8 +244,8 @@ fn persistent_cost<T: Operand>(
         * u64::from(n.div_ceil(tile_n))
         * u64::from(splits)
         * u64::from(question.batches);
-    // Where few run, most of the chip is idle, and each has more of memory and power; in turn, one
-    // of two waits for the other anyway.
+    // With few blocks most of the GPU is idle, and each block has more memory bandwidth and power;
+    // of two blocks, one waits for the other anyway.
     let of_busy = |busy: f64| {
         let step =
             if variant.whole { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
@@ -253,19 +257,19 @@ fn persistent_cost<T: Operand>(
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (of_busy(tiles as f64)(rounds, rounds * steps), Cut::NONE);
     let rest = (tiles % u64::from(clusters)) as u32;
-    // A cluster counts its tiles and its place in its pieces in 31 bits.
+    // A cluster counts its tiles and its position in its pieces in 31 bits.
     let too_many = tiles >= 1 << 30 || !hopper::can_count(rest, cluster, (tile_m, tile_n));
     if variant.whole || splits > 1 || rest == 0 || too_many {
         return whole;
     }
-    // A last round that is not full is shared. Whoever comes last leaves its own piece and takes
-    // all, one after the other.
+    // A partial last wave is shared. The last cluster to arrive at a tile stores its own
+    // accumulators and reduces all of them in order.
     let bytes = f64::from(tile_m * tile_n) * 4.0;
     let shared = cuts(rest, clusters, steps as u32).map(|(cut, clusters_of, pieces_of_runs)| {
         let pieces = cut.most_pieces(steps as u32);
         let busy = (tiles - u64::from(rest)) as f64 + f64::from(clusters_of);
         let until = |stages: u32| of_busy(busy)(rounds, (rounds - 1.0) * steps + f64::from(stages));
-        // What a run leaves in the mean, before its last piece.
+        // The mean of what a run stores before its last piece.
         let runs = clusters_of - rest * cut.even;
         let left = if runs > 0 { f64::from(pieces_of_runs - runs) / f64::from(runs) } else { 0.0 };
         let left = left * bytes / PIECES_OF_RUNS;
@@ -276,8 +280,8 @@ fn persistent_cost<T: Operand>(
     if best.0 < WORTH * whole.0 { best } else { whole }
 }
 
-/// Ways to cut `rest` tiles of so many stages for so many clusters, more than that: with how many
-/// of them have something to do, and how many pieces all runs have.
+/// The ways to divide `rest` tiles of this many stages among more clusters than that: the number of
+/// clusters with work, and the number of pieces of all runs.
 fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u32)> {
     let most = (clusters / rest).min(all).min(MOST_PIECES);
     // Stages of tails are counted in 32 bits.
@@ -286,8 +290,7 @@ fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u
         let whole = all.div_ceil(even);
         let alone = Cut { tiles: rest, even: all.div_ceil(whole), stages: whole, run: 0 };
         let left = clusters - rest * even;
-        // As long as if all were dealt out equally, and some more, for what it takes to leave the
-        // pieces of a run.
+        // Equal shares, and some longer ones, because storing the pieces of a run takes time.
         let equal = (u64::from(rest) * u64::from(all) / u64::from(clusters)) as u32;
         let runs = (0..=MOST_MORE).filter_map(move |more| {
             let stages = equal.max(1) + more * equal.div_ceil(4 * MOST_MORE);
@@ -301,14 +304,15 @@ fn cuts(rest: u32, clusters: u32, all: u32) -> impl Iterator<Item = (Cut, u32, u
     })
 }
 
-/// The pieces that all runs have of so many tails that follow each other: where a tail ends or a
-/// run does, a piece ends.
+/// The pieces of all runs over this many consecutive tails: a piece ends where a tail or a run
+/// ends.
 fn pieces_of_runs(tails: u32, tail: u32, run: u32) -> u32 {
     let (all, mut a, mut b) = (tails * tail, tail, run);
     while b > 0 {
         (a, b) = (b, a % b);
     }
-    // Where both end, one piece does; and so at the end, whatever the last run would have.
+    // Where a tail and a run end together, one piece ends; the end of the last tail ends the last
+    // run.
     let both = u64::from(tail / a) * u64::from(run);
     let common = u64::from(all) / both + u64::from(!u64::from(all).is_multiple_of(both));
     tails + all.div_ceil(run) - common as u32
@@ -354,14 +358,14 @@ mod tests {
     #[test]
     fn a_round_of_which_half_is_missing_is_shared_and_one_that_is_all_but_full_is_not() {
         let cut = |n, k| plan::plan::<f16>(&Question { wgmma: true, ..question(n, n, k) }).unwrap().cut;
-        // 34 pairs' tiles of 66 in the last round.
+        // 34 tiles for 66 pairs in the last wave.
         let half = cut(8192, 8192);
         assert_eq!((half.tiles, half.even), (34, 1), "{half:?}");
         assert!((68..76).contains(&half.stages) && half.run < half.stages, "{half:?}");
-        // Four of 66: even pieces are enough.
+        // 4 tiles for 66 pairs: even splits are enough.
         let few = cut(16384, 16384);
         assert!(few.tiles == 4 && few.even > 3, "{few:?}");
-        // 58 of 66, 48 of 66 to little avail, and 34 whose K is short.
+        // 58 tiles for 66 pairs; 48 for 66, with little gain; and 34 with a short K.
         assert_eq!(cut(4096, 4096), Cut::NONE);
         assert_eq!(cut(6144, 6144), Cut::NONE);
         assert_eq!(cut(8192, 512), Cut::NONE);

@@ -1,5 +1,5 @@
-//! Which elements a product may have, and the kernels for them.
-#![cfg_attr(not(feature = "matmul"), allow(unused, reason = "each type of operands uses a part of it"))]
+//! The element types of a product, and the kernels for them.
+#![cfg_attr(not(feature = "matmul"), allow(unused, reason = "each operand type uses some of it"))]
 
 use super::factor::Factor;
 use super::hopper::{LoadedProduct, TmaProduct};
@@ -12,8 +12,8 @@ use moye_device::number::{F8E4M3, F8E5M2};
 use moye_sim::TensorElement;
 use std::fmt;
 
-/// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`, and on Hopper alone `F8E4M3`
-/// and `F8E5M2`.
+/// An element type of the operands: `f16`, `bf16`, `f32`, `f64`, `i8`; on Hopper also `F8E4M3` and
+/// `F8E5M2`.
 ///
 /// ```compile_fail
 /// fn product<T: moye::Operand>() {}
@@ -24,29 +24,30 @@ use std::fmt;
     note = "operands have elements f16, bf16, f32, f64, i8, F8E4M3 or F8E5M2"
 )]
 pub trait Operand: Element + sealed::Sealed {
-    /// What `alpha`, `beta` and the activation are computed in: `f32` for all floats of up to 32
-    /// bits, `f64`, `i32` for integers.
+    /// The type of `alpha`, `beta` and the activation's arithmetic: `f32` for floats of up to 32
+    /// bits, `f64`, and `i32` for integers.
     type Scalar: Scalar + Convertible<Self::Scalar> + Factor;
-    /// The narrower type of result: the operands' own, `i32` for integers, `bf16` for 8-bit floats.
+    /// The narrower of the result types: the operands' own, `i32` for integers, `bf16` for 8-bit
+    /// floats.
     #[doc(hidden)]
     type Narrow: Convertible<Self::Scalar>;
     #[doc(hidden)]
     const VARIANTS: &'static [Variant<Self>];
-    /// What tensor maps call the operands, and what is computed in.
+    /// The element type of the operands' tensor maps, and the type of the arithmetic.
     #[doc(hidden)]
     const TENSOR_ELEMENT: TensorElement;
     #[doc(hidden)]
     const TENSOR_SCALAR: TensorElement;
-    /// Whether the activations with an exponential in them make sense.
+    /// Whether activations with an exponential are defined for it.
     #[doc(hidden)]
     const SMOOTH: bool = true;
 }
 
-/// An operand of 8 bits, which needs scales to use them well: [`F8E4M3`] and [`F8E5M2`]. See
+/// An 8-bit operand, which is used with scales: [`F8E4M3`] and [`F8E5M2`]. See
 /// [`Matmul::scale_a`](crate::Matmul::scale_a).
 #[diagnostic::on_unimplemented(
     message = "matrices of `{Self}` have no scales",
-    note = "8-bit floats have; for other elements `alpha` is the factor of the product"
+    note = "only 8-bit floats have scales; for other elements use `alpha`"
 )]
 pub trait Float8: Operand<Scalar = f32> {}
 #[cfg(feature = "matmul-f8")]
@@ -61,35 +62,35 @@ impl Float8 for F8E5M2 {}
     note = "f16 and bf16 give their own type or f32, f32 gives f32, f64 gives f64, i8 gives i32, F8E4M3 and F8E5M2 give bf16 or f32"
 )]
 pub trait Output<T: Operand>: Convertible<T::Scalar> {
-    /// Whether it is the type that is computed in, where the kernels write both.
+    /// Whether it is the accumulator's type, where the kernels write both types.
     #[doc(hidden)]
     const WIDE: bool;
-    /// What tensor maps call it.
+    /// Its element type in tensor maps.
     #[doc(hidden)]
     const TENSOR_ELEMENT: TensorElement;
     #[doc(hidden)]
     fn finish() -> Finish<T, Self>;
 }
 
-/// A kernel that multiplies.
+/// A kernel that computes a product.
 type Product<T> = Kernel<(Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>,)>;
 
-/// A kernel that adds up the parts of K.
+/// A kernel that reduces the splits along K.
 type Finish<T, U> = Kernel<(Arguments<<T as Operand>::Scalar, U, <T as Operand>::Scalar>,)>;
 
-/// How the sums are made, where there is a choice.
+/// The precision of the accumulators, where there is a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// f32 by fused multiply-adds in f32; half precision with sums in f32.
+    /// f32 by fused multiply-adds in f32; half precision with f32 accumulators.
     #[default]
     Full,
-    /// f32 by tensor cores that look at 10 bits of each fraction (tf32).
+    /// f32 on tensor cores, which read 10 bits of each fraction (tf32).
     Tf32,
-    /// f16 with sums in f16.
+    /// f16 with f16 accumulators.
     F16Sums,
 }
 
-/// Which mode of an operand is contiguous.
+/// The contiguous mode of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Major {
     /// K.
@@ -98,73 +99,71 @@ pub enum Major {
     Mn,
 }
 
-/// A kernel and what it takes.
+/// A kernel with its properties.
 pub struct Variant<T: Operand> {
     /// The kernel.
     pub kernel: Code<T>,
-    /// Of A and of B.
+    /// The contiguous modes of A and of B.
     pub majors: [Major; 2],
-    /// How it sums.
+    /// The precision of its accumulators.
     pub precision: Precision,
-    /// The tile of C that a block computes, as the kernel counts its rows and columns, and of K at
-    /// a time.
+    /// The block's tile (BLK_M, BLK_N, BLK_K) in the kernel's own orientation.
     pub tile: [u32; 3],
-    /// Whether it is taken by its name alone: where there is one that is always faster.
+    /// Whether it is chosen by its name only, because another kernel is always faster.
     pub named: bool,
-    /// Blocks that a multiprocessor has at a time.
+    /// Blocks that fit on a multiprocessor at a time.
     pub per_multiprocessor: u32,
-    /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes:
+    /// Whether its epilogue offers `alpha` only, and writes an M-contiguous C in 16-byte vectors:
     /// the `sgemm` kernels.
     pub plain: bool,
-    /// Whether it reads an operand with K contiguous by pairs, of plain kernels: others read
-    /// numbers by themselves.
+    /// For plain kernels: whether K-contiguous operands are read in pairs of elements rather than
+    /// one at a time.
     pub turned: bool,
-    /// Whether all of its tiles are whole, of those with a persistent grid: the ping-pong kernels
-    /// and those by `mma.sync` share none by pieces of K.
+    /// For persistent kernels: whether tiles are never shared along K. Holds for the ping-pong
+    /// kernels and those by `mma.sync`.
     pub whole: bool,
-    /// Whether a block has one tile and ends, of those of large tiles.
+    /// For kernels with large tiles: whether each block computes one tile and exits.
     pub once: bool,
-    /// Whether it is fast only if its operands' rows begin at lines of the L2 cache, and has others
+    /// Whether it is fast only with operands whose rows start at cache lines, so that others are
     /// rearranged: kernels whose large tiles share no operand.
     pub lines: bool,
-    /// What it was measured to do where it has enough to do, in 10^12 operations a second: an
-    /// H200's.
+    /// The measured rate at full occupancy on an H200, in 10^12 operations per second.
     pub rate: f64,
-    /// What a tile of a kernel by `wgmma` costs beside its product, as steps along K; where a block
-    /// has one tile, half of what it costs to fill the pipeline and to empty it; of a plain kernel
-    /// all of that. It was fitted together with the rate.
+    /// The overhead of a tile of a `wgmma` kernel beyond its product, in steps along K. A block
+    /// with one tile pays half of it for prologue and epilogue, a plain kernel all of it. Fitted
+    /// together with the rate.
     pub fill: f64,
 }
 
-/// A kernel that multiplies, of any kind.
+/// A kernel of any kind that computes a product.
 #[derive(Clone, Copy)]
 pub enum Code<T: Operand> {
-    /// By `mma.sync` or FMA: a block for each tile, operands by their addresses.
+    /// `mma.sync` or FMA: one tile for each block, operands by address.
     Blocks(Product<T>),
-    /// On Hopper, by FMA: a block for each tile, operands by tensor maps of these boxes.
+    /// FMA on Hopper: one tile for each block, operands by tensor maps with these boxes.
     Loaded(LoadedProduct<T>, [SgemmBox; 2]),
-    /// On Hopper, most by `wgmma`: operands by tensor maps of these boxes.
+    /// Hopper, mostly `wgmma`: operands by tensor maps with these boxes.
     Tma(TmaProduct<T>, [Boxes; 2], Clusters),
 }
 
-/// What the blocks of a cluster are.
+/// How the blocks of a cluster divide the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clusters {
-    /// So many have tiles of C below each other, and B in common: a persistent grid.
+    /// The blocks have tiles of C below each other and share B by multicast: a persistent grid.
     Rows(u32),
-    /// So many have the same tile, and a part of K each: a cluster for each tile, or, with one, a
-    /// block.
+    /// The blocks have the same tile and a split of K each: one cluster for each tile, or one block
+    /// if there is a single split.
     Parts(u32),
 }
 
 impl Clusters {
-    /// Blocks of a cluster.
+    /// The blocks of a cluster.
     pub fn blocks(self) -> u32 {
         let (Self::Rows(blocks) | Self::Parts(blocks)) = self;
         blocks
     }
 
-    /// Parts of K of a cluster.
+    /// The splits of K in a cluster.
     pub fn parts(self) -> u32 {
         match self {
             Self::Rows(_) => 1,
@@ -172,7 +171,7 @@ impl Clusters {
         }
     }
 
-    /// Tiles of a cluster, below each other.
+    /// The tiles of a cluster, below each other.
     pub const fn tiles(self) -> u32 {
         match self {
             Self::Rows(blocks) => blocks,
@@ -191,7 +190,7 @@ impl<T: Operand> Code<T> {
         }
     }
 
-    /// The shared memory that a block needs, in bytes.
+    /// The shared memory of a block in bytes.
     pub fn shared_bytes(&self) -> usize {
         match self {
             Self::Blocks(kernel) => kernel.shared_bytes(),
@@ -200,7 +199,7 @@ impl<T: Operand> Code<T> {
         }
     }
 
-    /// The blocks of its clusters: one of each tile where it has none.
+    /// The blocks of its clusters; 1 for both if it has none.
     pub fn clusters(&self) -> Clusters {
         match self {
             Self::Blocks(_) | Self::Loaded(..) => Clusters::Rows(1),
@@ -208,19 +207,18 @@ impl<T: Operand> Code<T> {
         }
     }
 
-    /// Whether it loads by TMA, and is there for sm_90a alone.
+    /// Whether it loads by TMA and exists for sm_90a only.
     pub fn is_tma(&self) -> bool {
         matches!(self, Self::Loaded(..) | Self::Tma(..))
     }
 
-    /// Whether blocks have one tile after the other, as long as there are any.
+    /// Whether its blocks loop over tiles.
     pub fn is_persistent(&self) -> bool {
         matches!(self, Self::Tma(_, _, Clusters::Rows(_)))
     }
 }
 
-/// The kernels for these elements and this way of summing, those by TMA only where `wgmma` is
-/// there.
+/// The kernels for these elements and this precision; those by TMA only if the device has `wgmma`.
 pub(super) fn variants<T: Operand>(
     precision: Precision,
     wgmma: bool,
@@ -245,14 +243,14 @@ pub(super) fn tiles<T: Operand>(precision: Precision, wgmma: bool) -> Vec<(u32, 
 }
 
 impl<T: Operand> Variant<T> {
-    /// Which mode of A and of B is contiguous. Plain kernels compute the transposed product, so
-    /// that their `a` is B.
+    /// The contiguous modes of A and of B. Plain kernels compute the transposed product, so that
+    /// their `a` is B.
     pub fn majors_of_operands(&self) -> [Major; 2] {
         let [first, second] = self.majors;
         if self.plain { [second, first] } else { [first, second] }
     }
 
-    /// A block's tile along A's rows and B's columns.
+    /// The extent of a block's tile along A's rows and B's columns.
     pub fn tile_of_operands(&self) -> (u32, u32) {
         let [first, second, _] = self.tile;
         if self.plain { (second, first) } else { (first, second) }
@@ -268,7 +266,7 @@ impl<T: Operand> fmt::Debug for Variant<T> {
 const K: Major = Major::K;
 const MN: Major = Major::Mn;
 
-/// The boxes of A and of B of a kernel's configuration, which is as the table says.
+/// The boxes of A and of B for a kernel's configuration, which must agree with the table.
 const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clusters) -> [Boxes; 2] {
     let boxes = [G::BOXES_A, G::BOXES_B];
     assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
@@ -282,14 +280,14 @@ const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clu
     boxes
 }
 
-/// The same of a kernel by `mma.sync`, whose operands have K contiguous.
+/// The same for a kernel by `mma.sync` with K-contiguous operands.
 const fn boxes_by_warps<G: WarpMmaConfig>(tile: [u32; 3], majors: [Major; 2]) -> [Boxes; 2] {
     assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
     assert!(matches!(majors, [Major::K, Major::K]), "the contiguous modes of the kernel's operands");
     G::BOXES
 }
 
-/// The same of a kernel of f32 by FMA.
+/// The same for a kernel of f32 by FMA.
 const fn boxes_of_sgemm<G: SgemmConfig>(tile: [u32; 3], majors: [Major; 2]) -> [SgemmBox; 2] {
     let [a, b] = G::BOXES;
     assert!(a.extent == tile[0] && b.extent == tile[1] && a.k == tile[2], "the tile of the kernel");
@@ -306,7 +304,7 @@ const fn boxes_of_sgemm<G: SgemmConfig>(tile: [u32; 3], majors: [Major; 2]) -> [
     G::BOXES
 }
 
-/// [`Variant::fill`] of most kernels.
+/// The [`Variant::fill`] of most kernels.
 const FILL_OF_PERSISTENT: f64 = 2.0;
 
 /// A table of variants.
@@ -375,13 +373,13 @@ macro_rules! variants {
     };
 }
 
-/// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of
-/// 128 x 256 and 128 x 128, and by `mma.sync` with 256 x 128 and 64 x 64, with the rates of the
-/// first and the third; `tn`: with K contiguous in both, a block of 128 x 256 or 256 x 128 by
-/// itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that
-/// share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and 192 x 192 with a block for each,
-/// and 128 x 256 by `mma.sync` whose stages TMA fills; `few`: 64 x 64, and in pairs; and what a
-/// type has besides.
+/// The table for f16 or bf16. For each pair of majors: `wgmma` with tiles of 128 x 256 and 128 x
+/// 128, and `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third. `tn`
+/// (K-contiguous operands): tiles of 128 x 256 or 256 x 128 without a cluster and ping-pong 64 x
+/// 256, with their rates; 128 x 192, 128 x 128 and 128 x 192 in pairs that split K; 64 x 128, alone
+/// and in pairs; 128 x 128, 128 x 192 and 192 x 192 with one tile for each block; and 128 x 256 by
+/// `mma.sync` with stages filled by TMA. `few`: 64 x 64, alone and in pairs. Last, what is special
+/// to a type.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
@@ -456,13 +454,13 @@ half_precision! {
     }
 }
 
-/// 8-bit floats, which `wgmma` alone multiplies, with K contiguous in both.
+/// 8-bit floats: only `wgmma` multiplies them, with K contiguous in both.
 macro_rules! float8 {
     ($($t:ident $wide:ident, $square:ident;)+) => { $(
         impl Operand for $t {
             type Scalar = f32;
             type Narrow = bf16;
-            // Tensor maps know no floats of 8 bits, and move bytes.
+            // Tensor maps have no 8-bit floats; the copies move bytes.
             const TENSOR_ELEMENT: TensorElement = TensorElement::U8;
             const TENSOR_SCALAR: TensorElement = TensorElement::F32;
             const VARIANTS: &'static [Variant<Self>] = variants! {
@@ -554,7 +552,7 @@ output! {
 }
 
 mod sealed {
-    /// The kernels are of this crate, so that others cannot add types.
+    /// The kernels are compiled with this crate, so that other crates cannot implement the trait.
     pub trait Sealed {}
     impl Sealed for half::f16 {}
     impl Sealed for half::bf16 {}

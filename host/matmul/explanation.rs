@@ -1,30 +1,31 @@
-//! How a product would be computed, for whoever asks.
+//! The plan of a product, for callers and for `moye matmul --explain`.
 
 use std::fmt;
 
-/// How a product is computed.
+/// The plan of a product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The kernel; `None` where nothing is multiplied: M, N, K, the number of batches or `alpha`
-    /// is 0.
+    /// The kernel; `None` if there is nothing to multiply: M, N, K, the number of batches or
+    /// `alpha` is 0.
     pub kernel: Option<&'static str>,
-    /// The tile of C of a block, M x N.
+    /// The block's tile of C, M x N.
     pub tile: (u32, u32),
-    /// The parts that K is cut into.
+    /// The number of split-K slices.
     pub splits: u32,
-    /// The last tiles, each of which several blocks sum up in pieces of K, where a last round of
-    /// tiles would leave many multiprocessors idle; of kernels with clusters, tiles of a cluster.
+    /// The number of stream-K tiles: the last tiles, divided along K among several blocks, because
+    /// their wave would leave many multiprocessors idle. For kernels with clusters, tiles of a
+    /// cluster.
     pub shared_tiles: u32,
-    /// None of those has more pieces than so many.
+    /// The largest number of pieces of such a tile.
     pub pieces: u32,
-    /// Whether `a`, and whether `b`, is rearranged first.
+    /// Whether `a` and `b` are rearranged first.
     pub rearranged: [bool; 2],
-    /// What the call takes from the device's memory while it runs, in bytes.
+    /// The workspace in bytes.
     pub workspace_bytes: usize,
 }
 
-/// The kernel, and how K is cut: `wgmma_f16_tn, 12 tiles in up to 5 pieces each`.
+/// The kernel and how K is split: `wgmma_f16_tn, 12 tiles in up to 5 pieces each`.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kernel.unwrap_or("none"))?;

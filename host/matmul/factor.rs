@@ -1,22 +1,23 @@
-//! `alpha` and `beta` from float64: a number that their type cannot represent is an error.
+//! Conversion of `alpha` and `beta` from float64, with an error for numbers that their type cannot
+//! represent.
 
 use crate::{Error, Result};
 
 /// The type of `alpha` and `beta`: f32, f64 or i32.
 pub trait Factor: Sized {
-    /// What it represents, for messages that end in "products take".
+    /// The numbers that it represents, for messages that end in "products take".
     const TAKES: &'static str;
-    /// What to do about a number that it cannot represent.
+    /// The way out for a number that it cannot represent.
     const WAY_OUT: &'static str;
 
-    /// The nearest number of the type; `None` where a finite value would become infinite or a value
-    /// other than 0 would become 0, and, for integers, where it is not the value itself.
+    /// The nearest number of the type. `None` if a finite value would become infinite, a nonzero
+    /// value would become 0, or an integer type does not have the value.
     fn of(value: f64) -> Option<Self>;
 
     /// [`Factor::of`], or an error.
     ///
     /// # Errors
-    /// [`Error::Factor`], with the number called `name` and the operands' elements `element`.
+    /// [`Error::Factor`], which names the number `name` and the operands' elements `element`.
     fn checked(name: &'static str, value: f64, element: &'static str) -> Result<Self> {
         Self::of(value).ok_or(Error::Factor {
             name,

@@ -1,4 +1,4 @@
-//! Products by TMA and `wgmma`: what their kernels are told of the matrices, and their launch.
+//! Products by TMA and `wgmma`: the kernels' arguments, tensor maps and launch.
 
 use super::element::{Clusters, Operand, Output};
 use super::operand::View;
@@ -24,24 +24,24 @@ pub type TmaProduct<T> = Kernel<(
     Sharing<<T as Operand>::Scalar>,
 )>;
 
-/// A kernel of f32 by FMA whose operands TMA loads, [`sgemm`](moye_kernels::hopper::sgemm).
+/// An f32 kernel by FMA whose operands TMA loads, [`sgemm`](moye_kernels::hopper::sgemm).
 pub type LoadedProduct<T> = Kernel<(Map, Map, Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>)>;
 
 /// Rows of a box of C, and bytes of a row of any box.
 const BOX_ROWS: u32 = 64;
 const ROW: u32 = 128;
 
-/// Strides of tensor maps are multiples of this, in bytes, and less than [`STRIDES`].
+/// Strides of tensor maps are multiples of this many bytes, and below [`STRIDES`].
 const ALIGN: u64 = 16;
 const STRIDES: u64 = 1 << 40;
 
-/// Whether a device has TMA and `wgmma`: they are sm_90a's, and no other architecture's.
+/// Whether a device has TMA and `wgmma`: only sm_90a has.
 pub(super) fn is_there(device: &Device) -> bool {
     device.arch() == Arch::new(9, 0)
 }
 
-/// Whether TMA can load an operand whose rows are `leading` elements apart: no row lies twice, and
-/// none too far.
+/// Whether TMA can load an operand whose rows are `leading` elements apart: rows do not overlap,
+/// and the stride is in range.
 pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
     let bytes = |stride: i64| u64::try_from(stride).ok().and_then(|stride| stride.checked_mul(view.bytes));
     let fits = |stride: i64, count: u32| {
@@ -50,8 +50,8 @@ pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
     fits(leading, others) && (others <= 1 || leading > 0) && fits(view.batch, view.batches)
 }
 
-/// The map of a matrix: `along` elements of each of `across` rows, of each of `parts`. Strides in
-/// elements; where there is but one of something, its stride is of no meaning.
+/// The map of a matrix: `parts` slices of `across` rows of `along` elements. Strides are in
+/// elements; the stride of an extent 1 is ignored.
 fn map(
     stream: &Stream,
     (element, address): (TensorElement, u64),
@@ -65,7 +65,7 @@ fn map(
     new_map(stream, fields, TensorPromotion::B256)
 }
 
-/// The strides of a matrix in bytes, as a map takes them: also of what there is but one.
+/// The strides in bytes, valid for a map even where the extent is 1.
 fn bytes_of_strides(
     element: TensorElement,
     [along, across, parts]: [u32; 3],
@@ -79,13 +79,13 @@ fn bytes_of_strides(
     [row, stride(part, parts, row)]
 }
 
-/// A map with these fields, as all are swizzled.
+/// A map with these fields, swizzled.
 fn new_map(stream: &Stream, fields: Fields, promotion: TensorPromotion) -> Result<TensorMap> {
     let fields = Fields { promotion, ..fields };
     TensorMap::new(stream.device(), &fields.with_swizzle(TensorSwizzle::B128))
 }
 
-/// The map of an operand, which is contiguous as the boxes say.
+/// The map of an operand that is contiguous along the mode of the boxes.
 fn map_of_operand(
     stream: &Stream,
     element: TensorElement,
@@ -99,44 +99,45 @@ fn map_of_operand(
         Major::K => (k, extent),
         Major::Mn => (extent, k),
     };
-    // Batches that are the same are one.
+    // Batches with stride 0 are one batch.
     let batches = if view.batch == 0 { 1 } else { batches };
     let (extents, strides) = ([along, across, batches], [leading, view.batch]);
     if boxes.depth == 1 {
         return map(stream, (element, address), extents, strides, boxes.extents);
     }
-    // Blocks along K are a dimension, each as long as a box; or there is one, as long as K.
+    // Blocks along K are a dimension with the extent of a box; or there is one block with the
+    // extent K.
     let [row, part] = bytes_of_strides(element, extents, strides);
     let [inner, outer] = boxes.extents;
     let (block, blocks) = if boxes.at_once > 1 { (inner, k / inner) } else { (k, 1) };
     let extents = [block, across, blocks, batches].map(u64::from);
     let strides = [row, u64::from(ROW), part];
     let fields = Fields::new(element, address, &extents, &strides, &[inner, outer, boxes.at_once, 1]);
-    // What lies beside a box's rows is in the same stage: asked for twice, it would pass the L2
-    // cache's halves twice.
+    // Adjacent boxes go to the same stage. Requested separately, they would cross between the
+    // halves of the L2 cache twice.
     new_map(stream, fields, TensorPromotion::B128)
 }
 
-/// What is written, and where.
+/// The output matrix.
 pub(super) struct Target {
-    /// Of the first element, in bytes.
+    /// The address of the first element.
     pub address: u64,
-    /// Whether it has elements of the type that is computed in.
+    /// Whether its element type is the accumulator's.
     pub wide: bool,
-    /// Whether a tensor map may write it: addresses and strides are multiples of 16 bytes.
+    /// Whether a tensor map may write it: address and strides are multiples of 16 bytes.
     pub aligned: bool,
-    /// Whether what lies between the end of a row and the next multiple of 16 bytes may be written
-    /// too.
+    /// Whether the padding between the end of a row and the next multiple of 16 bytes may be
+    /// overwritten.
     pub padded: bool,
-    /// Parts, batches or splits of them, and their distance in elements.
+    /// Slices, batches or splits, and their stride in elements.
     pub parts: (u32, i64),
 }
 
 /// Launches a product of `arguments.batches` batches.
 ///
 /// # Safety
-/// As for the kernel: what the arguments and views name is in the device's memory, and may be read
-/// and written.
+/// As for the kernel: the arguments and views name the device's memory, which may be read and
+/// written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
     (kernel, boxes, blocks): (&TmaProduct<T>, [Boxes; 2], Clusters),
@@ -173,9 +174,9 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let element = if target.wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
     let (parts, part) = target.parts;
     let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
-    // An H200 stores whole pieces of 16 bytes, also where a row ends within one (seen). Where what
-    // is behind is ours, the map says that they are written whole, whatever with: so whoever reads
-    // them by such pieces reads nothing that nobody wrote.
+    // An H200 stores whole 16-byte vectors, also where a row ends within one (observed). If the
+    // padding may be overwritten, the map's extent includes it, with any values, so that later
+    // 16-byte reads are of initialised memory.
     let columns = if target.padded { n.next_multiple_of((ALIGN / element.bytes()) as u32) } else { n };
     let whole = (u64::from(columns) * element.bytes()).is_multiple_of(ALIGN);
     let too_far = m > 1 && far(arguments.ldc) || parts > 1 && far(part);
@@ -183,7 +184,7 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let by_boxes = matches!(blocks, Clusters::Rows(_));
     arguments.tensor_c = u32::from(by_boxes && target.aligned && whole && !too_far);
     let c = match arguments.tensor_c {
-        // It is not looked at.
+        // The kernel does not read it.
         0 => a.clone(),
         _ => map(
             stream,
@@ -216,21 +217,20 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     };
     let threads = kernel.bounds().threads.unwrap_or(384);
     let grid = Grid::new(clusters * cluster, threads).clusters(cluster).dependent();
-    // SAFETY: the caller's contract; the kernel waits for those in front of it, also for the sums
-    // and counters of pieces.
+    // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream, also
+    // before it uses the workspace's accumulators and counters.
     let launched = unsafe { stream.launch(kernel, grid, (&a, &b, &c, arguments, sharing)) };
-    // The simulator has ended, a GPU's counters stay.
+    // On the simulator the launch is complete; on a GPU the counters keep their memory.
     drop(counters);
     launched
 }
 
-/// Launches a product of `arguments.batches` batches, each with so many tiles: of a kernel whose
-/// blocks have a tile each. Each operand comes with its own extent along M or N: tiles may hang
-/// over it.
+/// Launches a product of `arguments.batches` batches with a kernel that has one tile for each
+/// block. Each operand has its own extent along M or N, and the last tiles may pass it.
 ///
 /// # Safety
-/// As for the kernel: what the arguments and views name is in the device's memory, and may be read
-/// and written.
+/// As for the kernel: the arguments and views name the device's memory, which may be read and
+/// written.
 pub(super) unsafe fn launch_loaded<T: Operand>(
     stream: &Stream,
     (kernel, boxes): (&LoadedProduct<T>, [SgemmBox; 2]),
@@ -238,15 +238,15 @@ pub(super) unsafe fn launch_loaded<T: Operand>(
     operands: [(&View, u32); 2],
     arguments: Arguments<T, T::Narrow, T::Scalar>,
 ) -> Result<()> {
-    // Of f32, the only elements that have such kernels: what operands are called otherwise is
-    // rounded to tf32 on its way.
+    // f32 only: these kernels exist for no other type. Other element types in the tensor map would
+    // round to tf32.
     debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of what is computed in");
     let map = |(view, extent): (&View, u32), of: SgemmBox, leading: i64, address: u64| {
         let (along, across, inner, outer, swizzle) = match of.major {
             Major::K => (arguments.k, extent, of.k, of.extent, TensorSwizzle::B128),
             Major::Mn => (extent, arguments.k, of.extent, of.k, TensorSwizzle::None),
         };
-        // Batches that are the same are one.
+        // Batches with stride 0 are one batch.
         let batches = if view.batch == 0 { 1 } else { arguments.batches };
         let extents = [along, across, batches];
         let strides = bytes_of_strides(T::TENSOR_SCALAR, extents, [leading, view.batch]);
@@ -258,7 +258,7 @@ pub(super) unsafe fn launch_loaded<T: Operand>(
     let b = map(operands[1], boxes[1], arguments.ldb, arguments.b.address())?;
     let threads = kernel.bounds().threads.unwrap_or(384);
     let grid = Grid::new((tiles, arguments.batches * arguments.splits), threads).dependent();
-    // SAFETY: the caller's contract; the kernel waits for those in front of it.
+    // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream.
     unsafe { stream.launch(kernel, grid, (&a, &b, arguments)) }
 }
 
@@ -266,9 +266,9 @@ pub(super) unsafe fn launch_loaded<T: Operand>(
 pub(super) struct Pieces {
     /// Clusters of the grid.
     pub clusters: u32,
-    /// How the last tiles are cut.
+    /// How the last tiles are split.
     pub cut: Cut,
-    /// Where their sums go: [`bytes_of_pieces`].
+    /// The address of the partial accumulators: [`bytes_of_pieces`].
     pub sums: u64,
 }
 
@@ -277,22 +277,21 @@ pub(super) fn clusters(multiprocessors: u32, cluster: u32) -> u32 {
     (multiprocessors / cluster).max(1)
 }
 
-/// Bytes of the sums of so many pieces of tiles of clusters.
+/// Bytes of the partial accumulators of this many pieces.
 pub(super) fn bytes_of_pieces(pieces: u32, cluster: u32, tile: (u32, u32)) -> u64 {
     u64::from(pieces) * u64::from(cluster) * u64::from(tile.0) * u64::from(tile.1) * 4
 }
 
-/// Rows of a consuming warpgroup, at least: so a block has no more counters of a tile than there
-/// are of these.
+/// The smallest number of rows of a consumer warpgroup. It bounds a block's counters for a tile.
 const ROWS_OF_WARPGROUP: u32 = 64;
 
-/// Whether there are counters for so many shared tiles.
+/// Whether there are counters for this many shared tiles.
 pub(super) fn can_count(tiles: u32, cluster: u32, tile: (u32, u32)) -> bool {
     let each = u64::from(cluster) * u64::from(tile.0.div_ceil(ROWS_OF_WARPGROUP));
     u64::from(tiles) * each <= u64::from(Counters::COUNT)
 }
 
-/// How many batches a launch takes at most, so that its tiles can be counted.
+/// The largest number of batches of a launch whose tiles can be counted.
 pub(super) fn batches_at_once(tiles: u64) -> Result<u32> {
     let limit = u64::from(crate::MAX_BLOCKS[0]);
     match limit / tiles.max(1) {

@@ -27,10 +27,10 @@ use crate::matrix::{Matrix, MatrixMut, Shape};
 use crate::stream::Stream;
 use crate::{Error, Result};
 
-/// Computes `c = a * b` on a device, on the default stream: [`Matmul`] with nothing else asked for.
+/// Computes `c = a * b` on a device, on the default stream: [`Matmul`] with its defaults.
 ///
-/// The matrices may have any strides, so any of them may be transposed. Where there is nothing to
-/// add up (`a` has no columns), `c` becomes 0.
+/// The matrices may have any strides, so any of them may be transposed. If `a` has no columns (K =
+/// 0), `c` becomes 0.
 ///
 /// ```
 /// use moye::{Device, Matrix, MatrixMut, matmul};
@@ -56,10 +56,10 @@ pub fn matmul<T: Operand, U: Output<T>>(
     b: &Matrix<'_, T>,
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
-    // SAFETY: the default stream runs its launches one after the other, a transfer waits for those
-    // before it and holds up those after it, and the memory of a dropped buffer is freed when they
-    // have ended. Whoever launches on another stream has promised that nothing else, this call
-    // included, meets that launch's data before it has ended.
+    // SAFETY: the default stream runs its launches in order, a transfer waits for earlier launches
+    // and delays later ones, and the memory of a dropped buffer is freed after them. A caller that
+    // launches on another stream has promised that no other work, this call included, touches that
+    // launch's data before it has completed.
     unsafe { matmul_on(&device.default_stream(), a, b, c) }
 }
 
@@ -69,9 +69,9 @@ pub fn matmul<T: Operand, U: Output<T>>(
 /// As for [`Matmul::run`].
 ///
 /// # Safety
-/// The call returns while the product is computed, and its borrows end with it. Until the work has
-/// ended, no other stream (the default one counts) may write the elements of `a` or `b`, or read or
-/// write those of `c`, be it in a launch or in a call that is safe in itself, such as [`matmul`].
+/// The call returns while the product is computed, and its borrows end with it. Until the product
+/// is complete, no other stream (the default one included) may write the elements of `a` or `b`, or
+/// read or write those of `c`. This holds for launches and for safe calls, such as [`matmul`].
 /// [`Stream::synchronize`] waits for it, and so does every transfer.
 pub unsafe fn matmul_on<T: Operand, U: Output<T>>(
     stream: &Stream,
@@ -79,7 +79,7 @@ pub unsafe fn matmul_on<T: Operand, U: Output<T>>(
     b: &Matrix<'_, T>,
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller's contract is the same.
     unsafe { Matmul::new(a.clone(), b.clone()).run_on(stream, c) }
 }
 

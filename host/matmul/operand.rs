@@ -1,55 +1,54 @@
-//! Operands as the kernels take them.
+//! Operands in the form that the kernels take.
 
 use super::element::Major;
 use crate::matrix::Shape;
 
-/// Bytes of a line of the L2 cache.
+/// Bytes of an L2 cache line.
 pub(super) const LINE: u64 = 128;
-/// Bytes of a line that come at once.
+/// Bytes of a sector, which is loaded as a whole.
 pub(super) const SECTOR: u64 = 32;
 
-/// A matrix of a batch: where it is, and its strides in elements.
+/// A matrix of a batch: its address, and its strides in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct View {
-    /// Of the first element of the first batch, in bytes.
+    /// The address of the first element of the first batch.
     pub address: u64,
-    /// Along M or N.
+    /// The stride along M or N.
     pub mn: i64,
-    /// Along K.
+    /// The stride along K.
     pub k: i64,
-    /// Between batches.
+    /// The stride between batches.
     pub batch: i64,
-    /// An element, in bytes.
+    /// Bytes of an element.
     pub bytes: u64,
-    /// How many batches there are.
+    /// The number of batches.
     pub batches: u32,
-    /// Where what may be read ends, in bytes.
+    /// The end of the readable memory, as an address.
     pub end: u64,
 }
 
 impl View {
-    /// A matrix whose rows are along M or N, and its columns along K.
+    /// A matrix with rows along M or N, and columns along K.
     pub fn new(address: u64, len: usize, shape: Shape, (batch, batches): (i64, u32), bytes: usize) -> Self {
         let (mn, k) = shape.strides();
         let bytes = bytes as u64;
         Self { address, mn, k, batch, bytes, batches, end: address + len as u64 * bytes }
     }
 
-    /// The same elements, the modes exchanged.
+    /// The same elements with the modes swapped.
     pub fn exchanged(self) -> Self {
         Self { mn: self.k, k: self.mn, ..self }
     }
 
-    /// A view that lies the same way in another place: all places that begin alike within lines of
-    /// the L2 cache are one.
+    /// An equivalent view at a canonical address: only the offset within a cache line is kept.
     pub fn anywhere(self) -> Self {
         let address = self.address % LINE;
         Self { address, end: address + self.end.saturating_sub(self.address), ..self }
     }
 
-    /// The leading dimension with which a kernel for this major reads it where it lies; `None`
-    /// where it must be rearranged first: its elements are not contiguous along that mode, or its
-    /// rows do not start at multiples of `align` bytes.
+    /// The leading dimension with which a kernel of this major reads the matrix in place. `None` if
+    /// it must be rearranged first: the mode is not contiguous, or the rows are not aligned to
+    /// `align` bytes.
     pub fn leading(&self, major: Major, extent_mn: u32, extent_k: u32, align: u64) -> Option<i64> {
         let (unit, leading, extent, others) = match major {
             Major::K => (self.k, self.mn, extent_k, extent_mn),
@@ -58,15 +57,15 @@ impl View {
         let contiguous = unit == 1 || extent <= 1;
         let aligned = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(align);
         let starts = self.address.is_multiple_of(align) && aligned(self.batch);
-        // Whole accesses are made at the end of a row too, and leave out what is behind it; those
-        // of the last row must not reach past the end of the buffer.
+        // Kernels load whole vectors at the end of a row and ignore the elements beyond it. In the
+        // last row such a load must not pass the end of the buffer.
         let rows = i64::from(others.max(1) - 1) * leading + i64::from(self.batches.max(1) - 1) * self.batch;
         let last = rows as u64 * self.bytes + (u64::from(extent) * self.bytes).next_multiple_of(align);
         let inside = last <= self.end.saturating_sub(self.address);
         (contiguous && starts && inside && (others <= 1 || aligned(leading))).then_some(leading)
     }
 
-    /// Whether all of its `others` rows begin at multiples of so many bytes.
+    /// Whether all `others` rows start at multiples of this many bytes.
     pub fn lies_in(&self, bytes: u64, leading: i64, others: u32) -> bool {
         let begins = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(bytes);
         let (rows, batches) = (others <= 1 || begins(leading), self.batches <= 1 || begins(self.batch));

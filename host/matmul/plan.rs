@@ -1,5 +1,5 @@
-//! Which kernel computes a product, and how K is cut: by what the choices would
-//! [cost](super::cost).
+//! Chooses the kernel of a product and its split along K, by the [cost](super::cost) of each
+//! choice.
 
 use super::cost::{Begins, padding_cost, product_cost, rearrangement_cost};
 use super::element::{Clusters, Code, Major, Operand, Precision, Variant, variants};
@@ -8,26 +8,26 @@ use super::operand::{LINE, View};
 use super::problem::{MAX_Y, ROW_ALIGN};
 use moye_kernels::hopper::Cut;
 
-/// The product that is planned.
+/// The product to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     /// M, N, K.
     pub extents: [u32; 3],
-    /// How many such products.
+    /// The number of batches.
     pub batches: u32,
     /// A as (M, K) and B as (N, K).
     pub operands: [View; 2],
-    /// How the sums are made.
+    /// The precision of the accumulators.
     pub precision: Precision,
-    /// Whether something is asked of the sums, or C lies so, that a plain kernel cannot write it.
+    /// Whether the epilogue or the layout of C needs more than a plain kernel's epilogue offers.
     pub finished_apart: bool,
-    /// The multiprocessors that it is planned for.
+    /// The number of multiprocessors.
     pub multiprocessors: u32,
     /// The shared memory that a block may have, in bytes.
     pub shared_bytes: usize,
-    /// Whether it has `wgmma`.
+    /// Whether the device has `wgmma`.
     pub wgmma: bool,
-    /// What the caller wants.
+    /// The caller's own choices.
     pub forced: Forced,
 }
 
@@ -36,51 +36,53 @@ pub(super) struct Question {
 pub(super) struct Forced {
     /// The tile of C.
     pub tile: Option<(u32, u32)>,
-    /// The parts of K.
+    /// The number of splits along K.
     pub splits: Option<u32>,
-    /// The kernel, by its name.
+    /// The kernel, by name.
     pub kernel: Option<&'static str>,
 }
 
-/// What was chosen.
+/// The chosen plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<T: Operand> {
     /// The kernel.
     pub variant: &'static Variant<T>,
-    /// For A and B: the leading dimension where it lies, or `None` if it is rearranged first.
+    /// For A and B: the leading dimension in the caller's memory, or `None` if the operand is
+    /// rearranged first.
     pub leading: [Option<i64>; 2],
-    /// For A and B: which mode is contiguous as the kernel takes it, also after a rearrangement.
+    /// For A and B: the contiguous mode that the kernel reads, after a rearrangement if there is
+    /// one.
     pub majors: [Major; 2],
-    /// The parts of K.
+    /// The number of splits along K.
     pub splits: u32,
-    /// What each part but the last has of K.
+    /// The extent along K of each split except the last.
     pub k_chunk: u32,
-    /// Whether the sums go to a workspace, and another kernel makes C of them.
+    /// Whether the accumulators go to a workspace, from which a second kernel writes C.
     pub apart: bool,
-    /// Of kernels with a persistent grid: how the last tiles of clusters are cut along K.
+    /// For persistent kernels: how the last tiles of the clusters are divided along K.
     pub cut: Cut,
-    /// The clusters of a grid that shares tiles.
+    /// The clusters of a grid that shares tiles (stream-K).
     pub clusters: u32,
-    /// What it would cost, in microseconds.
+    /// The estimated cost in microseconds.
     pub cost: f64,
 }
 
 impl<T: Operand> Plan<T> {
-    /// M and N as the product's kernel takes them.
+    /// M and N as the kernel receives them.
     pub fn whole_words(&self, extents: [u32; 2]) -> [u32; 2] {
         whole_words(self.variant, self.leading, self.majors, self.apart, extents)
     }
 
-    /// Stages of all of K.
+    /// Pipeline stages for the whole of K.
     pub fn stages(&self, k: u32) -> u32 {
         k.div_ceil(self.variant.tile[2])
     }
 }
 
-/// M and N as the product's kernel takes them. One that writes C by words of 16 bytes is fast where
-/// both end with a word. They may, where the operand is rearranged along that mode, whose rows end
-/// with zeros then, and C goes to a workspace. One whose operands TMA loads, zeros where there are
-/// none, has whole tiles alone: where there are none, C goes to a workspace that has room for them.
+/// M and N as the kernel receives them. A kernel that writes C in 16-byte vectors is fast if both
+/// are multiples of the vector. The plan may round them up: the rearranged operand has zero-padded
+/// rows, and C goes to a workspace. A kernel whose operands TMA loads (out of bounds reads give
+/// zeros) handles whole tiles only: for other extents C goes to a workspace with room for them.
 fn whole_words<T: Operand>(
     variant: &Variant<T>,
     leading: [Option<i64>; 2],
@@ -104,14 +106,14 @@ fn whole_words<T: Operand>(
     [whole(0, m), whole(1, n)]
 }
 
-/// Elements of a word of 16 bytes.
+/// Elements of a 16-byte vector.
 fn word_of<T>() -> u32 {
     (ROW_ALIGN as usize / size_of::<T>()) as u32
 }
 
-/// Whether blocks at an edge have no whole tile, or none that ends with a word, of plain kernels:
-/// they ask at each step for what lies in the matrices, or, where TMA loads, C goes to a workspace.
-/// In terms of these C has M contiguous, and N is the caller's M.
+/// Whether an SGEMM kernel needs its predicated mainloop or, if TMA loads its operands, a workspace
+/// for C: M or N is below one tile, or not a multiple of 16 bytes. For these kernels C is
+/// M-contiguous, and N is the caller's M.
 fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: [u32; 2]) -> bool {
     let (tile_of_columns, tile_of_rows) = variant.tile_of_operands();
     let [of_columns, of_rows] = extents;
@@ -122,18 +124,18 @@ fn asks_at_edges<T: Operand>(variant: &Variant<T>, majors: [Major; 2], extents: 
     variant.plain && !(whole_rows && whole_columns)
 }
 
-/// How much longer a product takes then: 1023 x 1025 x 1027 beside 1000^3 1.5 times as long, 4095 x
-/// 4097 x 4103 beside 4096^3 1.2 times.
+/// The factor that predication costs: measured 1.5 for 1023 x 1025 x 1027 against 1000^3, and 1.2
+/// for 4095 x 4097 x 4103 against 4096^3.
 const ASKED: f64 = 1.3;
 
-/// How much more a workspace with whole tiles may have than C where nobody asks for the kernel: few
-/// rows would take a hundred times as much memory.
+/// The largest ratio of a whole-tile workspace to C, unless the caller names the kernel: with few
+/// rows the workspace would take a hundred times the memory of C.
 const MOST_PADDED: f64 = 2.0;
 
-/// The numbers of parts that are tried.
+/// The numbers of splits to try.
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// The cheapest way, or `None` where the caller's choices leave none. See
+/// The cheapest plan, or `None` if the caller's choices rule out every plan. See
 /// [`remembered`](super::remembered).
 pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
     let tile_fits = |variant: &&Variant<T>| {
@@ -149,14 +151,14 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
             .filter_map(move |variant| with(question, variant, fewer))
     };
     let cheapest = ways(false).min_by(|a, b| a.cost.total_cmp(&b.cost));
-    // Where no kernel of the tile has K in so many parts, the one that has it in most of those that
-    // have it in fewer.
+    // If no kernel with this tile supports the requested number of splits, take the kernel with the
+    // next smaller number.
     let parts = |plan: &Plan<T>| plan.variant.kernel.clusters().parts();
     cheapest.or_else(|| if question.forced.kernel.is_some() { None } else { ways(true).max_by_key(parts) })
 }
 
-/// The best way with one kernel, which may have K in fewer parts than are asked for if `fewer` says
-/// so; `None` where an operand does not lie as it must, nor can be rearranged so.
+/// The best plan with one kernel. It may use fewer splits than requested if `fewer` is set. `None`
+/// if an operand's layout does not fit and cannot be rearranged.
 fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bool) -> Option<Plan<T>> {
     let [m, n, k] = question.extents;
     let mut leading = [None; 2];
@@ -164,8 +166,8 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
     let majors = variant.majors_of_operands();
     for (i, (view, extent)) in question.operands.iter().zip([m, n]).enumerate() {
         let major = majors[i];
-        // Plain kernels copy what has K contiguous number by number, or by pairs, and need no more
-        // than that; TMA does.
+        // Plain kernels copy K-contiguous operands by one or two elements and need no other
+        // alignment; TMA does.
         let align = match variant.plain && major == Major::K && !variant.kernel.is_tma() {
             true => view.bytes * if variant.turned { 2 } else { 1 },
             false => 16,
@@ -178,13 +180,12 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
                 leading[i] = leading[i].filter(|&leading| view.lies_in(LINE, leading, others));
             }
         }
-        // What is rearranged begins at lines.
+        // Rearranged operands start at cache lines.
         if let Some(leading) = leading[i] {
             within = within.max(Begins::of(view, leading, others));
         }
         if leading[i].is_none() {
-            // On tensor cores what must be rearranged anyway is taken by the kernels that want K
-            // contiguous.
+            // On tensor cores, an operand that must be rearranged anyway goes to a K-major kernel.
             if major == Major::Mn && !variant.plain {
                 return None;
             }
@@ -196,18 +197,18 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
             );
         }
     }
-    // One launch turns both round.
+    // One launch rearranges both operands.
     let packing = rearrangement_cost(packed_bytes, if packed == turned { packed.min(1) } else { packed });
     let most = k.div_ceil(variant.tile[2]).max(1);
     let candidates = match (question.forced.splits, variant.kernel.clusters()) {
-        // Their clusters cut K, and nothing else does.
+        // These kernels split K across the blocks of a cluster, and in no other way.
         (Some(splits), Clusters::Parts(parts)) if splits != parts && !(fewer && parts < splits) => {
             return None;
         }
-        // Each has something of K.
+        // Every split has at least one element of K.
         (_, Clusters::Parts(parts)) if parts > most => return None,
         (_, Clusters::Parts(_)) => vec![1],
-        // Blocks of parts of K lie along a grid's y.
+        // Splits are blocks along the grid's y.
         (Some(splits), _) => vec![splits.clamp(1, most.min(MAX_Y))],
         (None, _) => SPLITS.into_iter().filter(|&splits| splits == 1 || most >= 4 * splits).collect(),
     };
@@ -221,7 +222,7 @@ fn with<T: Operand>(question: &Question, variant: &'static Variant<T>, fewer: bo
     }
     let best = candidates.into_iter().map(|wanted| {
         let k_chunk = most.div_ceil(wanted) * variant.tile[2];
-        // Rounding up a part may leave nothing for the last ones.
+        // Rounding up the length of a split may leave nothing for the last splits.
         let splits = k.div_ceil(k_chunk).max(1);
         let apart = splits > 1 || hangs || variant.plain && question.finished_apart;
         let (cost, cut) = product_cost(question, variant, splits, k_chunk, apart, within);
@@ -241,7 +242,7 @@ pub(super) mod tests {
     use half::f16;
     use moye_device::number::F8E4M3;
 
-    /// Of half precision, K contiguous in rows of whole pieces of 16 bytes.
+    /// Half precision, K-contiguous, with rows that are multiples of 16 bytes.
     pub fn question(m: u32, n: u32, k: u32) -> Question {
         let view = View {
             address: 0,
@@ -292,18 +293,18 @@ pub(super) mod tests {
         assert_eq!(name(rows_of(2112, 256)).0, "wgmma_f16_tn_alone", "rows of 33 lines");
         assert_ne!(name(rows_of(2056, 256)).0, "wgmma_f16_tn_alone", "rows end within a line");
         assert_ne!(name(rows_of(2048, 256 + 64)).0, "wgmma_f16_tn_alone", "rows begin within a line");
-        // Of tiles of either kind those that fill their rounds, where operands must be rearranged:
-        // 544 and 528 for 132 multiprocessors.
+        // If operands must be rearranged, choose the kind of tile that fills its waves: 544 and 528
+        // tiles on 132 multiprocessors.
         for (m, n, kernel) in [(4095, 4097, "wgmma_f16_tn_256x128"), (4097, 4095, "wgmma_f16_tn_alone")] {
             let odd = Question { extents: [m, n, 4103], ..question(m, n, 4103) };
             let operands = odd.operands.map(|view| View { mn: 4103, ..view });
             assert_eq!(name(Question { operands, ..odd }), (kernel, [false; 2]), "{m} x {n}");
         }
-        // Of as many tiles of either kind, the faster one's.
+        // For equal numbers of tiles, choose the faster kind.
         for n in [1920, 2048] {
             assert_eq!(name(square(n)).0, "wgmma_f16_tn_alone", "{n}^3");
         }
-        // It is taken where it is asked for, and what lies otherwise is rearranged.
+        // A kernel that the caller names is used, and operands with another layout are rearranged.
         let forced = Forced { kernel: Some("wgmma_f16_tn_alone"), ..Forced::default() };
         assert_eq!(name(Question { forced, ..rows_of(2056, 256) }), ("wgmma_f16_tn_alone", [false; 2]));
     }
@@ -321,23 +322,23 @@ pub(super) mod tests {
         for (m, n, k) in [(64, 4096, 14336), (64, 1024, 8192), (64, 2048, 2048)] {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64_k2", "{m} x {n} x {k}");
         }
-        // About as many tiles as multiprocessors, or more.
+        // About one tile for each multiprocessor, or more.
         for (m, n, k) in [(64, 8192, 8192), (8192, 64, 8192), (14336, 64, 4096)] {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x64", "{m} x {n} x {k}");
         }
         assert_eq!(name(64, 14336, 4096), "wgmma_f16_tn_64x128", "in one round");
-        // Larger tiles load less, where there are enough of them or of their halves.
+        // Larger tiles load less, if there are enough of them or of their halves.
         assert_eq!(name(1024, 1024, 1024), "wgmma_f16_tn_64x128");
         for (m, n, k) in [(4096, 128, 4096), (4096, 96, 4096), (4096, 128, 14336)] {
             assert_eq!(name(m, n, k), "wgmma_f16_tn_64x128_k2", "{m} x {n} x {k}");
         }
         assert_eq!(name(4096, 256, 4096), "wgmma_f16_tn_128x128_k2");
-        // 66 and 64 tiles, of two blocks each.
+        // 66 and 64 tiles, each by a cluster of two blocks.
         for (m, n) in [(384, 4096), (4096, 384)] {
             assert_eq!(name(m, n, 4096), "wgmma_f16_tn_128x192_k2", "{m} x {n}");
         }
         assert_eq!(name(4096, 4096, 4096), "wgmma_f16_tn");
-        // One round of large tiles, a block for each.
+        // One wave of large tiles, one for each block.
         for (m, n, k, kernel) in [
             (1408, 1408, 1408, "wgmma_f16_tn_128x128_once"),
             (512, 4096, 4096, "wgmma_f16_tn_128x128_once"),
@@ -349,7 +350,7 @@ pub(super) mod tests {
         ] {
             assert_eq!(name(m, n, k), kernel, "{m} x {n} x {k}");
         }
-        // Not where there is little to do.
+        // Not for small products.
         for n in [16, 64, 128, 256, 512] {
             let name = name(n, n, n);
             assert!(!name.ends_with("_once"), "{n}^3 by {name}");
@@ -373,7 +374,7 @@ pub(super) mod tests {
             let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();
             assert_eq!((plan.variant.kernel.name(), plan.splits), (expected, 1), "{forced:?}: {plan:?}");
         }
-        // What no cluster does, others do by a workspace.
+        // A split that no cluster offers uses a workspace.
         let forced = forced(Some(3), None);
         let plan = plan::<f16>(&Question { wgmma: true, forced, ..question(64, 4096, 4096) }).unwrap();
         assert_eq!((plan.variant.kernel.clusters().parts(), plan.splits), (1, 3), "{plan:?}");
@@ -390,8 +391,8 @@ pub(super) mod tests {
             });
             Question { operands, ..question }
         };
-        // As they were the faster ones on an H200, or as fast: int8 has 8192 x 8192 x 1024 by 128 x
-        // 128, 8-bit floats either.
+        // The faster kernels on an H200, within the error: int8 8192 x 8192 x 1024 uses 128 x 128,
+        // 8-bit floats either tile.
         for ([m, n, k], wide) in [
             ([8192, 8192, 8192], true),
             ([4096, 4096, 16384], true),
@@ -414,7 +415,7 @@ pub(super) mod tests {
             };
             assert_eq!(names, expected, "{m} x {n} x {k}");
         }
-        // Fewer, or smaller ones, of int8, which has smaller tiles too.
+        // Fewer or smaller tiles for int8, whose tiles are smaller too.
         for (m, n, k) in [
             (128, 128, 128),
             (512, 512, 512),
@@ -451,7 +452,7 @@ pub(super) mod tests {
     #[test]
     fn what_is_turned_round_is_read_by_pairs_and_rearranged_where_rows_begin_at_none() {
         for (name, turned) in [("sgemm_nn", 0), ("sgemm_tt", 1)] {
-            // In terms of the kernel C has M contiguous: what it takes as B is A here.
+            // For the kernel C is M-contiguous: its operand B is A here.
             let forced = Forced { kernel: Some(name), ..Forced::default() };
             let lies = |row: i64, address: u64| {
                 let question = Question { forced, ..question(256, 256, 100) };
@@ -476,7 +477,7 @@ pub(super) mod tests {
 
     #[test]
     fn on_hopper_f32_lies_as_it_does_where_tma_can_load_it() {
-        // How A and B lie: whether K is contiguous.
+        // For A and B: whether K is contiguous.
         let name = |[a, b]: [bool; 2], row: i64| {
             let question = Question { wgmma: true, ..question(2048, 2048, 256) };
             let of = |k: bool, view: View| {
@@ -488,7 +489,7 @@ pub(super) mod tests {
                 plan::<f32>(&Question { operands: [of(a, first), of(b, second)], ..question }).unwrap();
             (plan.variant.kernel.name(), plan.leading.map(|leading| leading.is_some()))
         };
-        // Kernels of f32 compute the transposed product: what they call A is B.
+        // f32 kernels compute the transposed product: their A is B here.
         assert_eq!(name([true, true], 256), ("sgemm_tn_tma", [true; 2]));
         assert_eq!(name([false, false], 256), ("sgemm_nt_tma", [true; 2]));
         assert_eq!(name([true, false], 256), ("sgemm_nn_tma", [true; 2]));
@@ -509,8 +510,8 @@ pub(super) mod tests {
             assert_eq!(plan.leading.map(|leading| leading.is_some()), [true; 2], "{plan:?}");
             (plan.apart, plan.whole_words([m, n]))
         };
-        // Tiles are of 128 rows and 256 columns. Along N words of C end, along M boxes begin where
-        // M is contiguous.
+        // Tiles have 128 rows and 256 columns. Along N, 16-byte vectors of C end; along M, TMA
+        // boxes begin where M is contiguous.
         for (kernel, lie, m) in [
             ("sgemm_nt_tma", [false, false], 132),
             ("sgemm_nn_tma", [true, false], 131),
@@ -534,7 +535,7 @@ pub(super) mod tests {
                 let operands = question.operands.map(|view| View { mn: row, k: 1, bytes: 4, ..view });
                 let plan = plan::<f32>(&Question { operands, ..question }).unwrap();
                 let [rows, columns] = plan.whole_words([m, n]);
-                // What is rearranged may end with a whole word.
+                // A rearranged operand may be padded to a whole 16-byte vector.
                 let words = [m, n].map(|extent| u64::from(extent.next_multiple_of(4)));
                 let (room, elements) = (u64::from(rows) * u64::from(columns), words[0] * words[1]);
                 assert!(
@@ -547,7 +548,7 @@ pub(super) mod tests {
 
     #[test]
     fn extents_of_plain_kernels_end_with_words_where_operands_and_c_are_in_a_workspace() {
-        // M and N contiguous, lines so many elements apart.
+        // M and N contiguous, with this leading dimension.
         let f32_of = |[m, n]: [u32; 2], lines: [i64; 2], finished_apart: bool| {
             let question = question(m, n, 4103);
             let of = |line| View { mn: 1, k: line, bytes: 4, ..question.operands[0] };

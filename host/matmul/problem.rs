@@ -1,4 +1,4 @@
-//! What is asked of a product, and the problem that it makes once everything is checked.
+//! The caller's request for a product, and the checked problem that it becomes.
 
 use super::element::{Major, Operand, Output, Precision};
 use super::operand::View;
@@ -11,36 +11,36 @@ use crate::{Error, Result};
 use moye_device::arch::Fma;
 use moye_device::memory::Element;
 
-/// What errors call the operation.
+/// The operation's name in errors.
 pub(super) const OPERATION: &str = "matmul";
 
-/// The largest extent: a tile more still fits into 31 bits.
+/// The largest extent: one more tile still fits into 31 bits.
 pub(super) const MAX_EXTENT: usize = i32::MAX as usize - 256;
 
-/// What rows of workspaces and of an aligned C start at multiples of, in bytes.
+/// Alignment of the rows of workspaces and of an aligned C, in bytes.
 pub(super) const ROW_ALIGN: u64 = 16;
 
-/// Batches times parts of K are blocks along y.
+/// Limit of batches times slices, which are blocks along the grid's y.
 pub(super) const MAX_Y: u32 = crate::MAX_BLOCKS[1];
 
-/// All that was asked for.
+/// The caller's request.
 pub(super) struct Request<'r, 'a, T: Operand, U: Element> {
     pub a: &'r Matrix<'a, T>,
     pub b: &'r Matrix<'a, T>,
     pub alpha: T::Scalar,
     pub beta: T::Scalar,
     pub bias: Option<&'r (BufferSlice<'a, U>, BiasAlong)>,
-    /// Of A's rows and B's columns.
+    /// The strides of A's rows and of B's columns.
     pub scales: [Option<&'r BufferSlice<'a, T::Scalar>>; 2],
     pub activation: Activation,
     pub precision: Precision,
     pub batch: Batch,
     pub forced: Forced,
-    /// What was measured to be the fastest. Where no kernel has it, it counts for nothing.
+    /// The tuning's entry. It is ignored if no kernel has its tile.
     pub measured: Option<Forced>,
 }
 
-/// The problem as the kernels see it: C row-major, or to be written by way of a workspace that is.
+/// The problem as the kernels see it: C is row-major, or written through a workspace that is.
 pub(super) struct Problem<T: Operand> {
     /// M, N, K.
     pub extents: [u32; 3],
@@ -55,21 +55,21 @@ pub(super) struct Problem<T: Operand> {
     pub alpha: T::Scalar,
     pub beta: T::Scalar,
     pub activation: Activation,
-    /// Whether C has no contiguous axis, so that it is computed elsewhere and rearranged.
+    /// Whether C has no contiguous mode, so that it is computed in a workspace and rearranged.
     pub scattered: bool,
 }
 
-/// An operand's scale: address (0: none), and strides along M or N and between batches.
+/// The scales of an operand: address (0: none), and strides along M or N and between batches.
 pub(super) type ScaleOf = (u64, i64, i64);
 
-/// What a bias has one element for.
+/// The mode along which a bias has one element each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BiasAlong {
     Rows,
     Columns,
 }
 
-/// Products of matrices that are equally far apart in their buffers.
+/// A batch of products with constant strides between the matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Batch {
     pub count: usize,
@@ -77,7 +77,7 @@ pub(super) struct Batch {
 }
 
 impl<T: Operand> Problem<T> {
-    /// Checks everything; `None` where no element is to be computed.
+    /// Checks everything; `None` if the result has no elements.
     pub fn of<U: Output<T>>(
         request: &Request<'_, '_, T, U>,
         device: &Device,
@@ -113,7 +113,7 @@ impl<T: Operand> Problem<T> {
         if m == 0 || n == 0 || batches == 0 {
             return Ok(None);
         }
-        // Where there are no elements, any distance was allowed.
+        // Matrices without elements may have any stride.
         let stride =
             |stride: usize, shape: Shape| if count > 1 && shape.cosize() > 0 { stride as i64 } else { 0 };
         let straight = Self {
@@ -152,8 +152,8 @@ impl<T: Operand> Problem<T> {
         Ok(Some(straight.turned()))
     }
 
-    /// The same problem, with C row-major if it has a contiguous axis at all: where that is along
-    /// M, `c^T = b^T * a^T` is computed instead, the same elements with M and N exchanged.
+    /// The same problem with C row-major, if it has a contiguous mode. If that mode is M, the
+    /// transposed product `c^T = b^T * a^T` is computed: the same elements with M and N swapped.
     fn turned(self) -> Self {
         let Self { extents: [m, n, k], operands: [a, b], c, bias: (bias, bias_m, bias_n), .. } = self;
         let [scale_a, scale_b] = self.scales;
@@ -167,27 +167,27 @@ impl<T: Operand> Problem<T> {
             ..self
         };
         match (along_m, along_n) {
-            // One row or column: the other axis is the one to go along.
+            // A single row or column: choose the other mode.
             (true, true) if n == 1 && m > 1 => turned,
             (_, true) => self,
             (true, false) => turned,
-            // The closer axis is written faster.
+            // The mode with the smaller stride is written faster.
             (false, false) if c.mn < c.k => Self { scattered: true, ..turned },
             (false, false) => Self { scattered: true, ..self },
         }
     }
 
-    /// The same problem, with a K of 0 where `alpha` is 0: as in BLAS, A, B and their scales are
-    /// not read, so that NaN and infinities in them do not reach C. With a K of 0 the finishing
-    /// kernel does not read `alpha`. The plan is made before, so that `alpha` does not decide
-    /// whether a forced kernel is accepted.
+    /// The same problem with K = 0 if `alpha` is 0. As in BLAS, A, B and their scales are not read
+    /// then, so that NaN and infinities in them do not reach C. With K = 0 the kernel of the
+    /// epilogue does not read `alpha`. The plan is made before, so that `alpha` does not decide
+    /// whether a named kernel is accepted.
     pub fn without_a_product_times_zero(self) -> Self {
         let [m, n, k] = self.extents;
         let k = if self.alpha == T::Scalar::ZERO { 0 } else { k };
         Self { extents: [m, n, k], ..self }
     }
 
-    /// Whether the sums need more than a factor on their way to C.
+    /// Whether the epilogue does more than multiply by a factor.
     pub fn needs_more(&self) -> bool {
         self.beta != T::Scalar::ZERO || self.bias.0 != 0 || self.activation != Activation::None
     }
@@ -201,7 +201,7 @@ impl<T: Operand> Problem<T> {
     }
 }
 
-/// Checks that all batches of a matrix lie within the elements that it was made from.
+/// Checks that all batches of a matrix are inside its slice.
 fn batches_fit(name: &str, shape: Shape, len: usize, count: usize, stride: usize) -> Result<()> {
     if count <= 1 || shape.cosize() == 0 {
         return Ok(());
@@ -211,15 +211,14 @@ fn batches_fit(name: &str, shape: Shape, len: usize, count: usize, stride: usize
         return Ok(());
     }
     let detail = format!(
-        "{count} batches of {name}, {stride} elements apart, need {needed} elements, and there are {len}; take fewer batches, \
-         or a matrix over all of the buffer"
+        "{count} batches of {name}, {stride} elements apart, need {needed} elements, but it has {len}; use fewer batches, \
+         or make the matrix from the whole buffer"
     );
     Err(Error::ShapeMismatch { operation: OPERATION, detail })
 }
 
-/// Checks that no two batches of C have an element in common: they follow each other, or lie
-/// between its rows or columns, so that each distance is more than all that smaller ones reach
-/// over.
+/// Checks that no two batches of C share an element: they follow each other, or are interleaved
+/// with rows or columns, so that each stride exceeds the extent that all smaller strides cover.
 fn batches_of_c_are_apart(shape: Shape, count: usize, stride: usize) -> Result<()> {
     let Shape { rows, cols, row_stride, col_stride } = shape;
     if count <= 1 || shape.cosize() <= stride as u128 {
@@ -244,7 +243,7 @@ fn batches_of_c_are_apart(shape: Shape, count: usize, stride: usize) -> Result<(
     Err(Error::ShapeMismatch { operation: OPERATION, detail })
 }
 
-/// The bias's address and strides.
+/// The address and the strides of the bias.
 fn bias_of<T: Operand, U: Element>(
     request: &Request<'_, '_, T, U>,
     device: &Device,
@@ -264,7 +263,7 @@ fn bias_of<T: Operand, U: Element>(
     Ok((bias.address(), strides.0, strides.1))
 }
 
-/// The scale of an operand, which has so many rows or columns that are not K, in so many batches.
+/// The scales of an operand with this many rows or columns and batches.
 fn scale_of<T: Operand>(
     scale: Option<&BufferSlice<'_, T::Scalar>>,
     device: &Device,

@@ -1,4 +1,4 @@
-//! What a product keeps in a workspace, where it lies there, and how matrices get there and back.
+//! The workspace of a product: its contents, its layout, and the copies to and from it.
 
 use super::element::{Major, Operand};
 use super::hopper;
@@ -14,10 +14,10 @@ use crate::{Error, Result};
 use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut};
 
-/// Parts of a workspace start at multiples of this, in bytes.
+/// Alignment of the workspace's regions, in bytes.
 const PART_ALIGN: u64 = 256;
 
-/// Where the parts of the workspace begin, in bytes.
+/// The start of each region of the workspace, in bytes.
 #[derive(Default)]
 pub(super) struct Layout {
     pub packed: [Option<u64>; 2],
@@ -28,7 +28,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// What a plan for a problem needs, with results `U`.
+    /// The layout that a plan for a problem needs, with results `U`.
     pub fn of<T: Operand, U: Element>(problem: &Problem<T>, plan: &Plan<T>) -> Result<Self> {
         let [m, n, k] = problem.extents;
         let mut layout = Self::default();
@@ -68,9 +68,8 @@ impl Layout {
         let start = self.bytes;
         let end = u128::from(start) + bytes.next_multiple_of(u128::from(PART_ALIGN));
         self.bytes = u64::try_from(end).ok().filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
-            let detail = format!(
-                "the workspace would need {end} bytes, more than can be addressed; split the matrices"
-            );
+            let detail =
+                format!("the workspace needs {end} bytes, more than can be addressed; split the matrices");
             Error::Unsupported { operation: OPERATION, detail }
         })?;
         Ok(start)
@@ -82,13 +81,13 @@ pub(super) fn row_of(extent: u32, bytes: u64) -> u64 {
     u64::from(extent).next_multiple_of(ROW_ALIGN / bytes.min(ROW_ALIGN))
 }
 
-/// Elements of a row of a rearranged operand: it begins with a line of the L2 cache, so that whole
+/// Elements of a row of a rearranged operand: it starts at a line of the L2 cache, so that whole
 /// lines are read.
 pub(super) fn packed_row_of(extent: u32, bytes: u64) -> u64 {
     u64::from(extent).next_multiple_of((LINE / bytes).max(1))
 }
 
-/// How long the contiguous lines of an operand are, and how many there are.
+/// The length of an operand's contiguous lines, and their number.
 pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
     match major {
         Major::K => (k, extent),
@@ -96,28 +95,28 @@ pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
     }
 }
 
-/// How the rows of what is written end.
+/// The end of a written row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// With their last element.
+    /// At the last element.
     Elements,
-    /// With a word of 16 bytes, which kernels read as a whole, so with zeros: rows of a workspace,
-    /// which have that much room.
+    /// At a multiple of 16 bytes, which kernels read as a whole, padded with zeros: rows of a
+    /// workspace, which have room for it.
     Words,
 }
 
 impl Ends {
-    /// What is written of a row of `k` elements of so many bytes, in elements.
+    /// The written length of a row of `k` elements of this many bytes, in elements.
     fn of(self, k: u32, bytes: u64) -> u32 {
         match self {
             Self::Elements => k,
-            // Extents leave room for that, see `MAX_EXTENT`.
+            // Extents leave room for it, see `MAX_EXTENT`.
             Self::Words => k.next_multiple_of((WORD / bytes).max(1) as u32),
         }
     }
 }
 
-/// A matrix that is copied to another place, as [`rearrange`] takes it.
+/// A copy of a matrix, in the form that [`rearrange`] takes.
 #[derive(Clone, Copy)]
 pub(super) struct Move {
     pub from: View,
@@ -127,16 +126,15 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// How the move turns numbers of 4 bytes round, by words of 16 bytes on both sides; `None`
-    /// where it does something else, or words do not begin there.
+    /// The transpose by 16-byte vectors that the copy is, for 4-byte elements. `None` if it is
+    /// another copy, or if rows do not start at such vectors.
     fn turn(&self) -> Option<Turn> {
         let Self { from, to, extents: (k, rows), batches } = *self;
         let in_words = |view: &View, line: i64| {
             let words = |stride: i64| (stride as u64).wrapping_mul(view.bytes).is_multiple_of(WORD);
             view.address.is_multiple_of(WORD) && words(line) && (batches == 1 || words(view.batch))
         };
-        // As they are named here, the columns of what is read are contiguous, and the rows of what
-        // is written.
+        // In these names the source is column-contiguous and the destination row-contiguous.
         let turned = from.bytes == 4 && from.mn == 1 && to.k == 1;
         (turned && batches <= MAX_Y && in_words(&from, from.k) && in_words(&to, to.mn)).then(|| Turn {
             src: Global::from_address(from.address),
@@ -152,7 +150,7 @@ impl Move {
         })
     }
 
-    /// The lines that the move copies; `None` where they are none, see [`lie_in_lines`].
+    /// The contiguous lines of the copy. `None` if there are none, see [`lie_in_lines`].
     fn lines(&self, ends: Ends) -> Option<Lines> {
         let Self { from, to, extents: (rows, k), batches } = *self;
         let bytes = |elements: u32| (u64::from(elements) * from.bytes) as u32;
@@ -172,26 +170,26 @@ impl Move {
     }
 }
 
-/// Copies operands to the workspace, one launch for both where that can be.
+/// Copies the operands to the workspace, in one launch for both if possible.
 ///
 /// # Safety
-/// All lie in memory that is there, up to whole words of 16 bytes of each row that is written, and
-/// do not overlap.
+/// Source and destination are in valid memory, the 16-byte padding of written rows included, and do
+/// not overlap.
 pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Result<()> {
     let turns: Option<Vec<Turn>> = moves.iter().map(Move::turn).collect();
     let both = match turns.as_deref() {
         Some(&[first]) => Some((first, Turn::NONE)),
-        // Of other numbers of batches many blocks would have nothing to do.
+        // With other numbers of batches many blocks would be idle.
         Some(&[first, second]) if first.batches == second.batches => Some((first, second)),
         _ => None,
     };
     if let Some((first, second)) = both {
-        let tiles = blocks("tiles to turn round", first.tiles() + second.tiles())?;
+        let tiles = blocks("tiles to transpose", first.tiles() + second.tiles())?;
         let grid = Grid::new((tiles, first.batches), 256).dependent();
-        // SAFETY: the caller's contract; `turn` has looked at what the kernel asks for.
+        // SAFETY: the caller's contract; `turn` has checked the kernel's requirements.
         return unsafe { stream.launch(&turn_u32, grid, (first, second)) };
     }
-    // Of other numbers of batches many blocks would have nothing to do.
+    // With other numbers of batches many blocks would be idle.
     if let &[first, second] = moves
         && first.batches == second.batches
         && first.batches <= MAX_Y
@@ -207,10 +205,11 @@ pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Resu
     Ok(())
 }
 
-/// Copies `(rows, k)` elements of each batch, whatever they are.
+/// Copies `(rows, k)` elements of each batch, with any strides.
 ///
 /// # Safety
-/// Both lie in memory that is there, what `ends` says included, and do not overlap.
+/// Source and destination are in valid memory, the padding that `ends` names included, and do not
+/// overlap.
 pub(super) unsafe fn rearrange(
     stream: &Stream,
     from: View,
@@ -244,30 +243,30 @@ pub(super) unsafe fn rearrange(
     Ok(())
 }
 
-/// Bytes of the words that lines are copied by.
+/// Bytes of a vector of the line copies.
 const WORD: u64 = 16;
-/// The longest line that is copied by words, in bytes.
+/// The longest line that is copied by vectors, in bytes.
 const LONGEST: u64 = (1 << 32) - 4096;
 /// Lines of elements of more than 2 bytes that are shorter than this, in bytes, are copied by
 /// tiles.
 const SHORT: u64 = 512;
-/// The most runs of all lines.
+/// The largest number of runs of all lines.
 const MOST_RUNS: u64 = (1 << 32) - 8;
 
-/// Whether `k` elements lie beside each other on both sides, so that they are lines of bytes, and
-/// are written by whole words: lines of a workspace begin at multiples of 128 bytes.
+/// Whether `k` elements are contiguous on both sides, so that lines are copied as bytes in whole
+/// vectors: lines of a workspace start at multiples of 128 bytes.
 fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
     let line = u64::from(k) * from.bytes;
     let counted = line <= LONGEST && u64::from(lines) * u64::from(runs_of(line as u32)) <= MOST_RUNS;
     let words = |stride: i64| (stride as u64).wrapping_mul(to.bytes).is_multiple_of(WORD);
     let aligned = to.address.is_multiple_of(WORD) && words(to.mn) && words(to.batch);
-    // Each line has warps of its own: short ones of larger elements go by tiles.
+    // Each line has its own warps: short lines of larger elements are copied by tiles.
     let long = from.bytes <= 2 || line >= SHORT;
     from.k == 1 && to.k == 1 && aligned && counted && long
 }
 
-/// [`rearrange`] of up to [`MAX_Y`] batches with strides of any kind, by the kernel for elements of
-/// this size.
+/// [`rearrange`] for up to [`MAX_Y`] batches with any strides, by the kernel for elements of this
+/// size.
 ///
 /// # Safety
 /// As for [`rearrange`]; `B` is as large as an element.
@@ -290,7 +289,8 @@ unsafe fn rearrange_by<B: Element>(
 /// A kernel that copies between any strides.
 type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
 
-/// Copies one matrix that [lies in lines](lie_in_lines), or two of as many batches, at most
+/// Copies one matrix that [has contiguous lines](lie_in_lines), or two with equal numbers of
+/// batches, at most
 /// [`MAX_Y`]: as bytes, whose words are cut out of two.
 ///
 /// # Safety
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn numbers_are_turned_round_where_words_begin_on_both_sides() {
-        // 7 columns that begin 8 apart of 100 rows, which are contiguous in what is written.
+        // 100 rows of 7 columns with stride 8; the rows are contiguous in the destination.
         let from = View { address: 256, mn: 1, k: 8, batch: 804, bytes: 4, batches: 2, end: u64::MAX };
         let to = View { address: 512, mn: 128, k: 1, batch: 7 * 128, ..from };
         let turn = |from: View, to: View, batches: u32| Move { from, to, extents: (7, 100), batches }.turn();
@@ -335,7 +335,7 @@ mod tests {
         assert!(!lies(&from, &View { k: 2, ..to }));
         assert!(!lies(&from, &View { address: 520, ..to }), "8 bytes behind a word's begin");
         assert!(!lies(&from, &View { mn: 1028, ..to }), "lines of 2056 bytes");
-        assert!(!lies(&from, &View { batch: 7 * 1024 + 4, ..to }), "batches likewise");
+        assert!(!lies(&from, &View { batch: 7 * 1024 + 4, ..to }), "the same for batches");
         let of = |bytes: u64, lines: u32, k: u32| {
             lie_in_lines(&View { bytes, ..from }, &View { bytes, ..to }, (lines, k))
         };

@@ -1,9 +1,9 @@
-//! Plans that were made before.
+//! A cache of plans.
 //!
-//! A plan weighs a few hundred ways, which takes longer than a small product does on a GPU; and a
-//! program multiplies the same shapes again and again. So each thread keeps the plans that it has
-//! made. What a plan does not depend on, where a matrix lies but for its alignment, is taken out of
-//! the question in front of it, so that the answer is the same whether it is remembered or not.
+//! A plan compares a few hundred choices, which takes longer than a small product on a GPU, and
+//! programs multiply the same shapes again. So each thread keeps its plans. The key leaves out what
+//! a plan does not depend on, such as addresses beyond their alignment, before the plan is made; so
+//! a cached plan equals a new one.
 
 use super::element::Operand;
 use super::plan::{self, Plan, Question};
@@ -11,10 +11,10 @@ use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// The most plans that a thread keeps. When there are more it forgets them all.
+/// The capacity of a thread's cache. When it is full, it is cleared.
 const KEPT: usize = 1024;
 
-/// Plans by what was asked: for each type of operand a question of its own.
+/// Plans by key; each operand type has its own keys.
 type Plans = HashMap<(TypeId, Question), Box<dyn Any>>;
 
 thread_local! {
@@ -77,7 +77,7 @@ mod tests {
         for _ in 0..200 {
             let question = question(&mut random);
             let anew = format!("{:?}", plan::plan::<f16>(&question).map(told));
-            // Made, then remembered, also where the matrices lie elsewhere.
+            // Planned, then found in the cache, also for matrices at other addresses.
             same(format!("{:?}", plan::<f16>(&question).map(told)), anew.clone(), &question);
             let moved = question.operands.map(|view| View {
                 address: view.address + 4096,
@@ -86,13 +86,13 @@ mod tests {
             });
             let elsewhere = Question { operands: moved, ..question };
             same(format!("{:?}", plan::<f16>(&elsewhere).map(told)), anew, &question);
-            // Another type has its own.
+            // Another operand type has its own entry.
             let other = format!("{:?}", plan::plan::<bf16>(&question).map(told));
             same(format!("{:?}", plan::<bf16>(&question).map(told)), other, &question);
         }
     }
 
-    /// All that a plan says.
+    /// All fields of a plan.
     fn told<T: Operand>(plan: Plan<T>) -> impl std::fmt::Debug {
         let Plan { variant, leading, majors, splits, k_chunk, apart, cut, clusters, cost } = plan;
         (variant.kernel.name(), leading, majors, splits, k_chunk, apart, (cut, clusters, cost))

@@ -1,5 +1,4 @@
-//! A product step by step: planned, its operands rearranged where they must be, multiplied,
-//! finished.
+//! The steps of a product: plan, rearrange operands if necessary, multiply, apply the epilogue.
 
 use super::element::{Code, Major, Operand, Output};
 use super::explanation::Explanation;
@@ -37,13 +36,13 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     let workspace = Workspace::new(stream, layout.bytes as usize)?;
     let base = workspace.as_ref().map_or(0, Workspace::address);
     // SAFETY: the matrices lie within their buffers (`Matrix::new`, `Problem::of`), and the
-    // workspace is as large as `layout` says; `c`, borrowed mutably, shares no element with the
-    // others and holds none twice. The stream runs what is launched here in order. The caller
+    // workspace is as large as `layout` says. `c` is borrowed mutably, shares no element with the
+    // other matrices, and has no element twice. The stream runs these launches in order. The caller
     // answers for other streams.
     unsafe { launch::<T, U>(&problem, &plan, &layout, base, stream) }
 }
 
-/// What [`run`] would do.
+/// The plan of [`run`].
 pub(super) fn explain<T: Operand, U: Output<T>>(
     request: &Request<'_, '_, T, U>,
     device: &Device,
@@ -108,8 +107,8 @@ fn planned<T: Operand, U: Element>(
         }
         let detail = if let Some(name) = request.forced.kernel {
             format!(
-                "no kernel for {} in {:?} precision is called {name} and takes these operands, the tile and the parts of K that are \
-                 asked for, in the {} bytes of shared memory that a block may have here; there are {}",
+                "no kernel for {} in {:?} precision has the name {name} and takes these operands, the requested \
+                 tile and split-K slices, in the {} bytes of shared memory that a block may use here; there are {}",
                 T::NAME,
                 request.precision,
                 question.shared_bytes,
@@ -121,10 +120,10 @@ fn planned<T: Operand, U: Element>(
                 .map(|(m, n)| format!("{m} x {n}"))
                 .collect();
             let tile = request.forced.tile.map(|(m, n)| format!("has a tile of {m} x {n}"));
-            let splits = request.forced.splits.map(|splits| format!("takes K in {splits} parts"));
+            let splits = request.forced.splits.map(|splits| format!("has {splits} split-K slices"));
             let asked: Vec<_> = tile.into_iter().chain(splits).collect();
             format!(
-                "no kernel for {} in {:?} precision {}{}fits into the {} bytes of shared memory that a block may have here; there are {}",
+                "no kernel for {} in {:?} precision {}{}fits into the {} bytes of shared memory that a block may use here; there are {}",
                 T::NAME,
                 request.precision,
                 asked.join(", "),
@@ -141,9 +140,8 @@ fn planned<T: Operand, U: Element>(
     })
 }
 
-/// Whether a kernel with a persistent grid takes all batches at once, so that a plan may have it
-/// share the last tiles of all: of several launches the last one may have fewer tiles than are
-/// shared.
+/// Whether a persistent kernel takes all batches in one launch, so that a plan may share the last
+/// tiles of all batches. With several launches the last one may have fewer tiles than are shared.
 fn in_one_launch([m, n, _]: [u32; 3], batches: u32, [tile_m, tile_n, _]: [u32; 3], splits: u32) -> bool {
     let tiles = u64::from(m.div_ceil(tile_m)) * u64::from(n.div_ceil(tile_n)) * u64::from(splits);
     hopper::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
@@ -161,7 +159,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
 ) -> Result<()> {
     let [m, n, k] = problem.extents;
-    // SAFETY: the caller's contract, for each launch of this function.
+    // SAFETY: the caller's contract, for every launch of this function.
     unsafe {
         let mut operands = problem.operands;
         let mut leading = [0; 2];
@@ -182,7 +180,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                     ..from
                 };
                 let batches = if from.batch == 0 { 1 } else { problem.batches };
-                // What copies is fastest where the second mode of what it writes is contiguous.
+                // Copies are fastest if the second mode of the destination is contiguous.
                 moves.push(match major {
                     Major::K => Move { from, to, extents: (extent, k), batches },
                     Major::Mn => {
@@ -193,7 +191,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
             }
         }
         rearrange_operands(stream, &moves)?;
-        // C, or what stands for it.
+        // C, or the workspace in its place.
         let mut c = problem.c;
         if let Some(offset) = layout.c {
             let row = row_of(n, U::BYTES as u64) as i64;
@@ -223,7 +221,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
     Ok(())
 }
 
-/// The product itself.
+/// The launch of the product itself.
 ///
 /// # Safety
 /// As for [`launch`].
@@ -249,7 +247,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
         None => (c.address, c.mn, 0, c.batch, U::BYTES as u64),
     };
     let (bias, bias_m, bias_n) = if sums.is_some() { (0, 0, 0) } else { problem.bias };
-    // Plain kernels have C with M contiguous: they compute the transposed product.
+    // Plain kernels write an M-contiguous C: they compute the transposed product.
     let [tile_m, tile_n, _] = variant.tile;
     let ((first, second), (m, n)) = if variant.plain { ((1, 0), (n, m)) } else { ((0, 1), (m, n)) };
     let tiles = u64::from(m.div_ceil(tile_m)) * u64::from(n.div_ceil(tile_n));
@@ -270,7 +268,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
             |i: usize| Global::from_address(moved(operands[i].address, operands[i].batch, operands[i].bytes));
         let scale_of = |i: usize| {
             let (address, along, batch) = problem.scales[i];
-            // Where there is none, none is to be moved.
+            // If the operand has no elements, none is copied.
             let batch = if address == 0 { 0 } else { batch };
             (Global::from_address(moved(address, batch, size_of::<T::Scalar>() as u64)), along, batch)
         };
@@ -302,15 +300,15 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
             reserved: 0,
             scales: Scales::new(scale_of(first), scale_of(second)),
         };
-        // SAFETY: the caller's contract; the plan keeps the kernel's.
+        // SAFETY: the caller's contract; the plan satisfies the kernel's.
         unsafe {
             match &variant.kernel {
                 Code::Blocks(kernel) => {
                     let threads = kernel.bounds().threads.unwrap_or(256);
                     let grid = Grid::new((tiles, count * plan.splits), threads);
-                    // Blocks that begin early go where others have ended. Where there are too few
-                    // for nearly all places they would crowd there, and leave the rest of the chip
-                    // idle.
+                    // Blocks that start early (PDL) take the places of blocks that have exited. If
+                    // fewer places are free than there are blocks, they would crowd there and leave
+                    // the rest of the GPU idle.
                     let places = variant.per_multiprocessor * stream.device().properties().multiprocessors;
                     let fills =
                         16 * u64::from(tiles) * u64::from(count * plan.splits) >= 15 * u64::from(places);
@@ -353,7 +351,7 @@ unsafe fn multiply<T: Operand, U: Output<T>>(
     Ok(())
 }
 
-/// Makes C of the sums in the workspace, or of none.
+/// Writes C from the accumulators in the workspace, or from none.
 ///
 /// # Safety
 /// As for [`launch`].
@@ -404,7 +402,7 @@ unsafe fn finish<T: Operand, U: Output<T>>(
             tensor_c: 0,
             batches: count,
             reserved: 0,
-            // The product's kernel has multiplied by them.
+            // The product's kernel has already applied the scales.
             scales: Scales::NONE,
         };
         // SAFETY: the caller's contract.
@@ -422,14 +420,14 @@ mod tests {
     fn tiles_are_shared_only_where_one_launch_has_them_all() {
         let tile = [128, 256, 64];
         let limit = crate::MAX_BLOCKS[0];
-        // 3 x 2 tiles a batch.
+        // 3 x 2 tiles for each batch.
         let extents = [300, 512, 64];
         assert!(in_one_launch(extents, 1, tile, 1));
         assert!(in_one_launch(extents, limit / 6, tile, 1));
         assert!(!in_one_launch(extents, limit / 6 + 1, tile, 1));
         assert!(in_one_launch(extents, limit / 12, tile, 2));
         assert!(!in_one_launch(extents, limit / 12 + 1, tile, 2));
-        // More tiles in one batch than a launch has: the product itself is refused.
+        // More tiles in one batch than a launch can have: the product is refused.
         assert!(!in_one_launch([i32::MAX as u32 - 256; 3], 1, tile, 1));
     }
 }

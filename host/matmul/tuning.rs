@@ -1,4 +1,4 @@
-//! Choices that were measured, kept in a file.
+//! Tuning results, kept in a file.
 
 use super::element::{Operand, Output, Precision};
 use crate::device::Device;
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The format of the file that this version writes and reads.
+/// The version of the file format that is written and read.
 const FORMAT: u32 = 1;
 
-/// Which tile and how many parts of K were the fastest, by problem and device: what `moye tune`
-/// measures and writes.
+/// The fastest tile and number of split-K slices by problem and device, as `moye tune` measures and
+/// writes them.
 ///
-/// [`Matmul::tuned`](crate::Matmul::tuned) obeys it, and nothing else does.
+/// Only [`Matmul::tuned`](crate::Matmul::tuned) uses it.
 ///
 /// ```
 /// use moye::{Choice, Device, Matmul, Matrix, MatrixMut, Tuning};
@@ -45,20 +45,20 @@ pub struct Tuning {
     devices: BTreeMap<String, BTreeMap<Problem, Choice>>,
 }
 
-/// What of a product decides which choice is the fastest. A product and its transposed one are the
-/// same problem.
+/// The properties of a product that decide which choice is fastest. A product and its transpose
+/// have the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Problem {
-    /// The elements of the operands: `f16`, ...
+    /// The operands' element type: `f16`, ...
     operands: String,
-    /// Those of the result.
+    /// The result's element type.
     result: String,
     precision: Summing,
-    /// How A and B lie, where C has N contiguous.
+    /// The majors of A and B, for a C with N contiguous.
     a: Contiguous,
     b: Contiguous,
-    /// Whether C has no contiguous axis.
+    /// Whether C has no contiguous mode.
     #[serde(default)]
     scattered: bool,
     m: usize,
@@ -67,7 +67,7 @@ pub struct Problem {
     batches: usize,
 }
 
-/// How sums are made: [`Precision`] in the file.
+/// The precision of the accumulators: [`Precision`] in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Summing {
@@ -76,7 +76,7 @@ enum Summing {
     F16Sums,
 }
 
-/// The contiguous axis of an operand.
+/// The contiguous mode of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Contiguous {
@@ -86,13 +86,13 @@ enum Contiguous {
     Neither,
 }
 
-/// What was the fastest for a problem.
+/// The fastest choice for a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
     /// The tile of C, as for [`Matmul::tile`](crate::Matmul::tile).
     pub tile: (u32, u32),
-    /// The parts of K, as for [`Matmul::split_k`](crate::Matmul::split_k).
+    /// The split-K slices, as for [`Matmul::split_k`](crate::Matmul::split_k).
     pub splits: u32,
     /// The median time of a product, in seconds.
     pub seconds: f64,
@@ -126,7 +126,7 @@ impl Problem {
             _ => Contiguous::Neither,
         };
         let (of_a, of_b) = (contiguous(a.row_stride, a.col_stride), contiguous(b.col_stride, b.row_stride));
-        // C with M contiguous is computed as the transposed product.
+        // An M-contiguous C is computed as the transposed product.
         let turned = c.col_stride != 1 && c.row_stride == 1;
         let ((a_lies, b_lies), (m, n)) =
             if turned { ((of_b, of_a), (c.cols, c.rows)) } else { ((of_a, of_b), (c.rows, c.cols)) };
@@ -153,15 +153,15 @@ impl Tuning {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::TuningFile`] where it cannot be read or is none, or is one of another format.
+    /// [`Error::TuningFile`] if it cannot be read, is no tuning file, or has another format
+    /// version.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let wrong = |detail: String| Error::TuningFile { path: path.to_owned(), detail };
         let text = fs::read_to_string(path)
             .map_err(|error| wrong(format!("cannot be read: {error}; `moye tune` writes one")))?;
         let file: File = serde_json::from_str(&text).map_err(|error| {
-            // What another version wrote may have other entries too, so its number is looked for
-            // first.
+            // A file of another version may have other fields, so the version is read first.
             match serde_json::from_str::<serde_json::Value>(&text).map(|file| file["format"].as_u64()) {
                 Ok(Some(format)) if format != u64::from(FORMAT) => wrong(other_format(format)),
                 _ => wrong(format!("is no file of `moye tune`: {error}; tune again")),
@@ -177,10 +177,10 @@ impl Tuning {
         Ok(tuning)
     }
 
-    /// Writes a file, whole or not at all; makes its folder where there is none.
+    /// Writes a file atomically; creates its folder if there is none.
     ///
     /// # Errors
-    /// [`Error::TuningFile`] where it cannot be written.
+    /// [`Error::TuningFile`] if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let wrong = |error: std::io::Error| Error::TuningFile {
@@ -208,14 +208,14 @@ impl Tuning {
         })
     }
 
-    /// Where `moye tune` keeps its file: `moye/tuning.json` in the user's folder of configuration
-    /// (`$XDG_CONFIG_HOME` or `~/.config` on Unix); `None` where the user has no home.
+    /// The default path of `moye tune`'s file: `moye/tuning.json` in the user's configuration
+    /// folder (`$XDG_CONFIG_HOME` or `~/.config` on Unix); `None` if the user has no home folder.
     pub fn default_path() -> Option<PathBuf> {
         let folder = etcetera::choose_base_strategy().ok()?.config_dir();
         Some(folder.join("moye").join("tuning.json"))
     }
 
-    /// Keeps a choice for a problem on devices of this name, instead of the one before.
+    /// Stores the choice for a problem on devices of this name, and replaces an older one.
     pub fn insert(&mut self, device: &Device, problem: Problem, choice: Choice) {
         self.devices.entry(device.name().to_owned()).or_default().insert(problem, choice);
     }
@@ -225,12 +225,12 @@ impl Tuning {
         self.devices.get(device.name())?.get(problem).copied()
     }
 
-    /// How many choices there are, for all devices.
+    /// The number of entries for all devices.
     pub fn len(&self) -> usize {
         self.devices.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether there is none.
+    /// Whether it has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -10,10 +10,10 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
 
-/// Elements in a device's global memory, freed when dropped unless the memory is of
+/// Elements in a device's global memory. They are freed on drop, unless the memory belongs to
 /// [another library](Buffer::from_raw_parts).
 ///
-/// A buffer may have no elements. The memory that it allocates is aligned to 256 bytes.
+/// A buffer may be empty. The memory that it allocates is aligned to 256 bytes.
 pub struct Buffer<T: Element> {
     device: Device,
     memory: Memory,
@@ -25,18 +25,18 @@ impl Device {
     /// A buffer of `len` elements whose bytes are all 0.
     ///
     /// # Errors
-    /// The device has not that much memory, or no address space has.
+    /// The device lacks the memory, or the buffer exceeds the address space.
     pub fn alloc_zeroed<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc_uninit(len)?;
         buffer.memory.fill(0, len * size_of::<T>(), 0)?;
         Ok(buffer)
     }
 
-    /// A buffer of `len` elements of unspecified values. On the simulator all their bytes are 0xFF,
-    /// which makes every float a NaN, so that a result that depends on them shows.
+    /// A buffer of `len` elements of unspecified values. On the simulator all bytes are 0xFF, which
+    /// makes every float a NaN, so that a result that depends on them is noticed.
     ///
     /// # Errors
-    /// The device has not that much memory, or no address space has.
+    /// The device lacks the memory, or the buffer exceeds the address space.
     pub fn alloc_uninit<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let bytes = len
             .checked_mul(size_of::<T>())
@@ -49,7 +49,7 @@ impl Device {
     /// A buffer with these elements.
     ///
     /// # Errors
-    /// The device has not that much memory.
+    /// The device lacks the memory.
     pub fn upload<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>> {
         let buffer = self.alloc_uninit(elements.len())?;
         buffer.memory.write(0, bytes_of(elements))?;
@@ -61,7 +61,7 @@ impl<T: Element> Buffer<T> {
     /// A view of `len` elements at a device address that another library has allocated. It reads
     /// and writes that memory, and does not free it.
     ///
-    /// On the simulator the memory is that of another buffer of the same simulator.
+    /// On the simulator the memory belongs to another buffer of the same simulator.
     ///
     /// ```
     /// use moye::{Buffer, Device};
@@ -76,16 +76,16 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ForeignAlignment`] for an address that is no multiple of the element's size,
+    /// [`Error::ForeignAlignment`] for an address that is not a multiple of the element's size,
     /// [`Error::ForeignMemory`] for memory of another device or of none, [`Error::BufferTooLarge`],
-    /// [`Error::SimulatedMemory`] where no allocation of the simulator has all of the elements; the
-    /// driver's own.
+    /// [`Error::SimulatedMemory`] if no allocation of the simulator has all of the elements, or an
+    /// error of the driver.
     ///
     /// # Safety
     /// The `len` elements at `address` are allocated in global memory that the device's context may
-    /// access, until this buffer has been dropped and the work that uses it has ended. Until then
-    /// nothing else writes what is read through the buffer, or reads or writes what is written
-    /// through it, but in the order of the same stream.
+    /// access, until this buffer has been dropped and its work has completed. Until then no other
+    /// code writes what is read through the buffer, or reads or writes what is written through it,
+    /// except in the order of the same stream.
     pub unsafe fn from_raw_parts(address: u64, len: usize, device: &Device) -> Result<Self> {
         if !address.is_multiple_of(T::BYTES as u64) {
             return Err(Error::ForeignAlignment { address, element: T::NAME, bytes: T::BYTES });
@@ -109,12 +109,12 @@ impl<T: Element> Buffer<T> {
         self.len == 0
     }
 
-    /// The device that it lives on.
+    /// The device that owns it.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The device address of the first element; 0 where there is none.
+    /// The device address of the first element; 0 if there is none.
     pub fn address(&self) -> u64 {
         self.memory.address()
     }
@@ -124,7 +124,7 @@ impl<T: Element> Buffer<T> {
         BufferSlice::new(self, 0..self.len)
     }
 
-    /// All elements as a range that may be written.
+    /// All elements as a mutable range.
     pub fn as_slice_mut(&mut self) -> BufferSliceMut<'_, T> {
         let all = 0..self.len;
         BufferSliceMut::new(self, all)
@@ -138,7 +138,7 @@ impl<T: Element> Buffer<T> {
         Ok(BufferSlice::new(self, checked(range, self.len)?))
     }
 
-    /// The elements of a range, to be written.
+    /// A mutable range of the elements.
     ///
     /// # Errors
     /// [`Error::OutOfRange`]
@@ -150,24 +150,23 @@ impl<T: Element> Buffer<T> {
     /// Copies all elements from the host.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or the driver's own.
+    /// [`Error::LengthMismatch`], or an error of the driver.
     pub fn upload_from(&mut self, elements: &[T]) -> Result<()> {
         self.write(0..self.len, elements)
     }
 
-    /// Copies all elements to the host. Waits for the launches before it.
+    /// Copies all elements to the host. Waits for earlier launches.
     ///
     /// # Errors
-    /// The driver's own, and the fault of a kernel that was launched before.
+    /// An error of the driver, and the fault of an earlier kernel.
     pub fn download(&self) -> Result<Vec<T>> {
         self.read_vec(0..self.len)
     }
 
-    /// Copies all elements to `destination`. Waits for the launches before it.
+    /// Copies all elements to `destination`. Waits for earlier launches.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], the driver's own, and the fault of a kernel that was launched
-    /// before.
+    /// [`Error::LengthMismatch`], an error of the driver, and the fault of an earlier kernel.
     pub fn download_into(&self, destination: &mut [T]) -> Result<()> {
         self.read(0..self.len, destination)
     }
@@ -175,7 +174,7 @@ impl<T: Element> Buffer<T> {
     /// Sets every byte to `value`.
     ///
     /// # Errors
-    /// The driver's own.
+    /// An error of the driver.
     pub fn fill_bytes(&mut self, value: u8) -> Result<()> {
         self.fill(0..self.len, value)
     }
@@ -200,12 +199,12 @@ impl<T: Element> Buffer<T> {
         not_captured("a download")?;
         let mut elements = Vec::<T>::with_capacity(range.len());
         let place = elements.spare_capacity_mut()[..range.len()].as_mut_ptr();
-        // SAFETY: the place of `range.len()` elements as bytes that need no value.
+        // SAFETY: the memory of `range.len()` elements, as bytes that need not be initialised.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(place.cast::<MaybeUninit<u8>>(), range.len() * size_of::<T>())
         };
         self.memory.read(range.start * size_of::<T>(), bytes)?;
-        // SAFETY: `read` filled all bytes, and any bytes are elements.
+        // SAFETY: `read` has filled all bytes, and any bytes are valid elements.
         unsafe { elements.set_len(range.len()) };
         Ok(elements)
     }
@@ -216,7 +215,7 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// The range with its bounds filled in, where it lies within `len` elements.
+/// The range with its bounds filled in, if it is inside `len` elements.
 pub(super) fn checked(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

@@ -1,4 +1,4 @@
-//! Counters that kernels leave at 0, so that no launch must clear them.
+//! Counters that kernels reset to 0, so that launches need not clear them.
 
 use crate::Result;
 use crate::device::Backend;
@@ -7,23 +7,23 @@ use crate::stream::Stream;
 
 /// Counters of a stream: 32 bits each, all 0 between its launches.
 pub(crate) enum Counters {
-    /// New ones: the simulator's launches have ended when they return.
+    /// New counters: the simulator's launches have completed when they return.
     Sim(Buffer<u32>),
-    /// Those that the stream keeps, or a graph.
+    /// The counters of the stream, or of a graph.
     Kept(u64),
 }
 
 impl Counters {
-    /// How many there are.
+    /// The number of counters.
     pub const COUNT: u32 = 4096;
 
-    /// Those of a stream. On a GPU a launch uses them when those before it in the stream have
-    /// ended.
+    /// The counters of a stream. On a GPU a launch uses them after earlier launches of the stream
+    /// have completed.
     pub fn of(stream: &Stream) -> Result<Self> {
         let (device, count) = (stream.device(), Self::COUNT as usize);
         match (&device.0, stream.recorded()) {
             (Backend::Sim(_), None) => Ok(Self::Sim(device.alloc_zeroed(count)?)),
-            // Launches run one after the other and leave them at 0.
+            // Launches run in order and reset them to 0.
             (Backend::Sim(simulator), Some(recording)) => {
                 Ok(Self::Kept(recording.alloc_zeroed(simulator, 4 * count)?))
             }

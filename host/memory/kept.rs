@@ -1,4 +1,4 @@
-//! Memory that a stream of a GPU keeps for its work: counters and a workspace.
+//! Memory of a stream on a GPU: counters and a workspace.
 
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use cust::sys;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What a stream keeps, from the first launch on that needs it.
+/// The stream's memory, from the first launch on that needs it.
 #[derive(Default)]
 pub(crate) struct Kept {
     counters: OnceLock<u64>,
@@ -26,13 +26,13 @@ pub(super) struct Bytes {
 
 /// The largest workspace that is kept, in bytes; larger ones are freed after the call.
 pub(super) const MOST_KEPT: usize = 256 << 20;
-/// What the driver keeps of freed memory for the next workspace, in bytes.
+/// Freed memory that the driver keeps for the next workspace, in bytes.
 const KEPT_BYTES: u64 = 1 << 30;
-/// The smallest that is allocated.
+/// The smallest allocation.
 const LEAST_KEPT: usize = 1 << 20;
 
 impl Kept {
-    /// The address of so many words, all 0, which kernels leave at 0.
+    /// The address of this many words, all 0, which kernels reset to 0.
     pub(super) fn counters(
         &self,
         device: &Device,
@@ -46,16 +46,16 @@ impl Kept {
         let address = alloc(device, gpu, stream, 4 * count)?;
         let raw = stream.raw(gpu);
         let cleared = if stream.captures() {
-            // At once, and not at each launch of the graph.
-            // SAFETY: so many words were allocated there.
+            // Now, rather than at each launch of the graph. SAFETY: this many words were allocated
+            // there.
             check(unsafe { sys::cuMemsetD32_v2(address, 0, count) })
         } else {
-            // SAFETY: as above; the stream is alive and of the context that is current.
+            // SAFETY: as above; the stream is alive and belongs to the current context.
             check(unsafe { sys::cuMemsetD32Async(address, 0, count, raw) })
         };
         let kept = cleared
             .map_err(|code| gpu.error_of_code("cuMemsetD32", code))
-            // Another thread may have been faster; its clearing is in the stream already.
+            // Another thread may have been faster; its memset is already in the stream.
             .map(|()| *self.counters.get_or_init(|| address));
         if kept.as_ref().ok() != Some(&address) {
             // SAFETY: allocated above, and used by no launch.
@@ -64,7 +64,7 @@ impl Kept {
         kept
     }
 
-    /// The workspace, locked, with `bytes` bytes at least.
+    /// The workspace, locked, with at least `bytes` bytes.
     pub(super) fn workspace(
         &self,
         device: &Device,
@@ -72,7 +72,7 @@ impl Kept {
         stream: &Stream,
         bytes: usize,
     ) -> Result<MutexGuard<'_, Bytes>> {
-        // A call that panicked has left the workspace as it was.
+        // A call that panicked has left the workspace unchanged.
         let mut kept = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len >= bytes {
             return Ok(kept);
@@ -84,17 +84,17 @@ impl Kept {
         match old {
             0 => {}
             old if stream.captures() => kept.smaller.push(old),
-            // SAFETY: allocated here for this stream, whose later work uses the new one.
+            // SAFETY: allocated here for this stream, whose later work uses the new workspace.
             old => unsafe { free(old, stream.raw(gpu), false) },
         }
         Ok(kept)
     }
 
-    /// Gives the memory back when the stream's work has ended.
+    /// Frees the memory when the stream's work is complete.
     ///
     /// # Safety
-    /// The stream is the one that keeps it, of the context that is current; nothing is launched on
-    /// it any more. `captured` says whether it is one of a capture, whose graphs have been dropped.
+    /// The stream owns the memory and belongs to the current context; there are no later launches
+    /// on it. `captured` says whether it is a stream of a capture, whose graphs have been dropped.
     pub unsafe fn free(&mut self, stream: sys::CUstream, captured: bool) {
         let workspace = self.workspace.get_mut().unwrap_or_else(PoisonError::into_inner);
         let workspaces = workspace.smaller.drain(..).chain([std::mem::take(&mut workspace.address)]);
@@ -110,16 +110,16 @@ fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> R
     gpu.bind()?;
     let mut address = 0;
     if stream.captures() {
-        // In the stream's order it would be a part of the graph, freed by each launch of it.
-        // SAFETY: the address may be written.
+        // In the stream's order it would be a node of the graph, freed by each launch. SAFETY: the
+        // pointer to the address is writable.
         check(unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAlloc", code, bytes))?;
         return Ok(address);
     }
     let raw = stream.raw(gpu);
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the stream is alive and of the context that is current; the place for the result may
-    // be written.
+    // SAFETY: the stream is alive and belongs to the current context; the pointer to the result is
+    // writable.
     check(unsafe { sys::cuStreamIsCapturing(raw, &mut status) })
         .map_err(|code| gpu.error_of_code("cuStreamIsCapturing", code))?;
     if status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
@@ -132,20 +132,19 @@ fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> R
     Ok(address)
 }
 
-/// Frees what [`alloc`] allocated for the stream.
+/// Frees memory from [`alloc`] for the stream.
 ///
 /// # Safety
-/// Nothing that is launched from now on uses it. The stream is alive and of the context that is
-/// current.
+/// No later launch uses it. The stream is alive and belongs to the current context.
 unsafe fn free(address: u64, stream: sys::CUstream, captured: bool) {
-    // After a kernel's fault the driver refuses, and the process has lost the GPU anyway.
-    // SAFETY: the caller's contract. Without a stream the driver waits for the work that uses it.
+    // After a kernel's fault the driver refuses, and the process has lost the GPU anyway. SAFETY:
+    // the caller's contract. Without a stream the driver waits for the work that uses the memory.
     let _ =
         unsafe { if captured { sys::cuMemFree_v2(address) } else { sys::cuMemFreeAsync(address, stream) } };
 }
 
-/// Tells the driver once for each GPU to keep what is freed: by default it gives it back to the
-/// system at every wait for a stream, and asks for it anew.
+/// Makes the driver keep freed memory, once for each GPU: by default it returns it to the system at
+/// every synchronisation, and allocates it again.
 pub(super) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static TOLD: AtomicU64 = AtomicU64::new(0);
@@ -157,7 +156,7 @@ pub(super) fn keep_freed_memory(device: &Device, gpu: u32) -> Result<()> {
     let mut pool = std::ptr::null_mut();
     let mut threshold = KEPT_BYTES;
     let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    // SAFETY: the pool may be written; the attribute's value is a number of 64 bits.
+    // SAFETY: the pointer to the pool is writable; the attribute's value is a 64-bit number.
     check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, gpu as i32) })
         .map_err(|code| of.error_of_code("cuDeviceGetDefaultMemPool", code))?;
     // SAFETY: as above.

@@ -21,13 +21,13 @@ use std::mem::MaybeUninit;
 
 /// The bytes of elements.
 fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
-    // SAFETY: elements have no padding (`Element`), so every byte has a value.
+    // SAFETY: elements have no padding (`Element`), so every byte is initialised.
     unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
 }
 
-/// The bytes of elements that are to be overwritten.
+/// The bytes of elements, to overwrite.
 fn bytes_of_mut<T: Element>(elements: &mut [T]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: every byte pattern is a value of the element (`Element`), and `raw` writes only bytes
-    // with a value.
+    // SAFETY: every byte pattern is a valid element (`Element`), and `raw` writes only initialised
+    // bytes.
     unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }
 }

@@ -9,13 +9,13 @@ use cust::sys;
 use moye_sim::memory::{Allocation, View};
 use std::mem::MaybeUninit;
 
-/// Bytes on a device, freed when dropped where they were allocated here.
+/// Bytes on a device. They are freed on drop if they were allocated here.
 pub(super) enum Memory {
     /// No bytes, and no allocation.
     Empty,
     Gpu {
         gpu: &'static Gpu,
-        /// By its number, so that buffers go from thread to thread.
+        /// As a number, so that buffers are `Send`.
         address: sys::CUdeviceptr,
         is_borrowed: bool,
     },
@@ -34,8 +34,7 @@ impl Memory {
             Backend::Sim(simulator) => Ok(Self::Sim(simulator.memory().alloc(bytes, label())?)),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
-                // SAFETY: the memory is reached only through the driver, and kernels, whose launch
-                // is unsafe.
+                // SAFETY: only the driver and kernels, whose launch is unsafe, access the memory.
                 let pointer = unsafe { cuda_malloc::<u8>(bytes) }.map_err(|error| {
                     if driver::of(error) != DriverCode::OUT_OF_MEMORY {
                         return gpu.error("cuMemAlloc", error);
@@ -66,7 +65,7 @@ impl Memory {
                 gpu.bind()?;
                 let mut ordinal = -1i32;
                 let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-                // SAFETY: the place for the result, a number of 32 bits, may be written.
+                // SAFETY: the pointer to the result, a 32-bit number, is writable.
                 let asked =
                     unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) };
                 match check(asked) {
@@ -85,7 +84,7 @@ impl Memory {
         }
     }
 
-    /// The device address of the first byte; 0 where there is none.
+    /// The device address of the first byte; 0 if there is none.
     pub fn address(&self) -> u64 {
         match self {
             Self::Empty => 0,
@@ -95,7 +94,7 @@ impl Memory {
         }
     }
 
-    /// Copies from the host to the bytes at `offset`, which the caller has checked to exist.
+    /// Copies from the host to the bytes at `offset`; the caller has checked the range.
     pub fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
         match self {
             _ if source.is_empty() => Ok(()),
@@ -105,16 +104,16 @@ impl Memory {
             Self::Gpu { gpu, address, .. } => {
                 gpu.bind()?;
                 let to = address + offset as u64;
-                // SAFETY: the range lies within the allocation, and `source` is readable. The
-                // driver has copied it when the call returns.
+                // SAFETY: the range is inside the allocation, and `source` is readable. The driver
+                // has copied it when the call returns.
                 check(unsafe { sys::cuMemcpyHtoD_v2(to, source.as_ptr().cast(), source.len()) })
                     .map_err(|code| gpu.error_of_code("cuMemcpyHtoD", code))
             }
         }
     }
 
-    /// Copies the bytes at `offset`, which the caller has checked to exist, to the host; fills all
-    /// of `destination`.
+    /// Copies the bytes at `offset` to the host and fills all of `destination`; the caller has
+    /// checked the range.
     pub fn read(&self, offset: usize, destination: &mut [MaybeUninit<u8>]) -> Result<()> {
         match self {
             _ if destination.is_empty() => Ok(()),
@@ -134,7 +133,7 @@ impl Memory {
             Self::Gpu { gpu, address, .. } => {
                 gpu.bind()?;
                 let from = address + offset as u64;
-                // SAFETY: the range lies within the allocation, and `destination` may be written.
+                // SAFETY: the range is inside the allocation, and `destination` is writable.
                 check(unsafe {
                     sys::cuMemcpyDtoH_v2(destination.as_mut_ptr().cast(), from, destination.len())
                 })
@@ -143,7 +142,7 @@ impl Memory {
         }
     }
 
-    /// Sets `bytes` bytes at `offset`, which the caller has checked to exist.
+    /// Sets `bytes` bytes at `offset`; the caller has checked the range.
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<()> {
         match self {
             _ if bytes == 0 => Ok(()),
@@ -152,7 +151,7 @@ impl Memory {
             Self::View(view) => Ok(view.fill(offset, bytes, value)?),
             Self::Gpu { gpu, address, .. } => {
                 gpu.bind()?;
-                // SAFETY: the range lies within the allocation.
+                // SAFETY: the range is inside the allocation.
                 check(unsafe { sys::cuMemsetD8_v2(address + offset as u64, value, bytes) })
                     .map_err(|code| gpu.error_of_code("cuMemsetD8", code))
             }

@@ -8,18 +8,18 @@ use moye_device::memory::Element;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
 
-/// A range of a buffer's elements, to be read.
+/// A range of a buffer's elements, for reading.
 #[derive(Clone, Debug)]
 pub struct BufferSlice<'a, T: Element> {
     buffer: &'a Buffer<T>,
     range: Range<usize>,
 }
 
-/// A range of a buffer's elements, to be read and written.
+/// A range of a buffer's elements, for reading and writing.
 #[derive(Debug)]
 pub struct BufferSliceMut<'a, T: Element> {
-    // Shared, as two halves of a split range have one buffer; nobody else has the range while this
-    // lives.
+    // A shared reference, since both halves of a split range have the same buffer; this value is
+    // the only access to its range.
     buffer: &'a Buffer<T>,
     range: Range<usize>,
     exclusive: PhantomData<&'a mut [T]>,
@@ -38,11 +38,10 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         Self { buffer, range, exclusive: PhantomData }
     }
 
-    /// Two ranges: the elements before the one at `middle`, and the others.
+    /// Splits the range: the elements before `middle`, and the others.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange) where there are fewer than `middle`
-    /// elements.
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if there are fewer than `middle` elements.
     pub fn split_at(self, middle: usize) -> Result<(Self, Self)> {
         checked(..middle, self.len())?;
         let Range { start, end } = self.range;
@@ -50,12 +49,12 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         Ok((part(start..start + middle), part(start + middle..end)))
     }
 
-    /// The same range, to be read.
+    /// The same range, for reading.
     pub fn as_slice(&self) -> BufferSlice<'_, T> {
         BufferSlice { buffer: self.buffer, range: self.range.clone() }
     }
 
-    /// A range of this range, to be written.
+    /// A subrange, for writing.
     ///
     /// # Errors
     /// [`Error::OutOfRange`](crate::Error::OutOfRange)
@@ -67,7 +66,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// Copies all elements from the host.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or the driver's own.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or an error of the driver.
     pub fn upload_from(&mut self, elements: &[T]) -> Result<()> {
         self.buffer.write(self.range.clone(), elements)
     }
@@ -75,7 +74,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// Sets every byte to `value`.
     ///
     /// # Errors
-    /// The driver's own.
+    /// An error of the driver.
     pub fn fill_bytes(&mut self, value: u8) -> Result<()> {
         self.buffer.fill(self.range.clone(), value)
     }
@@ -94,17 +93,17 @@ macro_rules! reading {
                 self.range.is_empty()
             }
 
-            /// The device that the buffer lives on.
+            /// The device of the buffer.
             pub fn device(&self) -> &Device {
                 self.buffer.device()
             }
 
-            /// The device address of the first element, also where the range is empty.
+            /// The device address of the first element, even if the range is empty.
             pub fn address(&self) -> u64 {
                 self.buffer.address() + (self.range.start * size_of::<T>()) as u64
             }
 
-            /// A range of this range, to be read.
+            /// A subrange, for reading.
             ///
             /// # Errors
             /// [`Error::OutOfRange`](crate::Error::OutOfRange)
@@ -112,24 +111,24 @@ macro_rules! reading {
                 Ok(BufferSlice { buffer: self.buffer, range: self.within(range)? })
             }
 
-            /// Copies all elements to the host. Waits for the launches before it.
+            /// Copies all elements to the host. Waits for earlier launches.
             ///
             /// # Errors
-            /// The driver's own, and the fault of a kernel that was launched before.
+            /// An error of the driver, and the fault of an earlier kernel.
             pub fn download(&self) -> Result<Vec<T>> {
                 self.buffer.read_vec(self.range.clone())
             }
 
-            /// Copies all elements to `destination`. Waits for the launches before it.
+            /// Copies all elements to `destination`. Waits for earlier launches.
             ///
             /// # Errors
-            /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), the driver's own, and the
-            /// fault of a kernel that was launched before.
+            /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), an error of the driver, and
+            /// the fault of an earlier kernel.
             pub fn download_into(&self, destination: &mut [T]) -> Result<()> {
                 self.buffer.read(self.range.clone(), destination)
             }
 
-            /// A range of this range as one of the buffer.
+            /// A subrange as a range of the buffer.
             fn within(&self, range: impl RangeBounds<usize>) -> Result<Range<usize>> {
                 let range = checked(range, self.len())?;
                 Ok(self.range.start + range.start..self.range.start + range.end)

@@ -1,4 +1,4 @@
-//! Memory that an operation needs while it runs.
+//! The workspace of an operation.
 
 use super::kept::{Bytes, MOST_KEPT, keep_freed_memory};
 use crate::Result;
@@ -9,23 +9,23 @@ use crate::stream::Stream;
 use cust::sys;
 use std::sync::MutexGuard;
 
-/// Bytes that the launches of a call may use, aligned to 256. Until it is dropped no other thread's
-/// call gets those of the same stream.
+/// Bytes for the launches of a call, aligned to 256. Until it is dropped no call of another thread
+/// gets the same stream's workspace.
 pub(crate) struct Workspace<'a>(Memory<'a>);
 
 enum Memory<'a> {
-    /// The simulator's launches have ended when they return.
+    /// The simulator's launches have completed when they return.
     Sim(Buffer<u8>),
-    /// On the simulator, of a graph.
+    /// On the simulator, the memory of a graph.
     Recorded(u64),
-    /// The stream's own.
+    /// The stream's workspace.
     Kept(MutexGuard<'a, Bytes>),
-    /// Freed when the work that was launched before has ended, without waiting for that.
+    /// Freed when earlier launches have completed, without waiting for them.
     Once { stream: &'a Stream, address: u64 },
 }
 
 impl<'a> Workspace<'a> {
-    /// `bytes` bytes for the work of `stream`; none at all where that is 0.
+    /// `bytes` bytes for the work of `stream`; no memory if that is 0.
     pub fn new(stream: &'a Stream, bytes: usize) -> Result<Option<Self>> {
         if bytes == 0 {
             return Ok(None);
@@ -40,15 +40,15 @@ impl<'a> Workspace<'a> {
                 })));
             }
         };
-        // Those of a graph are its own, whatever their size.
+        // A graph owns its workspaces, whatever their size.
         if bytes <= MOST_KEPT || stream.captures() {
             return Ok(Some(Self(Memory::Kept(stream.kept(gpu).workspace(device, gpu, stream, bytes)?))));
         }
         gpu.bind()?;
         keep_freed_memory(device, gpu.index())?;
         let mut address = 0;
-        // SAFETY: the address may be written, the stream is alive and of the context that is
-        // current.
+        // SAFETY: the pointer to the address is writable, and the stream is alive and belongs to
+        // the current context.
         check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu)) })
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
         Ok(Some(Self(Memory::Once { stream, address })))
@@ -65,7 +65,7 @@ impl<'a> Workspace<'a> {
     }
 }
 
-/// What the driver aligns to.
+/// The driver's alignment.
 const ALIGN: usize = 256;
 
 impl Drop for Workspace<'_> {

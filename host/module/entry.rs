@@ -1,4 +1,4 @@
-//! The parameters of an entry point as its PTX declares them, and whether a kernel has the same.
+//! The parameters of an entry point in PTX, and their comparison with a kernel's.
 
 use moye_device::kernel::ParamType;
 use std::collections::HashMap;
@@ -13,21 +13,22 @@ pub(crate) struct EntryParams(Vec<EntryParam>);
 struct EntryParam {
     kind: char,
     bytes: usize,
-    /// How many of them, for what is declared as an array.
+    /// The number of elements, for a parameter that is declared as an array.
     count: Option<usize>,
 }
 
 impl EntryParams {
-    /// Reads what a PTX text declares for the entry point of this name; `None` where there is none.
+    /// Parses the declaration of the entry point of this name in a PTX text; `None` if there is
+    /// none.
     ///
     /// The syntax is `.entry NAME (.param .TYPE name, .param .u64 .ptr .align 8 name, .param .align
-    /// 8 .b8 name[16])`, with the list left out where it is empty ("Kernel Function Parameters" in
-    /// NVIDIA's "PTX ISA").
+    /// 8 .b8 name[16])`, without the list if it is empty ("Kernel Function Parameters" in NVIDIA's
+    /// "PTX ISA").
     pub fn of(text: &str, name: &str) -> Option<Self> {
         declarations(text).find(|(found, _)| found == name).map(|(_, params)| params)
     }
 
-    /// The same for all entry points of a text, by their names.
+    /// The same for all entry points of a text, by name.
     pub fn of_all(text: &str) -> HashMap<String, Self> {
         let mut all = HashMap::new();
         for (name, params) in declarations(text) {
@@ -36,10 +37,9 @@ impl EntryParams {
         all
     }
 
-    /// Whether a kernel with these parameters can be launched by this entry point.
+    /// Whether this entry point matches a kernel with these parameters.
     ///
-    /// A pointer and an integer of 64 bits are the same to PTX, and so are signed and unsigned
-    /// numbers.
+    /// PTX does not distinguish pointers from 64-bit integers, nor signed from unsigned numbers.
     pub fn accept(&self, kernel: &[ParamType]) -> bool {
         self.0.len() == kernel.len() && self.0.iter().zip(kernel).all(|(entry, kernel)| entry.accepts(kernel))
     }
@@ -61,8 +61,8 @@ fn declarations(text: &str) -> impl Iterator<Item = (String, EntryParams)> {
 }
 
 impl EntryParam {
-    /// Reads `.param .u64 .ptr .align 8 name`. What cannot be read has no bytes, and so fits no
-    /// kernel.
+    /// Parses `.param .u64 .ptr .align 8 name`. A parameter that cannot be parsed has no bytes, and
+    /// so matches no kernel.
     fn read(param: &str) -> Self {
         let (kind, bits) = param
             .split_whitespace()
@@ -84,7 +84,7 @@ impl EntryParam {
             ParamType::Scalar(scalar) => (scalar.size, matches!(scalar.name, "f32" | "f64")),
             ParamType::Struct { size, .. } | ParamType::Constant { size, .. } => (*size, false),
         };
-        // The half-precision types are integers of 16 bits to some compilers.
+        // Some compilers declare half-precision types as 16-bit integers.
         let same_kind = self.kind == 'b' || self.count.is_some() || bytes < 4 || (self.kind == 'f') == float;
         self.bytes.saturating_mul(self.count.unwrap_or(1)) == bytes && same_kind
     }
@@ -103,17 +103,17 @@ impl fmt::Display for EntryParams {
     }
 }
 
-/// Whether a character cannot belong to a name.
+/// Whether a character cannot be part of a name.
 fn ends_name(c: char) -> bool {
     !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
 }
 
-/// Whether what follows `before` stands in a comment to the end of the line.
+/// Whether the text after `before` is in a comment to the end of the line.
 fn is_comment(before: &str) -> bool {
     before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
 }
 
-/// What stands before the body or the end of a declaration, with spaces for the comments.
+/// The text before the body or the end of a declaration, with comments replaced by spaces.
 fn head(text: &str) -> String {
     let mut head = String::new();
     let mut rest = text;

@@ -13,13 +13,14 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The modules that a GPU has loaded. They stay loaded until the process ends, as the GPU stays
+/// The modules that a GPU has loaded. They stay loaded until the process exits, as the GPU stays
 /// open.
 #[derive(Default)]
 pub(crate) struct Cache(Mutex<Vec<(Ptx, Slot<&'static Loaded>)>>);
 
-/// A place for what the driver compiles. Its own lock is held meanwhile: who wants the same waits,
-/// so that it is compiled once, and nobody else does. It stays empty where that failed.
+/// A slot for a result of the driver's compiler. Its lock is held during the compilation, so that
+/// other threads with the same request wait, and only those. It stays empty if the compilation
+/// fails.
 type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// A loaded module and the functions looked up in it.
@@ -29,11 +30,11 @@ pub(crate) struct Loaded {
     functions: Mutex<HashMap<&'static str, Slot<Known>>>,
 }
 
-/// What the driver compiles at a time.
+/// The unit of the driver's compilation.
 enum Compiled {
-    /// All kernels of the text that fits the GPU best, which is for this architecture.
+    /// All kernels of the image that fits the GPU best, which is for this architecture.
     Whole { image: &'static str, text: &'static str, module: CudaModule },
-    /// Each kernel when it is looked up, from the best text that has it.
+    /// Each kernel at its first lookup, from the best image that has it.
     ByKernel(Texts),
 }
 
@@ -48,23 +49,24 @@ struct Known {
 pub(crate) struct GpuFunction {
     pub function: Function<'static>,
     pub attributes: KernelAttributes,
-    /// What its PTX says that it takes.
+    /// Its parameters in the PTX.
     pub params: EntryParams,
-    /// Whether it is compiled for an architecture whose kernels can wait for those in front of them
-    /// (`griddepcontrol`): one for an older one is launched when those have ended, on any GPU.
+    /// Whether it is compiled for an architecture whose kernels can wait for earlier ones
+    /// (`griddepcontrol`). A kernel for an older architecture is launched after earlier kernels
+    /// have completed, on any GPU.
     pub waits: bool,
 }
 
-/// What the driver's compiler made of a kernel.
+/// The attributes of a compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelAttributes {
     /// Registers of a thread.
     pub registers: u32,
-    /// Local memory of a thread in bytes: what did not fit into registers.
+    /// Local memory of a thread in bytes: spills and arrays.
     pub local_bytes: usize,
-    /// Shared memory of a block that the kernel has without the launch's dynamic part, in bytes.
+    /// Static shared memory of a block, in bytes.
     pub static_shared_bytes: usize,
-    /// The most threads of a block, from its registers and launch bounds.
+    /// The most threads of a block, by its registers and launch bounds.
     pub max_threads: u32,
 }
 
@@ -106,7 +108,7 @@ impl Loaded {
         Ok(Self { ptx, compiled, functions: Mutex::default() })
     }
 
-    /// The kernel of this name, for blocks with so much dynamic shared memory; looked up at the
+    /// The kernel of this name, for blocks with this much dynamic shared memory; looked up at the
     /// first call.
     pub fn function(
         &'static self,
@@ -132,11 +134,11 @@ impl Loaded {
             return Err(Error::SharedMemory { kernel, asked, limit, device: gpu.label() });
         }
         if shared_bytes > known.allowed {
-            // Over 48 KB a block gets only what was asked for by name.
+            // Above 48 KB a kernel has to opt in.
             let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             let bytes = i32::try_from(shared_bytes).unwrap_or(i32::MAX);
             gpu.bind()?;
-            // SAFETY: the function is one of a loaded module.
+            // SAFETY: the function belongs to a loaded module.
             check(unsafe { sys::cuFuncSetAttribute(known.function.function.to_raw(), most, bytes) })
                 .map_err(|code| gpu.error_of_code("cuFuncSetAttribute", code))?;
             known.allowed = shared_bytes;
@@ -158,7 +160,7 @@ impl Loaded {
             Compiled::ByKernel(texts) => {
                 let only = texts.kernel(kernel).ok_or_else(no_such)?;
                 let waits = only.waits();
-                // It stays loaded, as the GPU stays open; what asked for it keeps the function.
+                // It stays loaded, as the GPU stays open; the caller keeps the function.
                 let module = Box::leak(Box::new(compile(gpu, self.ptx, only.image, only.text)?));
                 (&*module, Some(only.params), waits)
             }
@@ -183,12 +185,12 @@ impl Loaded {
     }
 }
 
-/// What a lock guards. A thread that panicked has left nothing half done behind it.
+/// The value in a lock. A thread that panicked has left it consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the driver compile a text.
+/// Compiles an image by the driver.
 fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Result<CudaModule> {
     gpu.bind()?;
     let text = CString::new(text).map_err(|_| Error::PtxRefused {
@@ -200,7 +202,7 @@ fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Re
     CudaModule::from_ptx_cstr(&text, &[]).map_err(|error| refusal(gpu, ptx, image, &text, driver::of(error)))
 }
 
-/// The error for a PTX text that the driver did not take, with the log of its compiler.
+/// The error for an image that the driver refused, with the log of its compiler.
 fn refusal(gpu: &Gpu, ptx: Ptx, image: &'static str, text: &CString, code: DriverCode) -> Error {
     let versions = ptx::version(&text.to_string_lossy()).zip(driver::version().ok());
     if let (DriverCode::UNSUPPORTED_PTX_VERSION, Some((version, driver))) = (code, versions) {
@@ -218,16 +220,16 @@ fn refusal(gpu: &Gpu, ptx: Ptx, image: &'static str, text: &CString, code: Drive
     Error::PtxRefused { module: ptx.name(), image, code, log: compiler_log(text) }
 }
 
-/// What the driver's compiler says of a text that it refuses.
+/// The log of the driver's compiler for an image that it refuses.
 fn compiler_log(text: &CString) -> String {
     let mut log = vec![0u8; 8192];
     let mut options =
         [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-    // A value that fits a pointer is passed in its place.
+    // A value of a pointer's size is passed in place of a pointer.
     let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
     let mut module = std::ptr::null_mut();
-    // SAFETY: the text ends in a zero byte, the log has the length given for it, and the arrays
-    // have two entries.
+    // SAFETY: the text ends in a zero byte, the log has the given length, and the arrays have two
+    // entries.
     let taken = unsafe {
         sys::cuModuleLoadDataEx(
             &mut module,
@@ -238,7 +240,7 @@ fn compiler_log(text: &CString) -> String {
         )
     };
     if check(taken).is_ok() {
-        // SAFETY: loaded just now, and used by nobody.
+        // SAFETY: just loaded, and not in use.
         unsafe { sys::cuModuleUnload(module) };
     }
     let end = log.iter().position(|&b| b == 0).unwrap_or(log.len());

@@ -1,4 +1,4 @@
-//! Modules: PTX that a device has loaded.
+//! Modules: PTX that is loaded on a device.
 
 mod entry;
 mod loaded;
@@ -19,11 +19,11 @@ use entry::EntryParams;
 use moye_device::kernel::{Kernel, Params};
 use std::sync::Arc;
 
-/// The kernels that this crate ships, those of the operations that its features name.
+/// The kernels that this crate ships, by the features of its operations.
 #[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
 pub static SHIPPED_PTX: Ptx =
     Ptx::packed("moye_kernels", include!(concat!(env!("OUT_DIR"), "/moye_kernels.packed.rs")));
-/// The kernels that this crate ships: without the feature of an operation there are none.
+/// The kernels that this crate ships: without any operation's feature there are none.
 #[cfg(not(any(feature = "attention", feature = "ladder", feature = "movement")))]
 pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
 
@@ -48,16 +48,15 @@ pub struct Module {
 }
 
 impl Device {
-    /// Loads the kernels of a crate: compiles the PTX text that fits the GPU, once in a process.
+    /// Loads the kernels of a crate: compiles the PTX image that fits the GPU, once in a process.
     ///
-    /// Those that this crate ships are compiled one by one, each when it is launched (or its
-    /// attributes asked for) for the first time, which is then when errors come: a program launches
-    /// few of them, and all take a driver that has not compiled them before longer than 10 s. Each
-    /// is taken from the best text that has it: on Hopper from the one for sm_90a, and what that
-    /// one leaves out from the one for sm_80.
+    /// The kernels that this crate ships are compiled one by one, each at its first launch (or
+    /// query of its attributes), and errors come then: a program launches few of them, and all
+    /// together take a driver without a cache longer than 10 s. Each comes from the best image that
+    /// has it: on Hopper the one for sm_90a, or, if that lacks the kernel, the one for sm_80.
     ///
     /// # Errors
-    /// No text of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`],
+    /// No image of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`],
     /// [`Error::PtxVersion`], [`Error::PtxRefused`].
     pub fn load(&self, ptx: &Ptx) -> Result<Module> {
         let loaded = match &self.0 {
@@ -67,8 +66,7 @@ impl Device {
         Ok(Module { device: self.clone(), ptx: *ptx, loaded })
     }
 
-    /// What the driver's compiler made of one of the kernels that this crate ships; `None` on the
-    /// simulator.
+    /// The attributes of a compiled kernel that this crate ships; `None` on the simulator.
     ///
     /// # Errors
     /// As for a launch.
@@ -76,7 +74,7 @@ impl Device {
         self.shipped(kernel)?.attributes(kernel)
     }
 
-    /// The module of the shipped kernels, or on the simulator, which needs none, of any kernel.
+    /// The module of the shipped kernels, or, on the simulator, which needs none, of any kernel.
     pub(crate) fn shipped<P: Params>(&self, kernel: &Kernel<P>) -> Result<Module> {
         if self.is_gpu() && (kernel.package() != SHIPPED_PACKAGE || SHIPPED_PTX.is_empty()) {
             return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
@@ -86,16 +84,16 @@ impl Device {
 }
 
 impl Module {
-    /// The device that it was loaded on.
+    /// The device on which it is loaded.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
     /// Launches a kernel of this module on the device's default stream, and returns while it runs
-    /// (on the simulator, when it is done).
+    /// (on the simulator, when it is complete).
     ///
     /// # Errors
-    /// As for [`Device::launch`]; the module has no such kernel.
+    /// As for [`Device::launch`]; also if the module has no such kernel.
     ///
     /// # Safety
     /// As for [`Device::launch`].
@@ -112,8 +110,8 @@ impl Module {
     /// Launches a kernel of this module on a stream of the device.
     ///
     /// # Errors
-    /// As for [`Device::launch`]; the module has no such kernel, or the stream is of another
-    /// device.
+    /// As for [`Device::launch`]; also if the module has no such kernel, or the stream belongs to
+    /// another device.
     ///
     /// # Safety
     /// As for [`Device::launch`].
@@ -128,10 +126,10 @@ impl Module {
         unsafe { launch(self, stream, kernel, grid, arguments) }
     }
 
-    /// What the driver's compiler made of a kernel of this module; `None` on the simulator.
+    /// The attributes of a compiled kernel of this module; `None` on the simulator.
     ///
     /// # Errors
-    /// The module has no such kernel, or the driver's own.
+    /// The module has no such kernel, or an error of the driver.
     pub fn attributes<P: Params>(&self, kernel: &Kernel<P>) -> Result<Option<KernelAttributes>> {
         match &self.device.0 {
             Backend::Sim(_) => Ok(None),
@@ -151,9 +149,9 @@ impl Module {
         Ok(function)
     }
 
-    /// Whether the simulator may run the kernel. It has the kernel's body in the program, but is
-    /// held to what a GPU would find in the PTX, where there is any. Launched without a module of
-    /// its own, another package's kernel is not looked for among the shipped ones.
+    /// Whether the simulator may run the kernel. The program has the kernel's body, but the PTX, if
+    /// there is any, must have it too, as on a GPU. A kernel of another package that is launched
+    /// without its module is not looked up among the shipped ones.
     pub(crate) fn check_declared<P: Params>(&self, kernel: &Kernel<P>) -> Result<()> {
         let others = self.ptx.name() == SHIPPED_PTX.name() && kernel.package() != SHIPPED_PACKAGE;
         if others || self.ptx.is_empty() {
@@ -163,8 +161,8 @@ impl Module {
         self.check_params(kernel, &entry)
     }
 
-    /// Checks that the entry point found by the kernel's name takes what the kernel takes. The
-    /// package is no help: a module also has the kernels of the packages that its own depends on.
+    /// Checks that the entry point of the kernel's name has the kernel's parameters. The package
+    /// cannot be checked: a module also has the kernels of the packages that it depends on.
     fn check_params<P: Params>(&self, kernel: &Kernel<P>, entry: &EntryParams) -> Result<()> {
         if entry.accept(kernel.params()) {
             return Ok(());

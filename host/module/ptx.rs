@@ -1,4 +1,4 @@
-//! PTX as a program carries it.
+//! PTX in a program.
 
 use super::entry::EntryParams;
 use super::packed::{self, PackedImage};
@@ -8,36 +8,35 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The PTX of one crate with kernels: a text for each architecture that it was compiled for.
+/// The PTX of one crate with kernels: an image for each architecture for which it was compiled.
 ///
-/// [`include_ptx!`](crate::include_ptx) makes one of what a build script compiled.
+/// [`include_ptx!`](crate::include_ptx) makes one from the output of a build script.
 #[derive(Clone, Copy)]
 pub struct Ptx {
     name: &'static str,
-    /// Texts as they are.
+    /// Plain images.
     images: &'static [(&'static str, &'static str)],
-    /// Texts that are packed; one of the two is empty.
+    /// Packed images; one of the two lists is empty.
     packed: &'static [PackedImage],
 }
 
 impl Ptx {
-    /// PTX texts with the architecture of each: `("sm_80", ".version 7.0 ...")`. `name` stands in
-    /// messages.
+    /// PTX images with their architecture: `("sm_80", ".version 7.0 ...")`. `name` is for messages.
     pub const fn new(name: &'static str, images: &'static [(&'static str, &'static str)]) -> Self {
         Self { name, images, packed: &[] }
     }
 
-    /// Packed texts, whose kernels are looked up one by one.
+    /// Packed images, whose kernels are looked up one by one.
     pub(crate) const fn packed(name: &'static str, packed: &'static [PackedImage]) -> Self {
         Self { name, images: &[], packed }
     }
 
-    /// Whether there is no text at all.
+    /// Whether there is no image.
     pub(crate) const fn is_empty(&self) -> bool {
         self.images.is_empty() && self.packed.is_empty()
     }
 
-    /// Whether they are the same texts.
+    /// Whether they are the same images.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.name == other.name
             && std::ptr::eq(self.images, other.images)
@@ -49,27 +48,27 @@ impl Ptx {
         self.name
     }
 
-    /// Pairs of architecture and text. Those of this crate are packed, and unpacked at the first
-    /// call, all of them.
+    /// Pairs of architecture and text. Those of this crate are packed; the first call unpacks all
+    /// of them.
     pub fn images(&self) -> &'static [(&'static str, &'static str)] {
         if self.packed.is_empty() { self.images } else { packed::whole(self.packed) }
     }
 
-    /// The text that fits `arch` best: the newest that runs there, one for exactly this
+    /// The image that fits `arch` best: the newest that runs there, and one for exactly this
     /// architecture (`sm_90a`) before one for it and later ones (`sm_90`).
     ///
-    /// A module is loaded from this one. The kernels that this crate ships are looked up one by
-    /// one, and those that it lacks in the text that fits next best.
+    /// A module is loaded from this image. The kernels that this crate ships are looked up one by
+    /// one; if this image lacks one, the next best image is used.
     pub fn image_for(&self, arch: Arch) -> Option<(&'static str, &'static str)> {
         self.images_for(arch).first().copied()
     }
 
-    /// The texts that run on `arch`, the one that fits best in front.
+    /// The images that run on `arch`, the best one first.
     pub(crate) fn images_for(&self, arch: Arch) -> Vec<(&'static str, &'static str)> {
         fitting(self.images(), arch, |image| image.0)
     }
 
-    /// The packed texts that run on `arch`, likewise.
+    /// The packed images that run on `arch`, the best one first.
     pub(crate) fn packed_for(&self, arch: Arch) -> Vec<PackedImage> {
         fitting(self.packed, arch, |image| image.0)
     }
@@ -81,8 +80,8 @@ impl Ptx {
         if archs.is_empty() { "no architecture".to_owned() } else { archs.join(", ") }
     }
 
-    /// The parameters of the entry point of this name, where a text declares one. All texts that do
-    /// have the same ones; some kernels are there for some architectures only.
+    /// The parameters of the entry point of this name, if an image declares one. All images that
+    /// declare it agree; some kernels exist for some architectures only.
     pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
         let mut packed = self.packed.iter().flat_map(|(_, _, _, entries)| *entries);
         match packed.find(|(name, ..)| *name == kernel) {
@@ -98,7 +97,7 @@ impl fmt::Debug for Ptx {
     }
 }
 
-/// Those of `images` that run on `arch`, the one that fits best in front.
+/// The `images` that run on `arch`, the best one first.
 fn fitting<I: Copy>(images: &[I], arch: Arch, of: impl Fn(&I) -> &'static str) -> Vec<I> {
     let mut fitting: Vec<_> =
         images.iter().filter_map(|image| Some((arch.fit(of(image))?, *image))).collect();
@@ -108,11 +107,11 @@ fn fitting<I: Copy>(images: &[I], arch: Arch, of: impl Fn(&I) -> &'static str) -
     fitting.into_iter().map(|(_, image)| image).collect()
 }
 
-/// The parameters of all entry points of a text, which is read once: a launch on the simulator
-/// asks, and texts may have megabytes.
+/// The parameters of all entry points of a text, which is parsed once: every launch on the
+/// simulator needs them, and texts may have megabytes.
 fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
     type Declared = Arc<HashMap<String, EntryParams>>;
-    /// By where a text begins, and its length.
+    /// By the address and the length of a text.
     static READ: Mutex<BTreeMap<(usize, usize), Declared>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     read.entry((text.as_ptr().addr(), text.len()))
@@ -133,25 +132,25 @@ macro_rules! include_ptx {
     };
 }
 
-/// Whether kernels compiled for `image`, `sm_90a` say, can wait for those in front of them.
+/// Whether kernels compiled for `image`, such as `sm_90a`, can wait for earlier ones (PDL).
 pub(crate) fn can_wait(image: &str) -> bool {
     Arch::of_target(image).is_some_and(|(compiled, _)| compiled.can_wait())
 }
 
-/// The `.version` of a PTX text, `8.0` say.
+/// The `.version` of a PTX text, such as `8.0`.
 pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(".version"))?;
     let (major, minor) = line.trim().split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The first CUDA version whose driver takes PTX of a version, from the release history in NVIDIA's
-/// "PTX ISA".
+/// The first CUDA version whose driver accepts PTX of a version, from the release history in
+/// NVIDIA's "PTX ISA".
 pub(crate) fn cuda_for(version: (u32, u32)) -> (u32, u32) {
     match version {
         (7, minor) => (11, minor),
         (8, minor @ 0..=5) => (12, minor),
-        // 12.6 brought no PTX version.
+        // 12.6 has no new PTX version.
         (8, minor) => (12, minor + 1),
         (major, minor) => (major + 4, minor),
     }
@@ -172,7 +171,7 @@ mod tests {
     #[test]
     fn the_newest_text_that_runs_is_taken() {
         assert_eq!(TWO.image_for(Arch::new(9, 0)).map(|i| i.0), Some("sm_90a"));
-        assert_eq!(TWO.image_for(Arch::new(10, 0)).map(|i| i.0), Some("sm_80"), "sm_90a runs on 9.0 alone");
+        assert_eq!(TWO.image_for(Arch::new(10, 0)).map(|i| i.0), Some("sm_80"), "sm_90a runs on 9.0 only");
         assert_eq!(TWO.image_for(Arch::new(7, 5)), None);
     }
 
@@ -182,11 +181,7 @@ mod tests {
             Ptx::new("many", &[("sm_90", ""), ("sm_80", ""), ("sm_100", ""), ("sm_90a", ""), ("sm_86", "")]);
         let order = |arch| MANY.images_for(arch).iter().map(|i| i.0).collect::<Vec<_>>();
         assert_eq!(order(Arch::new(9, 0)), ["sm_90a", "sm_90", "sm_86", "sm_80"]);
-        assert_eq!(
-            order(Arch::new(10, 3)),
-            ["sm_100", "sm_90", "sm_86", "sm_80"],
-            "sm_90a runs on 9.0 alone"
-        );
+        assert_eq!(order(Arch::new(10, 3)), ["sm_100", "sm_90", "sm_86", "sm_80"], "sm_90a runs on 9.0 only");
         assert_eq!(order(Arch::new(7, 5)), [] as [&str; 0]);
     }
 
@@ -197,7 +192,7 @@ mod tests {
         {
             assert_eq!(can_wait(image), waits, "{image}");
         }
-        // Newer GPUs run the text for sm_80.
+        // Newer GPUs run the image for sm_80.
         let (image, _) = TWO.image_for(Arch::new(10, 0)).unwrap();
         assert!(!can_wait(image), "{image}");
     }

@@ -1,35 +1,35 @@
-//! Packed texts of a PTX that run on an architecture: a kernel is looked up in one after the other.
+//! The packed images that run on an architecture: a kernel is looked up in one after the other.
 //!
-//! A text may so leave out what an older architecture's has just as well: compiling it again would
-//! take the build time for nothing.
+//! So an image may leave out kernels for which an older architecture's PTX is as good: compiling
+//! them twice would only take build time.
 
 use super::entry::EntryParams;
 use super::packed::{PackedImage, only};
 use super::ptx::{Ptx, can_wait};
 use crate::device::Arch;
 
-/// The packed texts that run on an architecture, the one that fits best in front.
+/// The packed images that run on an architecture, the best one first.
 pub(crate) struct Texts(Vec<PackedImage>);
 
-/// A kernel by itself.
+/// A single kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelText {
-    /// The architecture of the text that it is from.
+    /// The architecture of its image.
     pub image: &'static str,
-    /// That text without the other kernels.
+    /// Its image without the other kernels.
     pub text: String,
-    /// What it takes.
+    /// Its parameters.
     pub params: EntryParams,
 }
 
 impl Texts {
-    /// The packed texts of `ptx` that run on `arch`; `None` where there is none.
+    /// The packed images of `ptx` that run on `arch`; `None` if there is none.
     pub fn of(ptx: &Ptx, arch: Arch) -> Option<Self> {
         let texts = ptx.packed_for(arch);
         (!texts.is_empty()).then_some(Self(texts))
     }
 
-    /// The kernel of this name, from the first text that has it.
+    /// The kernel of this name, from the first image that has it.
     pub fn kernel(&self, name: &str) -> Option<KernelText> {
         self.0.iter().find_map(|image| {
             let (text, head) = only(image, name)?;
@@ -39,8 +39,7 @@ impl Texts {
 }
 
 impl KernelText {
-    /// Whether it can wait for the kernels in front of it: by the text that it is from, whatever
-    /// runs it.
+    /// Whether it can wait for earlier kernels: this depends on its image, not on the GPU.
     pub fn waits(&self) -> bool {
         can_wait(self.image)
     }
@@ -63,10 +62,10 @@ mod tests {
 .visible .entry new() { ret; }
 ";
 
-    /// The texts packed, as a build script packs them.
+    /// The images packed, as a build script packs them.
     fn packed(texts: &[(&'static str, &str)]) -> Ptx {
         let images = texts.iter().map(|(arch, text)| -> PackedImage {
-            let packed = moye_build::ptx::Packed::of(text).expect("its entry points stand by themselves");
+            let packed = moye_build::ptx::Packed::of(text).expect("its entry points are independent");
             let part = |part: moye_build::ptx::Part| (part.start, part.end, part.text);
             let entries = packed.entries.into_iter();
             let entries = entries.map(|entry| (&*entry.name.leak(), &*entry.head.leak(), part(entry.part)));
@@ -79,7 +78,7 @@ mod tests {
         packed(&[("sm_80", OLD), ("sm_90a", NEW)])
     }
 
-    /// Of the kernel on a GPU: the text that it is from, what it takes, and whether it waits.
+    /// Of the kernel on a GPU: its image, its parameters, and whether it waits.
     fn found(ptx: &Ptx, gpu: Arch, kernel: &str) -> Option<(&'static str, String, bool)> {
         let kernel = Texts::of(ptx, gpu).expect("a text that runs there").kernel(kernel)?;
         assert!(kernel.text.contains(&format!(".target {}\n", kernel.image)), "{}", kernel.text);

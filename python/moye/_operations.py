@@ -54,7 +54,7 @@ def matmul(
 
     Raises:
         ValueError: shapes, batches or strides that do not fit, ``out`` over an operand, a tile or kernel that there is not.
-        TypeError: element types that do not go together, or an argument that is no array.
+        TypeError: element types that cannot be combined, or an argument that is not an array.
         moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed. MemoryError.
     """
     options = _options(alpha, beta, activation, precision, tile, kernel, split_k, device, False)

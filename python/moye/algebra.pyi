@@ -123,9 +123,9 @@ def concat(*modes: AnyLayout) -> Any:
 def append(of: AnyLayout, mode: AnyLayout, /) -> Any:
     """With another mode at the end."""
 def prepend(of: AnyLayout, mode: AnyLayout, /) -> Any:
-    """With another mode in front."""
+    """With another leading mode."""
 def insert(of: AnyLayout, index: int, mode: AnyLayout, /) -> Any:
-    """With another mode in front of mode index."""
+    """With another mode before mode index."""
 def replace(of: AnyLayout, index: int, mode: AnyLayout, /) -> Any:
     """With another mode in the place of mode index."""
 def remove(of: AnyLayout, index: int, /) -> Any:
@@ -143,7 +143,7 @@ def transpose(layout: AnyLayout, /) -> Any:
 def append_dim(layout: AnyLayout, rank: int, /) -> Any:
     """With modes 1:0 at the end up to a rank."""
 def prepend_dim(layout: AnyLayout, rank: int, /) -> Any:
-    """With modes 1:0 in front up to a rank."""
+    """With leading modes 1:0 up to a rank."""
 def swizzle(bits: int, base: int, shift: int, index: int, /) -> Any:
     """Sw<bits,base,shift> of an index."""
 def swizzle_table(bits: int, base: int, shift: int, count: int, /) -> Any:

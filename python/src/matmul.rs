@@ -11,7 +11,7 @@ use moye::number::{F8E4M3, F8E5M2};
 use moye::{Buffer, Device, Element, Matmul, Output, Stream};
 use pyo3::prelude::*;
 
-/// A kernel's name, its tile and the slices of K, where they are asked for.
+/// The requested kernel, tile and split-K slices.
 type Explained = Option<(Option<&'static str>, (u32, u32), u32)>;
 
 /// What may be asked of a product beside its operands.

@@ -144,7 +144,7 @@ fn tuple_of(tuple: &IntTuple) -> Vec<i64> {
 ///
 /// threads, values: the layouts of the threads over the tile and of each thread's values. atom: the
 /// name of a copy atom, such as "SM75_U32x4_LDSM_N" or "UniversalCopy<u128>", for elements of type
-/// `element` (a name, or bits); without it each value is copied by itself.
+/// `element` (a name, or bits); without it each value is copied separately.
 #[pyclass(frozen, module = "moye")]
 pub struct TiledCopy {
     tile: IntTuple,

@@ -17,8 +17,8 @@ fn without_a_gpu_it_says_so_with_the_way_out_and_leaves_nothing() {
         }
         let said = failed(&run.output().unwrap());
         let expected = match device {
-            "sim" => "the simulator was asked for, whose times mean nothing; name a GPU (--device gpu:N)",
-            _ => "run it on a machine with one and NVIDIA's driver (`moye doctor` looks)",
+            "sim" => "the device is the simulator, whose times mean nothing; name a GPU (--device gpu:N)",
+            _ => "run it on a machine with a GPU and NVIDIA's driver (`moye doctor` checks both)",
         };
         assert!(said.starts_with("`moye bench` ") && said.contains(expected), "{said}");
         assert!(!said.contains("MOYE_DEVICE=sim"), "the simulator is no way out: {said}");
@@ -30,8 +30,8 @@ fn without_a_gpu_it_says_so_with_the_way_out_and_leaves_nothing() {
 fn what_cannot_be_measured_is_refused_with_what_can() {
     let folder = TempDir::new().unwrap();
     for (arguments, expected) in [
-        (&["--sizes", "4096,64x4096"][..], "`64x4096` is no size: it must be N or MxNxK"),
-        (&["--majors", "tn,xx"], "`xx` is no order of A and B: it must be tn, nt, nn or tt"),
+        (&["--sizes", "4096,64x4096"][..], "`64x4096` is not a size: expected N or MxNxK"),
+        (&["--majors", "tn,xx"], "`xx` is not a pair of majors: expected tn, nt, nn or tt"),
         (&["--types", "f8"], "[possible values: f32, tf32, f16, f16-sums, bf16, f64, i8, e4m3]"),
         (&["--against", "mkl"], "[possible values: cublas, cublaslt, cublaslt-default, none]"),
         (&["--rounds", "0"], "0 is not in 1.."),
@@ -84,7 +84,7 @@ fn on_a_gpu_every_kind_is_checked_timed_and_told_in_every_form() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let expected = "moye: cannot write to standard output: No space left on device (os error 28)\n";
         assert!(output.status.code() == Some(1) && said.ends_with(expected), "{said}");
-        assert_eq!(load_text(folder, "full.csv").lines().count(), 2, "the file is written all the same");
+        assert_eq!(load_text(folder, "full.csv").lines().count(), 2, "the file is still written");
     }
     let said =
         on_gpu(&[&["bench", "copy", "transpose", "--sizes", "256", "--flush-l2"][..], &quick].concat());
@@ -98,7 +98,7 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let said = failed(&moye(folder, &["tune", "--sizes", "64", "--file", "tuning.json"]));
-    assert!(said.starts_with("`moye tune` measures a GPU, and the simulator was asked for"), "{said}");
+    assert!(said.starts_with("`moye tune` measures a GPU, and the device is the simulator"), "{said}");
     assert_eq!(names(folder), [""; 0], "no file is made");
     std::fs::write(folder.join("tuning.json"), "{}").unwrap();
     for command in [&["tune", "--sizes", "64", "--file"][..], &["matmul", "--tuning"], &["bench", "--tuning"]]
@@ -119,8 +119,7 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("--sizes <SIZES>"));
 }
 
-/// A file by hand, as `moye tune` writes it: the simulator is a device as any other to those that
-/// obey it.
+/// A file as `moye tune` writes it: the simulator is a device like any other to its users.
 #[test]
 fn a_product_of_files_obeys_the_choice_for_its_problem() {
     let folder = TempDir::new().unwrap();

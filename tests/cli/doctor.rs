@@ -15,7 +15,7 @@ fn it_names_what_it_looks_at_and_how_to_mend_each_miss() {
         assert!(said.lines().any(|line| line.starts_with(name)), "{name} is missing: {said}");
     }
     let missing = said.matches(" missing ").count();
-    assert_eq!(said.matches("to mend it:").count(), missing, "each miss has its remedy: {said}");
+    assert_eq!(said.matches("to fix it:").count(), missing, "each miss has its remedy: {said}");
 }
 
 /// The doctor on a machine where the path leads to these folders only.
@@ -38,8 +38,8 @@ fn program(file: &Path, script: &str) {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What it says with a variable that leads nowhere: the line that begins with `name` and how to
-/// mend it.
+/// The output for a variable with a wrong path: the line that begins with `name`, and the way to
+/// fix it.
 #[cfg(unix)]
 #[rstest]
 #[case("MOYE_PTXAS", "ptxas", "missing  MOYE_PTXAS names ", "set MOYE_PTXAS to the program, or unset it")]
@@ -48,7 +48,7 @@ fn a_variable_that_leads_nowhere_is_told(
     #[case] variable: &str,
     #[case] name: &str,
     #[case] finding: &str,
-    #[case] mend: &str,
+    #[case] fix: &str,
 ) {
     let folder = TempDir::new().unwrap();
     let at = |part: &str| folder.path().join(part);
@@ -60,7 +60,7 @@ fn a_variable_that_leads_nowhere_is_told(
     let said = stdout(&output);
     let lines: Vec<_> = said.lines().skip_while(|line| !line.starts_with(name)).take(3).collect();
     assert!(lines[0].contains(finding) && lines[0].contains(at("nowhere").to_str().unwrap()), "{said}");
-    assert!(lines[2].contains(&format!("to mend it: {mend}")), "{said}");
+    assert!(lines[2].contains(&format!("to fix it: {fix}")), "{said}");
 }
 
 /// A compiler of the version whose source the checkout holds, and without one itself.
@@ -130,7 +130,7 @@ fn a_machine_that_has_nothing_is_told_what_each_miss_means_and_fails() {
     let output = doctor(folder.path(), &[&empty]).output().unwrap();
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "no kernel can be compiled: {said}");
-    for (miss, mend) in [
+    for (miss, fix) in [
         ("rustc ", "https://rustup.rs"),
         ("core source", "`rustup component add rust-src`, or `cargo xtask setup`"),
     ] {
@@ -138,7 +138,7 @@ fn a_machine_that_has_nothing_is_told_what_each_miss_means_and_fails() {
         assert!(lines.next().is_some_and(|line| line.contains(" missing ")), "{miss}: {said}");
         assert!(lines.next().is_some_and(|line| line.contains("Without it ")), "{miss}: {said}");
         assert!(
-            lines.next().is_some_and(|line| line.contains("to mend it: ") && line.contains(mend)),
+            lines.next().is_some_and(|line| line.contains("to fix it: ") && line.contains(fix)),
             "{said}"
         );
     }

@@ -161,10 +161,7 @@ fn bfloat16_is_known_by_what_ml_dtypes_writes_or_by_the_option() {
         assert_eq!(bf16::load(folder, "c.npy"), Array2::from_elem((4, 4), 4.0), "{file}");
     }
     let said = failed(&moye(folder, &["matmul", "u2.npy", "u2.npy", "-o", "d.npy"]));
-    assert!(
-        said.starts_with("u2.npy holds uint16; where that is what bfloat16 was kept as, say --dtype bf16"),
-        "{said}"
-    );
+    assert!(said.starts_with("u2.npy holds uint16; if it stores bfloat16, add --dtype bf16"), "{said}");
     succeeded(&moye(folder, &["matmul", "u2.npy", "void.npy", "--dtype", "bf16", "-o", "d.npy"]));
     assert_eq!(bf16::load(folder, "d.npy"), Array2::from_elem((4, 4), 4.0));
 }
@@ -189,9 +186,9 @@ fn floats_of_8_bits_are_known_by_what_ml_dtypes_writes_or_by_the_option() {
     for (file, expected) in [
         (
             "e4m3.npy",
-            "e4m3.npy holds bytes that the file does not tell the type of; where that is float8_e4m3fn of ml_dtypes, say --dtype e4m3",
+            "e4m3.npy holds bytes without a type; if they are float8_e4m3fn of ml_dtypes, add --dtype e4m3",
         ),
-        ("bytes.npy", "bytes.npy holds uint8, and products are of float16, bfloat16, "),
+        ("bytes.npy", "bytes.npy holds uint8, and products take float16, bfloat16, "),
     ] {
         let said = failed(&moye(folder, &["matmul", file, file, "-o", "d.npy"]));
         assert!(said.starts_with(expected), "{said}");
@@ -314,13 +311,13 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
     for (arguments, expected) in [
         (
             &["f16.npy", "bf16.npy"][..],
-            "f16.npy holds float16 and bf16.npy holds bfloat16; a product takes one type, say float32; \
+            "f16.npy holds float16 and bf16.npy holds bfloat16; both must have one type, such as float32; \
              f16.npy: convert it with a.astype('float32'); \
              bf16.npy: convert it with a.view(ml_dtypes.bfloat16).astype('float32')",
         ),
         (
             &["f32.npy", "f64.npy"],
-            "f32.npy holds float32 and f64.npy holds float64; a product takes one type, say float64; \
+            "f32.npy holds float32 and f64.npy holds float64; both must have one type, such as float64; \
              f32.npy: convert it with a.astype('float64')",
         ),
         (
@@ -331,18 +328,9 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
             &["f64.npy", "f64.npy", "--f32-output"],
             "--f32-output is for float16, bfloat16 and 8-bit floats, and these matrices are float64",
         ),
-        (
-            &["f64.npy", "f64.npy", "--tf32"],
-            "--tf32 is a way to multiply float32, and these matrices are float64",
-        ),
-        (
-            &["f32.npy", "f32.npy", "--f16-sums"],
-            "--f16-sums is a way to multiply float16, and these matrices are float32",
-        ),
-        (
-            &["f16.npy", "f16.npy", "--tf32"],
-            "--tf32 is a way to multiply float32, and these matrices are float16",
-        ),
+        (&["f64.npy", "f64.npy", "--tf32"], "--tf32 is for float32, and these matrices are float64"),
+        (&["f32.npy", "f32.npy", "--f16-sums"], "--f16-sums is for float16, and these matrices are float32"),
+        (&["f16.npy", "f16.npy", "--tf32"], "--tf32 is for float32, and these matrices are float16"),
         (
             &["i8.npy", "i8.npy", "--alpha", "0.5"],
             "alpha is 0.5, and products of int8 take a whole number of 32 bits",
@@ -369,10 +357,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
             "beta is 1e-50, and products of float32 take a float of 32 bits",
         ),
         (&["i8.npy", "i8.npy", "--activation", "gelu"], "are for floats, and the product of int8 is int32"),
-        (
-            &["f32.npy", "f32.npy", "--c", "wide.npy"],
-            "wide.npy is 4x5, and the product that it is added to is 4x4",
-        ),
+        (&["f32.npy", "f32.npy", "--c", "wide.npy"], "wide.npy is 4x5, but the product is 4x4"),
         (&["f32.npy", "f32.npy", "--c", "f16.npy"], "f16.npy holds float16, not float32; convert it"),
         (
             &["i8.npy", "i8.npy", "--c", "i8.npy"],
@@ -380,29 +365,26 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         ),
         (
             &["f32.npy", "f32.npy", "--bias", "three.npy"],
-            "three.npy has 3 numbers, and the product has 4 columns",
+            "three.npy has 3 numbers, but the product has 4 columns",
         ),
         (
             &["f32.npy", "f32.npy", "--bias-rows", "three.npy"],
-            "three.npy has 3 numbers, and the product has 4 rows",
+            "three.npy has 3 numbers, but the product has 4 rows",
         ),
         (&["f32.npy", "f32.npy", "--bias", "wide.npy"], "wide.npy holds a 2-dimensional array, not a vector"),
         (
             &["f32.npy", "f32.npy", "--scale-a", "three.npy"],
-            "--scale-a and --scale-b are for 8-bit floats, and f32.npy holds float32; --alpha is a factor of any product",
+            "--scale-a and --scale-b are for 8-bit floats, and f32.npy holds float32; use --alpha for other types",
         ),
         (
             &["e5m2.npy", "e5m2.npy", "--scale-b", "three.npy"],
-            "three.npy has 3 numbers, and e5m2.npy has 4 columns; a scale has one number, or one for each",
+            "three.npy has 3 numbers, and e5m2.npy has 4 columns; give one scale, or one for each",
         ),
         (
             &["e5m2.npy", "e5m2.npy", "--dtype", "e4m3"],
             "e5m2.npy holds float8_e5m2, and --dtype says float8_e4m3fn; leave --dtype out",
         ),
-        (
-            &["e5m2.npy", "e5m2.npy", "--tf32"],
-            "--tf32 is a way to multiply float32, and these matrices are float8_e5m2",
-        ),
+        (&["e5m2.npy", "e5m2.npy", "--tf32"], "--tf32 is for float32, and these matrices are float8_e5m2"),
         (
             &["f16.npy", "f16.npy", "--tile", "7x9"],
             "no kernel for f16 in Full precision has a tile of 7 x 9 and fits into the ",
@@ -415,16 +397,16 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
     for (arguments, expected) in [
         (
             &["f32.npy", "f32.npy", "--tile", "64"][..],
-            "`64` is no tile: it must be M x N without spaces, 64x64 say",
+            "`64` is not a tile: expected MxN without spaces, such as 64x64",
         ),
         (&["f32.npy", "f32.npy", "--beta", "2"], "--c <C.npy>"),
         (&["f32.npy", "f32.npy", "--dtype", "f8"], "f16, bf16, f32, f64, i8, e4m3, e5m2"),
         (&["f32.npy", "f32.npy", "--split-k", "0"], "0 is not in 1.."),
         (
             &["f64.npy", "f64.npy", "--alpha", "1e400"],
-            "`1e400` is too large: a float of 64 bits ends at 1.8e308",
+            "`1e400` is too large: the largest 64-bit float is 1.8e308",
         ),
-        (&["f64.npy", "f64.npy", "--c", "f64.npy", "--beta", "1e-400"], "`1e-400` is too near to 0"),
+        (&["f64.npy", "f64.npy", "--c", "f64.npy", "--beta", "1e-400"], "`1e-400` is too small"),
     ] {
         let output = moye(folder, &[&["matmul"], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -88,7 +88,7 @@ fn advice_on_other_types_works_in_numpy() {
     {
         written(folder, "a.npy", [1, 0], &text("'<f4'", descr));
         let said = failed(&moye(folder, &["matmul", "a.npy", "a.npy", "-o", "c.npy"]));
-        assert!(said.starts_with(&format!("a.npy holds {held}, and products are of float16, ")), "{said}");
+        assert!(said.starts_with(&format!("a.npy holds {held}, and products take float16, ")), "{said}");
         let transposed = failed(&moye(folder, &["transpose", "a.npy", "-o", "c.npy"]));
         assert!(transposed.starts_with(&format!("a.npy holds {held}, not float32; ")), "{transposed}");
         for said in [said, transposed] {
@@ -97,7 +97,7 @@ fn advice_on_other_types_works_in_numpy() {
                     "save its parts as two files, a.real.astype('float32') and a.imag.astype('float32')"
                 }
                 "records" => "save one field, a['x'].astype('float32')",
-                _ => "tell NumPy what the bytes are, say with a.view('uint8')",
+                _ => "give the bytes a type in NumPy, for example with a.view('uint8')",
             };
             assert!(said.ends_with(expected), "{said}");
         }

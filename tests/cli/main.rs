@@ -199,10 +199,7 @@ fn files_that_are_no_matrices_are_refused_with_what_to_do() {
         ("stack.npy", "3-dimensional array, not a matrix"),
         ("text.npy", "text.npy is not a .npy file; write one with numpy.save"),
         ("empty.npy", "is not a .npy file"),
-        (
-            "header.npy",
-            "header.npy ends within its header; it was not written to the end, write the array again",
-        ),
+        ("header.npy", "header.npy ends within its header, so it is incomplete; write the array again"),
         ("short.npy", "5 bytes shorter than its header says"),
         ("long.npy", "3 bytes longer than its header says"),
         ("huge.npy", "larger than any memory"),
@@ -278,7 +275,7 @@ fn outputs_that_cannot_be_written_are_told_before_the_work() {
     assert_eq!(said, "cannot write .: it is a folder");
     if cfg!(target_os = "linux") {
         let said = failed(&moye(folder.path(), &["matmul", "a.npy", "b.npy", "-o", "/proc/self/x.npy"]));
-        assert_eq!(said, "cannot write /proc/self/x.npy: a file cannot be made in /proc/self");
+        assert_eq!(said, "cannot write /proc/self/x.npy: a file cannot be created in /proc/self");
     }
 }
 
@@ -306,7 +303,7 @@ fn a_report_that_cannot_be_written_is_one_line_and_a_closed_pipe_is_none() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let said = failed(&run("c.npy", full.into()));
     assert_eq!(said, "cannot write to standard output: No space left on device (os error 28)");
-    assert_eq!(load(folder.path(), "c.npy"), product, "the work is done all the same");
+    assert_eq!(load(folder.path(), "c.npy"), product, "the work is still done");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = run("d.npy", writer.into());
@@ -503,7 +500,7 @@ fn wrong_usage_has_exit_code_2() {
         (&["matmul", "a.npy"][..], "<B.npy>"),
         (
             &["matmul", "--device", "cuda"],
-            "`cuda` is no device: it must be `auto`, `gpu`, `gpu:N` (N from 0) or `sim`",
+            "`cuda` is not a device: expected `auto`, `gpu`, `gpu:N` (N from 0) or `sim`",
         ),
         (&["matmul", "--sede", "3"], "--seed"),
         (&["transpose", "a.npy"], "--output"),

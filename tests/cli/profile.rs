@@ -49,12 +49,12 @@ fn a_copy_moves_each_byte_once_and_a_transpose_as_many() {
 fn a_card_or_size_that_does_not_exist_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let said = failed(&moye(folder.path(), &["profile", "copy", "--card", "GTX 1"]));
-    assert_eq!(said, "`GTX 1` is none of the cards H100, H200, A100, RTX 4090");
+    assert_eq!(said, "`GTX 1` is not one of the cards H100, H200, A100, RTX 4090");
     let said = failed(&moye(folder.path(), &["profile", "copy", "--split-k", "2"]));
     assert!(said.starts_with("--tile and --split-k are for products"), "{said}");
     let size = usize::MAX.to_string();
     let said = failed(&moye(folder.path(), &["profile", "matmul", &size]));
-    assert!(said.contains("is larger than any memory; take a smaller size"), "{said}");
+    assert!(said.contains("is larger than any memory; use a smaller size"), "{said}");
     let output = moye(folder.path(), &["profile", "copy", "64by64"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("`64by64` is no size"), "{output:?}");
 }

@@ -20,7 +20,7 @@ fn matmul(folder: &Path, stderr: Stdio) -> Output {
 fn shown(terminal: File) -> String {
     let mut bytes = Vec::new();
     match (&terminal).read_to_end(&mut bytes) {
-        // So Linux says that nobody can write there any more.
+        // So Linux reports that it is no longer writable.
         Err(error) if error.raw_os_error() == Some(nix::libc::EIO) => {}
         result => drop(result.unwrap()),
     }

@@ -31,7 +31,7 @@ pub fn lacking(skipped: &str) {
         format!("{skipped}: there is no ptxas for it (`cargo xtask test` fetches it, or set MOYE_PTXAS)");
     let required = std::env::var_os("MOYE_REQUIRE_PTXAS").is_some_and(|value| value == "1");
     assert!(!required, "MOYE_REQUIRE_PTXAS=1, but {reason}");
-    // Not `eprintln!`, whose words a test that passes keeps to itself. Where nobody can be told,
+    // Not `eprintln!`, whose output is hidden for a test that passes. If standard error is closed,
     // the tests still run.
     let _ = writeln!(std::io::stderr(), "{reason}");
 }

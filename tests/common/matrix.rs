@@ -61,7 +61,7 @@ impl Shape {
     }
 }
 
-/// What a byte of memory holds that nobody has written: as an f32 it is NaN.
+/// The value of an unwritten byte: as an f32 it is NaN.
 pub const POISON: u8 = 0xFF;
 
 /// Elements kept before and behind a matrix, to see writes outside it.

@@ -83,7 +83,7 @@ fn open_gpu() -> Option<Device> {
             assert!(!is_required(), "MOYE_REQUIRE_GPU=1, but: {reason}");
             static SAID: Once = Once::new();
             say_once(&SAID, &format!("tests on a GPU are skipped: {reason}"));
-            // What each of them says is seen where the harness is told to show it.
+            // The output of each test is shown if the harness is run with that option.
             println!("skipped on a GPU: {reason}");
             None
         }
@@ -98,7 +98,7 @@ pub fn say_once(said: &Once, reason: &str) {
 
 /// Tells something that is always seen.
 pub fn say(what: &str) {
-    // Where nobody can be told, the tests still run.
+    // If standard error is closed, the tests still run.
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 /// K is the fast axis of A and B, N that of C: pointers, extents, leading dimensions in elements.
 pub type Product<T, U> = Kernel<(Global<T>, Global<T>, GlobalMut<U>, u32, u32, u32, i64, i64, i64)>;
 
-/// The elements of A and B: each by itself, or several to a byte.
+/// The storage of the elements of A and B: separate, or packed into bytes.
 pub trait Operand {
     /// What a buffer holds.
     type Stored: Element;

@@ -19,7 +19,7 @@ pub fn needs(instruction: &str) -> Needs {
         "stmatrix" => (90, (7, 8)),
         "match" => (70, (6, 0)),
         "vote" | "shfl" => (30, (6, 0)),
-        _ => panic!("nobody says what {instruction} needs"),
+        _ => panic!("no entry says what {instruction} needs"),
     }
 }
 

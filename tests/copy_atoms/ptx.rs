@@ -167,7 +167,7 @@ impl Frame {
             "shared" if kernel.starts_with("shared_cas_") => [3, 2, 1, 1],
             "shared" if kernel.contains("_atom_") || kernel.contains("_red_") => [2, 1, 1, 1],
             "shared" => [1, 1, 0, 0],
-            _ => panic!("nobody says what {kernel} takes and leaves"),
+            _ => panic!("no entry says what {kernel} reads and writes"),
         };
         Self { loads, stores, from_shared, to_shared }
     }

@@ -162,7 +162,7 @@ fn gives_what_cannot_be_used() {
             (moye::Event::from_raw_handle(&device, null).err(), "this event cannot be used: it is null"),
             (
                 Buffer::<f32>::from_raw_parts(MEMORY + 2, 4, &device).err(),
-                "address 0x40000000002 is no multiple of 4 bytes, as elements of f32 need",
+                "address 0x40000000002 is not a multiple of 4 bytes, as elements of f32 require",
             ),
             (
                 Buffer::<f32>::from_raw_parts(MEMORY_OF_GPU_1, 4, &device).err(),
@@ -170,7 +170,7 @@ fn gives_what_cannot_be_used() {
             ),
             (
                 Buffer::<f32>::from_raw_parts(MEMORY_OF_HOST, 4, &device).err(),
-                "is not memory of GPU 0 (Fake GPU), but memory that the driver does not know or of the host",
+                "is not memory of GPU 0 (Fake GPU), but host memory, or memory that the driver does not know",
             ),
             (
                 Buffer::<f32>::from_raw_parts(MEMORY, usize::MAX, &device).err(),

@@ -1,5 +1,5 @@
-//! A stand-in for NVIDIA's driver: as much of `libcuda.so.1` as a matrix product asks for, on a
-//! machine without one. `FAKE_DRIVER` says what is wrong with it.
+//! A stand-in for NVIDIA's driver: the part of `libcuda.so.1` that a matrix product uses, on a
+//! machine without one. `FAKE_DRIVER` names a fault.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -7,7 +7,7 @@ fn fault(name: &str) -> bool {
     std::env::var("FAKE_DRIVER").is_ok_and(|fault| fault == name)
 }
 
-/// `code` where this fault was asked for, success otherwise.
+/// `code` if this fault is set, success otherwise.
 fn unless(name: &str, code: c_int) -> c_int {
     if fault(name) { code } else { 0 }
 }

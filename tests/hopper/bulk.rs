@@ -77,7 +77,7 @@ impl Case {
         (extent..extent.next_multiple_of(4)).contains(&place)
     }
 
-    /// Starts inside, over each edge, and outside, of those that `what` can do.
+    /// Starts inside, over each edge, and outside, as far as `what` supports them.
     fn starts(&self, what: What) -> Vec<Vec<i32>> {
         let all = |f: &dyn Fn(usize) -> i32| (0..self.rank()).map(f).collect::<Vec<_>>();
         let mut starts =
@@ -158,7 +158,7 @@ fn boxes_of_every_rank_are_loaded_stored_and_added() {
                     let buffer = device.upload(&tensor).unwrap();
                     let map = TensorMap::new(&device, &case.map(buffer.address())).unwrap();
                     copy(&module, what, &map, &mut device.upload(&patch).unwrap(), &start);
-                    // A fault of the kernel is told here and not by whatever comes next.
+                    // A fault of the kernel is reported here, and not by the next call.
                     let done = device.default_stream().synchronize();
                     done.unwrap_or_else(|error| panic!("{what:?}, {context}: {error}"));
                     let mut expected = tensor.clone();
@@ -267,8 +267,7 @@ fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
                 let context = format!("{columns} words, {swizzle:?} at {start:?} on {}", device.name());
                 let mut loaded = device.upload(&image).unwrap();
                 let arguments = (&map, 4 * columns * ROWS, &mut loaded, words, start[0], start[1]);
-                // SAFETY: the buffer has as many words as are told, among which the box is; the
-                // map's tensor lives.
+                // SAFETY: the buffer has the words of the box; the map's tensor is alive.
                 unsafe { module.launch(&kernels::load_2d_over, Grid::new(1, 128), arguments) }.unwrap();
                 let got = loaded.download().unwrap();
                 for y in 0..ROWS {
@@ -571,7 +570,7 @@ fn tensors_that_go_downwards_or_beyond_their_buffer_have_no_map_of_a_tile() {
         let buffer = device.alloc_zeroed::<u32>(100 * 16).unwrap();
         let told = |tensor: &Layout| TensorMap::of_tile(&device, &TILE, &buffer, tensor).unwrap_err();
         assert!(TensorMap::of_tile(&device, &TILE, &buffer, &layout!((100, 16):(16, 1))).is_ok());
-        // As many elements as the buffer has, but in front of it.
+        // As many elements as the buffer has, but before its start.
         let error = told(&layout!((100, 16):(-16, 1)));
         assert!(
             matches!(error, Error::TensorOfTile(TmaMapError::Descending { mode: 0, stride: -16 })),

@@ -3,7 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[allow(dead_code, reason = "what the tests of mma.sync ask for besides")]
+#[allow(dead_code, reason = "the tests of mma.sync use the rest")]
 #[path = "../mma_atoms/numbers.rs"]
 mod numbers;
 

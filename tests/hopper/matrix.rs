@@ -81,7 +81,7 @@ fn put<T: TestNumber>(words: &mut [u32], at: usize, element: T) {
 /// How a sum is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Of floats of so many bits.
+    /// Of floats of this many bits.
     Float(usize),
     Wrap,
     Saturate,
@@ -168,7 +168,7 @@ fn bound<D: TestNumber>(run: Run, bits: usize, k: usize, magnitude: f64) -> f64 
         return 0.0;
     }
     let (precision, smallest) = if D::WIDTH == 16 { (11, -24) } else { (24, -149) };
-    // Products and sums in f64, of the reference too.
+    // Products and f64 accumulators, of the reference too.
     let sums = 3.0 * (k + 1) as f64 * 2_f64.powi(-52) * magnitude;
     let instructions = k.div_ceil(256 / bits) as f64;
     let nearest = instructions * (2_f64.powi(-precision) * (magnitude + sums) + 2_f64.powi(smallest - 1));

@@ -1,8 +1,7 @@
 //! Kernels of the tests of copy atoms and instructions: one instruction each, so that the PTX can
 //! be searched for it.
 //!
-//! Those that need sm_90 are in modules of their own, which the feature `sm_90` selects for a
-//! second PTX.
+//! Kernels for sm_90 are in separate modules, which the feature `sm_90` selects for a second PTX.
 #![allow(clippy::needless_range_loop, reason = "loops over registers unroll by index")]
 #![cfg_attr(
     all(target_arch = "nvptx64", feature = "sm_90"),

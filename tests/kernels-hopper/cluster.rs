@@ -105,7 +105,7 @@ pub unsafe fn cluster_mbarrier(output: GlobalMut<u32>, rounds: u32) {
                 let at = (round * grid_dim().x + block_idx().x) * size + thread;
                 output.write(i64::from(at), slots.read(thread as i32));
             }
-            // Nobody writes the next round's before all have read this one's.
+            // No block writes the next round's before all have read this one's.
             sync_cluster();
             round += 1;
         }
@@ -259,7 +259,7 @@ unsafe fn send<W: AsyncWord + ClusterWord>(
                 let slot = map_shared(slots + bytes * (count - 1 - thread), rank);
                 write(round, thread, W::load_shared_cluster(slot));
             }
-            // Nobody sends the next round's before all have read this one's.
+            // No block sends the next round's before all have read this one's.
             sync_cluster();
             round += 1;
         }

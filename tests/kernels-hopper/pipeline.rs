@@ -63,9 +63,9 @@ pub unsafe fn readers_in_turn(source: Global<u32>, runs: Global<u32>, count: u32
                     while stage < end {
                         let full = consumer.wait();
                         // The lane that arrives for the warp reads:
-                        // `compute-sanitizer --tool racecheck` knows what is in front of an arrival
-                        // of the arriving thread alone, not of those that have met it at a barrier
-                        // of the warp.
+                        // `compute-sanitizer --tool racecheck` orders only the arriving thread's
+                        // accesses before an arrival, not those of lanes that met it at a warp
+                        // barrier.
                         if lane == 0 {
                             let mut at = 0;
                             while at < WORDS {

@@ -1,7 +1,7 @@
 //! Kernels of the tests of matrix instructions: for each atom one, under the atom's name, that
 //! executes it once.
 //!
-//! Those that need sm_89 are in a PTX of their own, which the feature `sm_89` selects.
+//! Kernels for sm_89 have a separate PTX, which the feature `sm_89` selects.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_upper_case_globals, non_snake_case, reason = "kernels have the names of atoms")]

@@ -196,7 +196,7 @@ raced! {
         }
         other + load(s + 4 * (t ^ 1))
     }
-    /// Likewise with a vote.
+    /// The same with a vote.
     vote_is_no_barrier(t, s, _data, right) {
         store(s + 4 * t, t);
         let votes = ballot(FULL_WARP, t % 32 > 3);

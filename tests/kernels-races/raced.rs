@@ -11,8 +11,8 @@ fn launch(device: &Device, name: &str, right: bool) -> Result<()> {
     let kernel = KERNELS.iter().find(|kernel| kernel.name() == name).expect("a name of the list");
     let module = device.load(&PTX)?;
     let mut data = device.upload(&vec![0_u32; WORDS])?;
-    // SAFETY: the buffer and the grid are those that the kernels expect; what a faulty one does is
-    // to be seen.
+    // SAFETY: the kernels expect this buffer and this grid; the effect of a faulty kernel is the
+    // subject of the test.
     unsafe { module.launch(kernel, Grid::new(BLOCKS, THREADS), (&mut data, right)) }?;
     device.synchronize()
 }

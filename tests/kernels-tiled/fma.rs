@@ -1,5 +1,5 @@
-//! `UniversalFma` by itself, for all types that go together: `d[i] = a[i] * b[i] + c[i]`, a product
-//! of a value each.
+//! `UniversalFma` alone, for all combinations of types: `d[i] = a[i] * b[i] + c[i]`, a product of
+//! one value each.
 
 use half::{bf16, f16};
 use moye_device::arch::{block_dim, block_idx, thread_idx};

@@ -2,7 +2,7 @@
 //! many configurations, and a grid of copies alone, copies of every width and by the instructions
 //! of a warp, and single multiply-adds.
 //!
-//! Those that need sm_90 are in a PTX of their own, which the feature `sm_90` selects.
+//! Kernels for sm_90 have a separate PTX, which the feature `sm_90` selects.
 #![cfg_attr(
     all(target_arch = "nvptx64", feature = "sm_90"),
     allow(

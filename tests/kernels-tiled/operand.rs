@@ -1,4 +1,4 @@
-//! What the elements of A and B are kept in: by themselves, or several to a byte.
+//! The storage of the elements of A and B: separate, or packed into bytes.
 
 use half::{bf16, f16};
 use moye_device::memory::{

@@ -109,8 +109,8 @@ unsafe fn by_rows<T: Scalar + Storable>(problem: Problem) {
     unsafe { transform(&t_src, &mut t_dst, |x| x) };
 }
 
-/// A tile of 8 x 16 turned round in shared memory, and the values of what is there then:
-/// `values[i + 8 j]` is that of element `(7 - i, 15 - j)`.
+/// A tile of 8 x 16 transposed in shared memory, and its values there: `values[i + 8 j]` is that of
+/// element `(7 - i, 15 - j)`.
 ///
 /// # Safety
 /// The buffers have 128 elements, rows of the source contiguous; the kernel declares the storage.

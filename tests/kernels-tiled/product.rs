@@ -165,7 +165,7 @@ where
     }
 }
 
-/// [`product`] with operands that the MMA reads from shared memory by itself.
+/// [`product`] with operands that the MMA reads from shared memory directly.
 ///
 /// # Safety
 /// As [`product`].

@@ -143,7 +143,8 @@ product! {
         mma: SM70_8x8x4_F32F16F16F32_TN = TiledMma::new(layout!((2, 1, 1))),
     }
 
-    /// f16 with sums in f16 by two quad pairs side by side, whose threads have columns of A and B.
+    /// f16 with f16 accumulators by two quad pairs side by side, whose threads have columns of A
+    /// and B.
     f16_quad_pairs_across = product_from_shared(f16 => f16, threads = 32) {
         block: 16 x 16 x 16,
         smem: static_layout! { layout!((16, 16):(24, 1)), layout!((16, 16):(24, 1)) },

@@ -27,8 +27,8 @@ static_layout! {
     pub Threads = layout!((1, COLUMNS));
 }
 
-/// A column of each thread, in and out, by copies without an atom, into shared memory by `cp.async`
-/// where that is asked for. Everything exists, so nothing is checked.
+/// A column of each thread, in and out, by copies without an atom, or into shared memory by
+/// `cp.async`. All elements are in bounds, so nothing is checked.
 ///
 /// # Safety
 /// Both matrices hold a tile and lie as their strides say; the kernel has 32 threads and declares
@@ -136,7 +136,7 @@ impl<const N: usize> BitsOf for Capped<N> {
     const BITS: usize = N;
 }
 
-/// Columns contiguous, the base and each column at a multiple of so many bytes.
+/// Columns contiguous, the base and each column aligned to this many bytes.
 const fn at<const BYTES: usize>() -> Aligned<UnitStride<0>, BYTES> {
     Aligned(UnitStride(LEADING))
 }

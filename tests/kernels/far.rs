@@ -1,6 +1,6 @@
-//! Elements whose offsets no 32-bit number holds: past 2^31 elements from the start of their
-//! matrix. On a GPU they are really there. The simulator's memory is the host's, and too small;
-//! there the address that such an element would have is read from the fault that tells of it.
+//! Elements whose offsets exceed 32 bits: past 2^31 elements from the start of their matrix. On a
+//! GPU they exist. The simulator uses the host's memory, which is too small; there the address of
+//! such an element is taken from the fault that names it.
 
 use super::common::{gpu, say};
 use half::f16;
@@ -202,7 +202,7 @@ fn buffers<T: moye::Element>(device: &Device) -> Option<[Buffer<T>; 2]> {
 #[test]
 fn elements_past_2_31_are_moved_and_multiplied_on_a_gpu() {
     let Some(device) = gpu() else { return };
-    // 17.2 GB; one test, so that no two ask for them at a time.
+    // 17.2 GB; a single test, so that no two allocate them at the same time.
     if let Some([mut from, mut to]) = buffers::<f32>(&device) {
         from.fill_bytes(0xFF).unwrap();
         for (src_rows, dst_rows) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -230,7 +230,7 @@ fn moves(device: &Device, from: &mut Buffer<f32>, to: &mut Buffer<f32>, src_rows
     dst.check(to, |row, col| src.at(col, row));
 }
 
-/// Likewise 129 along M and N, 9 along K. `rows`: of `a`, `b` and `c`.
+/// The same with 129 along M and N, 9 along K. `rows`: of `a`, `b` and `c`.
 fn products(device: &Device, from: &mut Buffer<f32>, to: &mut Buffer<f32>, rows: [bool; 3]) {
     let (m, n, k) = (129, 129, 9);
     let a = Lines { start: 0, shape: (m, k), rows: rows[0] };

@@ -1,5 +1,5 @@
-//! Rows of rearranged matrices end with whole words where that is asked for: zeros stand behind
-//! their elements, and nothing else changes.
+//! Rows of rearranged matrices end with whole words on request: zeros follow their elements, and
+//! nothing else changes.
 
 use crate::common::On;
 use crate::common::matrix::rng;
@@ -9,7 +9,7 @@ use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, kernels};
 use rand::RngExt;
 use rstest::rstest;
 
-/// What stands where nobody writes.
+/// The value of unwritten memory.
 const POISON: u8 = 0xA5;
 
 /// Expects the bytes of `rows` lines, `line` bytes apart: each that of `of`, zeros up to `written`,
@@ -95,8 +95,7 @@ fn realign(device: &Device, first: &Realigned, second: Option<&Realigned>) {
     let other = second.map_or(Lines::NONE, |second| second.lines);
     let blocks = (first.lines.blocks() + other.blocks()) as u32;
     let grid = Grid::new((blocks, first.lines.batches.max(other.batches)), 256);
-    // SAFETY: all lines lie in their buffers, each of which is another, and begin in those that are
-    // written at multiples of 16.
+    // SAFETY: all lines are in their separate buffers, and written lines start at multiples of 16.
     unsafe { device.launch(&kernels::realign, grid, (first.lines, other)) }.unwrap();
 }
 
@@ -174,8 +173,8 @@ fn rows_are_packed_with_zeros_up_to_what_is_written(
     pack::<u64>(&device, &kernels::pack_u64, extents);
 }
 
-/// Batches of `rows x k` numbers with K contiguous, and room for them turned round, both with more
-/// between their lines and batches than they need.
+/// Batches of `rows x k` numbers with K contiguous, and room for their transposes, both with more
+/// space between lines and batches than they need.
 struct Turned {
     extents: [usize; 3],
     before: Vec<u32>,

@@ -12,7 +12,7 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar, Tf32};
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 
-/// Two values of each power of two would do for a formula: these are around what its parts have as
+/// Two values of each power of two suffice for a formula: these are around what its parts have as
 /// limits.
 const VALUES: [f64; 32] = [
     f64::NEG_INFINITY,
@@ -76,7 +76,7 @@ fn steps<U: moye::Element>() -> (f64, f64) {
     }
 }
 
-/// Every column of C is `alpha` times one of [`VALUES`], as T has it: A has ones in front, and B
+/// Every column of C is `alpha` times one of [`VALUES`], in the type T: A has leading ones, and B
 /// has the values there.
 fn check<T, U>(
     device: &Device,
@@ -94,7 +94,7 @@ fn check<T, U>(
     let (strides_a, strides_b, strides_c) = (of_a(m, k), of_b(k, n), of_c(m, n));
     let (mut a, mut b) = (vec![T::nearest(0.0); m * k], vec![T::nearest(0.0); k * n]);
     (0..m).for_each(|row| a[row * strides_a.0] = T::nearest(1.0));
-    // Those that tf32 has too, so that tensor cores lose nothing of them.
+    // Values that tf32 represents too, so that tensor cores are exact.
     let values = VALUES.map(|value| {
         if <T as moye::Element>::NAME == "f32" {
             T::nearest(Tf32::nearest(value).to_f64())

@@ -12,9 +12,9 @@ use rand::rngs::StdRng;
 /// How a matrix lies in its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Rows one after the other, so many elements of padding between them.
+    /// Row after row, with this many elements of padding between them.
     Rows(usize),
-    /// Columns one after the other, likewise.
+    /// Column after column, with this many elements of padding between them.
     Columns(usize),
     /// Neither: every second element of rows that are padded by three.
     Scattered,
@@ -128,7 +128,7 @@ fn of_hardware<T: Scaled>(device: &Device, k: usize) -> f64 {
 pub struct Case {
     pub shape: (usize, usize, usize),
     pub lies: [Lie; 3],
-    /// Elements in front of each matrix.
+    /// Elements before each matrix.
     pub offsets: [usize; 3],
     /// Elements behind A and behind B, in the same buffers.
     pub behind: usize,

@@ -1,4 +1,4 @@
-//! Every kernel by its name, also those that a device takes another one for.
+//! Every kernel by name, also kernels that a device never chooses.
 
 use crate::case::{Case, Lie, Scaled, check};
 use crate::common::devices;
@@ -200,9 +200,9 @@ fn of_eight_bits_is_right() {
     each::<F8E5M2, f32>(2e-6, |product| product);
 }
 
-/// Whole tiles of 256 x 128 and of 128 x 256, with fewer steps of K than are begun ahead and with
-/// more, whole ones and others; tiles that move back from the edge, and tiles that hang over it; in
-/// parts and batches. What lies behind a row's end is no zero.
+/// Whole tiles of 256 x 128 and of 128 x 256, with fewer steps of K than pipeline stages and with
+/// more, whole ones and others; tiles that are moved back from the edge, and tiles that pass it; in
+/// splits and batches. The padding after a row's end is not zero.
 #[test]
 fn of_f32_that_turn_an_operand_round_take_any_k() {
     for device in devices() {

@@ -70,7 +70,7 @@ fn a_tile_whose_kernels_have_k_in_two_parts_at_most_takes_no_more_of_them() {
 fn a_tile_and_parts_of_k_that_no_kernel_has_are_both_in_the_error() {
     let error = error_of(|product, _| product.tile(7, 9).split_k(3));
     let expected =
-        "no kernel for f32 in Full precision has a tile of 7 x 9, takes K in 3 parts and fits into the ";
+        "no kernel for f32 in Full precision has a tile of 7 x 9, has 3 split-K slices and fits into the ";
     assert!(error.contains(expected), "{error}");
 }
 
@@ -82,7 +82,7 @@ fn an_exponential_of_integers() {
     let mut c = device.alloc_zeroed::<i32>(4).unwrap();
     let mut c = MatrixMut::row_major(&mut c, 2, 2).unwrap();
     let error = Matmul::new(matrix(), matrix()).gelu().run(&device, &mut c).unwrap_err().to_string();
-    assert!(error.contains("Gelu of integers has no meaning; take `relu`"), "{error}");
+    assert!(error.contains("Gelu is not defined for integers; use `relu`"), "{error}");
 }
 
 #[rstest]

@@ -1,5 +1,4 @@
-//! Sums of whole numbers are exact in whatever order they are added up, so that every kernel gives
-//! the bits of the reference.
+//! Sums of integers are exact in any order, so that every kernel gives the bits of the reference.
 
 use crate::case::{Lie, Scaled};
 use crate::common::devices;

@@ -12,8 +12,8 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar};
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
 
-/// M and N: more than a block of the kernel that finishes C, in both, and multiples of 16 bytes,
-/// which TMA wants of those that are contiguous.
+/// M and N: more than a block of the epilogue kernel, in both, and multiples of 16 bytes, which TMA
+/// requires of contiguous modes.
 const EXTENTS: (usize, usize) = (24, 144);
 const BATCHES: usize = 2;
 
@@ -46,7 +46,7 @@ where
         ((0, _) | (_, 0), _) => 0,
         ((rows, cols), (row, col)) => (rows - 1) * row + (cols - 1) * col + 1,
     });
-    // All kinds of numbers, -0 in front; integers have no infinity.
+    // All kinds of numbers, -0 first; integers have no infinity.
     let special = if T::SMOOTH { [f64::NAN, f64::INFINITY] } else { [9.0, -9.0] };
     let number = |i: usize| U::nearest([-0.0, 0.0, 5.0, -3.0, 0.5, special[0], special[1], 1.0][i % 8]);
     let finite = |i: usize| U::nearest([2.0, -4.0, 0.0][i % 3]);
@@ -141,7 +141,7 @@ where
             lies: [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)],
         };
         for (i, &kernel) in kernels.iter().enumerate() {
-            // What a kernel would do in registers, by rows, by words and not, and by another
+            // The epilogue in registers, by rows, by vectors and not, and by another
             // kernel.
             for (bias, relu, beta, between) in
                 [(false, false, 1.0, 0), (true, false, 0.0, 16), (true, true, -2.0, 3), (false, true, 1.0, 5)]

@@ -109,14 +109,14 @@ where
         let cases = if is_watched() { cases / 4 } else { cases };
         for seed in 0..cases as u64 {
             let mut case = Case::any::<T>(&mut rng, most);
-            // What is taken by itself, and in turn every tile; each_kernel.rs has every kernel.
+            // The default choice, and in turn every tile; each_kernel.rs has every kernel.
             case.tile = tiles.get(seed as usize % (tiles.len() + 1)).copied();
             check(&device, &case, bound, seed, setup);
         }
     }
 }
 
-/// What a product without a size tells of its kernels.
+/// What a product without a size reports of its kernels.
 fn asked<T, U, R>(setup: Setup<T, U>, device: &Device, ask: impl FnOnce(&Matmul<'_, T, U>, &Device) -> R) -> R
 where
     T: Scaled + Number,
@@ -216,8 +216,8 @@ fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
     }
 }
 
-/// Rows that start at multiples of 16 bytes and end within: what lies between them is neither added
-/// up nor written.
+/// Rows that start at multiples of 16 bytes and end within: the gap between them is neither
+/// accumulated nor written.
 fn ends_within_a_piece<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -259,8 +259,8 @@ where
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
-            // Elements in front of C and between its rows: all begin in the middle of a word of
-            // two, or every second one.
+            // Elements before C and between its rows: all start in the middle of a word of two, or
+            // every second one does.
             for (i, (front, between)) in [(1, 1), (2, 6)].into_iter().enumerate() {
                 for lie in [Lie::Rows(between), Lie::Columns(between)] {
                     // 67 rows; a tile or the second half of one has one element alone.

@@ -99,8 +99,8 @@ fn what_c_had_is_added_once_also_where_tiles_hang_over_the_edge() {
         if !has_wgmma(&device) {
             continue;
         }
-        // Rows and columns behind whole tiles: fewer than half of one, more, and as many as there
-        // are no words of.
+        // Rows and columns after whole tiles: fewer than half of one, more, and a number that is
+        // not a multiple of a word.
         for (m, n, k) in [(72, 136, 320), (136, 264, 136), (130, 77, 200), (140, 400, 330)] {
             let (a, b) = (whole(m * k, 3), whole(n * k, 4));
             let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());

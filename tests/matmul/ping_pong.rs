@@ -18,8 +18,8 @@ use rstest::rstest;
 const TILE: (u32, u32) = (64, 256);
 const CLUSTER: u32 = 2;
 
-/// The kernel by itself, with as many clusters as are wanted: rows and columns of C by tiles of 128
-/// x 256 of a cluster, and K by stages of 64, of which four are in shared memory at a time.
+/// The kernel alone, with any number of clusters: rows and columns of C by tiles of 128 x 256 of a
+/// cluster, and K by stages of 64, of which four are in shared memory at a time.
 #[rstest]
 // One tile for the first warpgroup, and none for the second.
 #[case::one_tile_of_one_stage((128, 256, 64), 1)]
@@ -51,7 +51,7 @@ fn any_number_of_tiles_for_each_warpgroup(#[case] shape: (u32, u32, u32), #[case
     }
 }
 
-/// The products that are asked for, with the tile that these kernels alone have.
+/// The products of the test, with the tile that only these kernels have.
 fn cases() -> Vec<Case> {
     let rows = [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)];
     let of = |shape, lies| Case { tile: Some(TILE), ..Case::new(shape, lies) };
@@ -63,7 +63,7 @@ fn cases() -> Vec<Case> {
         of((129, 257, 1), rows),
         of((129, 257, 65), [Lie::Rows(16), Lie::Columns(16), Lie::Columns(16)]),
         of((200, 300, 130), [Lie::Rows(1), Lie::Columns(3), Lie::Rows(1)]),
-        // Nothing to add up.
+        // Nothing to accumulate.
         of((70, 90, 0), rows),
     ];
     let all = |shape, bias, activation| Case {
@@ -159,8 +159,8 @@ fn whatever_is_asked_of_8_bit_elements() {
     }
 }
 
-/// More tiles than run at the same time, on the grid that a product has by itself: each cluster has
-/// two and three.
+/// More tiles than run at the same time, on the grid that a product chooses: each cluster has two
+/// and three.
 #[test]
 fn more_tiles_than_clusters() {
     for device in devices() {

@@ -27,7 +27,7 @@ pub fn whole(count: usize, seed: usize) -> Vec<f16> {
     (0..count).map(|_| f16::from_f32(rng.random_range(-4..=4) as f32)).collect()
 }
 
-/// Compares some rows of C, the first and the last among them, with sums in f64.
+/// Compares some rows of C, the first and the last among them, with f64 accumulators.
 pub fn compare<T: Number, U: Number>(
     what: &str,
     (a, b): (&[T], &[T]),
@@ -170,7 +170,7 @@ fn products_of_two_streams_at_a_time_count_their_pieces_apart() {
             for (stream, c) in streams.iter().zip(&mut results) {
                 let (a, b) = (Matrix::row_major(&device_a, m, k), Matrix::col_major(&device_b, k, n));
                 let product = Matmul::new(a.unwrap(), b.unwrap()).tile(tile.0, tile.1).split_k(1);
-                // SAFETY: each stream has its own result, and nobody else touches the operands.
+                // SAFETY: each stream has its own result, and no other work touches the operands.
                 unsafe { product.run_on(stream, &mut MatrixMut::row_major(c, m, n).unwrap()) }.unwrap();
             }
         }
@@ -206,12 +206,12 @@ pub enum Written {
 /// What a stage has of K.
 const STAGE: u32 = 64;
 
-/// Tiles in so many pieces each, as long as each other.
+/// Tiles in this many pieces of equal length.
 fn even(k: u32, tiles: u32, pieces: u32) -> Cut {
     Cut { tiles, even: pieces, stages: k.div_ceil(STAGE).div_ceil(pieces), run: 0 }
 }
 
-/// A launch of a kernel by itself: with clusters, and shared tiles and pieces that no device's plan
+/// A launch of a kernel alone: with clusters, and shared tiles and pieces that no device's plan
 /// has, or none.
 pub struct Launch<'d> {
     device: &'d Device,
@@ -447,7 +447,7 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
         let count = if device.is_gpu() || written == Written::Words { cuts.len() } else { 2 };
         for (k, clusters, cut) in cuts.into_iter().take(count) {
             let tiles_m = |rows: u32, tiles: u32| rows * (tiles - 1) + 40;
-            // As many whole tiles in front as there are clusters.
+            // As many whole tiles as clusters before it.
             let all = clusters + cut.tiles;
             let n = 72 - odd;
             launch(
@@ -470,8 +470,8 @@ fn clusters_with_runs_have_pieces_of_several_tiles(
     }
 }
 
-/// Whoever has a piece that is not the last to come leaves it, and goes on with the next one,
-/// whatever the order in which clusters run.
+/// A cluster whose piece is not the last to arrive stores it and goes on with the next one, in any
+/// order of the clusters.
 #[test]
 fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
     for device in devices() {
@@ -483,8 +483,8 @@ fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
         let cut = Cut { tiles: 2, even: 1, stages: 4, run: 4 };
         for written in [Written::Words, Written::Boxes] {
             let mut launch = Launch::new(&device, &wgmma_f16_tn, (128, 256, 2), (m, n, k), (3, cut), written);
-            // The first tile has four counters, of two blocks with two warpgroups each. Its pieces
-            // are told that one more is to come.
+            // The first tile has four counters, of two blocks with two warpgroups each. They are
+            // set so that its pieces expect one more.
             launch.counters.upload_from(&[&[u32::MAX; 4][..], &[0; 1020]].concat()).unwrap();
             let got = launch.run();
             let (rows, n, k) = (m as usize / 2, n as usize, k as usize);
@@ -498,8 +498,8 @@ fn a_cluster_that_leaves_a_piece_goes_on_with_its_run() {
     }
 }
 
-/// Sums that are not exact are added up in the order of K, whoever comes last: a GPU has another
-/// order of clusters each time.
+/// Inexact sums are reduced in K order, whichever cluster arrives last: on a GPU the order of
+/// clusters differs each time.
 #[test]
 fn tiles_of_three_pieces_have_the_same_bits_each_time() {
     for device in devices() {
@@ -523,8 +523,8 @@ fn tiles_of_three_pieces_have_the_same_bits_each_time() {
     }
 }
 
-/// The boxes of C lie in the last stage of a tile, while the next tile's stages are loaded: of one
-/// stage each, of as many as there are, of one more; and in front of a piece.
+/// The boxes of C are in the last stage of a tile, while the next tile's stages are loaded: with
+/// one stage, with as many as the ring has, and with one more; and before a piece.
 #[test]
 fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
     for device in devices() {

@@ -52,8 +52,7 @@ fn module(atoms: &[&MmaInfo], arch: u32, (major, minor): (u32, u32)) -> String {
     module
 }
 
-/// The assemblers by the architectures that are asked for; those of CUDA 12 have what is before
-/// sm_75.
+/// The assemblers by requested architecture; CUDA 12 has the ones before sm_75.
 struct Assemblers(BTreeMap<u32, Option<Ptxas>>);
 
 impl Assemblers {

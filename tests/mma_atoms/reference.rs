@@ -105,8 +105,7 @@ pub fn gpu_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     hardware + below + sums + nearest::<M>(magnitude + sums)
 }
 
-/// `n u / (1 - n u)` with `u = 2^-p`: what `n` roundings to `p` bits one after the other may add up
-/// to.
+/// `n u / (1 - n u)` with `u = 2^-p`: the bound of `n` successive roundings to `p` bits.
 fn gamma(n: usize, p: i32) -> f64 {
     let loss = n as f64 * 2_f64.powi(-p);
     loss / (1.0 - loss)

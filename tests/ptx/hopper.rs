@@ -80,8 +80,8 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         assert!(kernel.count("st.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("ld.global.v4.b32") >= words, "{name}: {:?}", kernel.instructions);
         let (fences, turns) = if in_turn { (0, 1) } else { (3, 0) };
-        // Blocks by themselves wait where they have computed their tile, those that load and those
-        // that multiply.
+        // Blocks without clusters wait after they have computed their tile's coordinates, producers
+        // and consumers.
         let (launches, waits) = (1, if pairs { 1 } else { 2 });
         for (what, count) in [
             ("setmaxnreg", 2),
@@ -210,8 +210,8 @@ fn scales_are_read_by_the_kernels_of_8_bit_floats_alone() {
     for name in ["wgmma_e4m3_tn", "wgmma_e5m2_tn"] {
         assert_eq!(loads(name), plain + 64 + 2 + 1, "{name}");
     }
-    // Two instructions below each other, for each of which a thread asks for its 32 columns and two
-    // rows; int8 has no second type of bias either, so there are more than these.
+    // Two instructions below each other, each with its own 32 columns and two rows in a thread;
+    // int8 has no second type of bias either, so there are more than these.
     let plain = loads("wgmma_s8_tn_128x128");
     for name in ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"] {
         assert!(loads(name) > plain + 2 * (32 + 2), "{name}: {}, and {plain} of int8", loads(name));

@@ -29,8 +29,8 @@ fn text(arch: &str) -> &'static str {
     text
 }
 
-/// The module for an architecture, read once, and only where a test asks for it: each may be a
-/// process of its own.
+/// The module for an architecture, read once, when a test needs it: each test may be a separate
+/// process.
 fn module(arch: &str) -> &'static Module {
     fn read(arch: &str) -> Module {
         Module::parse(text(arch)).unwrap()
@@ -76,7 +76,7 @@ fn every_shipped_kernel_keeps_everything_in_registers(#[values("sm_80", "sm_90a"
     }
 }
 
-/// A newer version asks for a newer driver: 8.1, for `st.async`, for that of CUDA 12.1.
+/// A newer version requires a newer driver: 8.1, for `st.async`, that of CUDA 12.1.
 #[test]
 fn texts_are_of_the_oldest_version_of_ptx_that_has_what_they_use() {
     assert_eq!((module("sm_80").version, module("sm_90a").version), ((7, 0), (8, 1)));
@@ -204,8 +204,8 @@ fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
     assert!(!passed && said.contains("MOYE_REQUIRE_PTXAS=1, but "), "{said}");
 }
 
-/// What products are made of is launched to begin while the kernel in front still runs, where GPUs
-/// have that: what that one writes is not to be touched on any way that leads round the wait.
+/// The kernels of products are PDL launches on GPUs that support it: no path may touch the previous
+/// kernel's output before the wait.
 #[test]
 fn whatever_may_begin_early_waits_before_it_touches_memory() {
     const FAMILIES: [&str; 10] = [
@@ -243,7 +243,7 @@ fn whatever_may_begin_early_waits_before_it_touches_memory() {
 fn touches_memory(line: &str) -> bool {
     let (_, instruction) = unguarded(line);
     let is = |start| instruction.starts_with(start);
-    // Of a generic address nobody knows where it leads.
+    // The state space of a generic address is not known.
     let elsewhere = [".param", ".shared", ".local", ".const"].iter().any(|space| instruction.contains(space));
     // The host wrote tensor maps, among the parameters.
     let fetches = is("prefetch") && !is("prefetch.tensormap");

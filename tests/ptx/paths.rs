@@ -1,4 +1,4 @@
-//! What a kernel may have done before it waits for the kernel in front: the ways from its entry
+//! What a kernel may have done before it waits for earlier kernels: the paths from its entry
 //! through its branches.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ pub fn unguarded(line: &str) -> (bool, &str) {
     }
 }
 
-/// The line of each label, also of those that name a list of others.
+/// The line of each label, including labels that name a list of others.
 fn labels<'a>(lines: &[&'a str]) -> BTreeMap<&'a str, usize> {
     let mut labels = BTreeMap::new();
     for (at, line) in lines.iter().enumerate() {

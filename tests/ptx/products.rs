@@ -59,8 +59,8 @@ fn the_products_by_mma_whose_stages_tma_fills_multiply_all_the_time(
     assert_eq!(kernel.count("bar.sync"), 1, "{:?}", kernel.instructions);
 }
 
-/// An arrival passes an `ldmatrix` that is on its way, unless its address is made of what that
-/// brings: so whoever fills the stage next would overwrite it.
+/// An arrival overtakes an `ldmatrix` in flight, unless its address depends on the loaded value:
+/// otherwise the next fill of the stage could overwrite it.
 #[rstest]
 fn a_stage_that_ldmatrix_reads_is_released_behind_what_it_brought(
     #[values("matmul_f16_tn_tma", "matmul_bf16_tn_tma")] name: &str,
@@ -91,8 +91,8 @@ fn reads_in<'a>(text: &'a str, register: &'a str) -> (usize, BTreeSet<(&'a str, 
     (made_of.iter().filter(|(name, _)| name.starts_with("ldmatrix")).count(), made_of)
 }
 
-/// The instructions that a register of a kernel is made by, and those that make what they read:
-/// their names, and their operands behind what they write.
+/// The instructions that define a register of a kernel, and those instructions' operands in turn:
+/// their names, and their operands after the destination.
 fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<(&'a str, &'a str)> {
     let registers = |operands: &'a str| {
         operands
@@ -179,8 +179,8 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
     assert_eq!(kernel.count("st.global.v4.b32"), 3 * sums / 4, "{:?}", kernel.instructions);
 }
 
-/// Those that TMA loads: the warps that multiply copy nothing, and what others turn round goes
-/// through shared memory by words of 16 bytes.
+/// The kernels whose operands TMA loads: the consumer warps copy nothing, and operands that others
+/// transpose go through shared memory in 16-byte vectors.
 #[rstest]
 #[case("sgemm_nt_tma", 6, 0, 16, (56, 224))]
 #[case("sgemm_nn_tma", 3, 1, LAST, (72, 216))]
@@ -193,8 +193,8 @@ fn warps_beside_those_that_multiply_load_and_turn_round(
     #[case] (few, many): (usize, usize),
 ) {
     let kernel = function("sm_90a", name);
-    // One loop over all tiles along K but the last, behind it the last step of the one in front of
-    // that, the last tile, and the factor of each sum.
+    // One loop over all K tiles but the last, then the last step of the tile before, the last tile,
+    // and the factor of each accumulator.
     let (sums, steps, parts) = (16 * 8, 16, 4);
     assert_eq!(kernel.count(FMA), (steps + 2 + last) * sums, "{:?}", kernel.instructions);
     // Words of four rows and four numbers along K, 128 rows at a time.

@@ -26,7 +26,7 @@ const WORDS: &[(&[&str], &str)] = &[
         &["comes last", "come last", "goes last", "goes through last"],
         "the term: epilogue, last mode, innermost; or `is the last ...`",
     ),
-    (&["would do"], "the condition: suffices, is enough, has the same effect"),
+    (&["would do"], "suffices, works, is enough"),
     (&["by itself", "by themselves"], "separately, alone, on its own stream, without ..."),
     (&["counts itself", "count themselves"], "increments the counter"),
     (&["asked for", "asks for", "ask for"], "requested, requires, passed, set"),
@@ -36,7 +36,7 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["goes together", "go together"], "match, have the same number of elements"),
     (&["mends", "mended", "mend", "mending"], "fix, correct"),
     (&["thereof", "therein", "whereof", "hither", "lest"], "plain words"),
-    (&["as one", "all the same", "what goes on"], "together, still, even so; or the event itself"),
+    (&["all the same"], "still, even so"),
 ];
 
 /// The words of the list in a piece of a file.

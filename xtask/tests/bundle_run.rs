@@ -75,10 +75,7 @@ fn tests_and_examples_run_in_the_folders_of_their_packages() {
     let unpacked = said.split("program moye in ").nth(1).unwrap().split("/bin,").next().unwrap();
     assert!(!Path::new(unpacked).exists(), "{unpacked} goes with the script");
     assert!(said.contains(&format!("second in {here}/files/device with ;")), "{said}");
-    assert!(
-        said.contains("copy in ") && !said.contains("ladder in "),
-        "benchmarks only when asked for: {said}"
-    );
+    assert!(said.contains("copy in ") && !said.contains("ladder in "), "benchmarks only on request: {said}");
     assert!(said.ends_with("== summary: 3 of 3 ok\n"), "{said}");
 }
 

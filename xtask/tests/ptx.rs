@@ -60,7 +60,7 @@ fn json_holds_every_instruction() {
         serde_json::from_str(&ptx(&["transpose", "--arch", "sm_80", "--json"])).unwrap();
     let text = all.to_string();
     assert!(text.contains("\"transpose\"") && text.contains("bar.sync"), "{text}");
-    assert!(!text.contains("\"copy\"") && !text.contains("sm_90a"), "only what was asked for: {text}");
+    assert!(!text.contains("\"copy\"") && !text.contains("sm_90a"), "only the requested ones: {text}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl FromStr for Size {
             text.split('x').map(|part| part.parse().ok().filter(|&extent| extent > 0)).collect();
         match parts.as_deref() {
             Some(&[m, n, k]) => Ok(Self { m, n, k }),
-            _ => Err(format!("`{text}` is no size; MxNxK would do, 4096x4096x4096 say")),
+            _ => Err(format!("`{text}` is not a size: expected MxNxK, such as 4096x4096x4096")),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Step {
         {
             ensure!(
                 extent.is_multiple_of(of),
-                "{}: {name} = {extent} of {size} is no multiple of {of}; {} would do",
+                "{}: {name} = {extent} of {size} is no multiple of {of}; {} would work",
                 self.name,
                 extent.next_multiple_of(of)
             );
@@ -275,8 +275,8 @@ impl Product {
     /// the difference over theirs.
     ///
     /// # Errors
-    /// An element that nobody wrote, with its place; a size that the step does not take; the
-    /// device's own.
+    /// An unwritten element, with its coordinates; a size that the step does not support; an error
+    /// of the device.
     pub fn relative_error(&mut self, step: &Step) -> Result<f64> {
         self.c.fill_bytes(0xFF)?;
         step.launch(self)?;

@@ -1,5 +1,5 @@
-//! A product on Hopper in six steps, a file each: `c = a * b` in bf16 with sums in f32, `a` as (M,
-//! K), `b` as (N, K) with K contiguous in both, `c` as (M, N) with N contiguous. Extents are
+//! A product on Hopper in six steps, a file each: `c = a * b` in bf16 with f32 accumulators, `a` as
+//! (M, K), `b` as (N, K) with K contiguous in both, `c` as (M, N) with N contiguous. Extents are
 //! multiples of the tiles. A seventh is the sixth from parts of `moye_device::collective`.
 //!
 //! `diff src/step1.rs src/step2.rs` shows what a step does; `docs/guide/hopper.md` says why.

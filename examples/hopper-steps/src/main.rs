@@ -16,13 +16,13 @@ struct Options {
     /// 8192x8192x8192; in the simulator 256x512x192].
     #[arg(long, value_name = "MxNxK")]
     size: Vec<Size>,
-    /// Rounds; in each, every step is timed once, and the median is told.
+    /// Rounds; in each, every step is timed once; a figure is the median.
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// auto, gpu, gpu:N or sim.
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
-    /// What whoever runs benchmarks says to all of them.
+    /// The options that all benchmarks accept.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -51,7 +51,7 @@ fn run(options: Options) -> Result<()> {
     let default = default.iter().map(|size| size.parse().expect("a size"));
     let sizes = if options.size.is_empty() { default.collect() } else { options.size };
     for &size in &sizes {
-        // The last ask for most.
+        // The last steps require most.
         STEPS.iter().rev().try_for_each(|step| step.check_size(size))?;
     }
     for &size in &sizes {
@@ -60,7 +60,7 @@ fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// The device that was asked for, which runs the kernels; what there is instead is said in a line.
+/// The requested device, which runs the kernels; a substitute is reported in a line.
 fn open(choice: DeviceChoice) -> Result<Device> {
     let device = Device::choose(choice)?;
     if !runs_on(&device) {
@@ -133,7 +133,7 @@ fn times(product: &mut Product, rounds: u32) -> Result<Vec<Option<Vec<f64>>>> {
     Ok(times.into_iter().map(Some).collect())
 }
 
-/// Seconds of a launch, of so many behind each other, by the GPU's clock.
+/// Seconds of a launch, for this many in sequence, by the GPU's clock.
 fn batch(product: &mut Product, step: &Step, launches: u32) -> Result<f64> {
     let stream = product.device().default_stream();
     let start = stream.record()?;

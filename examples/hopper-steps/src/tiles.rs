@@ -3,8 +3,8 @@
 /// Rows of tiles of a band.
 pub const BAND: u32 = 8;
 
-/// The tiles of one of many blocks: every so many of all, counted along the columns of bands of
-/// some rows of tiles. Blocks that run at the same time then share rows of A and columns of B.
+/// The tiles of one block of a persistent grid: with the stride of the grid, counted along the
+/// columns of bands of some rows of tiles. Concurrent blocks then share rows of A and columns of B.
 #[derive(Clone, Copy)]
 pub struct Tiles {
     next: u32,

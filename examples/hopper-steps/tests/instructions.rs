@@ -20,7 +20,7 @@ const BROUGHT: [&[&str]; 6] = [
         "setmaxnreg.inc.sync.aligned.u32",
         "setmaxnreg.dec.sync.aligned.u32",
     ],
-    // A persistent grid has no instruction of its own but what asks for its extent.
+    // Reading the grid's extent is the only extra instruction of a persistent grid.
     &["mov.u32 %nctaid.x"],
     &["stmatrix.sync.aligned.m8n8.x4.shared.b16", "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group"],
     &[

@@ -8,7 +8,7 @@ use moye_device::prelude::*;
 use moye_kernels::hopper::{AccumulatorsOf, Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
 use moye_kernels::mma::Arguments;
 
-/// Tiles of 128 x 128, blocks by themselves.
+/// Tiles of 128 x 128, without clusters.
 pub struct Config;
 impl WgmmaConfig for Config {
     type Operand = f16;

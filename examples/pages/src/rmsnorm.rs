@@ -1,4 +1,4 @@
-//! RMSNorm, `y = x / sqrt(mean(x^2) + eps) * w`: a warp for each row, sums in f32.
+//! RMSNorm, `y = x / sqrt(mean(x^2) + eps) * w`: a warp for each row, f32 accumulators.
 
 use crate::softmax::{Rows, Tile};
 use moye_device::prelude::*;

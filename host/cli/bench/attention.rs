@@ -1,4 +1,4 @@
-//! Attention: prompts, single tokens against a cache, chunks of a prompt.
+//! Attention benchmarks: prompts, decoding against a cache, chunks of a prompt.
 
 use super::results::{Figure, Row};
 use super::timing::in_turn;
@@ -17,12 +17,12 @@ pub struct Case {
     pub keys: usize,
     pub d: usize,
     pub causal: bool,
-    /// Counted in bytes: the keys and values are what takes time.
+    /// Measured in bytes: loading keys and values takes the time.
     pub by_bytes: bool,
 }
 
-/// 16,384 tokens in all with 2048 columns of heads, as FlashAttention's figures are taken; then a
-/// token, and a few, against caches; a chunk of a prompt behind 8192 tokens.
+/// 16,384 tokens in all with 2048 columns in all heads, as in FlashAttention's figures; then one
+/// and a few tokens against caches; and a chunk of a prompt after 8192 tokens.
 pub fn cases() -> Vec<Case> {
     const TOKENS: usize = 16384;
     let mut cases = Vec::new();
@@ -72,7 +72,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// Multiplications and additions of the scores that are seen.
+    /// Multiply-adds of the visible scores, counted as two operations.
     fn operations(&self) -> f64 {
         let (queries, keys) = (self.queries as f64, self.keys as f64);
         let seen =
@@ -80,7 +80,7 @@ impl Case {
         4.0 * seen * (self.batches * self.heads * self.d) as f64
     }
 
-    /// Keys and values, queries and results.
+    /// Bytes of keys and values, queries and results.
     fn bytes(&self) -> f64 {
         let rows = self.kv_heads * self.keys + self.heads * self.queries;
         (2 * 2 * self.batches * rows * self.d) as f64
@@ -90,7 +90,7 @@ impl Case {
 /// Checks and times a case.
 ///
 /// # Errors
-/// The result is wrong; the device's own errors.
+/// A wrong result, or an error of the device.
 pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     let device = measure.device;
     let Case { batches, heads, kv_heads, queries, keys, d, causal, .. } = *case;
@@ -120,7 +120,7 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     run(&mut o)?;
     let error = relative_error(case, &host, &o.download()?);
     if error.is_nan() || error > 6e-3 {
-        bail!("attention {case:?} has the relative error {error:.1e}; so no time is taken");
+        bail!("attention {case:?} has the relative error {error:.1e}; it is not timed");
     }
     let mut seen = Vec::new();
     let mut watch = || seen.extend(measure.monitor.map(Monitor::look));
@@ -155,14 +155,14 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     })
 }
 
-/// By norm, against float64, of some rows.
+/// By norm, against float64, for some rows.
 fn relative_error(case: &Case, [q, k, v]: &[Vec<bf16>; 3], o: &[bf16]) -> f64 {
     const ROWS: usize = 24;
     let Case { batches, heads, kv_heads, queries, keys, d, causal, .. } = *case;
     let rows = batches * heads * queries;
     let (mut squares, mut of) = (0.0, 0.0);
     for i in 0..ROWS.min(rows) {
-        // Spread over all, the last among them.
+        // Spread over all rows, the last one included.
         let row = rows - 1 - i * (rows / ROWS.min(rows));
         let (token, head, batch) = (row % queries, row / queries % heads, row / queries / heads);
         let first = (batch * kv_heads + head / (heads / kv_heads)) * keys;

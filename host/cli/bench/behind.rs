@@ -1,11 +1,11 @@
-//! What is computed behind a product, and measured with it.
+//! The epilogue of measured products.
 
 use crate::cli::reference::{Function, activated};
 use moye::kernels::mma::Activation;
 use std::fmt;
 
-/// `activation(a * b + bias)`, where a bias is asked for: one number for each row of C, which is
-/// column-major, as cuBLASLt has it.
+/// `activation(a * b + bias)`, with an optional bias: one number for each row of C, which is
+/// column-major, as in cuBLASLt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behind {
     pub bias: bool,
@@ -13,12 +13,12 @@ pub struct Behind {
 }
 
 impl Behind {
-    /// What was asked for on the command line.
+    /// The epilogue from the command line.
     pub fn asked(bias: bool, activation: Option<Function>) -> Self {
         Self { bias, activation: activation.map_or(Activation::None, Activation::from) }
     }
 
-    /// Whether there is anything.
+    /// Whether there is an epilogue.
     pub fn is_nothing(self) -> bool {
         self == Self::default()
     }
@@ -50,7 +50,7 @@ mod tests {
     fn it_is_named_by_its_parts_and_computed_in_their_order() {
         let nothing = Behind::default();
         assert!(nothing.is_nothing() && nothing.to_string().is_empty());
-        assert_eq!(nothing.of(-2.0, 5.0), -2.0, "no bias was asked for");
+        assert_eq!(nothing.of(-2.0, 5.0), -2.0, "there is no bias");
         let both = Behind::asked(true, Some(Function::Relu));
         assert_eq!(
             (both.to_string().as_str(), both.of(-2.0, 5.0), both.of(-2.0, 1.0)),

@@ -1,8 +1,7 @@
-//! cuBLAS and cuBLASLt, opened at run time through `cudarc`: what the products are measured beside.
+//! cuBLAS and cuBLASLt, loaded at run time through `cudarc`: the peers of products.
 //!
-//! The loader finds the libraries by name: in `LD_LIBRARY_PATH`, in the system's folders, or where
-//! `MOYE_CUBLAS` says, which names the library `libcublas.so.13` (or `.12`) or the folder that it
-//! lies in.
+//! The loader finds the libraries by name: in `LD_LIBRARY_PATH`, in the system's folders, or by
+//! `MOYE_CUBLAS`, which names the library `libcublas.so.13` (or `.12`) or its folder.
 
 use super::kind::Kind;
 use anyhow::{Result, anyhow, bail};
@@ -19,28 +18,28 @@ use std::ptr;
 #[derive(Clone, Copy, Debug)]
 pub struct Gemm {
     pub kind: Kind,
-    /// Whether A, and whether B, is transposed.
+    /// Whether A and B are transposed.
     pub transposed: (bool, bool),
     pub m: usize,
     pub n: usize,
     pub k: usize,
-    /// Addresses on the device of A, B and C, dense matrices.
+    /// Device addresses of A, B and C, dense matrices.
     pub addresses: [u64; 3],
-    /// What the result goes through.
+    /// The activation.
     pub activation: Activation,
-    /// The address of a bias of C's type, a number for each row, where there is one.
+    /// The address of a bias of C's type, with a number for each row, if there is one.
     pub bias: Option<u64>,
 }
 
 impl Gemm {
-    /// Rows and columns as A and B lie; and of C.
+    /// Rows and columns of A and B as stored, and of C.
     fn shapes(&self) -> [(usize, usize); 3] {
         let &Self { transposed: (ta, tb), m, n, k, .. } = self;
         [if ta { (k, m) } else { (m, k) }, if tb { (n, k) } else { (k, n) }, (m, n)]
     }
 }
 
-/// The factors 1 and 0 in the type that a product takes them in.
+/// The factors 1 and 0 in the type that a product takes.
 fn factors(kind: Kind) -> (*const c_void, *const c_void) {
     static SINGLE: [f32; 2] = [1.0, 0.0];
     static DOUBLE: [f64; 2] = [1.0, 0.0];
@@ -57,8 +56,8 @@ fn factors(kind: Kind) -> (*const c_void, *const c_void) {
     }
 }
 
-/// The types of operands, of C and of the factors, and the type computed in: the two libraries'
-/// bindings have enums of their own.
+/// The types of operands, of C and of the factors, and the compute type: the bindings of the two
+/// libraries have separate enums.
 macro_rules! types {
     ($kind:expr, $of:ty, $by:ty) => {{
         type By = $by;
@@ -79,8 +78,8 @@ macro_rules! types {
 /// The environment variable that names cuBLAS.
 const VARIABLE: &str = "MOYE_CUBLAS";
 
-/// Opens the library of this name (`cublas`, `cublasLt`), so that `cudarc` finds it too: where a
-/// library is open already, the loader takes it for every request of its name. It stays open.
+/// Opens the library of this name (`cublas`, `cublasLt`), so that `cudarc` finds it too: the loader
+/// resolves later requests of its name to a library that is open. It stays open.
 fn open(name: &str, named: Option<OsString>) -> Result<()> {
     if let Some(named) = named.filter(|named| !named.is_empty()) {
         let path = beside(Path::new(&named), name);
@@ -94,8 +93,7 @@ fn open(name: &str, named: Option<OsString>) -> Result<()> {
             }
         }
     }
-    // `cudarc` ends the process where it finds none, so it is asked first.
-    // SAFETY: as above.
+    // `cudarc` aborts if it finds none, so this checks first. SAFETY: as above.
     let there = unsafe {
         match name {
             "cublas" => cublas::sys::is_culib_present(),
@@ -111,7 +109,7 @@ fn open(name: &str, named: Option<OsString>) -> Result<()> {
     Ok(())
 }
 
-/// The library of this name where `named` is cuBLAS or its folder.
+/// The library of this name, if `named` is cuBLAS or its folder.
 fn beside(named: &Path, name: &str) -> PathBuf {
     if !named.is_dir() {
         let file = named
@@ -125,7 +123,7 @@ fn beside(named: &Path, name: &str) -> PathBuf {
     versions.iter().find(|path| path.exists()).unwrap_or(&versions[0]).clone()
 }
 
-/// A side to measure beside.
+/// A peer.
 pub enum Peer {
     Cublas(Cublas),
     CublasLt(CublasLt),
@@ -139,11 +137,11 @@ impl Peer {
         }
     }
 
-    /// What launches this product, on the device's default stream.
+    /// A function that launches this product on the device's default stream.
     ///
     /// # Safety
-    /// The addresses are of dense matrices of these extents, C's of one that may be written, as
-    /// long as the result is called.
+    /// The addresses are of dense matrices with these extents, and C's is writable, for every call
+    /// of the function.
     pub unsafe fn prepare<'a>(&'a self, gemm: &Gemm) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
         let gemm = *gemm;
         Ok(match self {
@@ -165,14 +163,14 @@ pub struct Cublas {
 
 impl Cublas {
     /// # Errors
-    /// There is no library, or it refuses; with what to do.
+    /// No library, or one that fails; with the way out.
     pub fn open(device: &Device) -> Result<Self> {
         open("cublas", std::env::var_os(VARIABLE))?;
         let stream = device.default_stream().raw_handle()?;
         let handle =
             cublas::result::create_handle().map_err(|error| anyhow!("cublasCreate failed with {error}"))?;
         let this = Self { handle };
-        // SAFETY: the handle was just made; a device's default stream lives until the process ends.
+        // SAFETY: the handle is new; a device's default stream lives until the process exits.
         unsafe { cublas::result::set_stream(handle, stream.cast()) }
             .map_err(|error| anyhow!("cublasSetStream failed with {error}"))?;
         Ok(this)
@@ -183,7 +181,7 @@ impl Cublas {
     pub unsafe fn run(&self, gemm: &Gemm) -> Result<()> {
         use cublas::sys::{cublasGemmAlgo_t, cublasOperation_t::*};
         if gemm.bias.is_some() || gemm.activation != Activation::None {
-            bail!("cublasGemmEx has no bias and no activation; cuBLASLt has");
+            bail!("cublasGemmEx has no bias and no activation; use cuBLASLt");
         }
         let (of, of_c, _, by) =
             types!(gemm.kind, cublas::sys::cudaDataType_t, cublas::sys::cublasComputeType_t);
@@ -194,8 +192,7 @@ impl Cublas {
         let [lda, ldb, ldc] = gemm.shapes().map(|(rows, _)| int(rows));
         let [a, b, c] = gemm.addresses;
         let (one, zero) = factors(gemm.kind);
-        // SAFETY: the caller's contract; the factors are of the type that this way of computing
-        // takes.
+        // SAFETY: the caller's contract; the factors have the type that this compute type requires.
         unsafe {
             cublas::result::gemm_ex(
                 self.handle,
@@ -225,21 +222,21 @@ impl Cublas {
 
 impl Drop for Cublas {
     fn drop(&mut self) {
-        // SAFETY: made in `open`, destroyed once. What it fails with is of no use to anybody.
+        // SAFETY: created in `open`, destroyed once. An error here has no consequence.
         let _ = unsafe { cublas::result::destroy_handle(self.handle) };
     }
 }
 
-/// What cuBLASLt may take while it runs, in bytes: what NVIDIA recommends for Hopper (cuBLAS
-/// documentation, `cublasSetWorkspace`).
+/// The workspace of cuBLASLt in bytes: NVIDIA's recommendation for Hopper (cuBLAS documentation,
+/// `cublasSetWorkspace`).
 const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// How cuBLASLt comes to its algorithm.
+/// How cuBLASLt chooses its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The one that its heuristic puts first, with a workspace.
+    /// The first choice of its heuristic, with a workspace.
     Heuristic,
-    /// `cublasLtMatmul` is given neither an algorithm nor a workspace, and chooses by itself, as
+    /// `cublasLtMatmul` gets neither an algorithm nor a workspace, and chooses in each call, as
     /// PyTorch calls it for int8 (`torch._int_mm`).
     Default,
 }
@@ -259,7 +256,7 @@ pub struct CublasLt {
     handle: cublaslt::sys::cublasLtHandle_t,
     stream: *mut c_void,
     workspace: Buffer<u8>,
-    /// The number 1, as the scale of operands of 8 bits.
+    /// The number 1, as the scale of 8-bit operands.
     scale: Buffer<f32>,
 }
 
@@ -279,12 +276,12 @@ impl CublasLt {
 
 impl Drop for CublasLt {
     fn drop(&mut self) {
-        // SAFETY: made in `open`, destroyed once.
+        // SAFETY: created in `open`, destroyed once.
         let _ = unsafe { cublaslt::result::destroy_handle(self.handle) };
     }
 }
 
-/// What cuBLASLt calls that which is done behind a product, if anything is.
+/// cuBLASLt's name of an epilogue, if there is one.
 ///
 /// # Errors
 /// It has no such function.
@@ -301,8 +298,8 @@ fn epilogue(gemm: &Gemm) -> Result<Option<cublaslt::sys::cublasLtEpilogue_t>> {
     })
 }
 
-/// A product that cuBLASLt has been told of, and has chosen an algorithm for if it was asked for
-/// one. Its few descriptors are left to the process's end.
+/// A product with its cuBLASLt descriptors and, unless it chooses in each call, its algorithm. The
+/// few descriptors are leaked.
 struct Prepared<'a> {
     lt: &'a CublasLt,
     desc: cublaslt::sys::cublasLtMatmulDesc_t,
@@ -337,7 +334,7 @@ impl<'a> Prepared<'a> {
             layout(of_c, c).map_err(refused)?,
         ];
         let transposed = [gemm.transposed.0, gemm.transposed.1].map(i32::from);
-        // SAFETY: what was just made; each attribute is given by as many bytes as it has.
+        // SAFETY: the descriptor is new; each attribute is passed with its size.
         let chosen = unsafe {
             for (attribute, value) in
                 [CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB].into_iter().zip(&transposed)
@@ -357,7 +354,7 @@ impl<'a> Prepared<'a> {
                     )
                     .map_err(refused)?;
                 }
-                // Sums as tensor cores make them, without a second, wider sum beside.
+                // Accumulators of the tensor cores, without a second, wider accumulator.
                 let fast = 1i8;
                 let attribute = CUBLASLT_MATMUL_DESC_FAST_ACCUM;
                 set_matmul_desc_attribute(desc, attribute, ptr::from_ref(&fast).cast(), size_of::<i8>())
@@ -399,8 +396,8 @@ impl<'a> Prepared<'a> {
             Some(chosen) => (&raw const chosen.algo, self.lt.workspace.address(), WORKSPACE_BYTES),
             None => (ptr::null(), 0, 0),
         };
-        // SAFETY: the caller's contract; descriptors and algorithm were made for this product, and
-        // the workspace is ours, or there is none.
+        // SAFETY: the caller's contract; descriptors and algorithm belong to this product, and the
+        // workspace is ours, or there is none.
         unsafe {
             cublaslt::result::matmul(
                 self.lt.handle,
@@ -450,8 +447,8 @@ mod tests {
                 assert!(said.starts_with("MOYE_CUBLAS: ") && said.contains(file), "{said}");
             }
         }
-        // Where there is one, it opens; where there is none, `cudarc` is not asked for it, which
-        // would end the process.
+        // If there is one, it opens; if there is none, `cudarc` must not be called, because it
+        // would abort.
         if let Err(error) = open("cublasLt", None) {
             assert!(
                 error.to_string().starts_with("there is no libcublasLt.so.13 or .12; install"),

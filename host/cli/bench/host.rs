@@ -1,5 +1,5 @@
-//! The time that the host takes for a call of a product, beside cuBLASLt's: while the device works,
-//! nothing waits for it.
+//! The host time of a call of a product, beside cuBLASLt's: the device works meanwhile, and the
+//! host does not wait.
 
 use super::cublas::{Gemm, Peer};
 use super::kind::{Kind, Majors};
@@ -12,10 +12,9 @@ use moye::{Device, Matmul, MatrixMut, Output, Stream};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Calls that are timed together, fewer than a stream takes before a launch waits.
+/// Calls that are timed together, fewer than a stream queues before a launch blocks.
 const CALLS: u32 = 64;
-/// The products that are measured where none is named: one kernel, two, and operands that are
-/// rearranged first.
+/// The default products: with one kernel, with two, and with operands that are rearranged first.
 pub const CASES: [(Kind, Majors, Size); 6] = [
     (Kind::F16, Majors::TN, Size { m: 64, n: 4096, k: 4096 }),
     (Kind::F16, Majors::TN, Size::cube(2048)),
@@ -29,15 +28,15 @@ pub const CASES: [(Kind, Majors, Size); 6] = [
 pub struct Cost {
     what: String,
     kernel: String,
-    /// Of `Matmul::run`; of the same in a graph; of the peer.
+    /// Of `Matmul::run`; of the same product in a graph; of the peer.
     call: f64,
     graph: f64,
     peer: Option<(&'static str, f64)>,
-    /// Why there is no peer.
+    /// The reason for a missing peer.
     no_peer: Option<String>,
 }
 
-/// Times a product by the host's clock: medians of so many rounds.
+/// Times a product by the host's clock: medians of this many rounds.
 pub fn cost(
     device: &Device,
     rounds: usize,

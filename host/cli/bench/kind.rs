@@ -1,29 +1,29 @@
-//! What can be multiplied, and how operands lie.
+//! Kinds of products, and majors of operands.
 
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// An element type with a way of summing.
+/// An element type with a precision of the accumulators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// float32 by fused multiply-adds
     F32,
-    /// float32 on tensor cores, which look at 10 bits of each fraction
+    /// float32 on tensor cores in tf32, which has 10 fraction bits
     Tf32,
-    /// float16 with sums in float32
+    /// float16 with float32 accumulators
     F16,
-    /// float16 with sums in float16
+    /// float16 with float16 accumulators
     F16Sums,
-    /// bfloat16 with sums in float32
+    /// bfloat16 with float32 accumulators
     Bf16,
     /// float64
     F64,
-    /// int8 with sums in int32
+    /// int8 with int32 accumulators
     I8,
-    /// float8_e4m3fn to bfloat16, with a scale for each operand and sums as tensor cores make them,
+    /// float8_e4m3fn to bfloat16, with a scale for each operand and the tensor cores' accumulators,
     /// in cuBLASLt too (FAST_ACCUM)
     E4m3,
 }
@@ -42,16 +42,17 @@ impl Kind {
         }
     }
 
-    /// What 10^12 operations a second are called.
+    /// The unit for 10^12 operations per second.
     pub const fn unit(self) -> &'static str {
         if matches!(self, Self::I8) { "TOP/s" } else { "TFLOP/s" }
     }
 
-    /// The relative error that products of random numbers stay below: that of rounding the result
-    /// and, where it is more, that of the sums: a walk of K roundings of f32, or what tensor cores
-    /// cut off at each step, which adds up (1.2e-4 of f16 was seen at K = 100,003). Of 8-bit floats
-    /// tensor cores keep some 14 bits of a sum: nearly 2 % were reported at K = 4096 (DeepSeek-V3
-    /// Technical Report, arXiv:2412.19437, section 3.3.2) of single elements.
+    /// An error bound, relative, for products of random numbers: the rounding of the result or, if
+    /// larger, of the accumulators: a random walk of K roundings of f32, or the truncation of
+    /// tensor cores at each step, which accumulates (1.2e-4 of f16 was observed at K = 100,003).
+    /// For 8-bit floats tensor cores keep about 14 bits of an accumulator: nearly 2 % were reported
+    /// at K = 4096 (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.3.2) for single
+    /// elements.
     pub fn tolerance(self, k: usize) -> f64 {
         match self {
             Self::F32 => 1e-5 + 5e-8 * (k as f64).sqrt(),
@@ -61,8 +62,8 @@ impl Kind {
             Self::Bf16 => 5e-3 + 4e-9 * k as f64,
             Self::F64 => 1e-13 + 1e-16 * (k as f64).sqrt(),
             Self::I8 => 0.0,
-            // Tensor cores cut the sums off at each step of 32: on an H200 0.065 were seen for
-            // 8192, 2^-12 for each.
+            // Tensor cores truncate the accumulators at each step of 32: an H200 had an error of
+            // 0.065 at 8192, 2^-12 for each step.
             Self::E4m3 => 5e-3 + 2f64.powi(-11) * (k as f64 / 32.0),
         }
     }
@@ -74,13 +75,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How A and B lie, as BLAS has it: whether each is transposed, with matrices column-major
+/// The majors of A and B, as in BLAS: whether each is transposed; matrices are column-major
 /// otherwise. C is column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Majors {
-    /// Whether K is A's contiguous axis; M otherwise.
+    /// Whether A is K-contiguous; M-contiguous otherwise.
     pub a: bool,
-    /// Whether N is B's contiguous axis; K otherwise.
+    /// Whether B is N-contiguous; K-contiguous otherwise.
     pub b: bool,
 }
 
@@ -104,7 +105,7 @@ impl FromStr for Majors {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|majors| majors.to_string() == text).ok_or_else(|| {
-            format!("`{text}` is no order of A and B: it must be tn, nt, nn or tt (t: K of A, N of B is contiguous)")
+            format!("`{text}` is not a pair of majors: expected tn, nt, nn or tt (t: K of A, N of B is contiguous)")
         })
     }
 }

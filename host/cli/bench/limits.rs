@@ -1,5 +1,5 @@
-//! What a machine can do at most, from facts: multiprocessors, clock, and operations that one
-//! multiprocessor does in a clock.
+//! The peak rates of a machine, from its multiprocessors, its clock, and the operations of a
+//! multiprocessor in a clock.
 
 use super::kind::Kind;
 use anyhow::{Context, Result};
@@ -7,22 +7,23 @@ use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
 use moye::Device;
 
-/// The facts of a GPU that limits follow from.
+/// The properties of a GPU that determine its peak rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     /// The compute capability.
     pub capability: (u32, u32),
     pub multiprocessors: u32,
-    /// The highest clock of the multiprocessors, in Hz. Under load the power limit may allow less.
+    /// The highest clock of the multiprocessors, in Hz. Under load the power limit may force a
+    /// lower one.
     pub clock: f64,
-    /// What memory moves, in bytes a second: its clock, twice, times the width of its bus.
+    /// Memory bandwidth in bytes per second: twice the memory clock times the width of the bus.
     pub memory_rate: f64,
 }
 
 impl Facts {
-    /// Asks the driver.
+    /// Reads them from the driver.
     pub fn of(device: &Device) -> Result<Self> {
-        // The device's context is that of this thread from here on.
+        // Sets the device's context as this thread's current one.
         device.default_stream().raw_handle()?;
         let gpu = CurrentContext::get_device().context("the driver does not tell the current device")?;
         let ask = |attribute| {
@@ -42,16 +43,16 @@ impl Facts {
         })
     }
 
-    /// 10^12 operations a second of the instructions that the kernels use, `wgmma`, `mma.sync` or
-    /// fused multiply-adds; `None` for an architecture whose rates are not known here, or where the
-    /// driver does not tell the clock.
+    /// The peak of the instructions that the kernels use, `wgmma`, `mma.sync` or FMA, in 10^12
+    /// operations per second; `None` for an architecture whose rates are not known here, or if the
+    /// driver reports no clock.
     pub fn limit(&self, kind: Kind) -> Option<f64> {
         let rate = operations_per_clock(self.capability, kind)?;
         Some(f64::from(self.multiprocessors) * self.clock * rate / 1e12).filter(|&limit| limit > 0.0)
     }
 
-    /// The same by `mma.sync`, also where there is `wgmma`: there it does as much of f16 and bf16
-    /// as of f16 with sums in f16.
+    /// The peak of `mma.sync`, also on GPUs with `wgmma`: there f16 and bf16 have the rate of f16
+    /// with f16 accumulators.
     pub fn limit_by_mma_sync(&self, kind: Kind) -> Option<f64> {
         match (self.capability, kind) {
             ((9, 0), Kind::F16 | Kind::Bf16) => self.limit(Kind::F16Sums),
@@ -60,20 +61,21 @@ impl Facts {
     }
 }
 
-/// Operations (a multiply-add is two) that a multiprocessor does in a clock.
+/// Operations (a multiply-add is two) of a multiprocessor in a clock.
 ///
 /// - 8.0: NVIDIA A100 Tensor Core GPU Architecture whitepaper, table of peak rates: 108
 ///   multiprocessors at 1.41 GHz do 312 TFLOP/s of f16 and bf16, 156 of tf32, 624 TOP/s of int8,
 ///   19.5 TFLOP/s of f64 on tensor cores and of f32.
 /// - 8.6: NVIDIA Ampere GA102 GPU Architecture whitepaper, RTX 3090: 82 at 1.695 GHz do 71 TFLOP/s
-///   of f16 with f32 sums (142 with f16 sums), 35.6 of tf32, 35.6 of f32, 284 TOP/s of int8.
-///   Professional cards of the same architecture sum in f32 as fast as in f16.
+///   of f16 with f32 accumulators (142 with f16 accumulators), 35.6 of tf32, 35.6 of f32, 284 TOP/s
+///   of int8. Professional cards of this architecture are as fast with f32 as with f16
+///   accumulators.
 /// - 8.9: NVIDIA Ada GPU Architecture whitepaper, RTX 4090: 128 at 2.52 GHz do 165.2 and 330.3
-///   TFLOP/s of f16, 82.6 of tf32, 82.6 of f32, 660.6 TOP/s of int8; likewise.
+///   TFLOP/s of f16, 82.6 of tf32, 82.6 of f32, 660.6 TOP/s of int8; the same note holds.
 /// - 9.0: NVIDIA H100 Tensor Core GPU Architecture whitepaper: 4096 operations of f16 in a clock,
-///   2048 of tf32, 8192 of int8 and of 8-bit floats, by `wgmma`. f16 with sums in f16 goes by
-///   `mma.sync` here, which from registers alone gave 645 TFLOP/s of f16 on an H200 at 1,980 MHz,
-///   0.602 of that (docs/decisions/0007). f64 has `mma.sync` alone, 256 operations by the
+///   2048 of tf32, 8192 of int8 and of 8-bit floats, by `wgmma`. f16 with f16 accumulators uses
+///   `mma.sync` here, which from registers alone reached 645 TFLOP/s of f16 on an H200 at 1,980
+///   MHz, 0.602 of that (docs/decisions/0007). f64 has only `mma.sync`, 256 operations by the
 ///   whitepaper; f32 does 256 on 128 lanes.
 fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
     const MMA_SYNC_OF_WGMMA: f64 = 0.602;
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(machine((9, 0)).limit_by_mma_sync(Kind::F64), machine((9, 0)).limit(Kind::F64));
     }
 
-    /// The rates times the machine give the whitepapers' figures again.
+    /// The rates times the machine reproduce the whitepapers' figures.
     #[test]
     fn limits_are_those_of_the_datasheets() {
         let machine = |capability, multiprocessors, clock| Facts {

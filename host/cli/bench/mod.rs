@@ -34,10 +34,9 @@ use std::time::{Duration, SystemTime};
 use suite::Goal;
 use timing::Plan;
 
-/// Products at these sizes where none is given: small ones to see launches, large ones to see the
-/// machine.
+/// Default sizes of products: small ones for launch overhead, large ones for the machine.
 const SIZES: [usize; 5] = [512, 1024, 2048, 4096, 8192];
-/// Likewise copies and transposes.
+/// Default sizes of copies and transposes.
 const MATRICES: [usize; 3] = [1024, 4096, 16384];
 
 #[derive(Args)]
@@ -45,69 +44,68 @@ pub struct Bench {
     /// What to measure.
     #[arg(value_enum, value_name = "WORK")]
     work: Vec<What>,
-    /// Types of products, separated by commas.
+    /// Element types of products, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     types: Vec<Kind>,
-    /// How A and B lie, as BLAS has it: `tn`, `nt`, `nn` or `tt` (t: A has K contiguous, B has N),
-    /// separated by commas; `tn` without it.
+    /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous),
+    /// separated by commas (default: `tn`).
     #[arg(long, value_delimiter = ',', value_name = "ORDERS")]
     majors: Vec<Majors>,
-    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, whatever K
-    /// is.
+    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, and
+    /// ignores K.
     #[arg(long, value_delimiter = ',', value_name = "SIZES")]
     sizes: Vec<Size>,
-    /// The bytes of an element that is copied or transposed, separated by commas; 4 without it.
+    /// Bytes of an element to copy or transpose, separated by commas (default: 4).
     #[arg(long, value_delimiter = ',', value_name = "BYTES")]
     element_bytes: Vec<usize>,
-    /// Add a bias to products: a number for each row of C, which is column-major.
+    /// Add a bias to products: one number for each row of C, which is column-major.
     #[arg(long)]
     bias: bool,
-    /// What products go through last.
+    /// Activation of products.
     #[arg(long, value_enum, value_name = "FUNCTION")]
     activation: Option<Function>,
-    /// What products are measured beside.
+    /// Peer of products.
     #[arg(long, value_enum, default_value_t = Against::Cublas, value_name = "LIBRARY")]
     against: Against,
     /// Rounds; a figure is the median of them.
     #[arg(long, default_value_t = Plan::default().rounds as u32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     rounds: u32,
-    /// How long each side runs before it is timed, in milliseconds.
+    /// Warm-up of each side before it is timed, in milliseconds.
     #[arg(long, default_value_t = Plan::default().warm_up.as_millis() as u64, value_name = "MS")]
     warm_up: u64,
-    /// Throw everything out of the L2 cache before each launch, and time each by itself.
+    /// Flush the L2 cache before each launch, and time launches separately.
     #[arg(long)]
     flush_l2: bool,
-    /// How long the device rests before each batch of launches of 20 ms, in milliseconds: with a
-    /// few hundred it runs at its full clock, which its limit of power lowers otherwise.
+    /// Rest of the device before each batch of launches of 20 ms, in milliseconds: with a few
+    /// hundred it runs at its full clock, which the power limit lowers otherwise.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     rest: u64,
-    /// Take the tiles and parts of K that `moye tune` has kept in this file.
+    /// Use the tiles and split-K slices that `moye tune` has stored in this file.
     #[arg(long, value_name = "FILE.json")]
     tuning: Option<PathBuf>,
-    /// Multiply by the kernel of this name, as the table gives it, not by the one that is chosen.
+    /// Use the kernel of this name, as the table shows it (default: chosen by the heuristic).
     #[arg(long, value_name = "NAME", conflicts_with = "tuning")]
     kernel: Option<String>,
-    /// Print JSON in place of the table.
+    /// Print JSON instead of the table.
     #[arg(long)]
     json: bool,
-    /// Write the rows as CSV too.
+    /// Also write the rows as CSV.
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
-    /// Draw rates over sizes, as SVG.
+    /// Write a plot of rates over sizes as SVG.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Replace files where they exist.
+    /// Overwrite files that exist.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     device: GpuArgument,
 }
 
-/// Which GPU to measure on.
+/// The GPU to measure.
 #[derive(Args)]
 pub struct GpuArgument {
-    /// The GPU, `gpu` or `gpu:N`. Without it the environment variable MOYE_DEVICE decides, and
-    /// without that it is GPU 0.
+    /// The GPU, `gpu` or `gpu:N` (default: the environment variable MOYE_DEVICE; without it GPU 0).
     #[arg(long, value_name = "GPU")]
     device: Option<DeviceChoice>,
 }
@@ -116,12 +114,12 @@ pub struct GpuArgument {
 enum What {
     /// Products of matrices
     Matmul,
-    /// Time that the host takes for a call of a product, beside cuBLASLt; --types, --majors and
-    /// --sizes say of which products
+    /// Host time of a call of a product, beside cuBLASLt's; --types, --majors and --sizes choose
+    /// the products
     Host,
-    /// Copies, beside the driver's own of as many bytes
+    /// Copies, beside the driver's copy of the same number of bytes
     Copy,
-    /// Transposes, beside the driver's copy of as many bytes
+    /// Transposes, beside the driver's copy of the same number of bytes
     Transpose,
     /// Attention: long prompts, tokens against a cache, a chunk of a prompt
     #[cfg(feature = "attention")]
@@ -130,18 +128,18 @@ enum What {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Against {
-    /// cuBLAS's cublasGemmEx; for 8-bit floats, biases and activations, which it has not, cuBLASLt
+    /// cuBLAS's cublasGemmEx; cuBLASLt for 8-bit floats, biases and activations, which it lacks
     Cublas,
-    /// cuBLASLt with the algorithm that its heuristic puts first
+    /// cuBLASLt with the first choice of its heuristic
     Cublaslt,
-    /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it: it looks
-    /// for one in each call
+    /// cuBLASLt without an algorithm or a workspace, as PyTorch's torch._int_mm calls it: it
+    /// searches in each call
     CublasltDefault,
-    /// Nothing
+    /// No peer
     None,
 }
 
-/// One thing that is measured.
+/// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
     Matmul {
@@ -149,8 +147,8 @@ pub enum Work {
         majors: Majors,
         size: Size,
     },
-    /// A product by `mma.sync` with K contiguous in both operands; the device [rests](suite::REST)
-    /// before each batch if it says so.
+    /// A product by `mma.sync` with K contiguous in both operands; with a flag for a
+    /// [rest](suite::REST) of the device before each batch.
     ByMmaSync {
         kind: Kind,
         size: Size,
@@ -170,22 +168,22 @@ pub enum Work {
     Attention(attention::Case),
 }
 
-/// What all measurements have in common.
+/// The common state of all measurements.
 #[derive(Clone)]
 pub struct Measure<'a> {
     pub device: &'a Device,
     pub plan: Plan,
     peer: Option<&'a Peer>,
-    /// Why there is none.
+    /// The reason for a missing peer.
     no_peer: Option<String>,
-    /// In its place for the kinds that it has not, where it is cuBLAS.
+    /// If the peer is cuBLAS, the peer for kinds that it lacks.
     lt: Option<&'a Result<Peer>>,
     behind: Behind,
     facts: Option<Facts>,
     monitor: Option<&'a Monitor>,
-    /// Choices that were measured.
+    /// The tuning file.
     tuning: Option<&'a Tuning>,
-    /// The kernel that products are to take.
+    /// The requested kernel.
     kernel: Option<&'a str>,
 }
 
@@ -193,7 +191,7 @@ impl GpuArgument {
     /// Opens it.
     ///
     /// # Errors
-    /// There is none, or the simulator was asked for, whose times mean nothing.
+    /// There is none, or the simulator was requested, whose times mean nothing.
     pub fn open(&self, command: &str) -> Result<Device> {
         let choice = match self.device {
             Some(choice) => choice,
@@ -203,16 +201,15 @@ impl GpuArgument {
             DeviceChoice::Auto => 0,
             DeviceChoice::Gpu(index) => index,
             DeviceChoice::Sim => bail!(
-                "`moye {command}` measures a GPU, and the simulator was asked for, whose times mean nothing; name a GPU \
+                "`moye {command}` measures a GPU, and the device is the simulator, whose times mean nothing; name a GPU \
                  (--device gpu:N), or leave MOYE_DEVICE out"
             ),
         };
         Device::gpu(index).map_err(|reason| {
-            // What to do about it stands behind the semicolon, and offers the simulator, which is
-            // no way out here.
+            // The text after the semicolon offers the simulator, which is no way out here.
             let reason = reason.to_string();
             let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
-            anyhow!("`moye {command}` needs a GPU: {reason}; run it on a machine with one and NVIDIA's driver (`moye doctor` looks)")
+            anyhow!("`moye {command}` needs a GPU: {reason}; run it on a machine with a GPU and NVIDIA's driver (`moye doctor` checks both)")
         })
     }
 }
@@ -233,7 +230,7 @@ impl Bench {
             Against::Cublas => Cublas::open(&device).map(Peer::Cublas),
             Against::Cublaslt => CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt),
             Against::CublasltDefault => CublasLt::open(&device, Choice::Default).map(Peer::CublasLt),
-            Against::None => Err(anyhow!("none was asked for")),
+            Against::None => Err(anyhow!("--against none")),
         };
         let behind = Behind::asked(self.bias, self.activation);
         let lacks = |work: &Work| matches!(work, Work::Matmul { kind, .. } if !cublas_has(*kind, behind));
@@ -241,10 +238,10 @@ impl Bench {
             .then(|| CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt));
         let monitor = Monitor::open(&device);
         let facts = Facts::of(&device);
-        // JSON has the standard output to itself.
+        // JSON is the only output on standard output.
         let mut report = if self.json { Report::to_stderr() } else { Report::to_stdout() };
         let conditions = self.conditions(&device, monitor.as_ref());
-        // With something behind products all of them are beside the other library.
+        // With an epilogue all products use the other library.
         let beside = match &lt {
             Some(lt) if !behind.is_nothing() => lt.as_ref(),
             _ => peer.as_ref(),
@@ -270,7 +267,7 @@ impl Bench {
         };
         let (mut rows, mut goals, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (work, goal) in &works {
-            // What was measured before and what comes after is not lost.
+            // Earlier and later measurements are kept.
             let row = match measure.row(work) {
                 Ok(row) => row,
                 Err(error) => {
@@ -303,7 +300,7 @@ impl Bench {
         if let Some(monitor) = measure.monitor {
             report.line("after", monitor.look());
         }
-        // Last, so that a file that cannot be written costs nothing of what was measured.
+        // Last, so that a file that cannot be written loses no measurement.
         if let Some(output) = csv {
             output.write_text(&results::csv(&conditions, &rows))?;
         }
@@ -319,10 +316,10 @@ impl Bench {
         }
     }
 
-    /// Times calls by the host's clock, and prints what they take.
+    /// Times calls by the host's clock, and prints the times.
     fn host_times(&self) -> Result<()> {
         if self.work.len() > 1 {
-            bail!("`host` has a table of its own: name it alone");
+            bail!("`host` has a separate table: name it alone");
         }
         let cases: Vec<_> = if self.types.is_empty() && self.majors.is_empty() && self.sizes.is_empty() {
             host::CASES.to_vec()
@@ -331,7 +328,7 @@ impl Bench {
         };
         let device = self.device.open("bench")?;
         let peer = match self.against {
-            Against::None => Err(anyhow!("none was asked for")),
+            Against::None => Err(anyhow!("--against none")),
             Against::CublasltDefault => CublasLt::open(&device, Choice::Default).map(Peer::CublasLt),
             _ => CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt),
         };
@@ -345,10 +342,10 @@ impl Bench {
         Ok(())
     }
 
-    /// What is to be measured, with what is asked of it.
+    /// The measurements, with their goals.
     ///
     /// # Errors
-    /// An option has nothing to do with what is named.
+    /// An option does not apply to the named work.
     fn works(&self) -> Result<Vec<(Work, Option<Goal>)>> {
         let named = !(self.work.is_empty()
             && self.types.is_empty()
@@ -363,28 +360,28 @@ impl Bench {
         let moves = self.work.iter().any(|work| matches!(work, What::Copy | What::Transpose));
         let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
         if !multiplies && !self.types.is_empty() {
-            bail!("--types is of products, and none is named: add `matmul`, or say --element-bytes");
+            bail!("--types is for products, and none is named: add `matmul`, or use --element-bytes");
         }
         if !multiplies && !self.majors.is_empty() {
-            bail!("--majors is of products, and none is named: add `matmul`, or leave it out");
+            bail!("--majors is for products, and none is named: add `matmul`, or leave it out");
         }
         if !multiplies && self.kernel.is_some() {
-            bail!("--kernel is of products, and none is named: add `matmul`, or leave it out");
+            bail!("--kernel is for products, and none is named: add `matmul`, or leave it out");
         }
         if !multiplies && !Behind::asked(self.bias, self.activation).is_nothing() {
             bail!(
-                "--bias and --activation are of products, and none is named: add `matmul`, or leave them out"
+                "--bias and --activation are for products, and none is named: add `matmul`, or leave them out"
             );
         }
         if matches!(self.activation, Some(Function::Gelu | Function::Silu)) && self.types.contains(&Kind::I8)
         {
             bail!(
-                "--activation gelu and silu are for floats, and the product of i8 is int32; take relu, or other types"
+                "--activation gelu and silu are for floats, and the product of i8 is int32; use relu, or other types"
             );
         }
         if !moves && !self.element_bytes.is_empty() {
             bail!(
-                "--element-bytes is of copies and transposes, and none is named: add `copy` or `transpose`"
+                "--element-bytes is for copies and transposes, and none is named: add `copy` or `transpose`"
             );
         }
         let mut works = Vec::new();
@@ -397,7 +394,7 @@ impl Bench {
                 }
                 #[cfg(feature = "attention")]
                 What::Attention => works.extend(attention::cases().into_iter().map(Work::Attention)),
-                What::Host => bail!("`host` has a table of its own: name it alone"),
+                What::Host => bail!("`host` has a separate table: name it alone"),
                 What::Copy | What::Transpose => {
                     let widths = if self.element_bytes.is_empty() { &[4][..] } else { &self.element_bytes };
                     for &bytes in widths {
@@ -414,7 +411,7 @@ impl Bench {
         Ok(works.into_iter().map(|work| (work, None)).collect())
     }
 
-    /// The products that are named: each type with each order and size.
+    /// The named products: each type with each pair of majors and each size.
     fn products(&self) -> Vec<(Kind, Majors, Size)> {
         let kinds = if self.types.is_empty() { &[Kind::F32][..] } else { &self.types };
         let orders = if self.majors.is_empty() { &[Majors::TN][..] } else { &self.majors };
@@ -427,7 +424,7 @@ impl Bench {
         products
     }
 
-    /// The sizes that are named, or else these.
+    /// The named sizes, or these.
     fn sizes_or(&self, otherwise: &[usize]) -> Vec<Size> {
         match &self.sizes[..] {
             [] => otherwise.iter().copied().map(Size::cube).collect(),
@@ -453,7 +450,7 @@ impl Bench {
     }
 }
 
-/// Says where and how is measured.
+/// Prints where and how it measures.
 fn tell(
     report: &mut Report,
     conditions: &Conditions,
@@ -481,7 +478,7 @@ fn tell(
             "limits",
             format_args!("{:.0} MHz at most, memory {:.0} GB/s", facts.clock / 1e6, facts.memory_rate / 1e9),
         ),
-        Ok(_) => report.line("limits", "not known: the driver tells no clocks"),
+        Ok(_) => report.line("limits", "not known: the driver reports no clocks"),
         Err(error) => report.line("limits", format_args!("not known: {error:#}")),
     }
     match &conditions.unseen {
@@ -494,13 +491,13 @@ fn tell(
     }
 }
 
-/// Whether cuBLAS has products of this kind with this behind them; cuBLASLt has.
+/// Whether cuBLAS has products of this kind with this epilogue; cuBLASLt has.
 fn cublas_has(kind: Kind, behind: Behind) -> bool {
     kind != Kind::E4m3 && behind.is_nothing()
 }
 
 impl Measure<'_> {
-    /// What a product is measured beside, and otherwise why it is beside nothing.
+    /// The peer of a product, or the reason for a missing one.
     fn beside(&self, kind: Kind) -> (Option<&Peer>, Option<String>) {
         match self.lt {
             Some(lt) if !cublas_has(kind, self.behind) => match lt {
@@ -511,7 +508,7 @@ impl Measure<'_> {
         }
     }
 
-    /// Checks and times one thing.
+    /// Checks and times one measurement.
     fn row(&self, work: &Work) -> Result<Row> {
         match *work {
             Work::Matmul { kind, majors, size } => product::row(self, kind, majors, size),
@@ -540,7 +537,7 @@ impl Measure<'_> {
 mod tests {
     use super::*;
 
-    /// What is measured on the simulator, whose times mean nothing, with one short round.
+    /// Measurements on the simulator, whose times mean nothing, with one short round.
     pub fn on_simulator(test: impl FnOnce(&Measure<'_>)) {
         test(&Measure {
             device: &Device::sim(),
@@ -575,14 +572,14 @@ mod tests {
     #[test]
     fn an_option_that_does_not_apply_is_refused() {
         for (arguments, says) in [
-            (&["copy", "--types", "f16"][..], "--types is of products"),
-            (&["copy", "transpose", "--majors", "nt"], "--majors is of products"),
-            (&["--element-bytes", "2"], "--element-bytes is of copies and transposes"),
+            (&["copy", "--types", "f16"][..], "--types is for products"),
+            (&["copy", "transpose", "--majors", "nt"], "--majors is for products"),
+            (&["--element-bytes", "2"], "--element-bytes is for copies and transposes"),
             (&["matmul", "--element-bytes", "2"], "add `copy` or `transpose`"),
-            (&["copy", "--kernel", "sgemm_nt"], "--kernel is of products"),
-            (&["copy", "--bias"], "--bias and --activation are of products"),
-            (&["transpose", "--activation", "relu"], "--bias and --activation are of products"),
-            (&["--types", "f16,i8", "--activation", "gelu"], "take relu, or other types"),
+            (&["copy", "--kernel", "sgemm_nt"], "--kernel is for products"),
+            (&["copy", "--bias"], "--bias and --activation are for products"),
+            (&["transpose", "--activation", "relu"], "--bias and --activation are for products"),
+            (&["--types", "f16,i8", "--activation", "gelu"], "use relu, or other types"),
         ] {
             let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());
             let said = program.bench.works().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Clocks, temperature and power of a GPU, by NVIDIA's management library (NVML), which is opened
+//! Clocks, temperature and power of a GPU, by NVIDIA's management library (NVML), which is loaded
 //! at run time.
 
 use cust::context::CurrentContext;
@@ -9,29 +9,29 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use serde::Serialize;
 use std::fmt;
 
-/// A GPU that is watched.
+/// A GPU to monitor.
 pub struct Monitor {
     library: Nvml,
-    /// The place on the bus, by which the library knows the GPU: it numbers GPUs otherwise than the
-    /// driver may.
+    /// The PCI bus id, by which NVML identifies the GPU: its numbering may differ from the
+    /// driver's.
     bus: String,
 }
 
-/// What was seen at one moment.
+/// A sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Seen {
     /// The clock of the multiprocessors, in MHz.
     pub sm_mhz: Option<u32>,
-    /// That of memory.
+    /// The memory clock, in MHz.
     pub memory_mhz: Option<u32>,
     /// The temperature, in degrees Celsius.
     pub celsius: Option<u32>,
-    /// The power that is drawn, in watts.
+    /// The power draw, in watts.
     pub watts: Option<u32>,
 }
 
 impl Monitor {
-    /// Opens the library; or says why nothing can be seen.
+    /// Opens the library; an error says why there are no samples.
     pub fn open(device: &Device) -> Result<Self, String> {
         let library = Nvml::init()
             .map_err(|error| format!("NVML cannot be used ({error}); it comes with the driver"))?;
@@ -43,7 +43,7 @@ impl Monitor {
         }
     }
 
-    /// What there is to see now.
+    /// Takes a sample.
     pub fn look(&self) -> Seen {
         let Ok(device) = self.library.device_by_pci_bus_id(self.bus.as_str()) else { return Seen::default() };
         Seen {
@@ -57,7 +57,7 @@ impl Monitor {
 
 /// Domain, bus and device as NVML writes them.
 fn place(device: &Device) -> Option<String> {
-    // The device's context is that of this thread from here on.
+    // Sets the device's context as this thread's current one.
     device.default_stream().raw_handle().ok()?;
     let gpu = CurrentContext::get_device().ok()?;
     let ask = |attribute| gpu.get_attribute(attribute).ok();
@@ -66,7 +66,7 @@ fn place(device: &Device) -> Option<String> {
 }
 
 impl Seen {
-    /// Of several moments the middle one in each respect.
+    /// The median of several samples, in each value.
     pub fn typical(all: &[Self]) -> Self {
         let middle = |of: fn(&Self) -> Option<u32>| {
             let mut values: Vec<u32> = all.iter().filter_map(of).collect();

@@ -1,4 +1,4 @@
-//! Copies and transposes, beside the driver's copy of as many bytes.
+//! Copies and transposes, beside the driver's copy of the same number of bytes.
 
 use super::results::{Figure, Row};
 use super::timing::in_turn;
@@ -7,13 +7,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use cust::sys;
 use moye::{Buffer, Element, Matrix, MatrixMut, copy, transpose};
 
-/// The bytes of an element that can be moved.
+/// The element sizes, in bytes.
 pub const BYTES: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Checks and times a copy, or a transpose, of a column-major matrix of elements of so many bytes.
+/// Checks and times a copy, or a transpose, of a column-major matrix with elements of this many
+/// bytes.
 ///
 /// # Errors
-/// The result is wrong; there are no such elements; the device's own errors.
+/// A wrong result, an unknown element size, or an error of the device.
 pub fn row(
     measure: &Measure<'_>,
     transposed: bool,
@@ -26,11 +27,11 @@ pub fn row(
         4 => row_of::<u32>(measure, transposed, (rows, cols), |random| random.u32(..)),
         8 => row_of::<u64>(measure, transposed, (rows, cols), |random| random.u64(..)),
         16 => row_of::<u128>(measure, transposed, (rows, cols), |random| random.u128(..)),
-        _ => bail!("copy and transpose move elements of {BYTES:?} bytes, not of {bytes}"),
+        _ => bail!("copy and transpose take elements of {BYTES:?} bytes, not of {bytes}"),
     }
 }
 
-/// As [`row`], of elements `T`.
+/// As [`row`], for elements `T`.
 fn row_of<T: Element + PartialEq>(
     measure: &Measure<'_>,
     transposed: bool,
@@ -61,20 +62,18 @@ fn row_of<T: Element + PartialEq>(
     run(&mut dst)?;
     let name = if transposed { "transpose" } else { "copy" };
     let after = dst.download()?;
-    // All of it: it has to be the same to the bit.
+    // All elements must be equal to the bit.
     let wrong = (0..len).find(|&i| {
         let at = if transposed { i / cols + i % cols * rows } else { i };
         after[i] != before[at]
     });
     if let Some(i) = wrong {
-        bail!(
-            "{name} of {rows} x {cols} elements of {bytes} bytes is wrong in element {i}; so no time is taken"
-        );
+        bail!("{name} of {rows} x {cols} elements of {bytes} bytes is wrong in element {i}; it is not timed");
     }
     drop(after);
 
     let other = device.alloc_uninit::<T>(len)?;
-    // The simulator has no driver to copy beside.
+    // The simulator has no driver to compare with.
     let mut driver = match device.is_gpu() {
         true => Some(driver_copy(measure, other.address(), src.address(), len * bytes)?),
         false => None,
@@ -113,17 +112,16 @@ fn row_of<T: Element + PartialEq>(
     })
 }
 
-/// The kernel that transposes elements of so many bytes from column-major to column-major.
+/// The kernel that transposes elements of this many bytes from column-major to column-major.
 fn turned_by((rows, cols): (usize, usize), bytes: usize) -> String {
     let words = |elements: usize| (elements * bytes).is_multiple_of(4);
     let name = if bytes < 4 && words(rows) && words(cols) { "transpose_words" } else { "transpose" };
     format!("{name}_u{}", 8 * bytes)
 }
 
-/// The kernel that copies column-major matrices whose columns, of so many bytes, follow each other
-/// without a gap.
+/// The kernel that copies column-major matrices with contiguous columns of this many bytes.
 fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
-    // What is a whole number of 64 KB is copied as lines of these.
+    // A multiple of 64 KB is copied as lines of that size.
     let long = column >= 16 * 2048 || (column * cols).is_multiple_of(16 * 4096);
     match column.is_multiple_of(16) {
         true if long => "copy_long_lines".to_owned(),
@@ -132,7 +130,7 @@ fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
     }
 }
 
-/// The driver's own copy, on the device's default stream. Nothing is launched before the result is
+/// The driver's copy, on the device's default stream. Nothing is launched before the result is
 /// called.
 fn driver_copy(
     measure: &Measure<'_>,
@@ -142,8 +140,8 @@ fn driver_copy(
 ) -> Result<impl FnMut() -> Result<()> + use<>> {
     let stream = measure.device.default_stream().raw_handle()?;
     Ok(move || {
-        // SAFETY: both addresses are of buffers of at least `bytes` bytes that live on; the stream
-        // is the device's own.
+        // SAFETY: both addresses are of buffers of at least `bytes` bytes that outlive the calls;
+        // the stream is the device's own.
         let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.cast()) };
         if code == sys::CUresult::CUDA_SUCCESS {
             Ok(())
@@ -170,7 +168,7 @@ mod tests {
                 }
             }
             let said = row(measure, false, 3, (8, 8)).unwrap_err().to_string();
-            assert_eq!(said, "copy and transpose move elements of [1, 2, 4, 8, 16] bytes, not of 3");
+            assert_eq!(said, "copy and transpose take elements of [1, 2, 4, 8, 16] bytes, not of 3");
             let by = |extents, bytes| row(measure, true, bytes, extents).unwrap().kernel;
             assert_eq!(by((70, 33), 2), "transpose_u16");
             assert_eq!(by((70, 34), 2), "transpose_words_u16");

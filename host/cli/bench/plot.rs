@@ -1,4 +1,4 @@
-//! A picture of the results: rates over sizes, beside the other side and below the machine's limit.
+//! A plot of the results: rates over sizes, with the peer and the machine's peak.
 
 use super::results::{Conditions, Row};
 use anyhow::{Result, anyhow, bail};
@@ -9,24 +9,24 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::fmt::Display;
 use std::ops::Range;
 
-/// A panel's extents, in the units of the picture.
+/// A panel's extents, in units of the picture.
 const PANEL: (u32, u32) = (560, 380);
-/// What stands above all panels.
+/// The height of the title above all panels.
 const TITLE: u32 = 44;
-/// A panel's own title, and a line of its legend, likewise.
+/// The height of a panel's title, and of a line of its legend.
 const HEAD: u32 = 26;
 const LEGEND_LINE: u32 = 18;
-/// What an entry of the legend takes of a line, at least; before its text, and of a letter of that.
+/// The minimal width of a legend entry; the width before its text, and of a letter.
 const LEGEND_ENTRY: u32 = 138;
 const LEGEND_DASH: u32 = 32;
 const LEGEND_LETTER: u32 = 8;
-/// Colours that differ for everybody (Okabe and Ito, "Color Universal Design").
+/// Colours for all kinds of colour vision (Okabe and Ito, "Color Universal Design").
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const GREY: RGBColor = RGBColor(110, 110, 110);
 const FONT: &str = "sans-serif";
 
-/// Rows of one kind of work, which have a panel.
+/// Rows of one kind of work, in one panel.
 struct Panel<'a> {
     title: String,
     unit: &'static str,
@@ -34,13 +34,14 @@ struct Panel<'a> {
     series: Vec<Series<'a>>,
 }
 
-/// Rows that differ in their size only, by size.
+/// Rows that differ only in their size, by size.
 struct Series<'a> {
     name: String,
     rows: Vec<&'a Row>,
 }
 
-/// The extent that stands for a row: of a product the cube's with as many multiply-adds.
+/// The extent that represents a row: for a product that of the cube with the same number of
+/// multiply-adds.
 fn extent(row: &Row) -> f64 {
     match row.k {
         Some(k) => (row.m as f64 * row.n as f64 * k as f64).cbrt(),
@@ -48,8 +49,8 @@ fn extent(row: &Row) -> f64 {
     }
 }
 
-/// Whether a product is far from a cube. Such have no line: of two with as many multiply-adds one
-/// may be much slower.
+/// Whether a product is far from a cube. Such products have no line: two of them with equal
+/// multiply-adds may differ much in speed.
 fn is_flat(row: &Row) -> bool {
     let extents = [Some(row.m), Some(row.n), row.k].into_iter().flatten();
     let (least, most) =
@@ -57,9 +58,8 @@ fn is_flat(row: &Row) -> bool {
     most / 2 > least
 }
 
-/// The rows by panel and series, in the order in which they first occur. Products by an instruction
-/// that is not the chosen kernel's are the table's alone: they have a limit of their own, and maybe
-/// rests.
+/// The rows by panel and series, in the order of their first occurrence. Products by an instruction
+/// other than the chosen kernel's are only in the table: they have another peak, and maybe rests.
 fn panels(rows: &[Row]) -> Vec<Panel<'_>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for row in rows.iter().filter(|row| row.by.is_none()) {
@@ -126,7 +126,7 @@ fn write(area: &Area<'_>, text: &str, at: (i32, i32), height: u32, colour: RGBCo
     area.draw_text(text, &style, at).map_err(failed)
 }
 
-/// How a line of the legend is drawn.
+/// The style of a legend line.
 #[derive(Clone, Copy)]
 enum Dash {
     Whole,
@@ -222,7 +222,7 @@ fn draw(panel: &Panel<'_>, area: &Area<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An axis of logarithms of sizes, with labels at some of them.
+/// A logarithmic axis of sizes, with labels at some of them.
 struct Sizes {
     first: f64,
     last: f64,
@@ -254,9 +254,9 @@ impl ValueFormatter<f64> for Sizes {
     }
 }
 
-/// The sizes that have a label, at least one: from the largest down, as many as do not touch.
+/// The labelled sizes, at least one: from the largest down, all that do not overlap.
 fn ticks(mut sizes: Vec<f64>) -> Vec<f64> {
-    // A label of five digits takes about this part of the axis.
+    // A label of five digits takes about this fraction of the axis.
     const APART: f64 = 0.1;
     sizes.sort_by(f64::total_cmp);
     let whole = (sizes[sizes.len() - 1] / sizes[0]).log2() + 0.4;

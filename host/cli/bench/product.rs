@@ -1,4 +1,4 @@
-//! A product on random matrices: checked against float64, then timed beside cuBLAS.
+//! A product of random matrices: checked against float64, then timed beside cuBLAS.
 
 use super::behind::Behind;
 use super::cublas::{Gemm, Peer};
@@ -13,10 +13,10 @@ use half::{bf16, f16};
 use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Output, Precision};
 use rayon::prelude::*;
 
-/// Elements of C that are held against float64.
+/// Elements of C that are compared with float64.
 const SAMPLES: usize = 500;
 
-/// Random operands on the host and on a device, and a place for the product.
+/// Random operands on the host and on a device, and memory for the product.
 pub struct Problem<T: Member, U: Stored> {
     pub kind: Kind,
     pub majors: Majors,
@@ -24,10 +24,10 @@ pub struct Problem<T: Member, U: Stored> {
     host: [Vec<T>; 2],
     operands: [Buffer<T>; 2],
     c: Buffer<U>,
-    /// The number 1, as the scale of both operands, for the kinds that are measured with scales.
+    /// The number 1, as the scale of both operands, for kinds with scales.
     scale: Option<Buffer<f32>>,
     behind: Behind,
-    /// The bias, where there is one, on the host and on the device.
+    /// The bias, if there is one, on the host and on the device.
     bias: Option<(Vec<U>, Buffer<U>)>,
 }
 
@@ -49,7 +49,7 @@ pub(in crate::cli) use with_types;
 
 impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
     /// # Errors
-    /// The device has not the memory.
+    /// The device lacks the memory.
     pub fn new(device: &Device, kind: Kind, majors: Majors, size: Size) -> Result<Self> {
         let Size { m, n, k } = size;
         let elements = |rows: usize, cols: usize| {
@@ -63,14 +63,13 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         Ok(Self { kind, majors, size, host, operands, c, scale, behind: Behind::default(), bias: None })
     }
 
-    /// The same problem with something behind the product.
+    /// The same problem with an epilogue.
     ///
     /// # Errors
-    /// The device has not the memory.
+    /// The device lacks the memory.
     pub fn with(mut self, device: &Device, behind: Behind) -> Result<Self> {
         if behind.bias {
-            // As large as the sums of numbers of [-1, 1) are, so that a bias that is left out
-            // shows.
+            // As large as the sums of numbers in [-1, 1), so that a missing bias is noticed.
             let large = (self.size.k as f64 / 9.0).sqrt().max(1.0);
             let mut random = fastrand::Rng::with_seed(4);
             let bias: Vec<_> =
@@ -82,7 +81,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         Ok(self)
     }
 
-    /// The call that multiplies, and C, column-major.
+    /// The builder of the product, and C, column-major.
     pub fn call(&mut self) -> Result<(Matmul<'_, T, U>, MatrixMut<'_, U>)> {
         let Size { m, n, k } = self.size;
         let lies = |data, rows, cols, transposed| match transposed {
@@ -104,23 +103,23 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
         Ok((product, MatrixMut::col_major(&mut self.c, m, n)?))
     }
 
-    /// Poisons C, so that what nothing writes shows.
+    /// Poisons C, so that unwritten elements are noticed.
     pub fn poison(&mut self) -> Result<()> {
         Ok(self.c.fill_bytes(0xFF)?)
     }
 
-    /// The relative error of what is in C, in norm, over elements from everywhere, against float64.
+    /// The relative error of C in norm, for elements from everywhere, against float64.
     ///
     /// # Errors
-    /// It is more than rounding makes: the result is wrong.
+    /// It exceeds what rounding explains: the result is wrong.
     pub fn check(&self, what: &str) -> Result<f64> {
         let error = self.relative_error(&self.c.download()?);
         let bound = self.kind.tolerance(self.size.k);
         if error.is_nan() || error > bound {
             let Self { kind, majors, size, .. } = self;
             bail!(
-                "{what}: the product {kind} {majors} {size} is wrong: its relative error is {error:.1e}, where {bound:.0e} is \
-                 the most that rounding makes; so no time is taken"
+                "{what}: the product {kind} {majors} {size} is wrong: its relative error is {error:.1e}, and rounding \
+                 explains at most {bound:.0e}; it is not timed"
             );
         }
         Ok(error)
@@ -151,7 +150,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
     }
 }
 
-/// Places in a matrix: its corners, and others from anywhere.
+/// Coordinates in a matrix: its corners, and random ones.
 fn samples(m: usize, n: usize) -> Vec<(usize, usize)> {
     if m == 0 || n == 0 {
         return Vec::new();
@@ -162,17 +161,17 @@ fn samples(m: usize, n: usize) -> Vec<(usize, usize)> {
     places
 }
 
-/// Random numbers, always the same of a seed.
+/// Random numbers, the same for equal seeds.
 ///
 /// # Errors
-/// There is no memory for so many.
+/// There is no memory for this many.
 fn numbers<T: Member>(len: usize, seed: u64) -> Result<Vec<T>> {
-    // In parts, each from its own seed, so that all cores draw.
+    // In chunks with their own seeds, so that all cores draw.
     const PART: usize = 1 << 16;
     let mut numbers = Vec::new();
-    numbers.try_reserve_exact(len).with_context(|| {
-        format!("there is no memory for an operand of {len} elements; take smaller sizes")
-    })?;
+    numbers
+        .try_reserve_exact(len)
+        .with_context(|| format!("there is no memory for an operand of {len} elements; use smaller sizes"))?;
     numbers.resize(len, T::from_low_bits(0));
     numbers.par_chunks_mut(PART).enumerate().for_each(|(index, part)| {
         let mut random = fastrand::Rng::with_seed((seed << 32) + index as u64);
@@ -184,7 +183,7 @@ fn numbers<T: Member>(len: usize, seed: u64) -> Result<Vec<T>> {
 /// Checks and times a product.
 ///
 /// # Errors
-/// The result is wrong, ours or the other side's; the device's own errors.
+/// A wrong result, ours or the peer's, or an error of the device.
 pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Result<Row> {
     with_types!(kind, measured(measure, kind, majors, size))
 }
@@ -192,7 +191,7 @@ pub fn row(measure: &Measure<'_>, kind: Kind, majors: Majors, size: Size) -> Res
 /// Whether products of a kind have a kernel of this name.
 ///
 /// # Errors
-/// They have not; with those that they have.
+/// They have none; the error lists the kernels that they have.
 fn known_kernel<T: Member, U: Output<T> + Stored + Default>(
     device: &Device,
     kind: Kind,
@@ -202,14 +201,14 @@ fn known_kernel<T: Member, U: Output<T> + Stored + Default>(
     let kernels = smallest.call()?.0.kernels(device);
     if !kernels.contains(&name) {
         bail!(
-            "there is no kernel `{name}` for products of {kind}, which --types says; there are {}",
+            "there is no kernel `{name}` for products of {kind} (--types); there are {}",
             kernels.join(", ")
         );
     }
     Ok(())
 }
 
-/// The same, with the choices of the file that the user names, or the kernel.
+/// The same, with the choices of the user's tuning file, or with the named kernel.
 ///
 /// # Errors
 /// There is no such kernel for these elements.
@@ -236,7 +235,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
 ) -> Result<Row> {
     let device = measure.device;
     if let Some(name) = measure.kernel {
-        // Before anything is drawn.
+        // Before random numbers are drawn.
         known_kernel::<T, U>(device, kind, name)?;
     }
     let mut problem = Problem::<T, U>::new(device, kind, majors, size)?.with(device, measure.behind)?;
@@ -250,7 +249,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
     };
     let error = problem.check("moye")?;
 
-    // The other side's C is its own.
+    // The peer has its own C.
     let mut other_c = device.alloc_uninit::<U>(size.m * size.n)?;
     other_c.fill_bytes(0xFF)?;
     let gemm = Gemm {
@@ -278,7 +277,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         if error.is_nan() || error > bound {
             let name = side.map_or("", Peer::name);
             bail!(
-                "{name} and float64 differ by {error:.1e} in {kind} {majors} {size}, more than {bound:.0e}; so no time is taken"
+                "{name} and float64 differ by {error:.1e} in {kind} {majors} {size}, more than {bound:.0e}; it is not timed"
             );
         }
     }
@@ -331,7 +330,7 @@ mod tests {
         let said = problem.check("nothing").unwrap_err().to_string();
         assert!(
             said.contains("is wrong") && said.contains("33 x 17 x 40"),
-            "what nobody wrote is wrong: {said}"
+            "unwritten elements are wrong: {said}"
         );
         let (call, mut c) = problem.call().unwrap();
         call.run(&device, &mut c).unwrap();
@@ -376,7 +375,8 @@ mod tests {
             };
             assert_eq!(by(Kind::F16, "matmul_f16_tn_64x64").unwrap().kernel, "matmul_f16_tn_64x64");
             let said = by(Kind::F32, "matmul_f16_tn_64x64").unwrap_err().to_string();
-            let expected = "there is no kernel `matmul_f16_tn_64x64` for products of f32, which --types says; there are ";
+            let expected =
+                "there is no kernel `matmul_f16_tn_64x64` for products of f32 (--types); there are ";
             assert!(said.starts_with(expected), "{said}");
         });
     }
@@ -416,7 +416,7 @@ mod tests {
             };
             let (rows, columns) =
                 (places.iter().map(|place| place.0).collect(), places.iter().map(|place| place.1).collect());
-            // Of 500 draws from 64 or more, most are different; of few places all are met.
+            // Of 500 draws from 64 or more most are different; of few places all are drawn.
             assert!(distinct(rows) >= m.min(SAMPLES / 10), "{m} x {n}");
             assert!(distinct(columns) >= n.min(SAMPLES / 10), "{m} x {n}");
         }

@@ -1,11 +1,11 @@
-//! What was measured, and how it is told: as a table in Markdown, as JSON, as CSV.
+//! The results and their forms: a table in Markdown, JSON, CSV.
 
 use super::monitor::Seen;
 use super::timing::Times;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// A rate: the median of the rounds, and the least and the most of them.
+/// A rate: the median, minimum and maximum of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
     pub median: f64,
@@ -32,72 +32,71 @@ impl Figure {
 pub struct Row {
     /// `matmul`, `copy` or `transpose`.
     pub work: &'static str,
-    /// The elements: `f16`, `tf32`, ...; of a copy their bytes.
+    /// The element type: `f16`, `tf32`, ...; for a copy its bytes.
     pub kind: String,
-    /// How A and B lie: `tn`, ...
+    /// The majors of A and B: `tn`, ...
     pub majors: Option<String>,
-    /// What is computed behind a product: `bias, relu`, ...
+    /// The epilogue of a product: `bias, relu`, ...
     pub behind: Option<String>,
-    /// By which instruction a product is computed, where the kernel is not the one that is chosen:
-    /// `mma.sync`.
+    /// The instruction of a product if the kernel is not the chosen one: `mma.sync`.
     pub by: Option<String>,
-    /// How long the device rested before each batch of launches, in milliseconds.
+    /// The rest of the device before each batch of launches, in milliseconds.
     pub rest_ms: u64,
     pub m: usize,
     pub n: usize,
     pub k: Option<usize>,
-    /// Of all rates: `TFLOP/s`, `TOP/s` or `GB/s`.
+    /// The unit of all rates: `TFLOP/s`, `TOP/s` or `GB/s`.
     pub unit: &'static str,
     pub moye: Figure,
-    /// The other side: its name and its rate.
+    /// The peer's name and rate.
     pub peer: Option<(&'static str, Figure)>,
-    /// Why there is no other side.
+    /// The reason for a missing peer.
     pub no_peer: Option<String>,
-    /// What the machine can do at most.
+    /// The machine's peak.
     pub limit: Option<f64>,
-    /// Against float64, in norm, of some elements.
+    /// The relative error against float64, in norm, for some elements.
     pub relative_error: Option<f64>,
     /// Our kernel.
     pub kernel: String,
-    /// While ours ran.
+    /// Clocks, temperature and power while ours ran.
     pub seen: Seen,
-    /// What is asked for.
+    /// The goal.
     pub goal: Option<Verdict>,
 }
 
-/// What is asked of a figure, and whether it is reached.
+/// The goal of a figure, and whether it is met.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub asked: String,
-    /// `None` where there is nothing to compare with.
+    /// `None` if there is nothing to compare with.
     pub reached: Option<bool>,
 }
 
-/// Where, when and how all lines were measured.
+/// Where, when and how all rows were measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
     pub device: String,
     pub arch: String,
     pub multiprocessors: u32,
-    /// The CUDA version that the driver is for.
+    /// The CUDA version of the driver.
     pub driver: Option<(u32, u32)>,
-    /// The day, as 2026-11-21, by the system's clock in UTC.
+    /// The date, such as 2026-11-21, by the system's clock in UTC.
     pub date: String,
     pub rounds: usize,
     pub flush_l2: bool,
-    /// How long the device rested before each batch of launches, in milliseconds, at least: some
-    /// rows have more.
+    /// The rest of the device before each batch of launches, in milliseconds, at least: some rows
+    /// have more.
     pub rest_ms: u64,
-    /// What was seen before.
+    /// The first sample.
     pub before: Seen,
-    /// Why nothing could be seen.
+    /// The reason for missing samples.
     pub unseen: Option<String>,
     /// The version of this program.
     pub moye: &'static str,
 }
 
 impl Row {
-    /// What was done, in words.
+    /// The measurement in words.
     pub fn what(&self) -> String {
         match (self.k, &self.majors) {
             (Some(k), Some(majors)) => {
@@ -113,13 +112,13 @@ impl Row {
         }
     }
 
-    /// Our rate over the other's.
+    /// The ratio of our rate to the peer's.
     pub fn ratio(&self) -> Option<f64> {
         self.peer.map(|(_, peer)| self.moye.median / peer.median)
     }
 }
 
-/// Three digits, or all before the point.
+/// Three digits, or all before the decimal point.
 fn digits(value: f64) -> String {
     match value {
         value if value >= 99.95 => format!("{value:.0}"),
@@ -128,10 +127,10 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// The table in Markdown, its columns under each other.
+/// The table in Markdown, with aligned columns.
 pub fn table(rows: &[Row]) -> String {
     let mut lines = vec![
-        ["work", "unit", "moye", "beside it", "ratio", "of the limit", "asked for", "MHz", "°C", "kernel"]
+        ["work", "unit", "moye", "beside it", "ratio", "of the limit", "goal", "MHz", "°C", "kernel"]
             .map(str::to_owned),
     ];
     for row in rows {
@@ -161,7 +160,7 @@ pub fn table(rows: &[Row]) -> String {
             format!("`{}`", row.kernel),
         ]);
     }
-    // Columns with nothing in them are left out.
+    // Empty columns are left out.
     let kept: Vec<usize> =
         (0..lines[0].len()).filter(|&i| lines[1..].iter().any(|line| !line[i].is_empty())).collect();
     let widths: Vec<usize> =
@@ -254,7 +253,7 @@ fn maybe(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// A field, in quotes where it needs them.
+/// A field, in quotes if it needs them.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
@@ -263,7 +262,7 @@ fn quoted(field: &str) -> String {
     }
 }
 
-/// The day of a moment in seconds since 1970, as 2026-11-21.
+/// The date of a time in seconds since 1970, such as 2026-11-21.
 pub fn date(seconds: u64) -> String {
     let (mut day, mut year) = (seconds / 86_400, 1970);
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -289,8 +288,8 @@ pub mod tests {
     use super::*;
     use expect_test::{expect, expect_file};
 
-    /// Made-up results: products of two kinds at several sizes, with and without another side, and
-    /// a copy.
+    /// Invented results: products of two kinds at several sizes, with and without a peer, and a
+    /// copy.
     pub fn made_up() -> (Conditions, Vec<Row>) {
         let figure =
             |median: f64| Figure { median, least: 0.75 * median, most: 1.25 * median, seconds: 1.0 / median };
@@ -332,7 +331,7 @@ pub mod tests {
             k: None,
             unit: "GB/s",
             peer: None,
-            no_peer: Some("asked for none, \"really\"".to_owned()),
+            no_peer: Some("wanted none, \"really\"".to_owned()),
             kernel: "copy, \"async\"".to_owned(),
             goal: Some(Verdict { asked: "0.98 x device copy".to_owned(), reached: None }),
             relative_error: None,
@@ -361,8 +360,8 @@ pub mod tests {
         (conditions, rows)
     }
 
-    /// A file that results are held against. A bundle for other machines has it elsewhere than
-    /// where it was compiled.
+    /// A file that results are compared with. In a bundle for other machines it is not where it was
+    /// compiled.
     pub fn golden(name: &str) -> expect_test::ExpectFile {
         let folder =
             std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
@@ -393,7 +392,7 @@ pub mod tests {
     fn columns_with_nothing_in_them_are_left_out() {
         let (_, rows) = made_up();
         let text = table(&rows[..1]);
-        assert!(!text.contains("asked for") && text.contains("| ratio |"), "{text}");
+        assert!(!text.contains("goal") && text.contains("| ratio |"), "{text}");
         expect![["3.14 31.4 314 3142"]]
             .assert_eq(&[std::f64::consts::PI, 31.4159, 314.159, 3141.59].map(digits).join(" "));
     }

@@ -1,9 +1,9 @@
-//! The sizes of matrices that a user names.
+//! Sizes of matrices on the command line.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// M, N and K of a product; of a copy the first two.
+/// M, N and K of a product; for a copy the first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub m: usize,
@@ -29,7 +29,7 @@ impl FromStr for Size {
             Some(&[extent]) => Ok(Self::cube(extent)),
             Some(&[m, n, k]) => Ok(Self { m, n, k }),
             _ => Err(format!(
-                "`{text}` is no size: it must be N or MxNxK, numbers from 1 without spaces, 4096 or 64x4096x4096 say"
+                "`{text}` is not a size: expected N or MxNxK, numbers from 1 without spaces, such as 4096 or 64x4096x4096"
             )),
         }
     }
@@ -53,7 +53,7 @@ mod tests {
             ["", "x", "64x64", "0", "1x0x1", "1x1x1x1", "64 x 64 x 64", "-1", "1e3", "99999999999999999999"]
         {
             let said = text.parse::<Size>().unwrap_err();
-            assert!(said.starts_with(&format!("`{text}` is no size")), "{said}");
+            assert!(said.starts_with(&format!("`{text}` is not a size")), "{said}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What is measured where nothing is named: the rows of the table of figures, with what is asked of
-//! each.
+//! The default measurements: the rows of the performance table, with their goals.
 
 use super::Work;
 use super::kind::{Kind, Majors};
@@ -9,25 +8,24 @@ use anyhow::{Result, bail};
 use moye::Arch;
 use std::time::Duration;
 
-/// What is asked of a figure.
+/// The goal of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
-    /// So many times the other side.
+    /// A ratio to the peer.
     OfPeer(f64),
-    /// So much.
+    /// A rate.
     AtLeast(f64),
-    /// So many times the same kind's product of 4096 x 4096 x 4096 with K contiguous in both
-    /// operands.
+    /// A ratio to the same kind's product of 4096 x 4096 x 4096 with K contiguous in both operands.
     OfTn(f64),
 }
 
-/// How long the device rests before each batch of some products by `mma.sync`. What is asked of
-/// these is a part of what the instruction does at the full clock, which the limit of power lowers
-/// within tens of milliseconds (record 7).
+/// The rest of the device before each batch of some products by `mma.sync`. Their goal is a
+/// fraction of the instruction's rate at the full clock, which the power limit lowers within tens
+/// of milliseconds (record 7).
 pub const REST: Duration = Duration::from_millis(300);
 
-/// The kernel by `mma.sync` of a kind, with K contiguous in both operands: where there is `wgmma`,
-/// so that another one is chosen, that whose stages TMA fills.
+/// The kernel by `mma.sync` of a kind, with K contiguous in both operands: on GPUs with `wgmma`,
+/// where another one is chosen, the kernel whose stages TMA fills.
 ///
 /// # Errors
 /// There is none.
@@ -38,12 +36,11 @@ pub fn by_mma_sync(kind: Kind, arch: Arch) -> Result<&'static str> {
         Kind::F16 => "matmul_f16_tn",
         Kind::Bf16 if has_tma => "matmul_bf16_tn_tma",
         Kind::Bf16 => "matmul_bf16_tn",
-        _ => bail!("rows by mma.sync are of f16 and bf16, and not of {kind}"),
+        _ => bail!("rows by mma.sync are for f16 and bf16, not for {kind}"),
     })
 }
 
-/// The rows: those of the tutorial's product and of f32, then the other types, then shapes, then
-/// copies.
+/// The rows: the tutorial's product and f32, then the other types, then shapes, then copies.
 pub fn rows() -> Vec<(Work, Goal)> {
     let product = |kind, majors, size| Work::Matmul { kind, majors, size };
     let size = |m, n, k| Size { m, n, k };
@@ -90,7 +87,7 @@ pub fn rows() -> Vec<(Work, Goal)> {
 }
 
 impl Goal {
-    /// Whether a row reaches it, among all that were measured.
+    /// Whether a row meets it, among all measured rows.
     pub fn judge(self, row: &Row, all: &[Row]) -> Verdict {
         let peer = row.peer.map_or(if row.k.is_some() { "cuBLAS" } else { "device copy" }, |(name, _)| name);
         let (asked, reached) = match self {
@@ -135,7 +132,7 @@ mod tests {
         assert_eq!(reached(Goal::OfTn(0.91), nt), Some(false));
         assert_eq!(reached(Goal::OfTn(0.9), &rows[11]), None, "f32 was measured in another order");
         assert_eq!(reached(Goal::OfPeer(0.98), &rows[15]), None, "nothing was beside it");
-        // A product by other means is not the one that others are parts of.
+        // A product by another instruction is not the one that ratios refer to.
         let mut by_other_means = rows.clone();
         by_other_means[9].by = Some("mma.sync".to_owned());
         assert_eq!(Goal::OfTn(0.9).judge(nt, &by_other_means).reached, None);
@@ -158,13 +155,13 @@ mod tests {
             assert!(row.rest_ms == 300 && took >= REST, "{} ms, {took:?}", row.rest_ms);
             let (row, _) = timed(measure, false);
             assert_eq!((row.what().as_str(), row.rest_ms), ("f16 tn 16 x 24 x 32 by mma.sync", 0));
-            // A longer rest that the user asks for stays.
+            // A longer rest on the command line is kept.
             let longer = Plan { rest: REST + Duration::from_millis(50), ..measure.plan };
             let (row, took) = timed(&Measure { plan: longer, ..measure.clone() }, true);
             assert!(row.rest_ms == 350 && took >= longer.rest, "{} ms, {took:?}", row.rest_ms);
             let refused = Work::ByMmaSync { kind: Kind::I8, size, rests: true };
             let refused = measure.row(&refused).unwrap_err().to_string();
-            assert!(refused.contains("of f16 and bf16, and not of i8"), "{refused}");
+            assert!(refused.contains("for f16 and bf16, not for i8"), "{refused}");
         });
     }
 

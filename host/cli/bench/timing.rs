@@ -1,25 +1,24 @@
-//! Several ways to do one thing, timed in turn by the device's own clock.
+//! Several ways to do one thing, timed in turn by the device's clock.
 
 use anyhow::Result;
 use moye::{Buffer, Device};
 use std::time::{Duration, Instant};
 
-/// How times are taken.
+/// The plan of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How long each side runs before anything is timed, so that clocks and power have settled.
+    /// The warm-up of each side before it is timed, so that clocks and power are steady.
     pub warm_up: Duration,
-    /// Rounds; in each every side is timed once.
+    /// Rounds; in each one every side is timed once.
     pub rounds: usize,
-    /// Launches are batched until a batch takes about this long, so that the clock's own error
-    /// vanishes.
+    /// Launches are batched until a batch takes about this long, so that the clock's error is
+    /// negligible.
     pub batch: Duration,
-    /// Whether everything is thrown out of the L2 cache before each launch, which is timed by
-    /// itself then.
+    /// Whether the L2 cache is flushed before each launch, which is then timed separately.
     pub flush_l2: bool,
-    /// How long the device rests before each batch. A GPU at its limit of power lowers its clock
-    /// after some tens of milliseconds, and a rest brings it back (300 ms in front of 20 ms did on
-    /// an H200: record 7).
+    /// The rest of the device before each batch. A GPU at its power limit lowers its clock after
+    /// some tens of milliseconds, and a rest restores it (300 ms before 20 ms did on an H200:
+    /// record 7).
     pub rest: Duration,
 }
 
@@ -37,24 +36,24 @@ impl Default for Plan {
 
 /// More than any GPU's L2 cache holds, in bytes.
 const FLUSHED_BYTES: usize = 256 << 20;
-/// The most launches of a batch: what is waiting at the device is not endless.
+/// The largest number of launches in a batch: the device's queue is finite.
 const MOST_LAUNCHES: f64 = 1000.0;
-/// Likewise where each is timed by itself and the cache is thrown out in between.
+/// The same if each launch is timed separately, with a flush of the cache in between.
 const MOST_FLUSHED: f64 = 20.0;
 
-/// One run's times in seconds, one of each round.
+/// The times of one run in seconds, one for each round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times(Vec<f64>);
 
 impl Times {
-    /// Of at least one round.
+    /// At least one round.
     pub fn new(mut seconds: Vec<f64>) -> Self {
         assert!(!seconds.is_empty(), "a median needs a time");
         seconds.sort_by(f64::total_cmp);
         Self(seconds)
     }
 
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The median; for an even number the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         let middle = self.0.len() / 2;
         if self.0.len().is_multiple_of(2) {
@@ -77,7 +76,7 @@ impl Times {
 pub type Side<'a> = dyn FnMut() -> Result<()> + 'a;
 
 /// The times of each side, taken in turn; `watch` is called in every round while the device works
-/// for the first of them.
+/// for the first side.
 pub fn in_turn(
     device: &Device,
     plan: &Plan,
@@ -89,7 +88,7 @@ pub fn in_turn(
         plan.flush_l2.then(|| device.alloc_uninit(FLUSHED_BYTES)).transpose()?;
     let mut batches = Vec::new();
     for side in sides.iter_mut() {
-        // The first launch loads what it needs.
+        // The first launch loads kernels.
         side()?;
         device.synchronize()?;
         let start = stream.record()?;
@@ -180,7 +179,7 @@ mod tests {
                 &mut || watched += 1,
             )
             .unwrap();
-            // Once to load, once to estimate, and a batch of one in each round.
+            // One launch to load, one to estimate, and a batch of one in each round.
             assert_eq!((first, second, watched), (5, 5, 3), "flushed: {flush_l2}");
             assert!(times[0].least() >= 2e-3 && times[1].median() < 2e-3, "{times:?}");
         }
@@ -201,7 +200,7 @@ mod tests {
             &mut || {},
         )
         .unwrap();
-        // The first two are those that load and estimate; each of the others has a rest in front.
+        // The first two launches load and estimate; each of the others follows a rest.
         for pair in called[1..].windows(2) {
             assert!(pair[1] - pair[0] >= rest, "{:?} between two batches", pair[1] - pair[0]);
         }

@@ -1,4 +1,4 @@
-//! Tiled copies and tiled MMAs of atoms that are named.
+//! Tiled copies and tiled MMAs of named atoms.
 
 use super::text;
 use anyhow::{Result, bail};
@@ -14,7 +14,7 @@ pub fn copy(atom: &str, element: &str, threads: &Layout, values: &Layout) -> Res
     titled(&tiling, atom, element)
 }
 
-/// The tiled copy of an atom by which the threads of an MMA get or give one operand.
+/// The tiled copy by which the threads of an MMA load or store one operand.
 pub fn copy_of_operand(atom: &str, element: Option<&str>, mma: &Mma, operand: &str) -> Result<Scene> {
     let (operand, own) = match operand {
         "a" | "A" => (Operand::A, mma.info.a.element),
@@ -35,7 +35,7 @@ fn titled(tiling: &CopyTiling, atom: &str, element: &str) -> Result<Scene> {
 
 fn values_of(atom: &str, element: &str) -> Result<ValueLayouts> {
     let bits = text::element_bits("--element", element)?;
-    // The words of `UniversalCopy` go by their size: f64 is u64.
+    // The words of `UniversalCopy` are known by their size: f64 is u64.
     let word = atom.strip_prefix("UniversalCopy<").and_then(|rest| rest.strip_suffix('>'));
     let name = match word {
         Some(word) => format!("UniversalCopy<u{}>", text::element_bits("--atom", word)?),
@@ -56,7 +56,7 @@ pub struct Mma {
 }
 
 impl Mma {
-    /// The atom `name`, side by side as `atoms` says, over a tile.
+    /// The atom `name`, repeated as `atoms` says, over a tile.
     pub fn of(name: &str, atoms: Option<&str>, tile: Option<&str>) -> Result<Self> {
         let universal = MmaInfo::of::<UniversalFma<f32>>();
         let matches = |info: &&MmaInfo| info.name == name || info.moye_name == Some(name);
@@ -76,7 +76,7 @@ impl Mma {
         Ok(Self { info, tiling })
     }
 
-    /// A, B and C in place.
+    /// A, B and C in their places.
     pub fn scene(&self) -> Result<Scene> {
         let mut scene = self.tiling.draw()?;
         scene.title = format!("{}, {}", self.info.name, scene.title);

@@ -1,6 +1,6 @@
-//! Matrix instructions and tiled copies described in JSON, one object a line.
+//! Matrix instructions and tiled copies described in JSON, one object for each line.
 //!
-//! An object has a `kind`, mostly an `id` and a `name` (or `op`, or `atom`), and layouts as
+//! An object has a `kind`, usually an `id` and a `name` (or `op`, or `atom`), and layouts as
 //! `{"shape": S, "stride": D}` with integers or nested lists.
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -33,7 +33,7 @@ pub fn scene(path: &Path, id: Option<i64>, name: Option<&str>, threads: Option<&
     };
     match found.as_slice() {
         [(line, object)] => draw_object(object, threads).with_context(|| place(*line)),
-        // The same instruction may stand there as an atom and in tiles; the atom comes first.
+        // The same instruction may be there as an atom and in tiles; the atom comes first.
         [(line, object), ..] if name.is_some() => draw_object(object, threads).with_context(|| place(*line)),
         [] => bail!("{} has no line {wanted}", path.display()),
         lines => {

@@ -1,12 +1,12 @@
-//! Which options go with what is drawn. The parser knows what conflicts, but not all that an option
-//! needs: what stands beside the wrong picture would be read and left out silently.
+//! Which options apply to which picture. The parser knows conflicts, but not everything that an
+//! option needs: an option of another picture would be ignored silently.
 
 use super::Draw;
 use anyhow::{Result, bail};
 
-/// What is drawn, as far as the options go by it.
+/// A kind of picture, as far as the options differ.
 struct Kind {
-    /// As messages call it.
+    /// Its name in messages.
     name: &'static str,
     /// The options that it takes.
     takes: &'static [&'static str],
@@ -26,14 +26,14 @@ const OPERAND: Kind =
 const KINDS: &[&Kind] = &[&LAYOUT, &THREAD_VALUE, &COPY, &SOURCE, &JSON, &OPERANDS, &NAMED, &TILED, &OPERAND];
 
 impl Draw {
-    /// Refuses an option that has no part in the picture.
+    /// Refuses an option that does not apply to the picture.
     pub(super) fn check_options(&self) -> Result<()> {
         let kind = self.kind();
         for (option, _) in self.given().into_iter().filter(|(_, given)| *given) {
             if !kind.takes.contains(&option) {
                 let with: Vec<&str> =
                     KINDS.iter().filter(|kind| kind.takes.contains(&option)).map(|kind| kind.name).collect();
-                bail!("{option} does not go with {}, but with {}; see --help", kind.name, with.join(", "));
+                bail!("{option} does not apply to {}, but to {}; see --help", kind.name, with.join(", "));
             }
         }
         Ok(())
@@ -49,7 +49,7 @@ impl Draw {
             Some(shape) if shape.starts_with(|letter: char| letter.is_ascii_digit()) => &OPERANDS,
             Some(_) if self.operand.is_some() => &OPERAND,
             Some(_) if self.atoms.is_some() || self.tile.is_some() => &TILED,
-            // A multiply-add has no threads to number: it is tiled, of one atom.
+            // A multiply-add has no threads to number: it is tiled, from one atom.
             Some(name) if name == "UniversalFma" => &TILED,
             Some(_) => &NAMED,
         }

@@ -1,10 +1,10 @@
-//! The values of options, from their text.
+//! Values of options, parsed from their text.
 
 use anyhow::{Context, Result, bail};
 use moye::eval::{Value, evaluate};
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, try_make_col_major};
 
-/// A layout, also of an expression; the error says the column.
+/// A layout, also from an expression; the error names the column.
 pub fn layout(option: &str, text: &str) -> Result<Layout> {
     match drawn(text).with_context(|| option.to_owned())? {
         Drawn::Plain(layout) => Ok(layout),
@@ -20,7 +20,7 @@ pub enum Drawn {
     Swizzled(ComposedLayout),
 }
 
-/// The layout of a text, or of an expression with operations as `moye eval` has them.
+/// The layout of a text, or of an expression with the operations of `moye eval`.
 pub fn drawn(text: &str) -> Result<Drawn> {
     if !text.contains(|letter: char| letter.is_ascii_alphabetic() || letter == '?') {
         return Ok(Drawn::Plain(Layout::parse(text)?));
@@ -45,7 +45,7 @@ pub fn extents<const N: usize>(option: &str, text: &str) -> Result<[i64; N]> {
     }
 }
 
-/// A swizzle such as `3,4,3`, or as expressions have it.
+/// A swizzle such as `3,4,3`, or in the form of expressions.
 pub fn swizzle(text: &str) -> Result<Swizzle> {
     if text.contains(|letter: char| letter.is_ascii_alphabetic())
         && let Value::Swizzle(swizzle) = evaluate(text).context("--swizzle")?

@@ -1,20 +1,20 @@
-//! The type of the elements.
+//! The element type.
 
 use super::literal::{Literal, Value};
 use crate::cli::dtype::Dtype;
 
-/// What `descr` says.
+/// The meaning of `descr`.
 #[derive(Debug)]
 pub struct Descriptor {
     pub kind: Kind,
-    /// Whether the elements are of the other byte order.
+    /// Whether the elements have the other byte order.
     pub is_swapped: bool,
 }
 
-/// Types of elements, by what can be done with them.
+/// Element types, by what can be done with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One of those that matrices or results are of.
+    /// An element type of operands or results.
     Number(Dtype),
     /// Other numbers, by NumPy's name: `astype` converts them.
     Other(&'static str),
@@ -22,15 +22,14 @@ pub enum Kind {
     Complex(&'static str),
     /// Bytes without a type.
     Bytes(usize),
-    /// Texts, dates or objects of Python, by a word for them.
+    /// Texts, dates or Python objects, by a word for them.
     Things(&'static str),
-    /// Records, with the subscripts that lead to the first field of real numbers, `['x']`, or
-    /// arrays as elements.
+    /// Records, with the subscripts of the first field of real numbers, `['x']`, or arrays as
+    /// elements.
     Record(Option<String>),
 }
 
-/// What NumPy calls numbers: the name; the letter and bytes; other names, as `numpy.dtype` takes
-/// them.
+/// NumPy's numbers: the name; the letter and bytes; other names that `numpy.dtype` accepts.
 const NUMBERS: &[(&str, &str, &[&str])] = &[
     ("float16", "f2", &["half", "e"]),
     ("float32", "f4", &["single", "f"]),
@@ -48,18 +47,18 @@ const NUMBERS: &[(&str, &str, &[&str])] = &[
     ("complex64", "c8", &["csingle", "F"]),
     ("complex128", "c16", &["cdouble", "complex", "D"]),
     ("clongdouble", "c32", &["complex256", "G"]),
-    // Those of `ml_dtypes`. What it writes of float8_e5m2 is a code that NumPy does not know.
+    // The types of `ml_dtypes`. It writes float8_e5m2 as a code that NumPy does not know.
     ("bfloat16", "", &[]),
     ("float8_e5m2", "f1", &[]),
     ("float8_e4m3fn", "", &[]),
 ];
 
 impl Descriptor {
-    /// The descriptor that the value of 'descr' is, if it is one.
+    /// The descriptor in the value of 'descr', if it is one.
     pub fn of(descr: &Literal<'_>) -> Option<Self> {
         let code = match &descr.value {
             Value::Text(code) => code,
-            // Records are lists of fields, and an array as an element is a type with its shape.
+            // Records are lists of fields; an array as an element is a type with its shape.
             Value::List(fields) => {
                 let numbers = fields.iter().find_map(field_of_numbers);
                 return Some(Self { kind: Kind::Record(numbers), is_swapped: false });
@@ -68,7 +67,7 @@ impl Descriptor {
             _ => return None,
         };
         if code.contains(',') {
-            // NumPy calls the first of such fields f0.
+            // NumPy calls the first unnamed field f0.
             let first = code.split(',').next().map(|first| first.trim_start_matches(['<', '>', '=', '|']));
             let first = first.and_then(kind);
             let is_number = matches!(first, Some(Kind::Number(_) | Kind::Other(_)));
@@ -79,7 +78,7 @@ impl Descriptor {
             order @ ('<' | '>' | '=' | '|') => (Some(order), &code[1..]),
             _ => (None, code.as_str()),
         };
-        // A byte order stands before a letter, with or without a number, not before a name.
+        // A byte order precedes a letter, with or without a number, but not a name.
         if order.is_some() && bare.chars().take_while(char::is_ascii_alphabetic).count() != 1 && bare != "?" {
             return None;
         }
@@ -93,19 +92,19 @@ impl Descriptor {
         match &self.kind {
             Kind::Number(dtype) => dtype.to_string(),
             Kind::Other(name) | Kind::Complex(name) | Kind::Things(name) => (*name).to_owned(),
-            // Two bytes that NumPy has no type for are what `ml_dtypes` writes of bfloat16.
+            // `ml_dtypes` writes bfloat16 as two bytes that NumPy has no type for.
             Kind::Bytes(2) => Dtype::Bf16.to_string(),
             Kind::Bytes(bytes) => format!("V{bytes}, bytes without a type"),
             Kind::Record(_) => "records".to_owned(),
         }
     }
 
-    /// What to do in NumPy with `a`, the array as `numpy.load` reads it, for numbers of type `to`:
-    /// what comes after a semicolon.
+    /// The NumPy call on `a`, the array from `numpy.load`, that gives numbers of type `to`: the
+    /// text after a semicolon.
     pub fn conversion(&self, to: Dtype) -> String {
         let as_type = to.as_type();
         match &self.kind {
-            // `numpy.load` knows neither, so the array is there only where it comes from.
+            // `numpy.load` reads neither, so the array exists only in the program that wrote it.
             Kind::Number(Dtype::E5m2) => {
                 format!(
                     "convert it before it is saved, with a{as_type}: numpy.load does not read float8_e5m2"
@@ -116,7 +115,7 @@ impl Descriptor {
             }
             Kind::Bytes(2) => format!("convert it with {}{as_type}", Dtype::Bf16.viewed()),
             Kind::Bytes(1) => {
-                format!("where that is float8_e4m3fn, convert it with {}{as_type}", Dtype::E4m3.viewed())
+                format!("if it is float8_e4m3fn, convert it with {}{as_type}", Dtype::E4m3.viewed())
             }
             Kind::Bytes(bytes) => {
                 let of = match bytes {
@@ -124,14 +123,14 @@ impl Descriptor {
                     8 => "a.view('float64')",
                     _ => "a.view('uint8')",
                 };
-                format!("tell NumPy what the bytes are, say with {of}")
+                format!("give the bytes a type in NumPy, for example with {of}")
             }
             Kind::Number(_) | Kind::Other(_) => format!("convert it with a{as_type}"),
             Kind::Complex(_) => format!("save its parts as two files, a.real{as_type} and a.imag{as_type}"),
             Kind::Things("Python objects") => {
                 format!("read it with numpy.load(..., allow_pickle=True) and save a{as_type}")
             }
-            Kind::Things(_) => format!("where they are numbers, convert it with a{as_type}"),
+            Kind::Things(_) => format!("if they are numbers, convert it with a{as_type}"),
             Kind::Record(Some(field)) => format!("save one field, a{field}{as_type}"),
             Kind::Record(None) => "save a single array of numbers".to_owned(),
         }
@@ -139,8 +138,8 @@ impl Descriptor {
 }
 
 impl Kind {
-    /// Whether elements of type `dtype` may be kept so: NumPy has no type of its own for some. What
-    /// the user says that bytes and integers are was asked before
+    /// Whether elements of type `dtype` may be stored so: NumPy lacks some types. The user's type
+    /// for bytes and integers was checked before
     /// ([`NpyFile::dtype`](crate::cli::input::NpyFile::dtype)).
     pub fn is_kept_for(&self, dtype: Dtype) -> bool {
         match self {
@@ -207,7 +206,7 @@ fn kind(code: &str) -> Option<Kind> {
     }
 }
 
-/// The subscripts that lead to real numbers in a field of records, which `astype` converts.
+/// The subscripts of real numbers in a field of records, which `astype` converts.
 fn field_of_numbers(field: &Literal<'_>) -> Option<String> {
     let Value::Tuple(field) = &field.value else { return None };
     let name = match &field.first()?.value {
@@ -303,8 +302,8 @@ mod tests {
         }
     }
 
-    // Each was run in NumPy 2.4 with ml_dtypes 0.6, on an array that numpy.load made (that of
-    // float8_e5m2 on the array itself). `astype` alone raises on V1, V2 and records, and drops half
+    // Each was run in NumPy 2.4 with ml_dtypes 0.6, on an array from numpy.load (for float8_e5m2 on
+    // the array itself). `astype` alone raises on V1, V2 and records, and drops the imaginary parts
     // of complex numbers.
     #[test]
     fn the_advice_works_in_numpy() {
@@ -313,7 +312,7 @@ mod tests {
             ("'V2'", "convert it with a.view(ml_dtypes.bfloat16).astype('float32')"),
             (
                 "'V1'",
-                "where that is float8_e4m3fn, convert it with a.view(ml_dtypes.float8_e4m3fn).astype('float32')",
+                "if it is float8_e4m3fn, convert it with a.view(ml_dtypes.float8_e4m3fn).astype('float32')",
             ),
             (
                 "'<f1'",
@@ -322,7 +321,7 @@ mod tests {
             ("'<c8'", "save its parts as two files, a.real.astype('float32') and a.imag.astype('float32')"),
             ("[('x', '<f4'), ('y', '<i4')]", "save one field, a['x'].astype('float32')"),
             ("[(('title', 'it\\'s'), '<f4')]", "save one field, a['it\\'s'].astype('float32')"),
-            // Of other fields `astype` raises, or drops half.
+            // For other fields `astype` raises, or drops half.
             (
                 "[('', '|V4'), ('s', 'S3'), ('z', '<c8'), ('h', 'V2'), ('x', '>i4')]",
                 "save one field, a['x'].astype('float32')",
@@ -331,9 +330,9 @@ mod tests {
             ("[('s', 'S3'), ('p', [('z', '<c8')])]", "save a single array of numbers"),
             ("'<i2,<f4'", "save one field, a['f0'].astype('float32')"),
             ("'S3,f4'", "save a single array of numbers"),
-            ("'V8'", "tell NumPy what the bytes are, say with a.view('float64')"),
+            ("'V8'", "give the bytes a type in NumPy, for example with a.view('float64')"),
             ("'O'", "read it with numpy.load(..., allow_pickle=True) and save a.astype('float32')"),
-            ("'S3'", "where they are numbers, convert it with a.astype('float32')"),
+            ("'S3'", "if they are numbers, convert it with a.astype('float32')"),
         ] {
             assert_eq!(of(descr).unwrap().conversion(Dtype::F32), advice, "{descr}");
         }

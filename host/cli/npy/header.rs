@@ -4,13 +4,13 @@ use super::descriptor::Descriptor;
 use super::literal::{Literal, Value};
 use std::borrow::Cow;
 
-/// What every NumPy file begins with.
+/// The first bytes of every NumPy file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// What to do about a header that NumPy does not read either.
+/// The way out for a header that NumPy does not read either.
 const AGAIN: &str = "write the array again with numpy.save";
 
-/// What a header says of the array.
+/// A header's description of the array.
 #[derive(Debug)]
 pub struct Header {
     pub descriptor: Descriptor,
@@ -19,12 +19,12 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header that `bytes` begins with, and the data. An error continues the name of the file.
+    /// The header at the start of `bytes`, and the data. The error text continues the file's name.
     pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
             return Err("is not a .npy file; write one with numpy.save".to_owned());
         };
-        let ends = || format!("ends within its header; it was not written to the end, {AGAIN}");
+        let ends = || format!("ends within its header, so it is incomplete; {AGAIN}");
         let (&[major, minor], rest) = rest.split_first_chunk().ok_or_else(ends)?;
         let (len, rest) = match (major, minor) {
             (1, 0) => {
@@ -58,11 +58,11 @@ impl Header {
             .map_err(|error| format!("has a header that is not a Python literal: {error}; {AGAIN}"))?;
         let Value::Dict(entries) = literal.value else {
             let text = literal.text;
-            return Err(format!("has the header {text}, where a dictionary must be; {AGAIN}"));
+            return Err(format!("has the header {text}, which is not a dictionary; {AGAIN}"));
         };
         let [mut descr, mut order, mut shape] = [None, None, None];
         for (key, value) in entries {
-            // Of a key that is there twice, the last counts.
+            // If a key occurs twice, the last one counts.
             match &key.value {
                 Value::Text(name) if name == "descr" => descr = Some(value),
                 Value::Text(name) if name == "fortran_order" => order = Some(value),
@@ -95,7 +95,7 @@ impl Header {
     }
 }
 
-/// The extents that the value of 'shape' has.
+/// The extents in the value of 'shape'.
 fn extents(shape: &Literal<'_>) -> Result<Vec<usize>, String> {
     let text = shape.text;
     let extents = match &shape.value {
@@ -122,7 +122,7 @@ fn extents(shape: &Literal<'_>) -> Result<Vec<usize>, String> {
 mod tests {
     use super::*;
 
-    /// What NumPy 2.4 reads of this: float32, (3, 4), in C order.
+    /// NumPy 2.4 reads this as float32, (3, 4), in C order.
     const GOOD: &str = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n";
 
     fn read(version: [u8; 2], text: &str) -> Result<(String, bool, Vec<usize>), String> {
@@ -195,7 +195,7 @@ mod tests {
                 "(3 4)",
                 "has a header that is not a Python literal: expected `,` or `)` at column 54, found '4'",
             ),
-            (GOOD, "[]", "has the header [], where a dictionary must be"),
+            (GOOD, "[]", "has the header [], which is not a dictionary"),
         ] {
             let said = read([1, 0], &GOOD.replace(from, to)).unwrap_err();
             assert_eq!(said, format!("{expected}; {AGAIN}"));

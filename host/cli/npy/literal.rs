@@ -1,15 +1,15 @@
 //! Python literals.
 //!
-//! What `ast.literal_eval` takes, as far as headers hold it, and Python 2's `3L`. An expression
-//! that is no literal of these kinds, `np.int64(3)` or `1.5`, is read as [`Value::Other`], so that
-//! messages can show it.
+//! The input of `ast.literal_eval`, as far as headers use it, and Python 2's `3L`. Other
+//! expressions, such as `np.int64(3)` or `1.5`, are read as [`Value::Other`], so that messages can
+//! show them.
 
 use std::fmt;
 
-/// Nesting beyond this is refused before it overflows the stack.
+/// Deeper nesting is refused before it overflows the stack.
 const DEEPEST: usize = 32;
 
-/// A literal, and how it is written.
+/// A literal, and its text.
 #[derive(Debug)]
 pub struct Literal<'a> {
     pub text: &'a str,
@@ -19,7 +19,7 @@ pub struct Literal<'a> {
 #[derive(Debug)]
 pub enum Value<'a> {
     Text(String),
-    /// Of more than 128 bits the nearest that has them.
+    /// Numbers beyond 128 bits are clamped.
     Int(i128),
     Bool(bool),
     Tuple(Vec<Literal<'a>>),
@@ -29,7 +29,7 @@ pub enum Value<'a> {
     Other,
 }
 
-/// Where a text stops being a literal.
+/// The place where a text stops being a literal.
 #[derive(Debug)]
 pub struct SyntaxError {
     /// Counted from 1, in characters.
@@ -50,7 +50,7 @@ impl fmt::Display for SyntaxError {
 }
 
 impl<'a> Literal<'a> {
-    /// Reads the literal that `text` consists of.
+    /// Reads a `text` that is one literal.
     pub fn read(text: &'a str) -> Result<Self, SyntaxError> {
         let mut reader = Reader { text, at: 0, depth: 0 };
         let literal = reader.literal()?;
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         Ok(Value::Dict(entries))
     }
 
-    /// Strings without prefixes; those that follow each other are one.
+    /// Strings without prefixes; adjacent ones are concatenated.
     fn strings(&mut self) -> Result<Value<'a>, SyntaxError> {
         let mut all = String::new();
         loop {
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Appends a string. The escapes are those that a name of a type or a field may need.
+    /// Appends a string, with the escapes that a type's or a field's name may need.
     fn string(&mut self, to: &mut String, is_raw: bool) -> Result<(), SyntaxError> {
         let rest = &self.text[self.at..];
         let quote = ["'''", "\"\"\"", "'", "\""].into_iter().find(|quote| rest.starts_with(quote));
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         let is_in_number = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         self.take_while(is_in_number);
         let digits = &self.text[start..self.at];
-        // Python 2 writes long integers with an `L`, and NumPy takes it after spaces too.
+        // Python 2 writes long integers with an `L`, which NumPy accepts after spaces too.
         let digits = digits.strip_suffix('L').unwrap_or(digits);
         let end = self.at;
         self.skip();
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A word: a truth value, the prefix of a string, or a name with what it is called with.
+    /// A word: a truth value, the prefix of a string, or a name with its arguments.
     fn name(&mut self) -> Result<Value<'a>, SyntaxError> {
         let start = self.at;
         self.take_while(is_in_name);
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         self.text[self.at..].chars().next()
     }
 
-    /// Whether `token` comes next, after spaces.
+    /// Whether `token` is next, after spaces.
     fn next_is(&mut self, token: char) -> bool {
         self.skip();
         self.next() == Some(token)
@@ -298,7 +298,7 @@ fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// An integer without a sign, as Python writes it.
+/// An unsigned integer in Python's notation.
 fn integer(digits: &str) -> Option<i128> {
     let (radix, digits) = match digits.get(..2) {
         Some("0x" | "0X") => (16, &digits[2..]),

@@ -7,7 +7,7 @@
 //! The format is that of `numpy.lib.format`. NumPy evaluates the header as a Python literal, and so
 //! reads more than it writes: the `3L` of Python 2, comments, names of types. Other writers use all
 //! of that. `ndarray-npy` 0.10 and `npyz` 0.8, both on `py_literal` 0.4, refuse `3L`, `u'<f4'`,
-//! comments, line ends between keys and names of types, so the reader is our own.
+//! comments, newlines between keys and names of types, so the reader is our own.
 
 mod descriptor;
 mod header;

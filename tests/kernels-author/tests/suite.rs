@@ -1,4 +1,4 @@
-//! The kernels on the simulator against sums in f64, and what the compiler made of them.
+//! The kernels on the simulator against f64 accumulators, and what the compiler made of them.
 
 extern crate moye_kernels_author as pages;
 

@@ -33,8 +33,8 @@ static_layout! {
 /// Shared memory for 256 elements of 4 bits.
 pub type PackedStorage = SharedArray<u8, Bytes>;
 
-/// The same through shared memory by 32 threads: words in, element by element turned round there,
-/// words out. Each thread has whole bytes to itself.
+/// The same through shared memory by 32 threads: words in, transposed there element by element,
+/// words out. Each thread has its own whole bytes.
 #[inline(always)]
 unsafe fn reverse_in_shared<T: Scalar>(input: Global<u8>, output: GlobalMut<u8>) {
     let thread = i64::from(index());

@@ -52,7 +52,7 @@ fn seventh(lane: u32) -> u32 {
     if lane < 20 { (lane + 7) % 20 } else { 20 + (lane - 20 + 7) % 12 }
 }
 
-// A shuffle by a distance is told of the whole warp, whose ends it stops at, and not of groups.
+// A shuffle by a distance works on the whole warp, whose ends it stops at, and not on groups.
 by_group! {
     shuffle_seventh: u32 => u32 = |mask, value| shuffle(mask, value, seventh(lane_id()));
     shuffle_seventh_s32: i32 => i32 = |mask, value| shuffle(mask, value, seventh(lane_id()));

@@ -13,8 +13,7 @@ fn run(at: usize, right: bool, order: Option<u64>) -> Option<Fault> {
     let launch =
         Launch::new(kernel.name(), BLOCKS, THREADS, &memory).races(true).shared_bytes(kernel.shared_bytes());
     let launch = if let Some(seed) = order { launch.order(seed) } else { launch };
-    // SAFETY: the buffer and the grid are those that the kernels expect; what a faulty one does is
-    // a fault.
+    // SAFETY: the kernels expect this buffer and this grid; a faulty kernel faults.
     match launch.run(&|| unsafe { kernel.call(parameters) }) {
         Ok(_) => None,
         Err(LaunchError::Fault(fault)) => Some(*fault),

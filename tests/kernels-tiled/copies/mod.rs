@@ -14,8 +14,8 @@ use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut, GlobalPointer, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{GlobalTensor, IdentityOf, Matrix, Registers, StaticLayout, Strided, Strides};
 
-/// A kernel of a case: the source, the destination, and how many rows and columns of the tile the
-/// source has, then those that the destination has.
+/// A kernel of a case: the source, the destination, the numbers of rows and columns of the source's
+/// tile, and of the destination's.
 #[cfg(not(target_arch = "nvptx64"))]
 pub type CopyKernel<T> = Kernel<(Global<T>, GlobalMut<T>, u32, u32, u32, u32)>;
 

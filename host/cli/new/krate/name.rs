@@ -22,7 +22,7 @@ const TAKEN: &[&str] = &[
     "incremental",
 ];
 
-/// Rust's keywords, which are no names of crates.
+/// Rust's keywords, which cannot be names of crates.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
@@ -39,7 +39,7 @@ pub fn of_folder(folder: &Path) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// Refuses what cargo would refuse.
+/// Refuses names that cargo would refuse.
 pub fn check(name: &str) -> Result<()> {
     let way_out = "give a name such as `my-kernels`, by --name where the folder has another";
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {

@@ -31,7 +31,7 @@ impl Dependencies {
             None => Ok(Self::Published),
             Some(folder) if !is_checkout(folder) => {
                 bail!(
-                    "{} is no checkout of moye: it has no device/Cargo.toml of moye-device; name one, or leave --path out",
+                    "{} is not a checkout of moye: it has no device/Cargo.toml of moye-device; name one, or leave --path out",
                     folder.display()
                 )
             }
@@ -91,7 +91,7 @@ mod tests {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = if package.ends_with("xtask") { package.parent().unwrap() } else { package };
         let error = Dependencies::find(Some(Path::new("/")), root).unwrap_err().to_string();
-        assert!(error.contains("/ is no checkout of moye"), "{error}");
+        assert!(error.contains("/ is not a checkout of moye"), "{error}");
         assert_eq!(Dependencies::find(None, root).unwrap(), Dependencies::Checkout(root.to_owned()));
         assert_eq!(Dependencies::find(None, Path::new("/")).unwrap(), Dependencies::Published);
     }
